@@ -1,0 +1,32 @@
+# Every target builds its own .venv from constraints.txt where there is none.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lab export clean
+
+demo: $(VENV)/.base      ## explain a few rows of the embedded data
+	$(BIN)/gradual-cf demo
+
+test: $(VENV)/.dev       ## run every notebook and every test
+	$(BIN)/nbdev_test --n_workers 2 --do_print
+	$(BIN)/python -m pytest -q tests
+
+lab: $(VENV)/.dev        ## read the notebooks in JupyterLab
+	$(BIN)/jupyter lab nbs
+
+export: $(VENV)/.dev     ## notebooks -> package, and clean the notebooks
+	$(BIN)/nbdev_export && $(BIN)/nbdev_clean
+
+clean:                   ## remove what was built, the environment too
+	rm -rf $(VENV) _docs _proc_site build dist *.egg-info
+
+$(VENV)/.base: constraints.txt settings.ini setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) -e ".[dev]"
+	touch $@

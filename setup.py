@@ -1,0 +1,36 @@
+"""Package metadata: everything is read from settings.ini (standard library only)."""
+from configparser import ConfigParser
+from pathlib import Path
+from setuptools import find_packages, setup
+
+root = Path(__file__).parent
+ini = ConfigParser(delimiters=["="], interpolation=None)
+ini.read(root / "settings.ini", encoding="utf-8")
+cfg = ini["DEFAULT"]
+
+
+def reqs(key: str) -> list[str]:
+    return cfg.get(key, "").split()
+
+
+extras = {k.removesuffix("_requirements"): reqs(k) for k in cfg if k.endswith("_requirements")}
+readme = root / "README.md"
+setup(
+    name=cfg["lib_name"],
+    version=cfg["version"],
+    description=cfg["description"],
+    long_description=readme.read_text(encoding="utf-8") if readme.exists() else "",
+    long_description_content_type="text/markdown",
+    author=cfg["author"],
+    author_email=cfg["author_email"],
+    url=cfg["git_url"],
+    keywords=cfg["keywords"],
+    license="Apache-2.0",
+    packages=find_packages(include=[cfg["lib_path"], cfg["lib_path"] + ".*"]),
+    include_package_data=True,
+    python_requires=">=" + cfg["min_python"],
+    install_requires=reqs("requirements"),
+    extras_require=extras,
+    entry_points={"console_scripts": reqs("console_scripts"), "nbdev": [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"]},
+    zip_safe=False,
+)
