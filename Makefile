@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lab export clean
+.PHONY: demo test docs serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -13,6 +13,15 @@ test: $(VENV)/.dev       ## run every notebook and every test
 	$(BIN)/nbdev_test --n_workers 2 --do_print
 	$(BIN)/python -m pytest -q tests
 
+docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/
+	$(BIN)/python docs/build.py
+
+serve: docs              ## the site at http://localhost:8000
+	$(BIN)/python -m http.server -d _docs 8000 --bind 127.0.0.1
+
+readme: $(VENV)/.docs    ## README.md from the index notebook
+	$(BIN)/python docs/build.py --readme
+
 lab: $(VENV)/.dev        ## read the notebooks in JupyterLab
 	$(BIN)/jupyter lab nbs
 
@@ -20,7 +29,7 @@ export: $(VENV)/.dev     ## notebooks -> package, and clean the notebooks
 	$(BIN)/nbdev_export && $(BIN)/nbdev_clean
 
 clean:                   ## remove what was built, the environment too
-	rm -rf $(VENV) _docs _proc_site build dist *.egg-info
+	rm -rf $(VENV) node_modules _docs _proc_site build dist *.egg-info
 
 $(VENV)/.base: constraints.txt settings.ini setup.py
 	$(PYTHON) -m venv $(VENV)
@@ -29,4 +38,12 @@ $(VENV)/.base: constraints.txt settings.ini setup.py
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) -e ".[docs]"
+	touch $@
+
+node_modules/.done: package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --silent
 	touch $@

@@ -138,9 +138,8 @@ class Nearest:
         short = shortfall(p.logits, p.ref.target, self.level, p.ref.mu, p.ref.gap)
         score = merit(short, (p.xp - p.x).flatten(1).norm(dim=1))
         if self.score is None: self.score,self.xp,self.logits = score,p.xp.clone(),p.logits.clone()
-        win = score > self.score
-        self.score = torch.where(win, score, self.score)
-        self.xp[win],self.logits[win] = p.xp[win],p.logits[win]
+        win = (score > self.score).nonzero()[:, 0]
+        if len(win): self.score[win],self.xp[win],self.logits[win] = score[win],p.xp[win],p.logits[win]
 
 # %% ../nbs/03_composition.ipynb #c27
 def gradient(
@@ -162,7 +161,7 @@ def gradient(
 def iterates(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
-    xp:Tensor,      # Perturbed inputs to start from, `(n, *s)`
+    xp:Tensor,      # Perturbed inputs to start from, `(n, *s)`; changed in place
     mask:Tensor,    # Mask, bool `(n, *s)`
     ref:Ref,        # What the rows are pulled towards
     loss:Mix,       # The loss, by default Eq. 7
@@ -170,21 +169,21 @@ def iterates(
     lr:float,       # Adam's learning rate
     project:Callable|None, # (c, x) -> admissible c
 ):
-    "Yield the `Point` before each Adam step and after the last: `sigma` + 1 of them."
+    "Yield the `Point` before each Adam step and after the last: `sigma` + 1 of them, all with the same `xp`; copy what you keep."
     at,real = pack(mask)
-    flat,p = x.flatten(1), Point(x, xp, None, ref)
-    v = xp.flatten(1).gather(1, at)
+    p,flat = Point(x, xp, None, ref), xp.view(len(x), -1)
+    v = flat.gather(1, at)
     fixed,adam = v, Adam(v, lr)
     for _ in range(sigma):
         g,p = gradient(model, loss, p)
         yield p
         v = adam.step(v, g.flatten(1).gather(1, at))
         if real is not None: v = torch.where(real, v, fixed)
-        xp = flat.scatter(1, at, v).view_as(x)
+        flat.scatter_(1, at, v)
         if project is not None:
-            xp = torch.where(mask, project(xp, x), x)
-            v = xp.flatten(1).gather(1, at)
-        p = p._replace(xp=xp)
+            v = project(xp, x).flatten(1).gather(1, at)
+            if real is not None: v = torch.where(real, v, fixed)
+            flat.scatter_(1, at, v)
     with torch.no_grad(): yield p._replace(logits=model(p.xp))
 
 # %% ../nbs/03_composition.ipynb #c29
@@ -200,12 +199,12 @@ def compose(
     project:Callable|None=None, # (c, x) -> admissible c, after every step
     keep:str='last',# 'last', or 'nearest' for the nearest iterate that reaches `level`
     level:float=.5, # Probability that counts as reached, in (0, 1)
-    watch:Callable|None=None, # Called with every `Point`
+    watch:Callable|None=None, # Called with every `Point`; its `xp` is overwritten by the next, copy what you keep
 ) -> Composed:
     "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
     best = Nearest(level) if keep == 'nearest' else None
     with evaluating(model):
-        for p in iterates(model, x, torch.where(mask, c, x), mask, ref, loss, sigma, lr, project):
+        for p in iterates(model, x, torch.where(mask, c, x).contiguous(), mask, ref, loss, sigma, lr, project):
             if watch is not None: watch(p)
             if best is not None: best.see(p)
     xp,z = (best.xp, best.logits) if best else (p.xp, p.logits)

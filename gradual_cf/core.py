@@ -91,7 +91,8 @@ def predict(
 ) -> Tensor:        # Raw logits, `(n, k)`
     "Evaluate `model` without a graph, a batch at a time."
     with evaluating(model), torch.no_grad():
-        return torch.cat([model(b) for b in x.split(batch)])
+        try: return torch.cat([model(b) for b in x.split(batch)])
+        except RuntimeError as e: raise ValueError(f'model must accept inputs of shape (n, {", ".join(map(str, x.shape[1:]))}) and dtype {x.dtype}, got: {e}') from e
 
 # %% ../nbs/00_core.ipynb #c22
 def check_logits(
@@ -150,6 +151,8 @@ class Counterfactuals:
         return self.prob >= self.tau
 
     def __len__(self): return len(self.x)
+    def __repr__(self): return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid at {self.tau:g}'
+    def _repr_html_(self): return self.domain.show(self) if self.domain.show else None
 
     def __getitem__(self, i) -> Counterfactuals:
         "Select rows by index, slice, list or mask."
@@ -157,26 +160,26 @@ class Counterfactuals:
         ts = {f: getattr(self, f)[i] for f in ('x', 'xp', 'mask', 'target', 'prob', 'before')}
         return replace(self, **ts, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
-    def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
-        "What changed, as a tidy frame."
-        return self.domain.changes(self)
-
-    def df(self) -> pd.DataFrame: # One line a row
-        "The counterfactuals with target, probabilities and validity beside them."
-        info = dict(target=self.target, before=self.before, prob=self.prob, valid=self.valid)
-        info = pd.DataFrame({k: v.cpu().numpy() for k,v in info.items()})
-        if not isinstance(self.raw, pd.DataFrame): return info
-        return pd.concat([self.raw, info.set_index(self.raw.index).add_prefix('cf_')], axis=1)
-
-    def plot(self, **kw): # A matplotlib figure
-        "Draw the changes, as the domain draws them."
-        return self.domain.plot(self, **kw)
-
-    def __repr__(self): return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid at {self.tau:g}'
-
-    def _repr_html_(self): return self.domain.show(self) if self.domain.show else None
-
 # %% ../nbs/00_core.ipynb #c31
+@patch
+def changes(self:Counterfactuals) -> pd.DataFrame: # One line a change: row, feature, before, after
+    "What changed, as a tidy frame."
+    return self.domain.changes(self)
+
+@patch
+def df(self:Counterfactuals) -> pd.DataFrame: # One line a row
+    "The counterfactuals with target, probabilities and validity beside them."
+    info = dict(target=self.target, before=self.before, prob=self.prob, valid=self.valid)
+    info = pd.DataFrame({k: v.float().cpu().numpy() if v.is_floating_point() else v.cpu().numpy() for k,v in info.items()})
+    if not isinstance(self.raw, pd.DataFrame): return info
+    return pd.concat([self.raw, info.set_index(self.raw.index).add_prefix('cf_')], axis=1)
+
+@patch
+def plot(self:Counterfactuals, **kw): # A matplotlib figure
+    "Draw the changes, as the domain draws them."
+    return self.domain.plot(self, **kw)
+
+# %% ../nbs/00_core.ipynb #c33
 def take_rows(
     data, # Frame, series, tensor, array or list of rows
     i,    # Slice, list of positions, or bool mask
@@ -189,7 +192,7 @@ def take_rows(
     if isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c34
+# %% ../nbs/00_core.ipynb #c36
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -206,7 +209,7 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c35
+# %% ../nbs/00_core.ipynb #c37
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 def _prefixed(raw, prefix):
@@ -220,7 +223,7 @@ def _unprefixed(df, prefix):
     if cols == [prefix]: return df[prefix].tolist()
     return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
 
-# %% ../nbs/00_core.ipynb #c36
+# %% ../nbs/00_core.ipynb #c38
 @patch
 def save(
     self:Counterfactuals,
@@ -235,7 +238,7 @@ def save(
     with atomic(path) as tmp: df.to_parquet(tmp)
     return Path(path)
 
-# %% ../nbs/00_core.ipynb #c37
+# %% ../nbs/00_core.ipynb #c39
 @patch
 def load(
     cls:Counterfactuals,
@@ -249,7 +252,7 @@ def load(
     tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
     return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c41
 class Explainer:
     "Check, batch and measure; a subclass writes `search`."
     defaults = dict(
@@ -277,7 +280,7 @@ class Explainer:
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
-# %% ../nbs/00_core.ipynb #c41
+# %% ../nbs/00_core.ipynb #c43
 @patch
 def encode(
     self:Explainer,
@@ -299,7 +302,7 @@ def fit(
     self.z_train = check_logits(predict(self.model, self.x_train))
     return self
 
-# %% ../nbs/00_core.ipynb #c42
+# %% ../nbs/00_core.ipynb #c44
 @patch
 def check_fitted(self:Explainer):
     "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -307,7 +310,7 @@ def check_fitted(self:Explainer):
     if (now := place(self.model)) != self.place:
         raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c46
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -317,7 +320,7 @@ def changed_groups(
     diff = (x != xp).flatten(1).to(x.dtype)
     return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c45
+# %% ../nbs/00_core.ipynb #c47
 @patch
 def explain(
     self:Explainer,
@@ -336,7 +339,7 @@ def explain(
     xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
     return self.measure(data, enc.x, z, xp, target)
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c48
 @patch
 def measure(
     self:Explainer,

@@ -253,7 +253,7 @@ def trace(
     if len(enc.x) != 1: raise ValueError(f'data must be one row to be traced, got {len(enc.x)}')
     z = check_logits(predict(self.model, enc.x))
     target,points,steps,curves = check_target(target, z), [], [], []
-    for s in self.steps(enc, target, seed, points.append):
+    for s in self.steps(enc, target, seed, lambda p: points.append(p._replace(xp=p.xp.clone()))):
         steps.append(Step(*(v.clone() for v in s)))
         curves.append(_curve(self.loss, points))
         points.clear()

@@ -39,9 +39,9 @@ def fit_logits(
     rows = [z[(z.argmax(1) == t)] for t in range(k)]
     sample = [r[torch.randperm(len(r), generator=gen)[:n_ref].to(z.device)] for r in rows]
     mu = torch.stack([s.mean(0) for s in sample])
-    qs = torch.linspace(0, 1, 101, dtype=z.dtype, device=z.device)
-    gaps = [(r - m).abs().mean(1).quantile(qs) if len(r) else torch.full_like(qs, torch.nan) for r,m in zip(rows, mu)]
-    return Logits(mu, torch.stack(gaps), sample)
+    qs = torch.linspace(0, 1, 101, dtype=torch.promote_types(z.dtype, torch.float32), device=z.device)
+    spread = lambda r, m: (r - m).abs().mean(1).to(qs).quantile(qs) if len(r) else torch.full_like(qs, torch.nan)
+    return Logits(mu, torch.stack([spread(r, m) for r,m in zip(rows, mu)]).to(z), sample)
 
 # %% ../nbs/02_losses.ipynb #c12
 class Ref(NamedTuple):
@@ -93,9 +93,9 @@ def logit_gap(
 
 # %% ../nbs/02_losses.ipynb #c19
 def _unit(d):
-    "Rows of `d` scaled to length one; zero rows stay zero."
-    size = d.flatten(1).norm(dim=1).view(-1, *[1]*(d.ndim - 1))
-    return d/size.clamp_min(torch.finfo(d.dtype).tiny)
+    "Rows of `d` scaled to length one, in place; zero rows stay zero."
+    size = torch.linalg.vector_norm(d.flatten(1), dim=1).view(-1, *[1]*(d.ndim - 1))
+    return d.div_(size.clamp_min_(torch.finfo(d.dtype).tiny))
 
 @closed_form(lambda p: (None, _unit(p.logits - p.ref.mu)))
 def logit_gap_norm(
@@ -166,6 +166,14 @@ def total_variation_beta(
     return tv
 
 # %% ../nbs/02_losses.ipynb #c38
+def _weighted(parts):
+    "Sum of weight·gradient; a gradient is fresh from its term, so the first one takes the others in."
+    if not parts: return None
+    (w,total),*rest = parts
+    total = total if w == 1 else total.mul_(w) if total._base is None and total.is_contiguous() else total*w
+    for w,g in rest: total = total.add(g, alpha=w)
+    return total
+
 class Mix:
     "A weighted sum of named loss terms and its gradient."
     def __init__(self, **terms): self.terms = terms
@@ -181,9 +189,8 @@ class Mix:
         p:Point, # Where
     ) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
-        parts = [[w*g if g is not None else None for g in term_grad(f, p)] for w,f in self.terms.values() if w]
-        total = lambda gs: sum(gs[1:], gs[0]) if gs else None
-        return tuple(total([g[i] for g in parts if g[i] is not None]) for i in (0, 1))
+        parts = [(w, term_grad(f, p)) for w,f in self.terms.values() if w]
+        return tuple(_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
 
 # %% ../nbs/02_losses.ipynb #c39
 def mix(

@@ -41,7 +41,11 @@ def neighbours(
     least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # bool `(n, n)`
     "Which rows differ in at most `eps` entries, and in at least one (under Eq. 11)."
-    return _differ(x.flatten(1), least).le(eps) & (torch.cdist(x.flatten(1), x.flatten(1)) > 0)
+    return _differ(x.flatten(1), least).le(eps) & (_distances(x.flatten(1)) > 0)
+
+def _distances(x):
+    "Distances of all pairs, `(n, n)`; computed from differences, so that a row is at distance 0 from itself exactly."
+    return torch.cdist(x, x, compute_mode='donot_use_mm_for_euclid_dist')
 
 def _differ(x, least, block=64):
     "In how many entries each pair of rows differs, `(n, n)`."
@@ -56,13 +60,13 @@ def coherence(
 ) -> pd.DataFrame: # One line for each `eps`: mean, std, and share of rows with a neighbour
     "Largest ratio of a pair's distance after to before, over neighbours (Eq. 11)."
     x,xp = x.flatten(1).double(), xp.flatten(1).double()
-    far,differ = torch.cdist(x, x), _differ(x, least)
-    ratio = torch.where(far > 0, torch.cdist(xp, xp)/far.clamp_min(1e-300), -torch.inf)
+    far,differ = _distances(x), _differ(x, least)
+    ratio = torch.where(far > 0, _distances(xp)/far.clamp_min(1e-300), -torch.inf)
     lines = []
     for e in eps:
         worst = (ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)).amax(1)
         some = worst[worst > -torch.inf]
-        lines.append(dict(eps='all' if e is None else e, mean=some.mean().item(), std=some.std(correction=0).item(), share=len(some)/max(len(x), 1)))
+        lines.append(dict(eps='all' if e is None else e, mean=some.mean().item(), std=some.std(correction=0).item() if len(some) else np.nan, share=len(some)/max(len(x), 1)))
     return pd.DataFrame(lines)
 
 # %% ../nbs/30_metrics.ipynb #c15

@@ -8,6 +8,7 @@ import copy, json
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
@@ -79,7 +80,7 @@ def accuracy(
     y:Tensor, # Labels, long `(n,)`
 ) -> float:   # In [0, 1]
     "Share of rows whose largest logit is their label's."
-    return (predict(model, x.to(*place(model))).argmax(1).cpu() == torch.as_tensor(y).cpu()).double().mean().item()
+    return (predict(model, x.to(*place(model))).argmax(1).cpu() == torch.tensor(np.array(y))).double().mean().item()
 
 # %% ../nbs/10_models.ipynb #c18
 def _epoch(model, opt, x, y, batch_size, gen):
@@ -110,7 +111,7 @@ def train(
     log:list|None=None,      # Gets a dict for each epoch: epoch, loss, accuracy
 ) -> nn.Module:              # `model`, with the weights of its best epoch
     "Train with early stopping; parameters lose their gradients' memory and denormals at the end."
-    y = torch.as_tensor(y).long()
+    y = torch.tensor(np.array(y)).long()
     if len(x) != len(y): raise ValueError(f'y must have one label a row ({len(x)}), got {len(y)}')
     x,y,gen = x.to(*place(model)), y.to(place(model)[0]), torch.Generator().manual_seed(seed)
     part = torch.randperm(len(x), generator=gen)

@@ -68,6 +68,7 @@ def _fit_number(name, s, kind, bounds, special):
     codes = () if not whole else special_codes(s) if special is None else tuple(c for c in special if (s == c).any())
     plain = s[~s.isin(codes)].to_numpy(float)
     low,high = _limits(name, plain if len(plain) else s.to_numpy(float), bounds, whole)
+    if codes: low = max(low, plain.min()) # bounds may reach down to the codes: the gap stays closed
     span = float(s.max() - s.min()) or 1.
     digits = int(max(0, np.ceil(5 - np.log10(span))))
     return Column(name, (name,), kind, float(s.min()), span, low, high, (), codes, float(whole), digits)
@@ -339,10 +340,10 @@ def plot(
     most:int=5,          # Most rows to draw
 ):                       # A matplotlib figure
     "Draw every change as a step from before to after on the feature's legal range."
-    from matplotlib.figure import Figure
+    import matplotlib.pyplot as plt
     by_name,lines = {c.name: c for c in self.columns}, list(cfs[:most].changes().itertuples())
-    fig = Figure(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
-    ax = fig.subplots()
+    fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
+    plt.close(fig) # it is returned, and so shown once
     for y,l in enumerate(lines): _track(ax, -y, by_name[l.feature], l)
     p = lambda i: f'p {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
     ax.set_yticks([-y for y in range(len(lines))], [f'row {l.index}: {l.feature}\n{p(l.row)}' for l in lines], fontsize=8)

@@ -1,0 +1,107 @@
+"""Speed as ratios within one run, medians of several rounds: the inner step over the floor, a batch over the oracle, memory by batch size.
+
+    python benchmarks/speed.py [--threads 1] [--rounds 15]
+"""
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
+import oracle  # noqa: E402
+
+from gradual_cf.all import PAPER, GradualCF, l2_distance, logit_gap, mix, tabular_mlp  # noqa: E402
+from gradual_cf.composition import box, compose, init_composite  # noqa: E402
+from gradual_cf.core import Domain, Encoded, predict  # noqa: E402
+from gradual_cf.losses import Ref, fit_logits  # noqa: E402
+
+
+def seconds(f):
+    "Wall time of one call."
+    start = time.perf_counter()
+    f()
+    return time.perf_counter() - start
+
+
+def ratio(ours, floor, rounds):
+    "Median and quartiles of ours/floor, the two timed in turn."
+    ours(), floor()
+    r = sorted(seconds(ours)/seconds(floor) for _ in range(rounds))
+    return statistics.median(r), r[len(r)//4], r[3*len(r)//4]
+
+
+def problem(d, n, width, seed=0):
+    "A random network with spread-out logits, inputs and a domain of numbers in [0, 1]."
+    model = tabular_mlp(d, width=width, seed=seed)
+    x = torch.rand(n, d, generator=torch.Generator().manual_seed(seed))
+    z = predict(model, x)
+    with torch.no_grad():
+        model[-1].weight.div_(z.std(0)[:, None])
+        model[-1].bias.copy_((model[-1].bias - z.mean(0))/z.std(0))
+    domain = Domain(lambda x: Encoded(x, torch.zeros(len(x), d, dtype=torch.bool)), lambda x, raw=None, legal=True: x, lambda s: torch.arange(d), box(0., 1.),
+                    lambda x, g: torch.linspace(0, 1, 11)[None, :, None])
+    return model, x, domain
+
+
+def raw_steps(model, x, target, steps):
+    "The floor: forward and backward to the input, nothing else."
+    for _ in range(steps):
+        v = x.detach().requires_grad_()
+        z = model(v)
+        torch.autograd.grad(z, v, torch.ones_like(z))
+
+
+def inner_step(rounds, n=1000, d=22, width=64, steps=50):
+    "Ratio of a composition iterate to the floor, without and with projection and `nearest`."
+    model, x, domain = problem(d, n, width)
+    t = 1 - predict(model, x).argmax(1)
+    ref = Ref(t, fit_logits(predict(model, x)).mu[t])
+    mask = torch.zeros(n, d, dtype=torch.bool)
+    mask[torch.arange(n), torch.arange(n) % d] = True
+    loss, c = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), init_composite(x)
+    for name, how in (('paper', {}), ('bounded, nearest', dict(project=domain.project, keep='nearest'))):
+        ours = lambda: compose(model, x, c, mask, ref, loss, sigma=steps, **how)
+        yield f'inner step, {name}: over forward+backward (n={n}, width {width})', ratio(ours, lambda: raw_steps(model, x, t, steps + 1), rounds)
+
+
+def against_oracle(rounds, n=1000, few=3):
+    "How many times faster a row is in a batch than alone in the line-by-line program."
+    model, x, domain = problem(22, n, 64)
+    cf = {name: GradualCF(model, domain, **h).fit(x) for name,h in (('paper mode', PAPER), ('default', {}))}
+    t = 1 - cf['default'].z_train.argmax(1)
+    mu, c = cf['default'].stats.mu[t], init_composite(x)
+    alone = lambda: [oracle.gradual(model, x[i], t[i].item(), mu[i], torch.arange(22), torch.zeros(22, dtype=torch.bool), c[i], sigma=500) for i in range(few)]
+    for name, e in cf.items():
+        r = sorted((seconds(alone)/few)/(seconds(lambda: e.explain(x, t))/n) for _ in range(max(3, rounds//5)))
+        yield f'{name}: rows/s in a batch of {n} over the oracle (paper setting) one at a time', (statistics.median(r), r[0], r[-1])
+
+
+def memory(sizes=(500, 1000, 2000, 4000)):
+    "Peak bytes that tensors take during an explanation, by batch size, and per row."
+    from torch.profiler import ProfilerActivity, profile
+    for n in sizes:
+        model, x, domain = problem(22, n, 64)
+        e = GradualCF(model, domain, **PAPER | dict(sigma=5), batch_size=n).fit(x)
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p: e.explain(x)
+        now = peak = 0
+        for ev in sorted((ev for ev in p.profiler.kineto_results.events() if ev.name() == '[memory]'), key=lambda ev: ev.start_ns()):
+            now += ev.nbytes()
+            peak = max(peak, now)
+        yield f'peak tensor memory at n={n}', (peak/n/1024, peak/1024)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument('--threads', type=int, default=1)
+    a.add_argument('--rounds', type=int, default=15)
+    a = a.parse_args()
+    torch.set_num_threads(a.threads)
+    print(f'torch {torch.__version__}, {a.threads} thread(s), medians of {a.rounds} rounds')
+    for name, (m, low, high) in (*inner_step(a.rounds), *against_oracle(a.rounds)): print(f'{name}: ×{m:.2f} ({low:.2f}–{high:.2f})', flush=True)
+    for name, (row, all_) in memory(): print(f'{name}: {row:.2f} KiB a row, {all_/1024:.1f} MiB', flush=True)
+
+
+if __name__ == '__main__': main()

@@ -1,0 +1,162 @@
+"""What must hold for any input: nothing outside the mask moves, every change is legal, nobody's state is touched."""
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import toy
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular, tabular_mlp, train
+from gradual_cf.composition import box, chain, one_way, pack, steps
+from gradual_cf.masking import block_groups, merit, shortfall
+
+
+def table(n=300, seed=0):
+    "A mixed frame and labels that depend on every kind of column."
+    r = np.random.default_rng(seed)
+    df = pd.DataFrame({'age': r.integers(18, 90, n), 'income': r.gamma(2., 900., n).round(2), 'late': r.choice([-9, -8, 0, 1, 2, 5, 9], n),
+                       'job': pd.Categorical(r.choice(['clerk', 'nurse', 'pilot'], n)), 'owner': r.random(n) < .5})
+    score = df.income/900 - .4*df.late.clip(0) + (df.job == 'pilot') + .5*df.owner + r.normal(0, .3, n)
+    df.index = [f'id{i}' for i in range(n)]
+    return df, (score > score.median()).astype(int)
+
+
+@pytest.fixture(scope='module')
+def bank():
+    df,y = table()
+    domain = tabular(df)
+    x = domain.encode(df).x
+    return df, y, train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(y.to_numpy()), epochs=60)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_constraints_hold_for_any_combination(bank, data):
+    df,y,net = bank
+    numbers = ['age', 'income', 'late']
+    kind = {c: data.draw(st.sampled_from(['free', 'immutable', 'up', 'down', 'bounded']), label=c) for c in [*numbers, 'job', 'owner']}
+    kind = {c: 'free' if k in ('up', 'down', 'bounded') and c not in numbers else k for c,k in kind.items()}
+    if all(k == 'immutable' for k in kind.values()): kind['income'] = 'free'
+    pick = lambda k: [c for c,v in kind.items() if v == k]
+    bounds = {c: (float(df[c].quantile(.2)), float(df[c].quantile(.8))) for c in pick('bounded')}
+    most = data.draw(st.sampled_from([None, 1, 2]), label='max_changes')
+    domain = tabular(df, pick('immutable'), bounds, pick('up'), pick('down'), max_changes=most)
+    cfs = GradualCF(net, domain, sigma=data.draw(st.sampled_from([0, 10]))).fit(df).explain(df.iloc[:40])
+    old,new = df.iloc[:40], cfs.raw
+    assert list(new.index) == list(old.index) and list(new.dtypes) == list(old.dtypes)
+    for c in pick('immutable'): assert (new[c] == old[c]).all()
+    for c in pick('up'): assert (new[c] >= old[c]).all()
+    for c in pick('down'): assert (new[c] <= old[c]).all()
+    for c,(low,high) in bounds.items(): assert ((new[c] == old[c]) | ((new[c] >= low) & (new[c] <= high))).all()
+    assert ((new.late == old.late) | (new.late >= 0)).all()
+    changed = (old.astype(object) != new.astype(object)).sum(axis=1)
+    assert most is None or changed.max() <= most
+    assert domain.legal(old, new).all()
+    before = cfs.before >= cfs.tau
+    assert (changed[before.numpy()] == 0).all() and cfs.valid[before].all()
+    assert set(cfs.changes()['index']) == set(old.index[changed > 0])
+
+
+@pytest.mark.parametrize('hyper', [{}, PAPER | dict(sigma=20)], ids=['default', 'paper'])
+def test_nothing_of_the_users_is_touched(bank, hyper):
+    df,y,net = bank
+    net.train()
+    net[0].eval()
+    modes = [m.training for m in net.modules()]
+    weights = {k: v.clone() for k,v in net.state_dict().items()}
+    net[0].weight.requires_grad_(False)
+    grads,threads,rng,np_rng,frame = [p.grad for p in net.parameters()], torch.get_num_threads(), torch.get_rng_state(), np.random.get_state()[1].copy(), df.copy()
+    GradualCF(net, tabular(df), **hyper).fit(df).explain(df.iloc[:20])
+    assert [m.training for m in net.modules()] == modes
+    assert all(torch.equal(v, weights[k]) for k,v in net.state_dict().items())
+    assert [p.grad for p in net.parameters()] == grads and not net[0].weight.requires_grad and net[2].weight.requires_grad
+    assert torch.get_num_threads() == threads and torch.equal(torch.get_rng_state(), rng) and (np.random.get_state()[1] == np_rng).all()
+    pd.testing.assert_frame_equal(df, frame)
+    net[0].weight.requires_grad_(True)
+    net.eval()
+
+
+def test_the_seed_decides_and_nothing_else(bank):
+    df,y,net = bank
+    cf = GradualCF(net, tabular(df), **PAPER | dict(sigma=20)).fit(df)
+    a,b,c = (cf.explain(df.iloc[:10], seed=s).xp for s in (0, 0, 1))
+    assert torch.equal(a, b) and not torch.equal(a, c)
+
+
+def test_paper_mode_says_what_it_did(bank):
+    df,y,net = bank
+    cfs = GradualCF(net, tabular(df), **PAPER | dict(sigma=60)).fit(df).explain(df.iloc[:60])
+    assert not cfs.domain.legal(df.iloc[:60], cfs.raw).all()    # unbounded composites are not legal, and decoding does not hide it
+    p = net(cfs.xp).softmax(1).gather(1, cfs.target[:, None])[:, 0]
+    torch.testing.assert_close(p, cfs.prob)
+
+
+def test_a_batch_survives_a_file(bank, tmp_path):
+    df,y,net = bank
+    cf = GradualCF(net, tabular(df)).fit(df)
+    cfs = cf.explain(df.iloc[:7])
+    back = Counterfactuals.load(cfs.save(tmp_path/'sub'/'cfs.parquet'), cf.domain)
+    pd.testing.assert_frame_equal(back.raw, cfs.raw)
+    pd.testing.assert_frame_equal(back.df(), cfs.df())
+    assert torch.equal(back.xp, cfs.xp) and torch.equal(back.mask, cfs.mask) and back._repr_html_() == cfs._repr_html_()
+    assert [f.name for f in tmp_path.rglob('*') if f.is_file()] == ['cfs.parquet']
+    pd.DataFrame({'a': [1]}).to_parquet(tmp_path/'other.parquet')
+    with pytest.raises(ValueError, match='Counterfactuals.save'): Counterfactuals.load(tmp_path/'other.parquet', cf.domain)
+
+
+def test_selecting_rows(bank):
+    df,y,net = bank
+    cfs = GradualCF(net, tabular(df)).fit(df).explain(df.iloc[:9])
+    assert len(cfs[2]) == 1 and list(cfs[2:4].raw.index) == ['id2', 'id3'] and len(cfs[cfs.valid]) == cfs.valid.sum()
+    assert '→' in cfs[:2]._repr_html_() and 'valid' in repr(cfs)
+
+
+def test_numbers_in_any_dtype(bank):
+    df,y,net = bank
+    for dtype in (torch.float64, torch.bfloat16):
+        other = tabular_mlp(net.spec['d'], seed=0).to(dtype)
+        other.load_state_dict(net.state_dict())
+        cfs = GradualCF(other, tabular(df)).fit(df).explain(df.iloc[:20])
+        assert cfs.xp.dtype == dtype and tabular(df).legal(df.iloc[:20], cfs.raw).all()
+        assert cfs.valid.double().mean() > .9
+
+
+floats = st.floats(-5, 5, width=32)
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(floats, min_size=4, max_size=4), st.lists(floats, min_size=4, max_size=4))
+def test_projections_are_idempotent_and_admissible(c, x):
+    c,x = torch.tensor([c], dtype=torch.float64), torch.tensor([x], dtype=torch.float64).clamp(0, 1)
+    x[0, 3] = (x[0, 3]*4).round()/4
+    p = chain(box(torch.zeros(4), torch.ones(4)), one_way(torch.tensor([0, 1, 0, 0]).bool(), torch.tensor([0, 0, 1, 0]).bool()), steps(torch.tensor([0, 0, 0, .25])))
+    out = p(c, x)
+    torch.testing.assert_close(p(out, x), out)
+    assert (out >= 0).all() and (out <= 1).all() and out[0, 1] >= x[0, 1] and out[0, 2] <= x[0, 2] and (out[0, 3]*4) % 1 == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20))
+def test_blocks_cover_an_image_of_any_size(h, w, block):
+    if block > min(h, w):
+        with pytest.raises(ValueError): block_groups((h, w), block)
+        return
+    ids = block_groups((3, h, w), block)
+    assert (ids[0] == ids[2]).all() and set(ids.unique().tolist()) == set(range((-(-h//block))*(-(-w//block))))
+    assert torch.bincount(ids[0].flatten()).max() <= block**2
+
+
+def test_packing_finds_every_masked_entry():
+    mask = torch.rand(50, 3, 4, generator=torch.Generator().manual_seed(0)) < .3
+    mask[0] = False
+    at,real = pack(mask)
+    back = torch.zeros(50, 12, dtype=torch.bool).scatter(1, at, real)
+    assert torch.equal(back.view_as(mask), mask)
+
+
+def test_merit_orders_arrival_before_distance():
+    z = torch.tensor([[0., 4.], [0., 1.], [1., 0.], [4., 0.]])
+    t = torch.ones(4, dtype=torch.long)
+    m = merit(shortfall(z, t, .7), torch.tensor([9., .1, .1, .1]))
+    assert m.argsort(descending=True).tolist() == [1, 0, 2, 3] and (m[:2] > 0).all() and (m[2:] < 0).all()
+
+

@@ -1,0 +1,79 @@
+"""Three tiny problems in 64-bit floats, one for each shape of group: columns, blocks, tokens."""
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gradual_cf.composition import box
+from gradual_cf.core import Domain, Encoded, predict
+from gradual_cf.losses import fit_logits
+from gradual_cf.masking import block_groups, column_groups, token_groups
+from gradual_cf.models import seeded
+
+
+class Toy(NamedTuple):
+    model:nn.Module # 64-bit, in eval mode
+    x:Tensor        # Inputs, `(200, *s)`
+    groups:Tensor   # `(*s)`
+    frozen:Tensor   # bool `(200, g)`
+    domain:Domain
+
+
+def propose(groups):
+    "Eleven values for each group: all its entries equal, a multiple of .1."
+    width = lambda g: int((groups == g).sum())
+    return lambda x, g: torch.linspace(0, 1, 11, dtype=x.dtype)[None, :, None].expand(1, 11, width(g))
+
+
+def make(model, x, groups):
+    "Wrap a model and inputs as a problem in which the first group of every fifth row is frozen."
+    g = int(groups.max()) + 1
+    frozen = torch.zeros(len(x), g, dtype=torch.bool)
+    frozen[::5, 0] = True
+    domain = Domain(lambda raw: Encoded(torch.as_tensor(raw).clone(), frozen[:len(raw)]), lambda x, raw=None, legal=True: x,
+                    lambda s: groups, box(0., 1.), propose(groups))
+    return Toy(model.double().eval(), x.double(), groups, frozen, domain)
+
+
+def sharpen(model, x):
+    "Scale the last layer so that classes are well apart, and centre it so that all of them occur."
+    last = [m for m in model if isinstance(m, nn.Linear)][-1]
+    z = predict(model, x)
+    with torch.no_grad():
+        last.weight.div_(z.std(0)[:, None]).mul_(2)
+        last.bias.copy_(2*(last.bias - z.mean(0))/z.std(0))
+    return model
+
+
+def columns(k=2):
+    "Six columns, of which the last three are siblings of one category."
+    with seeded(3):
+        x = torch.rand(200, 6)
+        model = sharpen(nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, k)), x)
+    return make(model, x, column_groups(['a', 'b', 'c', 'd', 'd', 'd']))
+
+
+def blocks():
+    "8×8 images in 4×4 blocks, three classes, a small convolution."
+    with seeded(4):
+        x = torch.rand(200, 1, 8, 8)
+        model = sharpen(nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)), x)
+    return make(model, x, block_groups((1, 8, 8), 4))
+
+
+def tokens():
+    "Five tokens of three numbers, two classes."
+    with seeded(5):
+        x = torch.rand(200, 5, 3)
+        model = sharpen(nn.Sequential(nn.Flatten(), nn.Linear(15, 10), nn.Tanh(), nn.Linear(10, 2)), x)
+    return make(model, x, token_groups((5, 3)))
+
+
+PROBLEMS = dict(columns=columns, blocks=blocks, tokens=tokens)
+
+
+def reference(toy, target, quantile=None):
+    "The `Ref` of some targets on a toy problem."
+    from gradual_cf.losses import Ref
+    stats = fit_logits(predict(toy.model, toy.x))
+    return Ref(target, stats.mu[target], None if quantile is None else stats.within(target, quantile))
