@@ -1,0 +1,100 @@
+"""MNIST digits, each to a random other class: what the network, an independent judge and an RBF-SVM say, and what it cost.
+
+    python benchmarks/mnist.py --rows 500 --json mnist.json            # quick networks (12,000 training rows each)
+    python benchmarks/mnist.py --rows 500 --full                       # networks on half of the training rows each
+    python benchmarks/mnist.py --model net.safetensors --judge judge.safetensors --only default
+    python benchmarks/mnist.py --speed                                 # ratios of time on one core
+    python benchmarks/mnist.py --train-all                             # the paper's network on all 60,000 rows
+"""
+import argparse
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import torch
+
+from gradual_cf.composition import compose
+from gradual_cf.core import changed_groups, predict
+from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.images import images, without_images
+from gradual_cf.losses import Point, Ref
+from gradual_cf.models import accuracy, digit_cnn, load_model, train
+from gradual_cf.tasks import load_task
+
+SETTINGS = dict(default={}, median_stop=dict(quantile=.5), paste_only=dict(sigma=0), without_images=without_images(), no_stop_rule=dict(quantile=None), paper=PAPER | dict(sigma=1000), paper_in_bounds=PAPER | dict(sigma=1000, legal=True))
+
+
+def svm_of(task, rows=10_000):
+    "An RBF-SVM on the pixels of training rows that the network has not seen, where there are such rows."
+    from sklearn.svm import SVC
+    from gradual_cf.images import load_mnist, pixels
+    ds = load_mnist()[0].select(range(60_000 - rows, 60_000))
+    return SVC(C=10, gamma='scale').fit(pixels(ds).flatten(1).numpy()/255, np.array(ds['label']))
+
+
+def row(name, settings, task, judge, svm, x, target):
+    "Explain and measure with one setting."
+    cf = GradualCF(task.model, task.domain, **settings).fit(task.X)
+    start = time.perf_counter()
+    cfs = cf.explain(x, target)
+    took = time.perf_counter() - start
+    t,xp = cfs.target, cfs.xp
+    mean = lambda v: round(torch.as_tensor(v).double().mean().item(), 4)
+    blocks = changed_groups(cfs.x, xp, task.domain.groups(xp.shape[1:])).sum(1)
+    return dict(setting=name, rows=len(x), valid=mean(cfs.valid), judge=mean(predict(judge, xp).argmax(1) == t), svm=mean(svm.predict(xp.flatten(1).numpy()) == t.numpy()),
+                blocks=mean(blocks), L2=mean((xp - cfs.x).flatten(1).norm(dim=1)), gap=round((predict(task.model, xp) - cf.stats.mu[t]).abs().mean(1).median().item(), 3),
+                seconds=round(took/len(x), 3), in_bounds=bool(((xp >= 0) & (xp <= 1)).all()), untouched=bool((xp == cfs.x)[~cfs.mask].all()))
+
+
+def speed(task):
+    "An inner step against the raw pass at batch 64; one call of 64 against 64 calls of one."
+    cf,x = GradualCF(task.model, task.domain).fit(task.X), task.domain.encode(np.array(task.X_test[:64])).x
+    t,mask = torch.zeros(64, dtype=torch.long), torch.zeros_like(x, dtype=torch.bool)
+    mask[..., 8:16, 8:16] = True
+    ref = Ref(t, cf.stats.mu[t], None, x)
+    def raw():
+        xp = x.clone().requires_grad_()
+        torch.autograd.grad(task.model(xp).sum(), xp)
+    times = dict(raw=[], step=[])
+    for _ in range(7):
+        start = time.process_time(); [raw() for _ in range(20)]; times['raw'].append(time.process_time() - start)
+        start = time.process_time(); compose(task.model, x, x, mask, ref, cf.loss, 20, .1, task.domain.project); times['step'].append(time.process_time() - start)
+    rows,target = np.array(task.X_test[:64]), (task.y_test[:64] + 1) % 10
+    start = time.process_time(); cf.explain(rows, target); many = time.process_time() - start
+    start = time.process_time(); [cf.explain(rows[i:i + 1], target[i:i + 1]) for i in range(16)]; single = 4*(time.process_time() - start)
+    return dict(step_over_raw=round(min(times['step'])/min(times['raw'])*20/21, 3), one_by_one_over_batch=round(single/many, 2))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--rows', type=int, default=100); p.add_argument('--block', type=int, default=4); p.add_argument('--seed', type=int, default=0)
+    p.add_argument('--only', nargs='*', choices=SETTINGS, default=list(SETTINGS)); p.add_argument('--json'); p.add_argument('--full', action='store_true')
+    p.add_argument('--model'); p.add_argument('--judge'); p.add_argument('--speed', action='store_true'); p.add_argument('--train-all', action='store_true')
+    a = p.parse_args()
+    task = load_task('mnist', seed=0, model=a.model, full=a.full, block=a.block)
+    judge = load_model(a.judge) if a.judge else task.judge
+    test = lambda m: accuracy(m, task.domain.encode(np.array(task.X_test)).x, torch.tensor(task.y_test))
+    out = dict(network=test(task.model), judge=test(judge))
+    if a.train_all:
+        from gradual_cf.images import load_mnist, pixels
+        ds = load_mnist()[0]
+        net = train(digit_cnn(seed=0), pixels(ds)/255, torch.tensor(ds['label']), epochs=10, batch_size=128, patience=3)
+        out['network_on_all_rows'] = test(net)
+    elif a.speed: out |= speed(task)
+    else:
+        rng = np.random.default_rng(a.seed)
+        x = np.array(task.X_test[np.sort(rng.permutation(len(task.X_test))[:a.rows])])
+        pred = predict(task.model, task.domain.encode(x).x).argmax(1).numpy()
+        target,svm,lines = (pred + rng.integers(1, 10, len(x))) % 10, svm_of(task), []
+        for name in a.only:
+            lines.append(row(name, SETTINGS[name], task, judge, svm, x, target))
+            print(lines[-1], flush=True)
+        print(pd.DataFrame(lines).set_index("setting").to_string())
+        out['settings'] = lines
+    print(json.dumps({k: v for k,v in out.items() if k != 'settings'}))
+    if a.json:
+        with open(a.json, 'w') as f: json.dump(out, f, indent=1)
+
+
+if __name__ == '__main__': main()
