@@ -10,7 +10,7 @@ transformers = pytest.importorskip('transformers', reason='transformers is an op
 tokenizers = pytest.importorskip('tokenizers')
 
 
-def word_pieces(texts, size=120):
+def word_pieces(texts, size=170):
     "A fast WordPiece tokenizer of the texts' own words; so small that some words fall into pieces."
     t = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token='[UNK]'))
     t.normalizer, t.pre_tokenizer = tokenizers.normalizers.Lowercase(), tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -29,7 +29,7 @@ def bert():
     model = transformers.BertForSequenceClassification(config)
     opt = torch.optim.Adam(model.parameters(), lr=2e-3)
     y = torch.tensor(train['label'])
-    for _ in range(6):
+    for _ in range(8):
         for i in torch.randperm(len(y)).split(32):
             enc = tok([train['text'][j] for j in i.tolist()], padding=True, return_tensors='pt')
             opt.zero_grad()
@@ -54,8 +54,9 @@ def test_words_flip_the_decision(bert):
     cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:200])
     cfs = cf.explain(test['text'][:30])
     right = (predict(cf.model, cf.encode(test).x).argmax(1) == torch.tensor(test['label'])).float().mean()
-    assert right > .85
-    assert cfs.valid.float().mean() >= .9 and cf.domain.legal(cfs.data, cfs.raw).all()
+    assert right > .85, right
+    assert cfs.valid.float().mean() >= .9, (right, cfs.prob.sort().values[:12], len(whole_words(tok)), cfs.changes().head(20))
+    assert cf.domain.legal(cfs.data, cfs.raw).all()
     whole = whole_words(tok)
     assert all(w.lower() in whole for w in cfs.changes().after) and len(cfs.changes()) / 30 < 5
     enc = tok(cfs.raw, padding=True, return_tensors='pt')                 # the texts themselves, through the model's own front door
@@ -67,7 +68,7 @@ def test_words_flip_the_decision(bert):
 def test_words_of_several_pieces_are_one_group(bert):
     model, tok, _, _ = bert
     dom = tokens(model, tok, length=80)
-    words = [w for w in ('unforgettably', 'dialogue', 'delightful', 'forgettable') if len(tok(w, add_special_tokens=False)['input_ids']) > 1]
+    words = [w for w in ('unloved', 'dullish', 'filmed', 'dialogues', 'delightfully') if 1 < len(tok(w, add_special_tokens=False)['input_ids']) <= 6]
     enc = dom.encode(f'What a {words[0]} film')
     assert (enc.x[0, 3] != 0).any(1).sum() == min(6, len(tok(words[0], add_special_tokens=False)['input_ids']))
     assert enc.frozen[0, [0, 1, 2, 5]].all() and not enc.frozen[0, 4]     # special tokens, "what", "a"; "film" may change
