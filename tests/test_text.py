@@ -1,0 +1,186 @@
+"""Words, vectors, reviews: what a reader would not read in 13_text."""
+import gzip
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf.all import GradualCF, PAPER, accuracy, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, text_cnn, train
+from gradual_cf.lookahead import swap_logits
+from gradual_cf.text import FUNCTION_WORDS, Lookup, ending, like, lookup_form, rewrite, word_ids, word_spans
+
+DATA = os.environ.get('GRADUAL_CF_DATA')
+real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: reviews and vectors are not part of the project')
+texts = st.lists(st.sampled_from(list("aB'n’t. \t\n<br/>-,\"é0…") + ['<br />', "n't", 'cannot']), max_size=30).map(''.join)
+
+
+@given(texts)
+@settings(max_examples=200, deadline=None)
+def test_spans_are_disjoint_and_leave_only_gaps(s):
+    spans, end = word_spans(s), 0
+    for a, b in spans:
+        assert end <= a < b and not s[a:b].isspace()
+        assert not s[end:a].replace('<br />', '').replace('<br/>', '').strip()
+        end = b
+    assert rewrite(s, spans, {}) == s
+    assert rewrite(s, spans, {i: s[a:b] for i, (a, b) in enumerate(spans)}, lambda old, new: new) == s
+
+
+@given(texts, st.data())
+@settings(max_examples=100, deadline=None)
+def test_rewriting_touches_one_word_only(s, data):
+    spans = word_spans(s)
+    if not spans: return
+    i = data.draw(st.integers(0, len(spans) - 1))
+    a, b = spans[i]
+    out = rewrite(s, spans, {i: 'dull'})
+    assert out[:a] == s[:a] and out[len(out) - (len(s) - b):] == s[b:] and out[a:a + 4].lower() == 'dull'
+
+
+def test_treebank_where_it_matters():
+    nltk = pytest.importorskip('nltk.tokenize', reason='nltk is not needed by the package')
+    for s in ("It's a film that you can't forget, isn't it?", 'He cannot act; she will not.', 'A well-made film (of 1999) with 3.5 stars!', "They've gone; I'd stay, we'll see."):
+        ours = [s[a:b] for a, b in word_spans(s)]
+        assert ours == nltk.TreebankWordTokenizer().tokenize(s)
+
+
+@pytest.fixture(scope='module')
+def toy():
+    "Toy reviews, their vectors, a network and a fitted explainer."
+    tr, te = load_toy_reviews(600, 60)
+    v = corpus_vectors(tr['text'], 32)
+    net = text_cnn(32, filters=32, seed=0)
+    train(Lookup(v, net), word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
+    return tr, te, v, net
+
+
+@pytest.mark.parametrize('content, says', [
+    (b'good 1 0\nbad -1\n', 'line 2 must have 2 numbers'), (b'good 1 0\ngood 1 0\n', 'line 2 must not repeat'), (b'good 1 0\n\nbad 1 0\n', 'line 2 must be a word'),
+    (b'good 1 x\n', "line 1 must hold numbers"), (b'good 1 inf\n', 'line 1 must hold finite'), (b'g\xff 1 0\n', 'line 1 must be UTF-8'), (b'', 'got none in 0 lines')])
+@pytest.mark.parametrize('pack', ['txt', 'gz', 'zip'])
+def test_bad_vectors_name_file_and_line_and_cache_nothing(content, says, pack, tmp_path, monkeypatch):
+    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path/'cache'))
+    path = tmp_path/f'v.{pack}'
+    if pack == 'zip':
+        with zipfile.ZipFile(path, 'w') as z: z.writestr('v.txt', content)
+    else: path.write_bytes(gzip.compress(content) if pack == 'gz' else content)
+    with pytest.raises(ValueError, match=says) as e: load_glove(path)
+    assert str(path) in str(e.value) and not list((tmp_path/'cache').glob('*'))
+
+
+def test_truncated_archives_and_absent_files(tmp_path, monkeypatch):
+    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path/'cache'))
+    lines = '\n'.join(f'w{i} {i} {i/7}' for i in range(5000)).encode()
+    (tmp_path/'v.gz').write_bytes(gzip.compress(lines)[:-2000])
+    with pytest.raises(ValueError, match='whole file'): load_glove(tmp_path/'v.gz')
+    (tmp_path/'v.zip').write_bytes(b'PK not a zip')
+    with pytest.raises(ValueError, match='whole file'): load_glove(tmp_path/'v.zip')
+    with pytest.raises(ValueError, match='none.txt'): load_glove(tmp_path/'none.txt')
+    with zipfile.ZipFile(tmp_path/'two.zip', 'w') as z: z.writestr('a.txt', 'x 1\n'), z.writestr('b.txt', 'y 2\n')
+    with pytest.raises(ValueError, match='member must be one of'): load_glove(tmp_path/'two.zip')
+    assert load_glove(tmp_path/'two.zip', member='b.txt', cache=False).words == ['y']
+    assert not list((tmp_path/'cache').glob('*'))
+
+
+def test_cached_vectors_are_mapped_and_equal(tmp_path, monkeypatch):
+    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path/'cache'))
+    (tmp_path/'v.txt').write_text('3 2\ngood 1 0\nbad -1 0\nfilm 0 1\n')
+    a, b = load_glove(tmp_path/'v.txt'), load_glove(tmp_path/'v.txt')
+    assert a.words == b.words == ['good', 'bad', 'film'] and torch.equal(a.table, b.table)
+    assert sorted(p.suffix for p in (tmp_path/'cache').iterdir()) == ['.json', '.npy']
+    assert load_glove(tmp_path/'v.txt', vocab={'bad'}).words == ['bad']
+    next((tmp_path/'cache').glob('*.json')).unlink()                     # half a pair is no pair
+    assert load_glove(tmp_path/'v.txt').words == a.words
+
+
+def test_bad_texts(toy):
+    _, _, v, net = toy
+    dom = sentences(v, length=40)
+    for bad in ('', ' \n\t', 'zanzibar', '<br />'):
+        with pytest.raises(ValueError, match='row 1'): dom.encode(['a film', bad])
+    with pytest.raises(ValueError, match='got NoneType in row 0'): dom.encode([None])
+    with pytest.raises(ValueError, match='near'): sentences(v, near=2)
+    with pytest.raises(ValueError, match='allow'): sentences(v, allow=['the!'])
+
+
+def test_swaps_are_forward_passes(toy):
+    _, te, v, net = toy
+    x = sentences(v, length=40).encode(te['text'][:3]).x
+    at, values = torch.tensor([[0, 1, 39], [5, 2, 3], [38, 20, 4]]), torch.randn(3, 3, 4, 32)
+    with torch.no_grad():
+        fast = net.eval().swaps(x, at, values)
+        slow = swap_logits(lambda t: net(t), x, at, values)
+    assert torch.allclose(fast, slow, atol=1e-4)
+
+
+@pytest.mark.parametrize('kw', [{}, dict(beam=1, depth=1), dict(allow=ending), dict(near=-1, common=None)])
+def test_every_answer_is_legal_and_flips(toy, kw):
+    tr, te, v, net = toy
+    dom = sentences(v, length=40, **kw)
+    cf = GradualCF(net, dom).fit(tr)
+    cfs = cf.explain(te)
+    assert cfs.valid.float().mean() > .9 and dom.legal(cfs.data, cfs.raw).all()
+    assert torch.equal(cf.encode(cfs.raw).x, cfs.xp) and torch.equal(cfs.found, cfs.prob)
+    changes = cfs.changes()
+    assert not changes.before.str.lower().isin(FUNCTION_WORDS).any() and not changes.after.str.lower().isin(FUNCTION_WORDS).any()
+    if kw.get('allow') is ending: assert (changes.before.map(lambda w: ending(w.lower())) == changes.after.map(lambda w: ending(w.lower()))).all()
+
+
+def test_alone_or_in_a_batch(toy):
+    tr, te, v, net = toy
+    cf = GradualCF(net, sentences(v, length=40)).fit(tr)
+    together = cf.explain(te['text'][:12])
+    assert [cf.explain(t).raw[0] for t in te['text'][:12]] == together.raw
+    assert cf.explain(te['text'][:12][::-1]).raw == together.raw[::-1]
+
+
+def test_looking_ahead_changes_fewer_words(toy):
+    tr, te, v, net = toy
+    words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, **kw), tau=.97).fit(tr).explain(te).changes())
+    assert words(beam=6, depth=3) <= words(beam=1, depth=1)
+
+
+def test_paper_route_reports_what_the_lookup_costs(toy):
+    tr, te, v, net = toy
+    cfs = GradualCF(net, sentences(v, length=40), **PAPER | dict(sigma=50)).fit(tr).explain(te['text'][:10])
+    assert (cfs.found >= .9).float().mean() >= cfs.valid.float().mean()
+    assert not torch.equal(cfs.found, cfs.prob)
+
+
+def test_trace_of_a_review(toy):
+    tr, te, v, net = toy
+    trace = GradualCF(net, sentences(v, length=40)).fit(tr).trace(te['text'][0])
+    assert len(trace) and trace[-1].logits.softmax(1).max() >= .9
+
+
+def test_html_is_escaped(toy):
+    tr, _, v, net = toy
+    cf = GradualCF(net, sentences(v, length=40)).fit(tr)
+    page = cf.explain('A <script>dull</script> film & a boring plot', target=1)._repr_html_()
+    assert '<script>' not in page and '<del>' in page and '<ins>' in page
+
+
+@real
+def test_small_training_on_real_reviews():
+    tr, te = load_imdb()
+    v, rng = load_glove(dim=100), np.random.default_rng(0)
+    a, b = (d.select(rng.permutation(25000)[:n]) for d, n in ((tr, 8000), (te, 1000)))
+    net = text_cnn(100, filters=32, seed=0)
+    train(Lookup(v, net), word_ids(v, a, 200), torch.tensor(a['label']), epochs=3, batch_size=50)
+    assert accuracy(Lookup(v, net), word_ids(v, b, 200), torch.tensor(b['label'])) > .8
+    cf = GradualCF(net, sentences(v, length=200)).fit(a['text'][:300])
+    cfs = cf.explain(b['text'][:30])
+    assert cfs.valid.float().mean() >= .96 and cf.domain.legal(cfs.data, cfs.raw).all()
+    assert len(cfs.changes())/30 < 4
+    assert cfs.raw[0] != cfs.data[0] and len(word_spans(cfs.raw[0])) == len(word_spans(cfs.data[0]))
+
+
+@real
+def test_real_vectors_restricted_and_neighbours(tmp_path, monkeypatch):
+    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path))
+    v = load_glove(dim=300, vocab=['good', 'bad', 'film'])
+    assert v.table.shape == (3, 300) and json.loads(next(tmp_path.glob('*.json')).read_text()) == v.words

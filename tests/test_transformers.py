@@ -1,0 +1,92 @@
+"""A small BERT, made from a config and trained on the toy reviews, explained through its embeddings."""
+import pytest
+import torch
+
+from gradual_cf.all import GradualCF, load_toy_reviews, tokens
+from gradual_cf.core import predict
+from gradual_cf.transformers import FromEmbeddings, whole_words
+
+transformers = pytest.importorskip('transformers', reason='transformers is an optional dependency')
+tokenizers = pytest.importorskip('tokenizers')
+
+
+def word_pieces(texts, size=170):
+    "A fast WordPiece tokenizer of the texts' own words; so small that some words fall into pieces."
+    t = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token='[UNK]'))
+    t.normalizer, t.pre_tokenizer = tokenizers.normalizers.Lowercase(), tokenizers.pre_tokenizers.BertPreTokenizer()
+    t.train_from_iterator(texts, tokenizers.trainers.WordPieceTrainer(vocab_size=size, special_tokens=['[PAD]', '[UNK]', '[CLS]', '[SEP]'], show_progress=False))
+    t.post_processor = tokenizers.processors.TemplateProcessing(single='[CLS] $A [SEP]', special_tokens=[('[CLS]', 2), ('[SEP]', 3)])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=t, pad_token='[PAD]', unk_token='[UNK]', cls_token='[CLS]', sep_token='[SEP]')
+
+
+@pytest.fixture(scope='module')
+def bert():
+    "Model, tokenizer, training and test reviews."
+    torch.manual_seed(0)
+    train, test = load_toy_reviews(600, 60)
+    tok = word_pieces(train['text'])
+    config = transformers.BertConfig(vocab_size=len(tok), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, max_position_embeddings=128, num_labels=2)
+    model = transformers.BertForSequenceClassification(config)
+    opt = torch.optim.Adam(model.parameters(), lr=2e-3)
+    y = torch.tensor(train['label'])
+    for _ in range(8):
+        for i in torch.randperm(len(y)).split(32):
+            enc = tok([train['text'][j] for j in i.tolist()], padding=True, return_tensors='pt')
+            opt.zero_grad()
+            model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask'], labels=y[i]).loss.backward()
+            opt.step()
+    return model.eval(), tok, train, test
+
+
+def test_embeddings_give_what_the_model_gives(bert):
+    model, tok, _, test = bert
+    texts = test['text'][:8]
+    x = tokens(model, tok, length=80).encode(texts).x
+    enc = tok(texts, padding=True, return_tensors='pt')
+    with torch.no_grad(): z = model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask']).logits
+    assert torch.allclose(predict(FromEmbeddings(model), x), z, atol=1e-5)
+    assert not x.requires_grad
+
+
+def test_words_flip_the_decision(bert):
+    model, tok, train, test = bert
+    before = {n: p.grad for n, p in model.named_parameters()}
+    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:200])
+    cfs = cf.explain(test['text'][:30])
+    right = (predict(cf.model, cf.encode(test).x).argmax(1) == torch.tensor(test['label'])).float().mean()
+    assert right > .85, right
+    assert cfs.valid.float().mean() >= .9, (right, cfs.prob.sort().values[:12], len(whole_words(tok)), cfs.changes().head(20))
+    assert cf.domain.legal(cfs.data, cfs.raw).all()
+    whole = whole_words(tok)
+    assert all(w.lower() in whole for w in cfs.changes().after) and len(cfs.changes()) / 30 < 5
+    enc = tok(cfs.raw, padding=True, return_tensors='pt')                 # the texts themselves, through the model's own front door
+    with torch.no_grad(): p = model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask']).logits.softmax(1)
+    assert torch.allclose(p.gather(1, cfs.target[:, None])[:, 0], cfs.prob, atol=1e-4)
+    assert all(p.grad is before[n] and p.requires_grad for n, p in model.named_parameters())
+
+
+def test_words_of_several_pieces_are_one_group(bert):
+    model, tok, _, _ = bert
+    dom = tokens(model, tok, length=80)
+    words = [w for w in ('unloved', 'dullish', 'filmed', 'dialogues', 'delightfully') if 1 < len(tok(w, add_special_tokens=False)['input_ids']) <= 6]
+    enc = dom.encode(f'What a {words[0]} film')
+    assert (enc.x[0, 3] != 0).any(1).sum() == min(6, len(tok(words[0], add_special_tokens=False)['input_ids']))
+    assert enc.frozen[0, [0, 1, 2, 5]].all() and not enc.frozen[0, 4]     # special tokens, "what", "a"; "film" may change
+
+
+def test_long_texts_keep_their_end_token_and_their_end(bert):
+    model, tok, train, test = bert
+    cf = GradualCF(model, tokens(model, tok, length=12)).fit(train['text'][:100])
+    long = ' '.join(test['text'][:5])
+    cfs = cf.explain(long)
+    assert cfs.raw[0][len(long)//2:].endswith(long[-60:])
+    last = cf.encode(long).x[0, -1, 0]
+    assert torch.equal(last, model.get_input_embeddings().weight[tok.sep_token_id])
+
+
+def test_errors(bert):
+    model, tok, _, _ = bert
+    with pytest.raises(ValueError, match='fast'): tokens(model, object())
+    with pytest.raises(ValueError, match='length must be at least 5'): tokens(model, tok, length=2)
+    for bad in ('', '   ', '§ §'):
+        with pytest.raises(ValueError, match='row 1'): tokens(model, tok).encode(['a film', bad])
