@@ -1,6 +1,6 @@
 """The loan table: the paper's row, the paper's setting and the default on HELOC and UCI Credit, over training seeds.
 
-    python benchmarks/loans.py [--rows 1000] [--seeds 3] [--out results/loans.csv]
+    python benchmarks/loans.py [--rows 1000] [--seeds 3] [--out benchmarks/results/loans.csv]
 
 Needs GRADUAL_CF_DATA. `finer, no margin` bounds what a single legal change can reach: four times the grid, and a kept value may sit on the boundary itself.
 `fractions allowed` is the default with every integer column treated as a number: what the legality of whole numbers costs.
@@ -42,7 +42,7 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument('--rows', type=int, default=1000)
     a.add_argument('--seeds', type=int, default=3)
-    a.add_argument('--out', type=Path, default=Path('results/loans.csv'))
+    a.add_argument('--out', type=Path, default=Path('benchmarks/results/loans.csv'))
     a = a.parse_args()
     lines = []
     for data in ('heloc', 'uci_credit'):

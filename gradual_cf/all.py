@@ -7,9 +7,11 @@ __all__ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups',
            'rank_groups', 'expand_groups', 'perturb', 'probe', 'Point', 'fit_logits', 'logit_gap', 'logit_gap_norm',
            'logit_gap_sum', 'target_score', 'l2_distance', 'total_variation', 'mix', 'init_composite', 'typical',
            'compose', 'box', 'one_way', 'steps', 'chain', 'Step', 'Trace', 'construct', 'GradualCF', 'PAPER',
-           'tabular_mlp', 'train', 'accuracy', 'save_model', 'load_model', 'tabular', 'load_heloc', 'load_uci_credit',
-           'load_breast_cancer', 'Task', 'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged',
-           'evaluate']
+           'lookahead', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'train', 'accuracy', 'save_model',
+           'load_model', 'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits',
+           'load_mnist', 'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews',
+           'corpus_vectors', 'tokens', 'Task', 'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence',
+           'judged', 'evaluate', 'frames', 'save_page', 'stepper']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Encoded, Domain, Explainer, Counterfactuals
@@ -17,14 +19,21 @@ from .masking import column_groups, block_groups, token_groups, sensitivity, ran
 from .losses import Point, fit_logits, logit_gap, logit_gap_norm, logit_gap_sum, target_score, l2_distance, total_variation, mix
 from .composition import init_composite, typical, compose, box, one_way, steps, chain
 from .gradual import Step, Trace, construct, GradualCF, PAPER
-from .models import tabular_mlp, train, accuracy, save_model, load_model
+from .lookahead import lookahead
+from .models import tabular_mlp, digit_cnn, strided_cnn, text_cnn, train, accuracy, save_model, load_model
 from .tabular import tabular, load_heloc, load_uci_credit, load_breast_cancer
+from .images import images, load_digits, load_mnist, without_images
+from .text import sentences, nearest_words, load_glove, load_imdb, load_toy_reviews, corpus_vectors
+from .transformers import tokens
 from .tasks import Task, load_task
 from .metrics import n_changed, l2_change, neighbours, coherence, judged, evaluate
+from .stepper import frames, save_page, stepper
 
 # %% ../nbs/99_all.ipynb #c4
 _all_ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups', 'block_groups', 'token_groups', 'sensitivity', 'rank_groups',
          'expand_groups', 'perturb', 'probe', 'Point', 'fit_logits', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'target_score', 'l2_distance',
          'total_variation', 'mix', 'init_composite', 'typical', 'compose', 'box', 'one_way', 'steps', 'chain', 'Step', 'Trace', 'construct',
-         'GradualCF', 'PAPER', 'tabular_mlp', 'train', 'accuracy', 'save_model', 'load_model', 'tabular', 'load_heloc', 'load_uci_credit',
-         'load_breast_cancer', 'Task', 'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'evaluate']
+         'GradualCF', 'PAPER', 'lookahead', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'train', 'accuracy', 'save_model', 'load_model',
+         'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits', 'load_mnist', 'without_images', 'sentences',
+         'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'tokens', 'Task', 'load_task', 'n_changed', 'l2_change',
+         'neighbours', 'coherence', 'judged', 'evaluate', 'frames', 'save_page', 'stepper']

@@ -14,15 +14,18 @@ import pandas as pd
 import typer
 
 import gradual_cf
-from .core import Counterfactuals
+from .core import Counterfactuals, predict, take_rows
 from .gradual import PAPER, GradualCF
+from .images import pixels
 from .metrics import evaluate as measure
 from .models import save_model
+from .stepper import save_page
 from .tabular import show_text
 from .tasks import RECIPES, Task, load_task
 
 # %% auto #0
-__all__ = ['app', 'clear_errors', 'main', 'as_record', 'explain', 'as_summary', 'evaluate', 'train', 'demo']
+__all__ = ['app', 'clear_errors', 'main', 'as_record', 'as_text', 'explain', 'as_summary', 'other_class', 'evaluate', 'train',
+           'demo_digit', 'demo']
 
 # %% ../nbs/42_cli.ipynb #c6
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help='The least change in an input that makes a network decide otherwise.')
@@ -49,6 +52,7 @@ _DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
 _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
 _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
+_FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _JSON = typer.Option(False, '--json', help='Print JSON.')
 
@@ -68,37 +72,74 @@ def as_record(
     "One explained row as a JSON object."
     changes = [{k: _plain(getattr(l, k)) for k in ('feature', 'before', 'after')} for l in cfs.changes().itertuples()]
     t = cfs.target[0].item()
-    return dict(dataset=task.name, row=_plain(cfs.data.index[0]), target=t, target_name=task.classes[t], valid=cfs.valid[0].item(),
-                before=cfs.before[0].item(), prob=cfs.prob[0].item(), changes=changes)
+    texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.text else {}
+    row = _plain(cfs.data.index[0]) if hasattr(cfs.data, 'index') and not isinstance(cfs.data, list) else None
+    return texts | dict(dataset=task.name, row=row, target=t, target_name=task.classes[t], valid=cfs.valid[0].item(),
+                        before=cfs.before[0].item(), prob=cfs.prob[0].item(), changes=changes)
 
-def _rows(csv, task):
-    "Test rows, or the rows of a CSV file with the task's columns."
+def as_text(
+    cfs:Counterfactuals, # One row
+    task:Task,           # Where it comes from
+    row:int=0,           # Its position, for data without an index
+) -> str:
+    "One explained row as people read it; colour where the terminal has it."
+    if task.domain.text: return task.domain.text(cfs, task.classes, sys.stdout.isatty())
+    return show_text(cfs, task.classes, [row] if task.domain.plane else None)
+
+# %% ../nbs/42_cli.ipynb #c12
+def _rows(csv, image, text, task):
+    "Test rows, the rows of a CSV file with the task's columns, an image file, or one text."
+    kind = 'text' if task.domain.text else 'image' if task.domain.plane else 'csv'
+    for name,v in dict(csv=csv, image=image, text=text).items():
+        if v is not None and name != kind: raise ValueError(f'{name} must not be given for {task.name!r}, which takes {kind}; got {str(v)!r}')
+    if text is not None: return pd.DataFrame({'text': [text]})
+    if image: return pixels(image, 1).numpy()[:, 0]
     if csv is None: return task.X_test
     try: df = pd.read_csv(csv)
     except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(csv)!r} ({e})') from None
     return df[list(task.X.columns)] if set(task.X.columns) <= set(df.columns) else df
 
-# %% ../nbs/42_cli.ipynb #c11
+def _constraints(dataset, immutable, block):
+    "What the domain is told by the options that were given."
+    if immutable and dataset in RECIPES and RECIPES[dataset].vectors: raise ValueError(f'immutable must name columns of a table, got {list(immutable)} for the texts of {dataset!r}')
+    return {k: v for k,v in dict(immutable=immutable, block=block).items() if v}
+
+def _draw(cf, cfs, one, target, seed, out, html, title, classes):
+    "Write the picture and the page that were asked for."
+    if out and not cf.domain.plot: raise ValueError(f'out must be left out where the answer has no picture, got {str(out)!r}')
+    if out: cfs.plot().savefig(out, dpi=150)
+    if html: save_page(html, cf.trace(one, target, seed), title=title, classes=classes)
+
+# %% ../nbs/42_cli.ipynb #c13
 @app.command()
 def explain(
     dataset:str=_DATASET,
-    row:int=typer.Option(..., '--row', help='Row by position, from 0, of the test set or the CSV file.'),
+    row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
+    text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
     target:Optional[int]=typer.Option(None, '--target', help='Class to reach; the other one by default.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_MODEL,
+    image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
+    block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
+    out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
+    html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
     immutable:Optional[List[str]]=typer.Option(None, '--immutable', help='A column that may not change; repeat for more.'),
-    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, json_:bool=_JSON,
+    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
 ):
     "Explain one row: what is the least to change, and to what?"
     with clear_errors():
-        task = load_task(dataset, data, seed, model, progress=sys.stderr.isatty(), immutable=immutable or ())
-        rows = _rows(csv, task)
+        if sum(v is not None for v in (row, text, image)) != 1: raise ValueError(f'--row, --text or --image must be given, and one of them only, got {row!r}, {text!r}, {image and str(image)!r}')
+        task = load_task(dataset, data, seed, model, sys.stderr.isatty(), full, **_constraints(dataset, immutable, block))
+        rows,row = _rows(csv, image, text, task), row or 0
         if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
-        cfs = _explainer(task, paper).explain(rows.iloc[row:row + 1], target, seed)
-    typer.echo(json.dumps(as_record(cfs, task)) if json_ else show_text(cfs, task.classes))
+        cf,one = _explainer(task, paper), take_rows(rows, slice(row, row + 1))
+        cfs = cf.explain(one, target, seed)
+        _draw(cf, cfs, one, target, seed, out, html, f'{dataset}, row {row}', task.classes)
+    record = as_record(cfs, task)
+    typer.echo(json.dumps(record | dict(row=row if record['row'] is None else record['row'])) if json_ else as_text(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
-# %% ../nbs/42_cli.ipynb #c13
+# %% ../nbs/42_cli.ipynb #c15
 def as_summary(
     table:pd.DataFrame, # From `gradual_cf.metrics.evaluate`
     **more,             # Further fields
@@ -109,40 +150,72 @@ def as_summary(
     spread = table.set_index('metric')['std']
     coh = table[table.metric == 'coherence']
     number = lambda v: None if pd.isna(v) else round(float(v), 6)
+    fields |= {m: round(float(one[m]), 6) for m in one.index if m not in fields}
+    if 'words' in one: fields['words_std'] = number(spread['words'])
     return fields | dict(l1_std=number(spread['l1']), l2_std=number(spread['l2']), coherence={str(e): number(m) for e,m in zip(coh.eps, coh['mean'])},
                          coherence_share={str(e): number(s) for e,s in zip(coh.eps, coh.share)}) | more
 
-# %% ../nbs/42_cli.ipynb #c14
+# %% ../nbs/42_cli.ipynb #c17
+def other_class(
+    cf:GradualCF,            # Fitted
+    rows,                    # Raw rows
+    rng:np.random.Generator, # Draws the classes
+):                           # One class a row, or None where there are only two
+    "A random class for each row that is not the network's decision."
+    z = predict(cf.model, cf.encode(rows).x)
+    n,k = z.shape
+    return None if k == 2 else (z.argmax(1).cpu().numpy() + rng.integers(1, k, n)) % k
+
+# %% ../nbs/42_cli.ipynb #c18
 @app.command()
 def evaluate(
     dataset:str=_DATASET,
     rows:int=typer.Option(1000, '--rows', min=1, help='Random test rows to explain.'),
-    model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, json_:bool=_JSON,
+    model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
     with clear_errors():
-        task = load_task(dataset, data, seed, model, progress=sys.stderr.isatty())
-        pick = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
+        task = load_task(dataset, data, seed, model, sys.stderr.isatty(), full)
+        rng = np.random.default_rng(seed)
+        some = take_rows(task.X_test, pick := rng.permutation(len(task.X_test))[:rows])
         cf = _explainer(task, paper)
-        table = measure(cf, task.X_test.iloc[pick], judge=task.judge, seed=seed, progress=sys.stderr.isatty())
+        eps = () if task.domain.text else (8, 12, None)
+        table = measure(cf, some, other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.hyper).items()}
     out = as_summary(table, accuracy=round(task.accuracy(), 6), rows=len(pick), seed=seed, dataset=dataset, settings=settings)
     typer.echo(json.dumps(out) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
-# %% ../nbs/42_cli.ipynb #c16
+# %% ../nbs/42_cli.ipynb #c20
 @app.command()
 def train(
-    dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED,
+    dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL,
     out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'), json_:bool=_JSON,
 ):
     "Train a data set's network, or find it in the cache, and print its test accuracy."
     with clear_errors():
-        task = load_task(dataset, data, seed, progress=sys.stderr.isatty())
+        task = load_task(dataset, data, seed, progress=sys.stderr.isatty(), full=full)
         if out: save_model(task.model, out, data=dataset, accuracy=task.accuracy())
     info = dict(dataset=dataset, seed=seed, accuracy=round(task.accuracy(), 6), rows=len(task.X), model=str(out) if out else None)
     typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {info["accuracy"]:.3f}, trained on {len(task.X):,} rows{f", written to {out}" if out else ""}')
 
-# %% ../nbs/42_cli.ipynb #c18
+# %% ../nbs/42_cli.ipynb #c22
+def demo_digit(
+    out:Path,   # Where the picture goes
+    seed:int=0, # Seed of the network and the search
+) -> bool:      # Whether every digit got a counterfactual
+    "Turn the first digits of the embedded test set into the next digit, and draw them."
+    with clear_errors():
+        task = load_task('digits', None, seed, progress=sys.stderr.isatty())
+        target = (task.y_test[:3] + 1) % 10
+        cfs = _explainer(task, False).explain(task.X_test[:3], target, seed)
+    cfs.plot().savefig(out, dpi=150)
+    blocks = cfs.changes().groupby('row').size()
+    typer.echo(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
+    for i in range(3): typer.echo(f'{task.classes[task.y_test[i]]} as {task.classes[target[i]]}: {blocks.get(i, 0)} blocks of 2×2 pixels, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}')
+    typer.echo(f'\nThe picture is in {out}')
+    return bool(cfs.valid.all())
+
+# %% ../nbs/42_cli.ipynb #c23
 @app.command()
 def demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),
@@ -156,5 +229,6 @@ def demo(
     typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
     typer.echo(show_text(cfs, task.classes))
     cfs.plot(most=rows).savefig(out, dpi=150)
-    typer.echo(f'\nThe picture is in {out}')
-    raise typer.Exit(0 if cfs.valid.all() else 3)
+    typer.echo(f'\nThe picture is in {out}\n')
+    found = demo_digit(out.with_stem(f'{out.stem}_digit'), seed)
+    raise typer.Exit(0 if cfs.valid.all() and found else 3)

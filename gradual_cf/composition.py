@@ -4,19 +4,19 @@
 
 # %% ../nbs/03_composition.ipynb #c4
 from __future__ import annotations
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .core import evaluating
+from .core import evaluating, predict
 from .losses import Logits, Mix, Point, Ref
 from .masking import merit, shortfall
 
 # %% auto #0
-__all__ = ['init_composite', 'typical', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam', 'Composed', 'Nearest',
-           'gradient', 'iterates', 'compose']
+__all__ = ['init_composite', 'typical', 'prototypes', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam', 'Composed',
+           'Nearest', 'gradient', 'iterates', 'compose']
 
 # %% ../nbs/03_composition.ipynb #c6
 def init_composite(
@@ -43,6 +43,25 @@ def typical(
     return order[: int((gap <= stats.gaps[target, round(100*quantile)]).sum())]
 
 # %% ../nbs/03_composition.ipynb #c13
+def prototypes(
+    x:Tensor,       # Inputs, `(n, *s)`
+    target:Tensor,  # Target class of each row, long `(n,)`
+    x_train:Tensor, # Training rows, `(m, *s)`
+    z_train:Tensor, # Their logits, `(m, k)`
+    stats:Logits,   # From `fit_logits` on the same rows
+    count:int=16,   # Candidates for each row, ≥ 1
+) -> Tensor:        # `(n, count, *s)`, nearest first; the last one repeats where there are fewer
+    "The typical training rows of the target class that are nearest to each input."
+    out = x.new_empty(len(x), count, *x.shape[1:])
+    for t in target.unique().tolist():
+        rows,pool = target == t, x_train[typical(z_train, stats, t)]
+        far = torch.cdist(x[rows].flatten(1), pool.flatten(1))
+        near = far.argsort(dim=1, stable=True)[:, :count]
+        near = torch.cat([near, near[:, -1:].expand(-1, count - near.shape[1])], 1)
+        out[rows] = pool[near]
+    return out
+
+# %% ../nbs/03_composition.ipynb #c16
 class _Const:
     "A constant that is copied once to each device and dtype it is used with."
     def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
@@ -61,7 +80,7 @@ def box(
     if (bad := lo.t > hi.t).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.t.expand_as(bad)[bad].tolist()} > {hi.t.expand_as(bad)[bad].tolist()}')
     return lambda c, x: torch.minimum(torch.maximum(c, lo(c)), hi(c))
 
-# %% ../nbs/03_composition.ipynb #c14
+# %% ../nbs/03_composition.ipynb #c17
 def one_way(
     up:Tensor,   # Entries that may only increase, bool `(*s)`
     down:Tensor, # Entries that may only decrease, bool `(*s)`
@@ -70,7 +89,7 @@ def one_way(
     low,high = _Const(torch.where(up, 0., -torch.inf)), _Const(torch.where(down, 0., torch.inf))
     return lambda c, x: torch.minimum(torch.maximum(c, x + low(c)), x + high(c))
 
-# %% ../nbs/03_composition.ipynb #c15
+# %% ../nbs/03_composition.ipynb #c18
 def steps(
     size:Tensor,   # Distance between admissible values, `(*s)`; 0 where every value is admissible
     origin:float=0., # One admissible value, `(*s)` or a number
@@ -92,7 +111,7 @@ def chain(
         return c
     return project
 
-# %% ../nbs/03_composition.ipynb #c20
+# %% ../nbs/03_composition.ipynb #c23
 class Packed(NamedTuple):
     "Where the masked entries of each row are."
     at:Tensor   # Positions in the flattened row, long `(n, w)`
@@ -108,7 +127,7 @@ def pack(
     at = flat.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :w]
     return Packed(at, None if (count == w).all() else flat.gather(1, at))
 
-# %% ../nbs/03_composition.ipynb #c22
+# %% ../nbs/03_composition.ipynb #c25
 class Adam:
     "Adam with its usual constants on one tensor; the same arithmetic as `torch.optim.Adam`."
     def __init__(self, v:Tensor, lr:float): self.lr,self.n,self.m,self.s = lr,0,torch.zeros_like(v),torch.zeros_like(v)
@@ -121,14 +140,14 @@ class Adam:
         root = self.s.sqrt().div_((1 - .999**self.n)**.5).add_(1e-8)
         return torch.addcdiv(v, self.m, root, value=-self.lr/(1 - .9**self.n))
 
-# %% ../nbs/03_composition.ipynb #c25
+# %% ../nbs/03_composition.ipynb #c28
 class Composed(NamedTuple):
     "What a composition step found."
     c:Tensor      # Composites to carry over, `(n, *s)`
     xp:Tensor     # Perturbed inputs, `(n, *s)`
     logits:Tensor # The model's logits there, `(n, k)`
 
-# %% ../nbs/03_composition.ipynb #c26
+# %% ../nbs/03_composition.ipynb #c29
 class Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."
     def __init__(self, level:float): self.level,self.score = level,None
@@ -141,15 +160,16 @@ class Nearest:
         win = (score > self.score).nonzero()[:, 0]
         if len(win): self.score[win],self.xp[win],self.logits[win] = score[win],p.xp[win],p.logits[win]
 
-# %% ../nbs/03_composition.ipynb #c27
+# %% ../nbs/03_composition.ipynb #c30
 def gradient(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     loss:Mix, # The loss
     p:Point,  # Point with `xp` filled in; its logits are ignored
-) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with its logits
+    view:Callable|None=None, # A map that keeps the meaning: the model looks through it
+) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with the logits of the view
     "One pass forward and one back, with the loss's own derivatives in closed form."
     xp = p.xp.detach().requires_grad_()
-    with torch.enable_grad(): z = model(xp)
+    with torch.enable_grad(): z = model(xp if view is None else view(xp))
     p = p._replace(xp=xp.detach(), logits=z.detach())
     dx,dz = loss.grad(p)
     if dz is None: return dx, p
@@ -157,7 +177,7 @@ def gradient(
     g = torch.autograd.grad(z, xp, dz)[0]
     return (g if dx is None else g.add_(dx)), p
 
-# %% ../nbs/03_composition.ipynb #c28
+# %% ../nbs/03_composition.ipynb #c31
 def iterates(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
@@ -168,14 +188,15 @@ def iterates(
     sigma:int,      # Adam steps
     lr:float,       # Adam's learning rate
     project:Callable|None, # (c, x) -> admissible c
+    views:Sequence=(),     # Maps that keep the meaning; the steps look through one after the other
 ):
-    "Yield the `Point` before each Adam step and after the last: `sigma` + 1 of them, all with the same `xp`; copy what you keep."
+    "Yield the `Point` before each Adam step (logits as seen through its view) and after the last: `sigma` + 1, all with the same `xp`; copy what you keep."
     at,real = pack(mask)
     p,flat = Point(x, xp, None, ref), xp.view(len(x), -1)
     v = flat.gather(1, at)
     fixed,adam = v, Adam(v, lr)
-    for _ in range(sigma):
-        g,p = gradient(model, loss, p)
+    for i in range(sigma):
+        g,p = gradient(model, loss, p, views[i % len(views)] if views else None)
         yield p
         v = adam.step(v, g.flatten(1).gather(1, at))
         if real is not None: v = torch.where(real, v, fixed)
@@ -186,7 +207,7 @@ def iterates(
             flat.scatter_(1, at, v)
     with torch.no_grad(): yield p._replace(logits=model(p.xp))
 
-# %% ../nbs/03_composition.ipynb #c29
+# %% ../nbs/03_composition.ipynb #c32
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
@@ -200,11 +221,13 @@ def compose(
     keep:str='last',# 'last', or 'nearest' for the nearest iterate that reaches `level`
     level:float=.5, # Probability that counts as reached, in (0, 1)
     watch:Callable|None=None, # Called with every `Point`; its `xp` is overwritten by the next, copy what you keep
+    views:Sequence=(),        # Maps that keep the meaning, to average the gradient over
 ) -> Composed:
     "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
     best = Nearest(level) if keep == 'nearest' else None
     with evaluating(model):
-        for p in iterates(model, x, torch.where(mask, c, x).contiguous(), mask, ref, loss, sigma, lr, project):
+        for p in iterates(model, x, torch.where(mask, c, x).contiguous(), mask, ref, loss, sigma, lr, project, views):
+            if views and best is not None: p = p._replace(logits=predict(model, p.xp))
             if watch is not None: watch(p)
             if best is not None: best.see(p)
     xp,z = (best.xp, best.logits) if best else (p.xp, p.logits)

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 # %% auto #0
 __all__ = ['patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'check_target', 'Counterfactuals',
-           'take_rows', 'atomic', 'Explainer', 'changed_groups']
+           'take_rows', 'atomic', 'cache_dir', 'Explainer', 'changed_groups']
 
 # %% ../nbs/00_core.ipynb #c6
 def patch(
@@ -57,6 +57,13 @@ class Domain:
     legal:Callable|None=None    # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
     plot:Callable|None=None     # `Counterfactuals` -> matplotlib figure
     defaults:dict=field(default_factory=dict) # Settings of an explainer that suit this domain best
+    rows:Callable|None=None     # Raw input, one or many -> many, of a kind that `take_rows` knows; None where raw input is that already
+    views:tuple=()              # Maps of `(n, *s)` that keep the meaning, an image moved by a pixel, to average gradients over
+    plane:bool=False            # Whether the last two axes are a plane of pixels, so that total variation makes sense
+    probe:Callable|None=None    # (`Search`, x, xp, `Ref`, free) -> `Probed`: the domain's own probe, where values are too many to list
+    measures:Callable|None=None # `Counterfactuals` -> further measures by name, `(n,)` each
+    adapt:Callable|None=None    # model -> a module that maps x to raw logits, where the model does not do so itself
+    text:Callable|None=None     # (`Counterfactuals`, names of classes, colour) -> plain text for a terminal
 
 # %% ../nbs/00_core.ipynb #c13
 @contextmanager
@@ -144,6 +151,7 @@ class Counterfactuals:
     tau:float=.5   # Probability from which a counterfactual counts as found, in (0, 1)
     data:Any=None  # Raw inputs as they were handed in
     raw:Any=None   # Raw counterfactuals
+    found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
 
     @property
     def valid(self) -> Tensor: # Found, bool `(n,)`
@@ -157,7 +165,7 @@ class Counterfactuals:
     def __getitem__(self, i) -> Counterfactuals:
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        ts = {f: getattr(self, f)[i] for f in ('x', 'xp', 'mask', 'target', 'prob', 'before')}
+        ts = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
         return replace(self, **ts, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
 # %% ../nbs/00_core.ipynb #c31
@@ -186,7 +194,7 @@ def take_rows(
 ):
     "Rows `i` of raw data of any kind."
     if data is None: return None
-    i = i.cpu().numpy() if isinstance(i, Tensor) else i
+    data,i = [data] if isinstance(data, str) else data, i.cpu().numpy() if isinstance(i, Tensor) else i
     if hasattr(data, 'iloc'): return data.iloc[i]
     if isinstance(data, (Tensor, np.ndarray)): return data[i]
     if isinstance(i, slice): return data[i]
@@ -209,7 +217,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c37
+# %% ../nbs/00_core.ipynb #c38
+def cache_dir() -> Path: # The folder; it need not exist yet
+    "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
+    home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
+    return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
+
+# %% ../nbs/00_core.ipynb #c39
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 def _prefixed(raw, prefix):
@@ -223,7 +237,7 @@ def _unprefixed(df, prefix):
     if cols == [prefix]: return df[prefix].tolist()
     return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
 
-# %% ../nbs/00_core.ipynb #c38
+# %% ../nbs/00_core.ipynb #c40
 @patch
 def save(
     self:Counterfactuals,
@@ -238,7 +252,7 @@ def save(
     with atomic(path) as tmp: df.to_parquet(tmp)
     return Path(path)
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c41
 @patch
 def load(
     cls:Counterfactuals,
@@ -252,7 +266,7 @@ def load(
     tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
     return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
 
-# %% ../nbs/00_core.ipynb #c41
+# %% ../nbs/00_core.ipynb #c43
 class Explainer:
     "Check, batch and measure; a subclass writes `search`."
     defaults = dict(
@@ -268,6 +282,7 @@ class Explainer:
         known = {k: v for c in reversed(type(self).__mro__) for k,v in getattr(c, 'defaults', {}).items()}
         if bad := set(hyper) - set(known): raise ValueError(f'settings must be among {sorted(known)}, got {sorted(bad)}')
         suited = {k: v for k,v in domain.defaults.items() if k in known}
+        model = domain.adapt(model) if domain.adapt else model
         self.model,self.domain,self.hyper = model,domain,SimpleNamespace(**{**known, **suited, **hyper})
         self.place = place(model)
         if not 0 < self.hyper.tau < 1: raise ValueError(f'tau must be in (0, 1), got {self.hyper.tau}')
@@ -280,7 +295,7 @@ class Explainer:
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
-# %% ../nbs/00_core.ipynb #c43
+# %% ../nbs/00_core.ipynb #c45
 @patch
 def encode(
     self:Explainer,
@@ -289,6 +304,9 @@ def encode(
     "Encode raw data on the model's device and in its dtype."
     enc = self.domain.encode(data)
     if not len(enc.x): raise ValueError('data must have at least one row, got none')
+    fitted = getattr(self, 'x_train', None)
+    if fitted is not None and enc.x.shape[1:] != fitted.shape[1:]:
+        raise ValueError(f'data must have rows of shape {tuple(fitted.shape[1:])}, as the training data, got {tuple(enc.x.shape[1:])}')
     return Encoded(enc.x.to(*self.place), enc.frozen.to(self.place[0]))
 
 @patch
@@ -298,11 +316,12 @@ def fit(
 ):
     "Look at the training data once; returns the explainer."
     self.place = place(self.model)
+    self.x_train = None
     self.x_train = self.encode(data).x
     self.z_train = check_logits(predict(self.model, self.x_train))
     return self
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c46
 @patch
 def check_fitted(self:Explainer):
     "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -310,7 +329,7 @@ def check_fitted(self:Explainer):
     if (now := place(self.model)) != self.place:
         raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c48
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -320,7 +339,7 @@ def changed_groups(
     diff = (x != xp).flatten(1).to(x.dtype)
     return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c47
+# %% ../nbs/00_core.ipynb #c49
 @patch
 def explain(
     self:Explainer,
@@ -331,6 +350,7 @@ def explain(
 ) -> Counterfactuals:
     "Change the least in each row that makes the model decide for `target`."
     self.check_fitted()
+    data = self.domain.rows(data) if self.domain.rows else data
     enc = self.encode(data)
     z = check_logits(predict(self.model, enc.x))
     target = check_target(target, z)
@@ -339,7 +359,7 @@ def explain(
     xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
     return self.measure(data, enc.x, z, xp, target)
 
-# %% ../nbs/00_core.ipynb #c48
+# %% ../nbs/00_core.ipynb #c50
 @patch
 def measure(
     self:Explainer,
@@ -351,8 +371,10 @@ def measure(
 ) -> Counterfactuals:
     "Decode `xp`, encode it again and ask the model about that."
     raw = self.domain.decode(xp, data, self.hyper.legal)
-    xp = self.encode(raw).x
+    searched,xp = xp,self.encode(raw).x
     groups = self.domain.groups(x.shape[1:]).to(x.device)
     mask = changed_groups(x, xp, groups)[:, groups]
     p = lambda z: z.softmax(1).gather(1, target[:, None])[:, 0]
-    return Counterfactuals(x, xp, mask, target, p(predict(self.model, xp)), self.domain, p(z), self.hyper.tau, data, raw)
+    prob = p(predict(self.model, xp))
+    found = prob if searched.equal(xp) else p(predict(self.model, searched))
+    return Counterfactuals(x, xp, mask, target, prob, self.domain, p(z), self.hyper.tau, data, raw, found)

@@ -12,13 +12,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .composition import Composed, box, chain, compose, init_composite
-from .core import Domain, Encoded, Explainer, check_logits, check_target, patch, predict
-from .losses import Logits, Mix, Point, Ref, fit_logits, l2_distance, logit_gap, mix, total_variation_beta
-from .masking import expand_groups, probe, rank_groups, sensitivity, shortfall
+from .composition import Composed, box, chain, compose, gradient, init_composite, prototypes
+from .core import Domain, Encoded, Explainer, check_logits, check_target, evaluating, patch, predict
+from .losses import Logits, Mix, Point, Ref, fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation_beta
+from .masking import expand_groups, gain_groups, merit, probe, rank_groups, sensitivity, shortfall
 
 # %% auto #0
-__all__ = ['PAPER', 'Step', 'Search', 'next_group', 'composed', 'construct', 'GradualCF', 'check_settings', 'Trace']
+__all__ = ['PAPER', 'Step', 'slope', 'promising', 'Search', 'next_group', 'composed', 'construct', 'GradualCF', 'check_settings',
+           'Trace']
 
 # %% ../nbs/04_gradual.ipynb #c11
 class Step(NamedTuple):
@@ -31,6 +32,29 @@ class Step(NamedTuple):
     logits:Tensor # The model's logits at `xp`, `(n, k)`
 
 # %% ../nbs/04_gradual.ipynb #c13
+def slope(
+    s:Search,  # The settings
+    p:Point,   # Perturbed inputs, `(m, *s)`, and their targets
+) -> Tensor:   # `(m, *s)`
+    "Direction in which the logits come nearer to the target's, averaged over the views."
+    match = mix(logit=(-1., logit_gap))
+    with evaluating(s.model): gs = [gradient(s.model, match, p, v)[0] for v in s.views or (None,)]
+    return sum(gs)/len(gs)
+
+def promising(
+    s:Search,    # The settings
+    x:Tensor,    # Inputs, `(m, *s)`
+    xp:Tensor,   # Perturbed inputs so far, `(m, *s)`
+    c:Tensor,    # Composites, `(m, *s)`
+    ref:Ref,     # Targets, `(m,)`
+    free:Tensor, # Groups that are still off and not frozen, bool `(m, g)`
+) -> Tensor:     # Group of the largest first-order gain, long `(m,)`
+    "The group that gains most on its way to the composite, or to its bounds (Eq. 3)."
+    g = slope(s, Point(x, xp, None, ref))
+    goal = c if s.rank == 'gain' else s.project(xp + g.sign()*1e6, x)
+    return gain_groups(g, goal - xp, s.groups, free).argmax(1)
+
+# %% ../nbs/04_gradual.ipynb #c15
 class Search(NamedTuple):
     "What stays the same while Algorithm 1 runs."
     model:Any              # Maps `(n, *s)` to raw logits `(n, k)`
@@ -38,7 +62,7 @@ class Search(NamedTuple):
     loss:Mix               # What composition minimises
     project:Callable|None=None # (c, x) -> admissible c
     propose:Callable|None=None # (x, group) -> candidate values, for rank='probe'
-    rank:str='gradient'    # 'gradient' (Eq. 5, once, at the input) or 'probe' (Eq. 2, at every step)
+    rank:str='gradient'    # 'gradient' (Eq. 5, once, at the input); at every step: 'probe' (Eq. 2), 'gain' (Eq. 3 towards c), 'room' (towards the bounds)
     keep:str='last'        # 'last' iterate or 'nearest' that has arrived
     tau:float=.5           # Probability of the target at which a row stops
     margin:float=0.        # Share of 1 - tau that a kept iterate should lie above tau
@@ -46,11 +70,13 @@ class Search(NamedTuple):
     lr:float=.1            # Adam's learning rate
     max_changes:int|None=None # Most groups switched on in a row
     zoom:int=10            # Divisions of the probe's last stretch; below 2 for none
+    views:tuple=()         # Maps that keep an input's meaning, to average gradients over
+    probe:Callable|None=None # (Search, x, xp, Ref, free) -> `Probed`; the domain's own probe instead of the general one
 
     @property
     def level(self): return self.tau + self.margin*(1 - self.tau)
 
-# %% ../nbs/04_gradual.ipynb #c14
+# %% ../nbs/04_gradual.ipynb #c16
 def next_group(
     s:Search,     # The settings
     x:Tensor,     # Inputs, `(m, *s)`
@@ -58,17 +84,19 @@ def next_group(
     c:Tensor,     # Composites, `(m, *s)`
     ref:Ref,      # Targets, `(m,)`
     free:Tensor,  # Groups that are still off and not frozen, bool `(m, g)`
-    order:Tensor|None, # Ranking at the input, long `(m, g)`; None to probe
+    order:Tensor|None, # Ranking at the input, long `(m, g)`; None to rank now
 ) -> tuple[Tensor, Tensor, Tensor]: # Group `(m,)`, composites, and whether there was anything to try, bool `(m,)`
     "The masking step (Eq. 5, or Eq. 2 by probe)."
     if order is not None:
         first = free.gather(1, order).to(torch.uint8).argmax(1, keepdim=True)
         return order.gather(1, first)[:, 0], c, free.any(1)
-    found = probe(s.model, x, xp, ref.target, free, s.groups, s.propose, s.project, s.level, ref.mu, ref.gap, s.zoom)
+    if s.rank in ('gain', 'room'): return promising(s, x, xp, c, ref, free), c, free.any(1)
+    if s.probe is not None: found = s.probe(s, x, xp, ref, free)
+    else: found = probe(s.model, x, xp, ref.target, free, s.groups, s.propose, s.project, s.level, ref.mu, ref.gap, s.zoom)
     fresh = s.groups == found.group.view(-1, *[1]*s.groups.ndim)
     return found.group, torch.where(fresh, found.xp, c), found.score > -torch.inf
 
-# %% ../nbs/04_gradual.ipynb #c16
+# %% ../nbs/04_gradual.ipynb #c18
 def composed(
     s:Search,     # The settings
     x:Tensor,     # Inputs, `(m, *s)`
@@ -78,7 +106,7 @@ def composed(
     watch:Callable|None=None, # Called with every `Point`
 ) -> Composed:
     "The composition step (Algorithm 1, lines 6–7); probed rows that have arrived rest."
-    step = lambda i, sigma: compose(s.model, x[i], c[i], mask[i], ref.take(i), s.loss, sigma, s.lr, s.project, s.keep, s.level, watch)
+    step = lambda i, sigma: compose(s.model, x[i], c[i], mask[i], ref.take(i), s.loss, sigma, s.lr, s.project, s.keep, s.level, watch, s.views)
     if s.rank != 'probe' or s.keep != 'nearest' or not s.sigma: return step(slice(None), s.sigma)
     out = compose(s.model, x, c, mask, ref, s.loss, 0, watch=watch)
     todo = shortfall(out.logits, ref.target, s.level, ref.mu, ref.gap) > 0
@@ -86,7 +114,7 @@ def composed(
         for whole,part in zip(out, step(todo, s.sigma)): whole[todo] = part
     return out
 
-# %% ../nbs/04_gradual.ipynb #c18
+# %% ../nbs/04_gradual.ipynb #c20
 def construct(
     s:Search,      # The settings
     x:Tensor,      # Inputs, `(n, *s)`
@@ -112,15 +140,16 @@ def construct(
         yield Step(live, group, on, c, xp, z)
         live = live[away(made.logits, sub)]
 
-# %% ../nbs/04_gradual.ipynb #c23
-PAPER = dict(rank='gradient', init='normal', keep='last', legal=False, margin=0., quantile=None, sigma=500, lr=.1, lam=.3, n_ref=100)
+# %% ../nbs/04_gradual.ipynb #c25
+PAPER = dict(rank='gradient', init='normal', keep='last', legal=False, margin=0., quantile=None, sigma=500, lr=.1, lam=.3, eta=.3, n_ref=100, pull=0., average=False)
 
-# %% ../nbs/04_gradual.ipynb #c24
+# %% ../nbs/04_gradual.ipynb #c26
 class GradualCF(Explainer):
     "Counterfactuals by gradual construction (Algorithm 1)."
     defaults = dict(
-        rank='probe',    # Masking: 'probe' tries every legal value (Eq. 2), 'gradient' ranks once (Eq. 5; the paper)
-        init='input',    # Composite starts at the 'input', or 'normal' for N(0, 1) (the paper)
+        rank='probe',    # Masking: 'probe' tries every legal value (Eq. 2), 'gradient' ranks once (Eq. 5; the paper), 'gain' and 'room' at every step (Eq. 3)
+        init='input',    # Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype', a typical training row of the target
+        prototypes=16,   # Candidates among which the search picks the prototype
         keep='nearest',  # Keep the iterate 'nearest' to the input that arrived, or the 'last' (the paper)
         zoom=10,         # The probe divides the last stretch by this; below 2 for none
         margin=.02,      # Share of 1 - tau that a kept iterate should lie above tau, in [0, 1); the paper 0
@@ -128,21 +157,24 @@ class GradualCF(Explainer):
         sigma=50,        # Adam steps for each composition; the paper 500, and 1000 for MNIST
         lr=.1,           # Adam's learning rate
         lam=.3,          # Weight of the distance to the input
-        eta=0.,          # Weight of total variation; the paper .3 for images
+        eta=.3,          # Weight of total variation, for images only; the paper .3
         beta=2.,         # Exponent of total variation
+        pull=0.,         # Weight of the squared distance to the prototype
+        terms={},        # Further loss terms: name -> (weight, term)
+        average=False,   # Average gradients over the domain's views
         n_ref=100,       # Training rows whose mean logits are the target's address, N
         match=logit_gap, # Reading of the logit match: logit_gap, logit_gap_norm, logit_gap_sum, or a term of your own
-        loss=None,       # A whole `mix` in place of match, lam and eta
+        loss=None,       # A whole `mix` in place of match, lam, eta, pull and terms
         max_changes=None # Most groups changed in a row
     )
 
-# %% ../nbs/04_gradual.ipynb #c26
-_CHOICES = dict(rank=('gradient', 'probe'), init=('normal', 'input'), keep=('last', 'nearest'))
-_RANGES = dict(margin=(0, 1), lr=(0, None), lam=(0, None), eta=(0, None), sigma=(0, None), n_ref=(1, None), zoom=(0, None), quantile=(0, 1), max_changes=(1, None))
+# %% ../nbs/04_gradual.ipynb #c28
+_CHOICES = dict(rank=('gradient', 'probe', 'gain', 'room'), init=('normal', 'input', 'prototype'), keep=('last', 'nearest'))
+_RANGES = dict(margin=(0, 1), lr=(0, None), lam=(0, None), eta=(0, None), pull=(0, None), prototypes=(1, None), sigma=(0, None), n_ref=(1, None), zoom=(0, None), quantile=(0, 1), max_changes=(1, None))
 
 def check_settings(
     h,         # Namespace with the settings of `GradualCF`
-    propose,   # The domain's `propose`
+    propose,   # The domain's `probe` or `propose`
 ):
     "Raise `ValueError` for a setting outside its range."
     for k,options in _CHOICES.items():
@@ -152,16 +184,18 @@ def check_settings(
         if v is None and k in ('quantile', 'max_changes'): continue
         if not isinstance(v, (int, float)) or v < low or (high is not None and v > high):
             raise ValueError(f'{k} must be {"at least" if high is None else "in"} {low if high is None else [low, high]}, got {v!r}')
-    if h.rank == 'probe' and propose is None: raise ValueError("rank must be 'gradient' for a domain that proposes no values, got 'probe'")
+    if h.rank == 'probe' and propose is None: raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
+    if h.rank == 'room' and not h.legal: raise ValueError("rank must not be 'room' with legal=False, since it goes to the bounds, got 'room'")
 
-# %% ../nbs/04_gradual.ipynb #c27
+# %% ../nbs/04_gradual.ipynb #c29
 @patch
 def __init__(self:GradualCF, model, domain:Domain, **hyper):
     super(GradualCF, self).__init__(model, domain, **hyper)
     h = self.hyper
-    check_settings(h, domain.propose)
-    tv = dict(tv=(h.eta, total_variation_beta(h.beta))) if h.eta else {}
-    self.loss = h.loss or mix(logit=(1., h.match), l2=(h.lam, l2_distance), **tv)
+    check_settings(h, domain.probe or domain.propose)
+    tv = dict(tv=(h.eta, total_variation_beta(h.beta))) if h.eta and domain.plane else {}
+    near = dict(near=(h.pull, prototype_distance)) if h.pull else {}
+    self.loss = h.loss or mix(logit=(1., h.match), l2=(h.lam, l2_distance), **tv, **near, **h.terms)
 
 @patch
 def fit(
@@ -171,9 +205,30 @@ def fit(
     "Learn where each class lives in logit space; returns the explainer."
     super(GradualCF, self).fit(data)
     self.stats = fit_logits(self.z_train, self.hyper.n_ref)
+    for _,term in self.loss.terms.values():
+        if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
     return self
 
-# %% ../nbs/04_gradual.ipynb #c29
+# %% ../nbs/04_gradual.ipynb #c31
+@patch
+def prototype(
+    self:GradualCF,
+    s:Search,    # The settings
+    enc:Encoded, # Inputs, `(n, *s)`
+    ref:Ref,     # Targets, `(n,)`
+) -> Tensor:     # `(n, *s)`
+    "Paste blocks of each candidate by Algorithm 1 without its composition step; choose the one that arrives nearest to the input."
+    many,n = self.hyper.prototypes, len(enc.x)
+    c = prototypes(enc.x, ref.target, self.x_train, self.z_train, self.stats, many)
+    if many == 1: return c[:, 0]
+    row = torch.arange(n, device=c.device).repeat_interleave(many)
+    enc,ref,c,xp = enc.take(row), ref.take(row)._replace(gap=self.stats.within(ref.target[row], .75)), c.flatten(0, 1), None
+    for step in construct(s._replace(sigma=0, views=()), *enc, ref, c): xp,z = step.xp, step.logits
+    if xp is None: return c[::many]
+    score = merit(shortfall(z, ref.target, s.tau, ref.mu, ref.gap), (xp - enc.x).flatten(1).norm(dim=1))
+    return c[torch.arange(n, device=c.device)*many + score.view(n, many).argmax(1)]
+
+# %% ../nbs/04_gradual.ipynb #c33
 @patch
 def ref(
     self:GradualCF,
@@ -185,6 +240,7 @@ def ref(
     q = self.hyper.quantile
     return Ref(target, mu, None if q is None else self.stats.within(target, q))
 
+# %% ../nbs/04_gradual.ipynb #c35
 @patch
 def steps(
     self:GradualCF,
@@ -196,8 +252,11 @@ def steps(
     "Run Algorithm 1 on encoded inputs, a `Step` at a time."
     h,d = self.hyper, self.domain
     same = {k: getattr(h, k) for k in ('rank', 'keep', 'tau', 'margin', 'sigma', 'lr', 'max_changes', 'zoom')}
-    s = Search(self.model, d.groups(enc.x.shape[1:]).to(enc.x.device), self.loss, d.project if h.legal else None, d.propose, **same)
-    return construct(s, *enc, self.ref(target), init_composite(enc.x, h.init, seed), watch)
+    s = Search(self.model, d.groups(enc.x.shape[1:]).to(enc.x.device), self.loss, d.project if h.legal else None, d.propose, probe=d.probe, **same, views=d.views if h.average else ())
+    ref = self.ref(target)
+    if h.init != 'prototype': return construct(s, *enc, ref, init_composite(enc.x, h.init, seed), watch)
+    near = self.prototype(s, enc, ref)
+    return construct(s, *enc, ref._replace(near=near), near, watch)
 
 @patch
 def search(self:GradualCF, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
@@ -206,7 +265,7 @@ def search(self:GradualCF, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     for step in self.steps(enc, target, seed): xp = step.xp
     return xp
 
-# %% ../nbs/04_gradual.ipynb #c31
+# %% ../nbs/04_gradual.ipynb #c37
 @dataclass(frozen=True)
 class Trace:
     "Every masking and composition step of one row."
@@ -230,7 +289,7 @@ class Trace:
         if not self.steps: return pd.DataFrame(columns=['step', 'group', 'iteration', 'prob', 'gap', 'dist'])
         return pd.concat([c.assign(step=i + 1, group=s.group.item()) for i,(s,c) in enumerate(zip(self.steps, self.curves))], ignore_index=True)
 
-# %% ../nbs/04_gradual.ipynb #c32
+# %% ../nbs/04_gradual.ipynb #c38
 def _curve(loss, points):
     "Loss parts, probability, gap and distance of a list of one-row points."
     parts = [loss(p) for p in points]
@@ -249,6 +308,7 @@ def trace(
 ) -> Trace:
     "Explain one row and keep every step."
     self.check_fitted()
+    data = self.domain.rows(data) if self.domain.rows else data
     enc = self.encode(data)
     if len(enc.x) != 1: raise ValueError(f'data must be one row to be traced, got {len(enc.x)}')
     z = check_logits(predict(self.model, enc.x))

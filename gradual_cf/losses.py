@@ -12,7 +12,7 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['Logits', 'fit_logits', 'Ref', 'Point', 'closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum',
-           'target_score', 'l2_distance', 'total_variation', 'total_variation_beta', 'Mix', 'mix']
+           'target_score', 'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
 
 # %% ../nbs/02_losses.ipynb #c6
 class Logits(NamedTuple):
@@ -49,6 +49,7 @@ class Ref(NamedTuple):
     target:Tensor        # Target class, long `(n,)`
     mu:Tensor            # Mean logits of the target, `(n, k)`
     gap:Tensor|None=None # Largest logit gap that counts as inside the target's distribution, `(n,)`
+    near:Tensor|None=None # A typical input of the target, `(n, *s)`
 
     def take(self, i) -> Ref: # Rows `i`
         "Select rows."
@@ -166,6 +167,15 @@ def total_variation_beta(
     return tv
 
 # %% ../nbs/02_losses.ipynb #c38
+@closed_form(lambda p: (None if p.ref.near is None else 2*(p.xp - p.ref.near), None))
+def prototype_distance(
+    p:Point, # Where
+) -> Tensor: # `(n,)`, ≥ 0
+    "Squared distance to the target's typical input."
+    if p.ref.near is None: return torch.zeros_like(p.logits[:, 0])
+    return (p.xp - p.ref.near).flatten(1).pow(2).sum(1)
+
+# %% ../nbs/02_losses.ipynb #c41
 def _weighted(parts):
     "Sum of weight·gradient; a gradient is fresh from its term, so the first one takes the others in."
     if not parts: return None
@@ -192,7 +202,7 @@ class Mix:
         parts = [(w, term_grad(f, p)) for w,f in self.terms.values() if w]
         return tuple(_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
 
-# %% ../nbs/02_losses.ipynb #c39
+# %% ../nbs/02_losses.ipynb #c42
 def mix(
     **terms, # name=(weight, term)
 ) -> Mix:

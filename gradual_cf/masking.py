@@ -15,7 +15,7 @@ from .core import evaluating
 
 # %% auto #0
 __all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'perturb', 'sensitivity', 'group_mean',
-           'rank_groups', 'shortfall', 'merit', 'trials', 'Probed', 'probe']
+           'rank_groups', 'gain_groups', 'shortfall', 'merit', 'trials', 'Probed', 'probe']
 
 # %% ../nbs/01_masking.ipynb #c6
 def column_groups(
@@ -94,6 +94,18 @@ def rank_groups(
     return score.argsort(dim=1, descending=True, stable=True)
 
 # %% ../nbs/01_masking.ipynb #c34
+def gain_groups(
+    s:Tensor,      # Derivatives of what is to grow, at the row as it stands, `(n, *s)`
+    step:Tensor,   # Change that each entry would make, $C - X'$, `(n, *s)`
+    groups:Tensor, # Group of every entry, long `(*s)`
+    free:Tensor,   # Groups that may still be switched on, bool `(n, g)`
+) -> Tensor:       # First-order gain, -inf where not free, `(n, g)`
+    "What switching on each group would gain, to first order (Eq. 3)."
+    flat = groups.flatten()
+    total = torch.zeros(free.shape, dtype=s.dtype, device=s.device).index_add_(1, flat, (s*step).flatten(1))
+    return total.masked_fill(~free, -torch.inf)
+
+# %% ../nbs/01_masking.ipynb #c37
 def shortfall(
     z:Tensor,           # Logits, `(..., k)`
     target:Tensor,      # Target class, long `(...)`
@@ -107,7 +119,7 @@ def shortfall(
     miss = torch.where(p >= level, 0., (math.log(level) - logp).clamp_min(1e-6))
     return miss if gap is None else miss + ((z - mu).abs().mean(-1) - gap).clamp_min(0.)
 
-# %% ../nbs/01_masking.ipynb #c37
+# %% ../nbs/01_masking.ipynb #c40
 def merit(
     short:Tensor, # Shortfall, `(...)`
     dist:Tensor,  # Distance from the input, `(...)`
@@ -115,7 +127,7 @@ def merit(
     "Prefer what has arrived, then the nearest; before that, what lacks least."
     return torch.where(short > 0, -short, 1/(1 + dist))
 
-# %% ../nbs/01_masking.ipynb #c40
+# %% ../nbs/01_masking.ipynb #c43
 def trials(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Perturbed inputs so far, `(n, *s)`
@@ -132,14 +144,14 @@ def trials(
     t[:, :, entry] = full[:, :, entry]
     return t.view(n, q, *x.shape[1:])
 
-# %% ../nbs/01_masking.ipynb #c42
+# %% ../nbs/01_masking.ipynb #c45
 class Probed(NamedTuple):
     "The best single change of every row."
     group:Tensor # The group to switch on, long `(n,)`
     xp:Tensor    # The row with the best candidate in place, `(n, *s)`
     score:Tensor # Its `merit`, -inf where there is no candidate, `(n,)`
 
-# %% ../nbs/01_masking.ipynb #c43
+# %% ../nbs/01_masking.ipynb #c46
 def _best_of(t, x, xp, may, ask):
     "The best of the trials `t`, `(n, q, *s)`: merit `(n,)` and trial `(n, *s)`."
     dist = (t - x[:, None]).flatten(2).norm(dim=2)
@@ -147,7 +159,7 @@ def _best_of(t, x, xp, may, ask):
     score,i = merit(ask(t), dist).masked_fill(~moves, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=x.device), i]
 
-# %% ../nbs/01_masking.ipynb #c45
+# %% ../nbs/01_masking.ipynb #c48
 def _best_in_group(x, xp, may, group, groups, ask, propose, project, zoom):
     "The best candidate of one group, zoomed: merit `(n,)` and trial `(n, *s)`."
     entry = (groups.flatten() == group).nonzero()[:, 0]
@@ -161,7 +173,7 @@ def _best_in_group(x, xp, may, group, groups, ask, propose, project, zoom):
     score[there],best[there] = torch.maximum(s, score[there]), torch.where((s > score[there]).view(-1, *[1]*(x.ndim - 1)), t, best[there])
     return score, best
 
-# %% ../nbs/01_masking.ipynb #c46
+# %% ../nbs/01_masking.ipynb #c49
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,         # Inputs, `(n, *s)`

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Counterfactuals, Explainer, predict
+from .core import Counterfactuals, Explainer, changed_groups, predict
 from .losses import fit_logits
 
 # %% auto #0
@@ -96,13 +96,15 @@ def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
     judge=None,           # An independent model, or None
-    eps:Sequence=(8, 12, None), # For `coherence`
+    eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
     x,xp = cfs.x, cfs.xp
     mu = fit_logits(explainer.z_train, getattr(explainer.hyper, 'n_ref', 100)).mu[cfs.target]
     lines = [_line('valid', cfs.valid), _line('l1', n_changed(x, xp)), _line('l2', l2_change(x, xp))]
-    lines += [_line('coherence', [c['mean']], c['eps'], c['share']) | dict(std=c['std']) for c in coherence(x, xp, eps).to_dict('records')]
+    if cfs.domain.plane: lines.append(_line('blocks', changed_groups(x, xp, cfs.domain.groups(x.shape[1:]).to(x.device)).sum(1)))
+    elif len(eps): lines += [_line('coherence', [c['mean']], c['eps'], c['share']) | dict(std=c['std']) for c in coherence(x, xp, eps).to_dict('records')]
+    if cfs.domain.measures: lines += [_line(k, v) for k,v in cfs.domain.measures(cfs).items()]
     if cfs.domain.legal: lines.append(_line('legal', cfs.domain.legal(cfs.data, cfs.raw).all(1)))
     lines.append(_line('in_range', in_range(xp, explainer.x_train) | ~in_range(x, explainer.x_train)))
     lines.append(_line('logit_gap', (predict(explainer.model, xp) - mu).abs().mean(1)))
@@ -115,7 +117,7 @@ def evaluate(
     data,                # Raw rows to explain
     target=None,         # Class index, one per row, or None for the other one of two classes
     judge=None,          # An independent model, or None
-    eps:Sequence=(8, 12, None), # For `coherence`
+    eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     seed:int=0,          # Seed of the search
     progress:bool=False, # Show a progress bar
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share

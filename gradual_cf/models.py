@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 from .core import atomic, check_logits, evaluating, place, predict
 
 # %% auto #0
-__all__ = ['NETWORKS', 'seeded', 'network', 'tabular_mlp', 'flush_denormals', 'accuracy', 'train', 'save_model',
-           'read_checkpoint', 'load_model']
+__all__ = ['NETWORKS', 'seeded', 'network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'TextCNN', 'text_cnn', 'swaps',
+           'flush_denormals', 'accuracy', 'train', 'save_model', 'read_checkpoint', 'load_model']
 
 # %% ../nbs/10_models.ipynb #c6
 @contextmanager
@@ -61,6 +61,97 @@ def tabular_mlp(
     return nn.Sequential(*hidden, nn.Linear(width, k))
 
 # %% ../nbs/10_models.ipynb #c14
+@network
+def digit_cnn(
+    shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 8
+    k:int=10,          # Classes, ≥ 2
+    width:int=16,      # Channels of the first two convolutions; the next two have twice as many
+) -> nn.Module:        # Maps `(n, c, h, w)` to raw logits `(n, k)`
+    "The paper's CNN for MNIST: conv-conv-pool twice, then three linear layers (section 4.3)."
+    c,h,w = shape
+    if min(h, w) < 8: raise ValueError(f'shape must have sides of at least 8, got {tuple(shape)}')
+    pad = int(min(h, w) < 20)
+    convs = lambda i, o: (nn.Conv2d(i, o, 3, padding=pad), nn.ReLU(), nn.Conv2d(o, o, 3, padding=pad), nn.ReLU(), nn.MaxPool2d(2))
+    side = lambda n: ((n - 4*(1 - pad))//2 - 4*(1 - pad))//2
+    return nn.Sequential(*convs(c, width), *convs(width, 2*width), nn.Flatten(),
+                         nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k))
+
+# %% ../nbs/10_models.ipynb #c15
+@network
+def strided_cnn(
+    shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 4
+    k:int=10,          # Classes, ≥ 2
+    width:int=24,      # Channels of the first convolution; the second has twice as many
+) -> nn.Module:        # Maps `(n, c, h, w)` to raw logits `(n, k)`
+    "A judge of another make: two strided 5×5 convolutions, batch norm, dropout, two linear layers."
+    c,h,w = shape
+    if min(h, w) < 4: raise ValueError(f'shape must have sides of at least 4, got {tuple(shape)}')
+    side = lambda n: -(-(-(-n//2))//2)
+    conv = lambda i, o: (nn.Conv2d(i, o, 5, stride=2, padding=2), nn.BatchNorm2d(o), nn.ReLU())
+    return nn.Sequential(*conv(c, width), *conv(width, 2*width), nn.Flatten(), nn.Dropout(.3), nn.Linear(2*width*side(h)*side(w), 96), nn.ReLU(), nn.Linear(96, k))
+
+# %% ../nbs/10_models.ipynb #c19
+class TextCNN(nn.Module):
+    "Windows of words, the best of each kind, a linear layer."
+    def __init__(self, e, k, filters, sizes, dropout):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv1d(e, filters, w) for w in sizes)
+        self.acts = nn.ModuleList(nn.ReLU() for _ in sizes)
+        self.pools = nn.ModuleList(nn.AdaptiveMaxPool1d(1) for _ in sizes)
+        self.drop,self.head = nn.Dropout(dropout), nn.Linear(filters*len(sizes), k)
+
+    def forward(self, x:Tensor) -> Tensor:
+        "Raw logits `(n, k)` of embedded texts `(n, l, e)`."
+        parts = [p(a(c(x.transpose(1, 2)))) for c,a,p in zip(self.convs, self.acts, self.pools)]
+        return self.head(self.drop(torch.cat(parts, 1)[..., 0]))
+
+# %% ../nbs/10_models.ipynb #c20
+@network
+def text_cnn(
+    e:int,           # Entries of a word vector, `e`
+    k:int=2,         # Classes, ≥ 2
+    filters:int=64,  # Filters of each convolution
+    sizes:tuple=(3, 4, 5), # Words in a window, of each convolution
+    dropout:float=.5,# Share of the pooled features dropped in training
+) -> nn.Module:      # Maps `(n, l, e)` to raw logits `(n, k)`
+    "The paper's CNN for IMDB: three convolutions, three max-pools, dropout, linear (section 4.2)."
+    if k < 2: raise ValueError(f'k must be at least 2, got {k}')
+    return TextCNN(e, k, filters, sizes, dropout)
+
+# %% ../nbs/10_models.ipynb #c22
+def _best_untouched(a, at, w):
+    "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
+    top,i = a.topk(min(w + 1, a.shape[1]), dim=1)
+    gap = at[:, :, None, None] - i[:, None]
+    return torch.where((gap < 0) | (gap >= w), top[:, None], -torch.inf).amax(2)
+
+def _best_touched(a, at, conv, diff):
+    "Each filter's best window with the word at `at` moved by `diff`, `(n, p, q, f)`."
+    w,rows = conv.kernel_size[0], torch.arange(len(a), device=a.device)[:, None, None]
+    start = at[:, :, None] - torch.arange(w, device=a.device)
+    outside = (start < 0) | (start >= a.shape[1])
+    old = a[rows, start.clamp(0, a.shape[1] - 1)].masked_fill(outside[..., None], -torch.inf)
+    gain = diff @ conv.weight.permute(1, 2, 0).flatten(1)
+    return (gain.view(*diff.shape[:3], w, -1).add_(old[:, :, None])).amax(3)
+
+# %% ../nbs/10_models.ipynb #c23
+def swaps(
+    self,
+    x:Tensor,      # Embedded texts, `(n, l, e)`
+    at:Tensor,     # Positions, long `(n, p)`
+    values:Tensor, # Vectors for them, `(n, p, q, e)`
+) -> Tensor:       # `(n, p, q, k)`
+    "Logits with one word swapped, for every position and vector, from the windows that change."
+    diff = values - x[torch.arange(len(x), device=x.device)[:, None], at][:, :, None]
+    parts = []
+    for c in self.convs:
+        a = c(x.transpose(1, 2)).transpose(1, 2)
+        parts.append(torch.maximum(_best_touched(a, at, c, diff), _best_untouched(a, at, c.kernel_size[0])[:, :, None]).relu())
+    return self.head(torch.cat(parts, -1))
+
+TextCNN.swaps = swaps
+
+# %% ../nbs/10_models.ipynb #c27
 def flush_denormals(
     model:nn.Module, # Changed in place
 ) -> int:            # Weights flushed
@@ -73,7 +164,7 @@ def flush_denormals(
             p.masked_fill_(tiny, 0)
     return n
 
-# %% ../nbs/10_models.ipynb #c17
+# %% ../nbs/10_models.ipynb #c30
 def accuracy(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor, # Inputs, `(n, *s)`
@@ -82,7 +173,7 @@ def accuracy(
     "Share of rows whose largest logit is their label's."
     return (predict(model, x.to(*place(model))).argmax(1).cpu() == torch.tensor(np.array(y))).double().mean().item()
 
-# %% ../nbs/10_models.ipynb #c18
+# %% ../nbs/10_models.ipynb #c31
 def _epoch(model, opt, x, y, batch_size, gen):
     "One pass over shuffled rows."
     for i in torch.randperm(len(x), generator=gen).split(batch_size):
@@ -95,7 +186,7 @@ def _validate(model, x, y):
     z = predict(model, x)
     return dict(loss=nn.functional.cross_entropy(z, y).item(), accuracy=(z.argmax(1) == y).double().mean().item())
 
-# %% ../nbs/10_models.ipynb #c19
+# %% ../nbs/10_models.ipynb #c32
 def train(
     model:nn.Module,         # Trained in place
     x:Tensor,                # Encoded inputs, `(n, *s)`
@@ -124,7 +215,7 @@ def train(
     flush_denormals(model)
     return model
 
-# %% ../nbs/10_models.ipynb #c20
+# %% ../nbs/10_models.ipynb #c33
 def _fit_until(model, x, y, xv, yv, epochs, lr, batch_size, weight_decay, patience, gen, progress, log):
     "Train until the validation loss stops falling; load the best weights."
     opt = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
@@ -140,7 +231,7 @@ def _fit_until(model, x, y, xv, yv, epochs, lr, batch_size, weight_decay, patien
         if wait >= patience: break
     model.load_state_dict(kept)
 
-# %% ../nbs/10_models.ipynb #c25
+# %% ../nbs/10_models.ipynb #c38
 def save_model(
     model:nn.Module, # With a `spec`, as the networks of this module have
     path:str|Path,   # The file; written atomically
@@ -153,7 +244,7 @@ def save_model(
     with atomic(path) as tmp: save_file(weights, tmp, metadata={'gradual_cf': json.dumps(dict(spec=model.spec, **meta), sort_keys=True)})
     return Path(path)
 
-# %% ../nbs/10_models.ipynb #c26
+# %% ../nbs/10_models.ipynb #c39
 def read_checkpoint(
     path:str|Path, # A safetensors file
 ) -> tuple[dict, dict]: # Weights by name, and what `save_model` wrote beside them
@@ -165,7 +256,7 @@ def read_checkpoint(
     except FileNotFoundError: raise ValueError(f'path must be an existing model file, got {str(path)!r}') from None
     except (SafetensorError, OSError, ValueError) as e: raise ValueError(f'path must be a safetensors file, got {str(path)!r} ({e})') from None
 
-# %% ../nbs/10_models.ipynb #c27
+# %% ../nbs/10_models.ipynb #c40
 def load_model(
     path:str|Path,             # A file written by `save_model`, or any safetensors weights together with `model`
     model:nn.Module|None=None, # A network to load the weights into; None to rebuild it from its `spec`

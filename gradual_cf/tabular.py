@@ -308,9 +308,10 @@ def show_table(
 def show_text(
     cfs:Counterfactuals, # The result of an explanation
     classes:Sequence=(), # Names of the classes
+    names:Sequence|None=None, # Names of the rows; None for the frame's index, or positions
 ) -> str:
     "Only what changed, before → after, as plain text."
-    df,index,out = cfs.changes(), cfs.data.index if isinstance(cfs.data, pd.DataFrame) else range(len(cfs)), []
+    df,index,out = cfs.changes(), names or (cfs.data.index if isinstance(cfs.data, pd.DataFrame) else range(len(cfs))), []
     wide = [max([len(_text(v)) for v in col] + [0]) for col in (df.feature, df.before, df.after)]
     for i in range(len(cfs)):
         t = cfs.target[i].item()

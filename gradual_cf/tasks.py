@@ -16,19 +16,16 @@ import torch
 from torch import nn
 
 import gradual_cf
-from .core import Domain
-from .models import accuracy, load_model, save_model, tabular_mlp, train
+from .core import Domain, atomic, cache_dir
+from .images import images, load_digits, load_mnist, pixels
+from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
 from .tabular import load_breast_cancer, load_heloc, load_uci_credit, tabular
+from .text import Lookup, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, word_ids
 
 # %% auto #0
-__all__ = ['RECIPES', 'cache_dir', 'fingerprint', 'cached_network', 'Recipe', 'Task', 'load_task']
+__all__ = ['RECIPES', 'fingerprint', 'cached_network', 'Recipe', 'Task', 'text_task', 'load_task', 'cached_pixels', 'image_task']
 
 # %% ../nbs/15_tasks.ipynb #c6
-def cache_dir() -> Path: # The folder; it need not exist yet
-    "Where trained networks are kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
-    home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
-    return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
-
 def fingerprint(
     *parts, # JSON values, frames, series
 ) -> str:   # Twelve hexadecimal digits
@@ -49,8 +46,8 @@ def cached_network(
     path = cache_dir()/f'{name}-{key}-{gradual_cf.__version__}.safetensors'
     if path.is_file(): return load_model(path)
     model = make()
-    save_model(model, path, data=name)
-    return model.eval()
+    save_model(model, path, data=name, **({'accuracy': model.right} if hasattr(model, 'right') else {}))
+    return load_model(path)
 
 # %% ../nbs/15_tasks.ipynb #c10
 class Recipe(NamedTuple):
@@ -58,12 +55,23 @@ class Recipe(NamedTuple):
     load:Callable  # (path, seed) -> train rows, labels, test rows, labels
     classes:tuple  # Names of the classes
     fit:dict       # Settings of `train`
-    width:int=64   # Units of the hidden layers
+    width:int=64   # Units of the hidden layers, or filters of each convolution
+    build:Callable|None=None # (name, recipe, path, seed, model, progress, full, **domain) -> `Task`; None for a table
+    rows:int|None=None       # Training rows of a quick network; None for all
+    domain:dict={}           # What the domain is told beyond the user's words
+    vectors:Callable|None=None # (training texts, path) -> word vectors, for texts
+    length:int=256 # Words that the network reads, for texts
+
+def _glove(dim):
+    return lambda texts, path: load_glove(path and Path(path)/f'glove/glove.imdb.{dim}d.txt.gz', dim)
 
 RECIPES = dict(
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
     heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
-    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))
+    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)),
+    toy_reviews=Recipe(lambda path, seed: load_toy_reviews(), ('negative', 'positive'), dict(epochs=10, lr=5e-3, batch_size=32, weight_decay=0.), 32, lambda texts, path: corpus_vectors(texts, 32), 40),
+    imdb=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, batch_size=50, valid=.05), 64, _glove(100)),
+    imdb300=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, lr=5e-4, batch_size=50, valid=.05), 64, _glove(300)))
 
 # %% ../nbs/15_tasks.ipynb #c11
 @dataclass(frozen=True)
@@ -76,25 +84,64 @@ class Task:
     y_test:Any       # Their labels
     domain:Domain    # How rows are read and written
     model:nn.Module  # The network to explain
-    judge:nn.Module  # Another network: narrower, another seed, for a second opinion
+    judge:nn.Module|None # Another network: narrower, another seed, for a second opinion; None for texts
     classes:tuple    # Names of the classes
+    right:float|None=None # Test accuracy, where it was measured when the network was trained
 
     def accuracy(self) -> float: # In [0, 1]
         "Share of test rows that the network gets right."
-        return accuracy(self.model, self.domain.encode(self.X_test).x, torch.tensor(np.asarray(self.y_test)))
+        if self.right is not None: return self.right
+        y,right = torch.tensor(np.asarray(self.y_test)), 0.
+        for i in torch.arange(len(y)).split(5000):
+            right += accuracy(self.model, self.domain.encode(self.X_test.iloc[i.numpy()]).x, y[i])*len(i)
+        return right/len(y)
 
-# %% ../nbs/15_tasks.ipynb #c12
+# %% ../nbs/15_tasks.ipynb #c13
+def _kept_reader(name, r, train_set, test_set, vectors, seed, progress):
+    "The kept network of a text recipe with its accuracy, or a new one."
+    def make():
+        ids = lambda d: word_ids(vectors, d, r.length)
+        net = text_cnn(vectors.table.shape[1], len(r.classes), r.width, seed=seed)
+        train(Lookup(vectors, net), ids(train_set), torch.tensor(train_set['label']), seed=seed, progress=progress, **r.fit)
+        net.right = accuracy(Lookup(vectors, net), ids(test_set), torch.tensor(test_set['label']))
+        return net
+    key = fingerprint(pd.Series(train_set['text']), r.fit, r.width, r.length, list(vectors.table.shape), seed)
+    return cached_network(name, key, make)
+
+def text_task(
+    name:str,  # Name of the data set
+    r:Recipe,  # Its recipe
+    path=None, # Data folder; None for `GRADUAL_CF_DATA`
+    seed:int=0,# Seed of network and training
+    model=None,# A model file to explain instead of a cached network
+    progress:bool=False, # Show a progress bar while training
+    fit_on:int=1000, # Training texts that the explainer is fitted on
+    **domain,  # Settings, as `sentences` takes them
+) -> Task:
+    "A text data set with its trained network."
+    train_set,test_set = r.load(path, seed)
+    vectors = r.vectors(train_set['text'], path)
+    net = _kept_reader(name, r, train_set, test_set, vectors, seed, progress) if model is None else load_model(model)
+    some = train_set.select(np.random.default_rng(seed).permutation(len(train_set))[:fit_on])
+    frame = lambda d: (pd.DataFrame({'text': list(d['text'])}), pd.Series(list(d['label'])))
+    (X,y),(Xt,yt) = frame(some), frame(test_set)
+    return Task(name, X, y, Xt, yt, sentences(vectors, **dict(length=r.length) | domain), net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
+
+# %% ../nbs/15_tasks.ipynb #c14
 def load_task(
     name:str='breast_cancer', # One of `RECIPES`
     path=None,           # Data folder; None for `GRADUAL_CF_DATA`
     seed:int=0,          # Seed of network and training; the split stays the same
     model=None,          # A model file to explain instead of a cached network
     progress:bool=False, # Show a progress bar while training
-    **domain,            # Constraints, as `tabular` takes them
+    full:bool=False,     # Train on all rows where the recipe has a quick network on some of them
+    **domain,            # Constraints, as `tabular`, `images` or `sentences` takes them
 ) -> Task:
     "A data set with its trained network; raises `ValueError` for an unknown name."
     if name not in RECIPES: raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}')
     r = RECIPES[name]
+    if r.build: return r.build(name, r, path, seed, model, progress, full, **domain)
+    if r.vectors: return text_task(name, r, path, seed, model, progress, **domain)
     X,y,Xt,yt = r.load(path, seed)
     dom,x = tabular(X, **domain), tabular(X).encode(X).x
     def fitted(width, seed):
@@ -102,3 +149,38 @@ def load_task(
         return cached_network(name, fingerprint(X, y, r.fit, width, seed), make)
     net = fitted(r.width, seed) if model is None else load_model(model)
     return Task(name, X, y, Xt, yt, dom, net, fitted(r.width//2, seed + 1000), r.classes)
+
+# %% ../nbs/15_tasks.ipynb #c16
+def cached_pixels(
+    name:str, # Start of the file name
+    data,     # A data set with a column `image`
+) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w, c)`, mapped from the file
+    "Decode a data set's images once."
+    import datasets
+    stored = data.cast_column('image', datasets.Image(decode=False))['image'][:]
+    key = hashlib.sha256(b''.join(r['bytes'] for r in stored)).hexdigest()[:12]
+    path = cache_dir()/f'{name}-{key}.npy'
+    if not path.is_file():
+        values = np.stack([np.asarray(v) for v in data['image'][:]])
+        with atomic(path) as tmp:
+            with open(tmp, 'wb') as f: np.save(f, values)
+    return np.load(path, mmap_mode='r')
+
+# %% ../nbs/15_tasks.ipynb #c17
+def image_task(name, r, path, seed, model, progress, full, immutable=(), **domain) -> Task:
+    "A data set of images: the network on the first half of its rows, the judge on the second."
+    if immutable: raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
+    (rows,tests),dom = r.load(path, seed), images(**r.domain | domain)
+    X,Xt,y,yt = cached_pixels(f'{name}-train', rows), cached_pixels(f'{name}-test', tests), np.array(rows['label']), np.array(tests['label'])
+    n = len(X)//2 if full or r.rows is None else r.rows
+    def fitted(make, i, seed):
+        x,labels = dom.encode(np.array(X[i])).x, torch.tensor(y[i])
+        fit = lambda: train(make(x.shape[1:], len(r.classes), seed=seed), x, labels, seed=seed, progress=progress, **r.fit)
+        return cached_network(f'{name}-{make.__name__}', fingerprint(labels.tolist(), x.double().sum().item(), r.fit, seed), fit)
+    net = fitted(digit_cnn, slice(0, n), seed) if model is None else load_model(model)
+    return Task(name, X[:n], y[:n], Xt, yt, dom, net, fitted(strided_cnn, slice(len(X) - n, None), seed + 1000), r.classes)
+
+_DIGITS = tuple(f'a {d}' for d in range(10))
+RECIPES |= dict(
+    digits=Recipe(lambda path, seed: load_digits(), _DIGITS, dict(epochs=60, batch_size=32), build=image_task, domain=dict(block=2)),
+    mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), build=image_task, rows=12000))
