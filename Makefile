@@ -10,7 +10,7 @@ demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
 
 test: $(VENV)/.dev       ## run every notebook and every test
-	$(BIN)/nbdev_test --n_workers 2 --do_print
+	env -u GRADUAL_CF_DATA $(BIN)/nbdev_test --n_workers 2 --do_print --timing   # notebooks need no data; tests/ read it where it is set
 	$(BIN)/python -m pytest -q tests
 
 docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import gradual_cf
-from .core import Domain, atomic, cache_dir
+from .core import Domain, atomic, cache_dir, take_rows
 from .images import images, load_digits, load_mnist, pixels
 from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
 from .tabular import load_breast_cancer, load_heloc, load_uci_credit, tabular
@@ -69,9 +69,9 @@ RECIPES = dict(
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
     heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
     uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)),
-    toy_reviews=Recipe(lambda path, seed: load_toy_reviews(), ('negative', 'positive'), dict(epochs=10, lr=5e-3, batch_size=32, weight_decay=0.), 32, lambda texts, path: corpus_vectors(texts, 32), 40),
-    imdb=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, batch_size=50, valid=.05), 64, _glove(100)),
-    imdb300=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, lr=5e-4, batch_size=50, valid=.05), 64, _glove(300)))
+    toy_reviews=Recipe(lambda path, seed: load_toy_reviews(), ('negative', 'positive'), dict(epochs=10, lr=5e-3, batch_size=32, weight_decay=0.), 32, vectors=lambda texts, path: corpus_vectors(texts, 32), length=40),
+    imdb=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, batch_size=50, valid=.05), 64, vectors=_glove(100)),
+    imdb300=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, lr=5e-4, batch_size=50, valid=.05), 64, vectors=_glove(300)))
 
 # %% ../nbs/15_tasks.ipynb #c11
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Task:
         if self.right is not None: return self.right
         y,right = torch.tensor(np.asarray(self.y_test)), 0.
         for i in torch.arange(len(y)).split(5000):
-            right += accuracy(self.model, self.domain.encode(self.X_test.iloc[i.numpy()]).x, y[i])*len(i)
+            right += accuracy(self.model, self.domain.encode(take_rows(self.X_test, i.numpy())).x, y[i])*len(i)
         return right/len(y)
 
 # %% ../nbs/15_tasks.ipynb #c13
