@@ -9,6 +9,7 @@ PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constra
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
 
+test: export OMP_NUM_THREADS = 1  # two workers side by side: one thread each
 test: $(VENV)/.dev       ## run every notebook and every test
 	env -u GRADUAL_CF_DATA $(BIN)/nbdev_test --n_workers 2 --do_print --timing   # notebooks need no data; tests/ read it where it is set
 	$(BIN)/python -m pytest -q tests

@@ -165,13 +165,17 @@ def flush_denormals(
     return n
 
 # %% ../nbs/10_models.ipynb #c30
+def _labels(y):
+    "Labels of any kind as a long tensor."
+    return y.long() if isinstance(y, Tensor) else torch.tensor(np.asarray(y)).long()
+
 def accuracy(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor, # Inputs, `(n, *s)`
     y:Tensor, # Labels, long `(n,)`
 ) -> float:   # In [0, 1]
     "Share of rows whose largest logit is their label's."
-    return (predict(model, x.to(*place(model))).argmax(1).cpu() == torch.tensor(np.array(y))).double().mean().item()
+    return (predict(model, x.to(*place(model))).argmax(1).cpu() == _labels(y).cpu()).double().mean().item()
 
 # %% ../nbs/10_models.ipynb #c31
 def _epoch(model, opt, x, y, batch_size, gen):
@@ -202,7 +206,7 @@ def train(
     log:list|None=None,      # Gets a dict for each epoch: epoch, loss, accuracy
 ) -> nn.Module:              # `model`, with the weights of its best epoch
     "Train with early stopping; parameters lose their gradients' memory and denormals at the end."
-    y = torch.tensor(np.array(y)).long()
+    y = _labels(y)
     if len(x) != len(y): raise ValueError(f'y must have one label a row ({len(x)}), got {len(y)}')
     x,y,gen = x.to(*place(model)), y.to(place(model)[0]), torch.Generator().manual_seed(seed)
     part = torch.randperm(len(x), generator=gen)
