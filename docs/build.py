@@ -32,6 +32,7 @@ from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
 os.chdir(ROOT)
+os.environ.setdefault('OMP_NUM_THREADS', '1')  # the same figures on any machine; kernels inherit it
 CFG = get_config()  # cached: `show_doc` below sees the same object
 NBS, SRC, OUT, VENDOR = CFG.nbs_path, ROOT/'_proc_site', ROOT/'_docs', ROOT/'node_modules'
 KEPT = SRC/'.executed'
