@@ -18,7 +18,7 @@ from .losses import Logits, Mix, Point, Ref, fit_logits, l2_distance, logit_gap,
 from .masking import expand_groups, gain_groups, merit, probe, rank_groups, sensitivity, shortfall
 
 # %% auto #0
-__all__ = ['PAPER', 'Step', 'slope', 'promising', 'Search', 'next_group', 'composed', 'construct', 'GradualCF', 'check_settings',
+__all__ = ['PAPER', 'Step', 'Search', 'slope', 'promising', 'next_group', 'composed', 'construct', 'GradualCF', 'check_settings',
            'Trace']
 
 # %% ../nbs/04_gradual.ipynb #c11
@@ -32,6 +32,28 @@ class Step(NamedTuple):
     logits:Tensor # The model's logits at `xp`, `(n, k)`
 
 # %% ../nbs/04_gradual.ipynb #c13
+class Search(NamedTuple):
+    "What stays the same while Algorithm 1 runs."
+    model:Any              # Maps `(n, *s)` to raw logits `(n, k)`
+    groups:Tensor          # Group of every entry, long `(*s)`
+    loss:Mix               # What composition minimises
+    project:Callable|None=None # (c, x) -> admissible c
+    propose:Callable|None=None # (x, group) -> candidate values, for rank='probe'
+    rank:str='gradient'    # 'gradient' (Eq. 5, once, at the input); at every step: 'probe' (Eq. 2), 'gain' (Eq. 3 towards c), 'room' (towards the bounds)
+    keep:str='last'        # 'last' iterate or 'nearest' that has arrived
+    tau:float=.5           # Probability of the target at which a row stops
+    margin:float=0.        # Share of 1 - tau that a kept iterate should lie above tau
+    sigma:int=500          # Adam steps for each composition
+    lr:float=.1            # Adam's learning rate
+    max_changes:int|None=None # Most groups switched on in a row
+    zoom:int=10            # Divisions of the probe's last stretch; below 2 for none
+    views:tuple=()         # Maps that keep an input's meaning, to average gradients over
+    probe:Callable|None=None # (Search, x, xp, Ref, free) -> `Probed`; the domain's own probe instead of the general one
+
+    @property
+    def level(self): return self.tau + self.margin*(1 - self.tau)
+
+# %% ../nbs/04_gradual.ipynb #c15
 def slope(
     s:Search,  # The settings
     p:Point,   # Perturbed inputs, `(m, *s)`, and their targets
@@ -53,28 +75,6 @@ def promising(
     g = slope(s, Point(x, xp, None, ref))
     goal = c if s.rank == 'gain' else s.project(xp + g.sign()*1e6, x)
     return gain_groups(g, goal - xp, s.groups, free).argmax(1)
-
-# %% ../nbs/04_gradual.ipynb #c15
-class Search(NamedTuple):
-    "What stays the same while Algorithm 1 runs."
-    model:Any              # Maps `(n, *s)` to raw logits `(n, k)`
-    groups:Tensor          # Group of every entry, long `(*s)`
-    loss:Mix               # What composition minimises
-    project:Callable|None=None # (c, x) -> admissible c
-    propose:Callable|None=None # (x, group) -> candidate values, for rank='probe'
-    rank:str='gradient'    # 'gradient' (Eq. 5, once, at the input); at every step: 'probe' (Eq. 2), 'gain' (Eq. 3 towards c), 'room' (towards the bounds)
-    keep:str='last'        # 'last' iterate or 'nearest' that has arrived
-    tau:float=.5           # Probability of the target at which a row stops
-    margin:float=0.        # Share of 1 - tau that a kept iterate should lie above tau
-    sigma:int=500          # Adam steps for each composition
-    lr:float=.1            # Adam's learning rate
-    max_changes:int|None=None # Most groups switched on in a row
-    zoom:int=10            # Divisions of the probe's last stretch; below 2 for none
-    views:tuple=()         # Maps that keep an input's meaning, to average gradients over
-    probe:Callable|None=None # (Search, x, xp, Ref, free) -> `Probed`; the domain's own probe instead of the general one
-
-    @property
-    def level(self): return self.tau + self.margin*(1 - self.tau)
 
 # %% ../nbs/04_gradual.ipynb #c16
 def next_group(
