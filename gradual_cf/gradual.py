@@ -76,7 +76,7 @@ def promising(
     goal = c if s.rank == 'gain' else s.project(xp + g.sign()*1e6, x)
     return gain_groups(g, goal - xp, s.groups, free).argmax(1)
 
-# %% ../nbs/04_gradual.ipynb #c16
+# %% ../nbs/04_gradual.ipynb #c17
 def next_group(
     s:Search,     # The settings
     x:Tensor,     # Inputs, `(m, *s)`
@@ -96,7 +96,7 @@ def next_group(
     fresh = s.groups == found.group.view(-1, *[1]*s.groups.ndim)
     return found.group, torch.where(fresh, found.xp, c), found.score > -torch.inf
 
-# %% ../nbs/04_gradual.ipynb #c18
+# %% ../nbs/04_gradual.ipynb #c19
 def composed(
     s:Search,     # The settings
     x:Tensor,     # Inputs, `(m, *s)`
@@ -114,7 +114,7 @@ def composed(
         for whole,part in zip(out, step(todo, s.sigma)): whole[todo] = part
     return out
 
-# %% ../nbs/04_gradual.ipynb #c20
+# %% ../nbs/04_gradual.ipynb #c21
 def construct(
     s:Search,      # The settings
     x:Tensor,      # Inputs, `(n, *s)`
@@ -140,10 +140,10 @@ def construct(
         yield Step(live, group, on, c, xp, z)
         live = live[away(made.logits, sub)]
 
-# %% ../nbs/04_gradual.ipynb #c25
+# %% ../nbs/04_gradual.ipynb #c26
 PAPER = dict(rank='gradient', init='normal', keep='last', legal=False, margin=0., quantile=None, sigma=500, lr=.1, lam=.3, eta=.3, n_ref=100, pull=0., average=False)
 
-# %% ../nbs/04_gradual.ipynb #c26
+# %% ../nbs/04_gradual.ipynb #c27
 class GradualCF(Explainer):
     "Counterfactuals by gradual construction (Algorithm 1)."
     defaults = dict(
@@ -168,7 +168,7 @@ class GradualCF(Explainer):
         max_changes=None # Most groups changed in a row
     )
 
-# %% ../nbs/04_gradual.ipynb #c28
+# %% ../nbs/04_gradual.ipynb #c29
 _CHOICES = dict(rank=('gradient', 'probe', 'gain', 'room'), init=('normal', 'input', 'prototype'), keep=('last', 'nearest'))
 _RANGES = dict(margin=(0, 1), lr=(0, None), lam=(0, None), eta=(0, None), pull=(0, None), prototypes=(1, None), sigma=(0, None), n_ref=(1, None), zoom=(0, None), quantile=(0, 1), max_changes=(1, None))
 
@@ -187,7 +187,7 @@ def check_settings(
     if h.rank == 'probe' and propose is None: raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
     if h.rank == 'room' and not h.legal: raise ValueError("rank must not be 'room' with legal=False, since it goes to the bounds, got 'room'")
 
-# %% ../nbs/04_gradual.ipynb #c29
+# %% ../nbs/04_gradual.ipynb #c30
 @patch
 def __init__(self:GradualCF, model, domain:Domain, **hyper):
     super(GradualCF, self).__init__(model, domain, **hyper)
@@ -209,7 +209,7 @@ def fit(
         if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
     return self
 
-# %% ../nbs/04_gradual.ipynb #c31
+# %% ../nbs/04_gradual.ipynb #c32
 @patch
 def prototype(
     self:GradualCF,
@@ -228,7 +228,7 @@ def prototype(
     score = merit(shortfall(z, ref.target, s.tau, ref.mu, ref.gap), (xp - enc.x).flatten(1).norm(dim=1))
     return c[torch.arange(n, device=c.device)*many + score.view(n, many).argmax(1)]
 
-# %% ../nbs/04_gradual.ipynb #c33
+# %% ../nbs/04_gradual.ipynb #c34
 @patch
 def ref(
     self:GradualCF,
@@ -240,7 +240,7 @@ def ref(
     q = self.hyper.quantile
     return Ref(target, mu, None if q is None else self.stats.within(target, q))
 
-# %% ../nbs/04_gradual.ipynb #c35
+# %% ../nbs/04_gradual.ipynb #c36
 @patch
 def steps(
     self:GradualCF,
@@ -265,7 +265,7 @@ def search(self:GradualCF, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     for step in self.steps(enc, target, seed): xp = step.xp
     return xp
 
-# %% ../nbs/04_gradual.ipynb #c37
+# %% ../nbs/04_gradual.ipynb #c38
 @dataclass(frozen=True)
 class Trace:
     "Every masking and composition step of one row."
@@ -289,7 +289,7 @@ class Trace:
         if not self.steps: return pd.DataFrame(columns=['step', 'group', 'iteration', 'prob', 'gap', 'dist'])
         return pd.concat([c.assign(step=i + 1, group=s.group.item()) for i,(s,c) in enumerate(zip(self.steps, self.curves))], ignore_index=True)
 
-# %% ../nbs/04_gradual.ipynb #c38
+# %% ../nbs/04_gradual.ipynb #c39
 def _curve(loss, points):
     "Loss parts, probability, gap and distance of a list of one-row points."
     parts = [loss(p) for p in points]
