@@ -249,7 +249,7 @@ def without_images(
     "Settings that use statistics of the training images, and none of the images."
     return dict(init='input', rank='room', pull=0., sigma=30, terms=dict(pca=(weight, ClassPCA(rank))), max_changes=20)
 
-# %% ../nbs/12_images.ipynb #c29
+# %% ../nbs/12_images.ipynb #c30
 def _digit_dataset(values, labels):
     "A data set of PIL images."
     import datasets
@@ -268,7 +268,7 @@ def load_digits(
     values = (data.images/16*255).round().astype(np.uint8)
     return tuple(_digit_dataset(values[i], data.target[i]) for i in (order[:1347], order[1347:]))
 
-# %% ../nbs/12_images.ipynb #c30
+# %% ../nbs/12_images.ipynb #c31
 def load_mnist(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`

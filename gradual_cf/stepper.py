@@ -169,7 +169,7 @@ def frames(
     "Draw every state of a trace."
     return [frame(trace, i, classes, dpi) for i in range(len(trace) + 1)]
 
-# %% ../nbs/40_stepper.ipynb #c22
+# %% ../nbs/40_stepper.ipynb #c23
 def stepper(
     trace,            # A `Trace`, or pictures from `frames`
     classes:Sequence=(), # Names of the classes
@@ -189,7 +189,7 @@ def stepper(
     W.jslink((slider, 'value'), (stack, 'selected_index'))
     return W.VBox([W.HBox([play, slider]), stack])
 
-# %% ../nbs/40_stepper.ipynb #c26
+# %% ../nbs/40_stepper.ipynb #c27
 _PAGE = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -210,7 +210,7 @@ show(0);
 </script></html>
 '''
 
-# %% ../nbs/40_stepper.ipynb #c27
+# %% ../nbs/40_stepper.ipynb #c28
 def step_page(
     trace,            # A `Trace`, or pictures from `frames`
     title:str='Gradual construction', # Heading of the page
