@@ -4,6 +4,7 @@
 
 # %% ../nbs/03_composition.ipynb #c4
 from __future__ import annotations
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,12 +12,12 @@ import torch
 from torch import Tensor
 
 from .core import evaluating, predict
-from .losses import Logits, Mix, Point, Ref
+from .losses import Logits, Mix, Point, Ref, term_grad
 from .masking import merit, shortfall
 
 # %% auto #0
-__all__ = ['init_composite', 'typical', 'prototypes', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam', 'Composed',
-           'Nearest', 'gradient', 'iterates', 'compose']
+__all__ = ['init_composite', 'typical', 'prototypes', 'Entrywise', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam',
+           'Composed', 'Nearest', 'gradient', 'admit', 'iterates', 'compose']
 
 # %% ../nbs/03_composition.ipynb #c6
 def init_composite(
@@ -71,37 +72,45 @@ class _Const:
         if key not in self.kept: self.kept[key] = self.t.to(like)
         return self.kept[key]
 
+class Entrywise:
+    "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
+    def __init__(self, f:Callable, *consts): self.f,self.consts = f,[_Const(k) for k in consts]
+    def __call__(self, c, x): return self.f(c, x, *(k(c) for k in self.consts))
+
+    def narrow(self, at:Tensor, x:Tensor) -> Callable: # v `(n, w)` -> v
+        "The same for the entries at the positions `at`, long `(n, w)`, of the flattened inputs."
+        here = lambda k: k if k.ndim == 0 else k.expand(x.shape[1:]).flatten()[at]
+        ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
+        return lambda v: self.f(v, old, *ks)
+
+# %% ../nbs/03_composition.ipynb #c18
 def box(
     low:Tensor,  # Smallest value, `(*s)` or a number; -inf where there is none
     high:Tensor, # Largest value; inf where there is none
 ) -> Callable:   # (c, x) -> c
     "Keep values between bounds; raises `ValueError` where `low` exceeds `high`."
-    lo,hi = _Const(low), _Const(high)
-    if (bad := lo.t > hi.t).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.t.expand_as(bad)[bad].tolist()} > {hi.t.expand_as(bad)[bad].tolist()}')
-    return lambda c, x: torch.minimum(torch.maximum(c, lo(c)), hi(c))
+    lo,hi = (torch.as_tensor(v, dtype=torch.float64) for v in (low, high))
+    if (bad := lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.expand_as(bad)[bad].tolist()} > {hi.expand_as(bad)[bad].tolist()}')
+    return Entrywise(lambda c, x, lo, hi: c.clamp(lo, hi), lo, hi)
 
-# %% ../nbs/03_composition.ipynb #c17
 def one_way(
     up:Tensor,   # Entries that may only increase, bool `(*s)`
     down:Tensor, # Entries that may only decrease, bool `(*s)`
 ) -> Callable:   # (c, x) -> c
     "Keep entries from moving the wrong way: age only grows."
-    low,high = _Const(torch.where(up, 0., -torch.inf)), _Const(torch.where(down, 0., torch.inf))
-    return lambda c, x: torch.minimum(torch.maximum(c, x + low(c)), x + high(c))
+    low,high = torch.where(up, 0., -torch.inf), torch.where(down, 0., torch.inf)
+    return Entrywise(lambda c, x, low, high: torch.minimum(torch.maximum(c, x + low), x + high), low, high)
 
-# %% ../nbs/03_composition.ipynb #c18
 def steps(
     size:Tensor,   # Distance between admissible values, `(*s)`; 0 where every value is admissible
     origin:float=0., # One admissible value, `(*s)` or a number
 ) -> Callable:     # (c, x) -> c
     "Round to a grid: whole numbers stay whole."
     size = torch.as_tensor(size, dtype=torch.float64)
-    unit,start,grid = _Const(torch.where(size > 0, size, 1.)), _Const(origin), _Const(size > 0)
-    def project(c, x):
-        u,o = unit(c), start(c)
-        return torch.where(grid(c) > 0, o + ((c - o)/u).round()*u, c)
-    return project
+    onto = lambda c, x, u, o, grid: torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
+    return Entrywise(onto, torch.where(size > 0, size, 1.), origin, size > 0)
 
+# %% ../nbs/03_composition.ipynb #c20
 def chain(
     *projections:Callable, # (c, x) -> c each
 ) -> Callable:             # (c, x) -> c
@@ -109,9 +118,13 @@ def chain(
     def project(c, x):
         for f in projections: c = f(c, x)
         return c
+    def narrow(at, x):
+        links = [f.narrow(at, x) for f in projections]
+        return lambda v: functools.reduce(lambda v, f: f(v), links, v)
+    if all(hasattr(f, 'narrow') for f in projections): project.narrow = narrow
     return project
 
-# %% ../nbs/03_composition.ipynb #c23
+# %% ../nbs/03_composition.ipynb #c25
 class Packed(NamedTuple):
     "Where the masked entries of each row are."
     at:Tensor   # Positions in the flattened row, long `(n, w)`
@@ -127,7 +140,7 @@ def pack(
     at = flat.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :w]
     return Packed(at, None if (count == w).all() else flat.gather(1, at))
 
-# %% ../nbs/03_composition.ipynb #c25
+# %% ../nbs/03_composition.ipynb #c27
 class Adam:
     "Adam with its usual constants on one tensor; the same arithmetic as `torch.optim.Adam`."
     def __init__(self, v:Tensor, lr:float): self.lr,self.n,self.m,self.s = lr,0,torch.zeros_like(v),torch.zeros_like(v)
@@ -137,30 +150,43 @@ class Adam:
         self.n += 1
         self.m.lerp_(g, .1)
         self.s.mul_(.999).addcmul_(g, g, value=.001)
-        root = self.s.sqrt().div_((1 - .999**self.n)**.5).add_(1e-8)
-        return torch.addcdiv(v, self.m, root, value=-self.lr/(1 - .9**self.n))
+        size = (1 - .999**self.n)**.5  # of the running mean of squares, as yet; moved into the step, it costs no operation
+        return torch.addcdiv(v, self.m, self.s.sqrt().add_(1e-8*size), value=-self.lr*size/(1 - .9**self.n))
 
-# %% ../nbs/03_composition.ipynb #c28
+# %% ../nbs/03_composition.ipynb #c30
 class Composed(NamedTuple):
     "What a composition step found."
     c:Tensor      # Composites to carry over, `(n, *s)`
     xp:Tensor     # Perturbed inputs, `(n, *s)`
     logits:Tensor # The model's logits there, `(n, k)`
 
-# %% ../nbs/03_composition.ipynb #c29
+# %% ../nbs/03_composition.ipynb #c31
 class Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."
-    def __init__(self, level:float): self.level,self.score = level,None
+    def __init__(self,
+        old:Tensor,  # The masked entries of the inputs, `(n, w)`
+        ref:Ref,     # What the rows are pulled towards
+        level:float, # Probability that counts as reached, in (0, 1)
+        every:int=32,# Iterates compared at a time
+    ): self.old,self.ref,self.level,self.every,self.kept = old,ref,level,every,[]
 
-    def see(self, p:Point):
-        "Compare an iterate with the best so far."
-        short = shortfall(p.logits, p.ref.target, self.level, p.ref.mu, p.ref.gap)
-        score = merit(short, (p.xp - p.x).flatten(1).norm(dim=1))
-        if self.score is None: self.score,self.xp,self.logits = score,p.xp.clone(),p.logits.clone()
-        win = (score > self.score).nonzero()[:, 0]
-        if len(win): self.score[win],self.xp[win],self.logits[win] = score[win],p.xp[win],p.logits[win]
+    def see(self,
+        v:Tensor, # The masked entries, `(n, w)`
+        z:Tensor, # The logits there, `(n, k)`
+    ):
+        "Keep an iterate; neither tensor may change afterwards."
+        self.kept.append((v, z))
+        if len(self.kept) > self.every: self.best()
 
-# %% ../nbs/03_composition.ipynb #c30
+    def best(self) -> tuple[Tensor, Tensor]: # Entries `(n, w)` and logits `(n, k)`; the first of equals
+        "Compare all iterates kept, and forget the others."
+        r,(vs,zs) = self.ref, (torch.stack(t) for t in zip(*self.kept))
+        score = merit(shortfall(zs, r.target.expand(zs.shape[:2]), self.level, r.mu, r.gap), torch.linalg.vector_norm(vs - self.old, dim=2))
+        i,rows = score.argmax(0), torch.arange(len(self.old), device=vs.device)
+        self.kept = [(vs[i, rows], zs[i, rows])]
+        return self.kept[0]
+
+# %% ../nbs/03_composition.ipynb #c33
 def gradient(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     loss:Mix, # The loss
@@ -177,12 +203,32 @@ def gradient(
     g = torch.autograd.grad(z, xp, dz)[0]
     return (g if dx is None else g.add_(dx)), p
 
-# %% ../nbs/03_composition.ipynb #c31
+# %% ../nbs/03_composition.ipynb #c35
+def admit(
+    project:Callable|None, # (c, x) -> admissible c
+    packed:Packed,         # Where the masked entries are
+    x:Tensor,              # Inputs, `(n, *s)`
+    xp:Tensor,             # Perturbed inputs, `(n, *s)`, contiguous
+) -> Callable:             # v `(n, w)` -> v; puts it into `xp`
+    "Make packed values admissible and put them in their place; by the narrow form of `project` where it has one."
+    (at,real),flat = packed, xp.view(len(xp), -1)
+    old,near = flat.gather(1, at), project.narrow(at, x) if hasattr(project, 'narrow') else None
+    def place(v):
+        v = v if real is None else torch.where(real, v, old)
+        flat.scatter_(1, at, v)
+        return v
+    def put(v):
+        if near is not None: return place(near(v))
+        v = place(v)
+        return v if project is None else place(project(xp, x).flatten(1).gather(1, at))
+    return put
+
+# %% ../nbs/03_composition.ipynb #c37
 def iterates(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
     xp:Tensor,      # Perturbed inputs to start from, `(n, *s)`; changed in place
-    mask:Tensor,    # Mask, bool `(n, *s)`
+    packed:Packed,  # Where the masked entries are
     ref:Ref,        # What the rows are pulled towards
     loss:Mix,       # The loss, by default Eq. 7
     sigma:int,      # Adam steps
@@ -190,24 +236,21 @@ def iterates(
     project:Callable|None, # (c, x) -> admissible c
     views:Sequence=(),     # Maps that keep the meaning; the steps look through one after the other
 ):
-    "Yield the `Point` before each Adam step (logits as seen through its view) and after the last: `sigma` + 1, all with the same `xp`; copy what you keep."
-    at,real = pack(mask)
-    p,flat = Point(x, xp, None, ref), xp.view(len(x), -1)
-    v = flat.gather(1, at)
-    fixed,adam = v, Adam(v, lr)
+    "Yield the `Point` and the packed entries before each Adam step (logits as seen through its view) and after the last: `sigma` + 1, all with the same `xp`; copy what you keep of that."
+    few = lambda t: None if t is None else t.flatten(1).gather(1, packed.at)
+    (wide,own),p,v = loss.split(), Point(x, xp, None, ref), few(xp)
+    small,adam,put = Point(few(x), v, None, ref._replace(near=few(ref.near))), Adam(v, lr), admit(project, packed, x, xp)
     for i in range(sigma):
-        g,p = gradient(model, loss, p, views[i % len(views)] if views else None)
-        yield p
-        v = adam.step(v, g.flatten(1).gather(1, at))
-        if real is not None: v = torch.where(real, v, fixed)
-        flat.scatter_(1, at, v)
-        if project is not None:
-            v = project(xp, x).flatten(1).gather(1, at)
-            if real is not None: v = torch.where(real, v, fixed)
-            flat.scatter_(1, at, v)
-    with torch.no_grad(): yield p._replace(logits=model(p.xp))
+        g,p = gradient(model, wide, p, views[i % len(views)] if views else None)
+        yield p, v
+        g = torch.zeros_like(v) if g is None else few(g)
+        for w,f in own.terms.values():
+            near,_ = term_grad(f, small._replace(xp=v, logits=p.logits))
+            if near is not None: g.add_(near, alpha=w)
+        v = put(adam.step(v, g))
+    with torch.no_grad(): yield p._replace(logits=model(p.xp)), v
 
-# %% ../nbs/03_composition.ipynb #c32
+# %% ../nbs/03_composition.ipynb #c38
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
@@ -224,11 +267,14 @@ def compose(
     views:Sequence=(),        # Maps that keep the meaning, to average the gradient over
 ) -> Composed:
     "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
-    best = Nearest(level) if keep == 'nearest' else None
+    packed,xp = pack(mask), torch.where(mask, c, x).contiguous()
+    best = Nearest(x.flatten(1).gather(1, packed.at), ref, level) if keep == 'nearest' else None
     with evaluating(model):
-        for p in iterates(model, x, torch.where(mask, c, x).contiguous(), mask, ref, loss, sigma, lr, project, views):
+        for p,v in iterates(model, x, xp, packed, ref, loss, sigma, lr, project, views):
             if views and best is not None: p = p._replace(logits=predict(model, p.xp))
             if watch is not None: watch(p)
-            if best is not None: best.see(p)
-    xp,z = (best.xp, best.logits) if best else (p.xp, p.logits)
+            if best is not None: best.see(v, p.logits)
+    if best is None: return Composed(torch.where(mask, xp, c), xp, p.logits)
+    v,z = best.best()
+    xp.view(len(x), -1).scatter_(1, packed.at, v)
     return Composed(torch.where(mask, xp, c), xp, z)

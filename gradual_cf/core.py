@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 # %% auto #0
-__all__ = ['patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'check_target', 'Counterfactuals',
-           'take_rows', 'atomic', 'cache_dir', 'Explainer', 'changed_groups']
+__all__ = ['patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'log_prob', 'check_target',
+           'Counterfactuals', 'take_rows', 'atomic', 'cache_dir', 'Explainer', 'changed_groups']
 
 # %% ../nbs/00_core.ipynb #c6
 def patch(
@@ -122,6 +122,14 @@ def _warn_sigmoid():
     warnings.warn('all outputs of the model lie in (0, 1): if it ends in a sigmoid, remove it, since raw logits are expected', stacklevel=3)
 
 # %% ../nbs/00_core.ipynb #c26
+def log_prob(
+    z:Tensor,      # Logits, `(..., k)`
+    target:Tensor, # Class, long `(...)`
+) -> Tensor:       # `(...)`, ≤ 0
+    "Log-probability of the target class."
+    return z.movedim(-1, 0).contiguous().log_softmax(0).gather(0, target[None])[0]  # classes first: a softmax over two neighbouring numbers is slow
+
+# %% ../nbs/00_core.ipynb #c29
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
     z:Tensor, # Logits at the inputs, `(n, k)`
@@ -137,7 +145,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../nbs/00_core.ipynb #c29
+# %% ../nbs/00_core.ipynb #c32
 @dataclass(frozen=True, repr=False)
 class Counterfactuals:
     "A batch of inputs, what was changed in them, and what the model says now."
@@ -168,7 +176,7 @@ class Counterfactuals:
         ts = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
         return replace(self, **ts, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
-# %% ../nbs/00_core.ipynb #c31
+# %% ../nbs/00_core.ipynb #c34
 @patch
 def changes(self:Counterfactuals) -> pd.DataFrame: # One line a change: row, feature, before, after
     "What changed, as a tidy frame."
@@ -187,7 +195,7 @@ def plot(self:Counterfactuals, **kw): # A matplotlib figure
     "Draw the changes, as the domain draws them."
     return self.domain.plot(self, **kw)
 
-# %% ../nbs/00_core.ipynb #c33
+# %% ../nbs/00_core.ipynb #c36
 def take_rows(
     data, # Frame, series, tensor, array or list of rows
     i,    # Slice, list of positions, or bool mask
@@ -200,7 +208,7 @@ def take_rows(
     if isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c36
+# %% ../nbs/00_core.ipynb #c39
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -217,13 +225,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c38
+# %% ../nbs/00_core.ipynb #c41
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c42
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 def _prefixed(raw, prefix):
@@ -237,7 +245,7 @@ def _unprefixed(df, prefix):
     if cols == [prefix]: return df[prefix].tolist()
     return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
 
-# %% ../nbs/00_core.ipynb #c40
+# %% ../nbs/00_core.ipynb #c43
 @patch
 def save(
     self:Counterfactuals,
@@ -252,7 +260,7 @@ def save(
     with atomic(path) as tmp: df.to_parquet(tmp)
     return Path(path)
 
-# %% ../nbs/00_core.ipynb #c41
+# %% ../nbs/00_core.ipynb #c44
 @patch
 def load(
     cls:Counterfactuals,
@@ -266,7 +274,7 @@ def load(
     tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
     return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
 
-# %% ../nbs/00_core.ipynb #c43
+# %% ../nbs/00_core.ipynb #c46
 class Explainer:
     "Check, batch and measure; a subclass writes `search`."
     defaults = dict(
@@ -295,7 +303,7 @@ class Explainer:
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
-# %% ../nbs/00_core.ipynb #c45
+# %% ../nbs/00_core.ipynb #c48
 @patch
 def encode(
     self:Explainer,
@@ -321,7 +329,7 @@ def fit(
     self.z_train = check_logits(predict(self.model, self.x_train))
     return self
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c49
 @patch
 def check_fitted(self:Explainer):
     "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -329,7 +337,7 @@ def check_fitted(self:Explainer):
     if (now := place(self.model)) != self.place:
         raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
 
-# %% ../nbs/00_core.ipynb #c48
+# %% ../nbs/00_core.ipynb #c51
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -339,7 +347,7 @@ def changed_groups(
     diff = (x != xp).flatten(1).to(x.dtype)
     return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c49
+# %% ../nbs/00_core.ipynb #c52
 @patch
 def explain(
     self:Explainer,
@@ -359,7 +367,7 @@ def explain(
     xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
     return self.measure(data, enc.x, z, xp, target)
 
-# %% ../nbs/00_core.ipynb #c50
+# %% ../nbs/00_core.ipynb #c53
 @patch
 def measure(
     self:Explainer,
@@ -374,7 +382,7 @@ def measure(
     searched,xp = xp,self.encode(raw).x
     groups = self.domain.groups(x.shape[1:]).to(x.device)
     mask = changed_groups(x, xp, groups)[:, groups]
-    p = lambda z: z.softmax(1).gather(1, target[:, None])[:, 0]
+    p = lambda z: log_prob(z, target).exp()
     prob = p(predict(self.model, xp))
     found = prob if searched.equal(xp) else p(predict(self.model, searched))
     return Counterfactuals(x, xp, mask, target, prob, self.domain, p(z), self.hyper.tau, data, raw, found)

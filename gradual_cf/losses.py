@@ -65,10 +65,11 @@ class Point(NamedTuple):
 # %% ../nbs/02_losses.ipynb #c14
 def closed_form(
     grad:Callable, # `Point` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
+    entrywise:bool=False, # Whether the term ignores the logits and entries that did not move, so that d/dxp may be asked for the masked entries alone
 ):
     "Attach a closed-form gradient to a loss term."
     def deco(term):
-        term.grad = grad
+        term.grad,term.entrywise = grad,entrywise
         return term
     return deco
 
@@ -125,7 +126,7 @@ def target_score(
     return -p.logits.gather(1, p.ref.target[:, None])[:, 0]
 
 # %% ../nbs/02_losses.ipynb #c30
-@closed_form(lambda p: (_unit(p.xp - p.x), None))
+@closed_form(lambda p: (_unit(p.xp - p.x), None), entrywise=True)
 def l2_distance(
     p:Point, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -167,7 +168,7 @@ def total_variation_beta(
     return tv
 
 # %% ../nbs/02_losses.ipynb #c38
-@closed_form(lambda p: (None if p.ref.near is None else 2*(p.xp - p.ref.near), None))
+@closed_form(lambda p: (None if p.ref.near is None else 2*(p.xp - p.ref.near), None), entrywise=True)
 def prototype_distance(
     p:Point, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -201,6 +202,11 @@ class Mix:
         "Both parts of the gradient; the pass through the model is the caller's."
         parts = [(w, term_grad(f, p)) for w,f in self.terms.values() if w]
         return tuple(_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
+
+    def split(self) -> tuple[Mix, Mix]: # Terms that need the whole input, and those of single entries
+        "Part the terms by what they look at."
+        own = lambda f: getattr(f, 'entrywise', False)
+        return tuple(Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
 
 # %% ../nbs/02_losses.ipynb #c42
 def mix(

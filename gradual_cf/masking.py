@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .core import evaluating
+from .core import evaluating, log_prob
 
 # %% auto #0
 __all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'perturb', 'sensitivity', 'group_mean',
@@ -114,9 +114,7 @@ def shortfall(
     gap:Tensor|None=None, # Largest mean |z - mu| that counts as inside, `(...)`; None to ask for the probability only
 ) -> Tensor:            # `(...)`, 0 where the row has arrived, positive elsewhere
     "How much is missing in log-probability, plus how far the logits are outside the target's distribution."
-    at,z_first = target[None], z.movedim(-1, 0).contiguous() # classes first: a softmax over two neighbouring numbers is slow
-    p,logp = z_first.softmax(0).gather(0, at)[0], z_first.log_softmax(0).gather(0, at)[0]
-    miss = torch.where(p >= level, 0., (math.log(level) - logp).clamp_min(1e-6))
+    miss = (math.log(level) - log_prob(z, target)).relu_()
     return miss if gap is None else miss + ((z - mu).abs().mean(-1) - gap).clamp_min(0.)
 
 # %% ../nbs/01_masking.ipynb #c40
