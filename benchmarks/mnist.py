@@ -9,13 +9,14 @@
 import argparse
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
 from gradual_cf.composition import compose
-from gradual_cf.core import changed_groups, predict
+from gradual_cf.core import atomic, changed_groups, predict
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.images import images, without_images
 from gradual_cf.losses import Point, Ref
@@ -45,6 +46,12 @@ def row(name, settings, task, judge, svm, x, target):
     return dict(setting=name, rows=len(x), valid=mean(cfs.valid), judge=mean(predict(judge, xp).argmax(1) == t), svm=mean(svm.predict(xp.flatten(1).numpy()) == t.numpy()),
                 blocks=mean(blocks), L2=mean((xp - cfs.x).flatten(1).norm(dim=1)), gap=round((predict(task.model, xp) - cf.stats.mu[t]).abs().mean(1).median().item(), 3),
                 seconds=round(took/len(x), 3), in_bounds=bool(((xp >= 0) & (xp <= 1)).all()), untouched=bool((xp == cfs.x)[~cfs.mask].all()))
+
+
+def done(path, about):
+    "Lines of an earlier run on the same rows and networks."
+    old = json.loads(Path(path).read_text()) if path and Path(path).is_file() else {}
+    return old['settings'] if {k: old.get(k) for k in about} == about else []
 
 
 def speed(task):
@@ -86,15 +93,16 @@ def main():
         rng = np.random.default_rng(a.seed)
         x = np.array(task.X_test[np.sort(rng.permutation(len(task.X_test))[:a.rows])])
         pred = predict(task.model, task.domain.encode(x).x).argmax(1).numpy()
-        target,svm,lines = (pred + rng.integers(1, 10, len(x))) % 10, svm_of(task), []
-        for name in a.only:
+        target,svm = (pred + rng.integers(1, 10, len(x))) % 10, svm_of(task)
+        about = out | dict(rows=a.rows, block=a.block, seed=a.seed, full=a.full)
+        lines = done(a.json, about)
+        for name in [n for n in a.only if n not in {l['setting'] for l in lines}]:
             lines.append(row(name, SETTINGS[name], task, judge, svm, x, target))
             print(lines[-1], flush=True)
-        print(pd.DataFrame(lines).set_index("setting").to_string())
-        out['settings'] = lines
-    print(json.dumps({k: v for k,v in out.items() if k != 'settings'}))
-    if a.json:
-        with open(a.json, 'w') as f: json.dump(out, f, indent=1)
+            if a.json:
+                with atomic(a.json) as f: f.write_text(json.dumps(about | dict(settings=lines), indent=1))
+        print(pd.DataFrame(lines).set_index('setting').to_string())
+    print(json.dumps(out))
 
 
 if __name__ == '__main__': main()

@@ -1,0 +1,76 @@
+"""Random IMDB test reviews of 256 words: validity on the words themselves, words changed, and what the choice of words costs.
+
+    GRADUAL_CF_DATA=... python benchmarks/text.py --rows 500 --json benchmarks/results/text.json     # 100 and 300 entries
+    GRADUAL_CF_DATA=... python benchmarks/text.py --only paper --rows 100 --json FILE                # Eq. 7 on vectors, then the nearest words
+    GRADUAL_CF_DATA=... python benchmarks/text.py --speed                                            # reviews a second, batch against one by one
+
+The file keeps what is done: a second call goes on. CPU seconds are counted, since other programs on the machine lengthen wall time.
+"""
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from gradual_cf.all import PAPER, GradualCF, load_task
+from gradual_cf.core import atomic
+
+any_word = lambda w: w.isalpha()
+SETTINGS = dict(default=('imdb', {}, {}), default300=('imdb300', {}, {}), any_word=('imdb', dict(allow=any_word), {}), greedy=('imdb', dict(beam=1), {}),
+                paper=('imdb', {}, PAPER | dict(sigma=100)))
+
+
+def prepared(name, rows, seed):
+    "The fitted explainer of a setting and random test reviews."
+    data, domain, hyper = SETTINGS[name]
+    task = load_task(data, **domain)
+    pick = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
+    return GradualCF(task.model, task.domain, **hyper).fit(task.X), task, task.X_test.iloc[pick]
+
+
+def line(name, rows, seed):
+    "Explain and measure with one setting."
+    cf, task, texts = prepared(name, rows, seed)
+    start = time.process_time()
+    cfs = cf.explain(texts)
+    took, m = time.process_time() - start, task.domain.measures(cfs)
+    mean = lambda v: round(float(np.mean(np.asarray(v, float))), 4)
+    return dict(setting=name, rows=len(texts), seed=seed, accuracy=task.right, valid=mean(cfs.valid), before_lookup=mean(m['valid_before_snapping']), words=mean(m['words']),
+                words_std=round(float(np.std(m['words'])), 4), cosine=mean(m['cosine']), known=mean(m['known']), cpu_seconds_per_row=round(took/len(texts), 4))
+
+
+def speed(rows, alone, seed):
+    "Reviews a CPU second in a batch, and how many times longer the same reviews take one by one."
+    cf, _, texts = prepared('default', rows, seed)
+    texts = texts.text.tolist()
+    cf.explain(texts[:2])
+    def seconds(f):
+        start = time.process_time()
+        f()
+        return time.process_time() - start
+    batch = seconds(lambda: cf.explain(texts))
+    some, one = seconds(lambda: cf.explain(texts[:alone])), seconds(lambda: [cf.explain(t) for t in texts[:alone]])
+    return dict(rows=rows, reviews_per_cpu_second=round(rows/batch, 2), one_by_one_over_batch=round(one/some, 2))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--rows', type=int, default=500), p.add_argument('--seed', type=int, default=0), p.add_argument('--json', type=Path)
+    p.add_argument('--only', nargs='*', choices=SETTINGS, default=[s for s in SETTINGS if s != 'paper']), p.add_argument('--speed', action='store_true'), p.add_argument('--alone', type=int, default=25)
+    a = p.parse_args()
+    torch.set_num_threads(1)
+    if a.speed: return print(json.dumps(speed(a.rows, a.alone, a.seed)))
+    lines = json.loads(a.json.read_text()) if a.json and a.json.is_file() else []
+    done = {(l['setting'], l['rows'], l['seed']) for l in lines}
+    for name in (n for n in a.only if (n, a.rows, a.seed) not in done):
+        lines.append(line(name, a.rows, a.seed))
+        print(lines[-1], flush=True)
+        if a.json:
+            with atomic(a.json) as f: f.write_text(json.dumps(lines, indent=1) + '\n')
+    print(pd.DataFrame(lines).set_index('setting').to_string())
+
+
+if __name__ == '__main__': main()
