@@ -66,13 +66,15 @@ def pages():
 
 def run_all(ps):
     "Execute what is not kept, in parallel; returns notebooks and how many were run."
-    todo = [p for p in ps if not (KEPT/key(p.path)).exists()]
+    todo, failed = [p for p in ps if not (KEPT/key(p.path)).exists()], []
     with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as ex, tqdm(total=len(todo), desc='notebooks', disable=not todo) as bar:
         waiting = {ex.submit(execute, p.path): p for p in todo}
         for f in as_completed(waiting):
+            if e := f.exception(): failed.append(f'{waiting[f].rel}: {e}'); continue
             nb = f.result()
             bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds} s')
             bar.update()
+    if failed: sys.exit('\n\n'.join(failed))
     return {p.stem: execute(p.path) for p in ps}, len(todo)
 
 
@@ -148,6 +150,19 @@ def process(nb, page, syms, links):
     out = nbformat.v4.new_notebook(cells=cells, metadata={k: nb.metadata[k] for k in ('kernelspec', 'language_info', 'widgets') if k in nb.metadata})
     for i, c in enumerate(out.cells): c['id'] = f'c{i}'
     return out
+
+
+def box(ps):
+    "The table of notebooks: what each explains, in reading order."
+    rows = []
+    for p in ps:
+        if p.stem == 'index' or p.group == len(GROUPS): continue
+        if not rows or rows[-1][2] != p.group: rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
+        rows.append([f'[{p.title}]({p.rel})', p.about[:1].lower() + p.about[1:] if p.about[1:2].islower() else p.about, p.group])
+    return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
+
+
+def fill(src, ps): return re.sub(r'<!-- the table of notebooks[^>]*-->', lambda m: box(ps), src)
 
 
 def relink(src, ps):
@@ -242,7 +257,7 @@ def site():
     for p in shown:
         nb = done[p.stem]
         for c in nb.cells:
-            if c.cell_type == 'markdown': c.source = relink(c.source, ps)
+            if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps), ps)
         last = '\n\n'.join(trees) if p.stem == 'index' else f'<p class="notebook">This page is a notebook that was run: <a href="notebooks/{p.path.name}" download>{p.rel}</a></p>'
         nb.cells.append(new_md(last, id='last'))
     wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
@@ -274,7 +289,7 @@ def readme(check):
     nb, parts, shown = process(execute(page.path), page, [], Links([], ())), [], 0
     if not check: shutil.rmtree(NBS/'images', ignore_errors=True)
     for c in nb.cells:
-        if c.cell_type == 'markdown': parts.append(c.source); continue
+        if c.cell_type == 'markdown': parts.append(fill(c.source, pages())); continue
         if 'remove-input' not in c.metadata.get('tags', []): parts.append(f'```python\n{c.source.strip()}\n```')
         for o in c.outputs:
             data = o.get('data', {})
