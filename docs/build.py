@@ -70,7 +70,7 @@ def run_all(ps):
     with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as ex, tqdm(total=len(todo), desc='notebooks', disable=not todo) as bar:
         waiting = {ex.submit(execute, p.path): p for p in todo}
         for f in as_completed(waiting):
-            if e := f.exception(): failed.append(f'{waiting[f].rel}: {e}'); continue
+            if e := f.exception(): failed.append(re.sub(r'\x1b\[[\d;]*m', '', f'{waiting[f].rel}: {e}')); continue
             nb = f.result()
             bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds} s')
             bar.update()
@@ -189,14 +189,14 @@ def api_pages(syms, ps, links):
     import importlib
     out, chapters = {}, {p.module: p for p in ps if p.module}
     short = lambda s: cell((s.obj.__doc__ or '').strip().split('\n')[0]) if callable(s.obj) or isinstance(s.obj, property) else ''
-    rows = [[f'[{code(n)}](#{s.at["api"]})', links.link(short(s), 'all'), f'[{s.module}](#api-{s.module})'] for n in importlib.import_module('gradual_cf.all').__all__ if (s := links.find(n, 'all'))]
+    rows = [[f'[{code(n)}](#{s.at["api"]})', links.link(short(s), 'all'), f'[{s.module}](api-{s.module}.md)'] for n in importlib.import_module('gradual_cf.all').__all__ if (s := links.find(n, 'all'))]
     out['api'] = '# All public names\n\nIn a notebook, `from gradual_cf.all import *` gives these. In a program, import each from its module.\n\n' + table(['name', 'what it is', 'module'], rows)
     for m, p in chapters.items():
         mine = [s for s in syms if s.module == m]
         if not mine: continue
         intro = f'*{p.about}.* The chapter [{p.title}]({p.stem}.ipynb) explains it, with examples.'
         parts = [entry(s, 'api', 2, links.typed(p.stem)) + (f'\n\n[in its chapter](#{s.at["chapter"]})' if 'chapter' in s.at else '') for s in mine]
-        out[f'api-{m}'] = f'(api-{m})=\n# gradual_cf.{m}\n\n{intro}\n\n' + '\n\n'.join(links.link(x, p.stem) for x in parts)
+        out[f'api-{m}'] = f'# gradual_cf.{m}\n\n{intro}\n\n' + '\n\n'.join(links.link(x, p.stem) for x in parts)
     return out
 
 
