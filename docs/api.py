@@ -1,5 +1,6 @@
 """What the package offers, as markdown: an entry for each public name, a page for each module, and links to them."""
 import ast
+import dataclasses
 import importlib
 import inspect
 import re
@@ -27,6 +28,7 @@ class Symbol:
 
 def function(obj):
     "The function behind a method, property or class method."
+    if obj is None: return None
     obj = obj.fget if isinstance(obj, property) else getattr(obj, '__func__', obj)
     return inspect.unwrap(getattr(obj, 'func', obj))
 
@@ -77,13 +79,22 @@ def definition(obj):
     return ast.parse(dedent(inspect.getsource(obj if isinstance(obj, type) else function(obj)))).body[0]
 
 
+def record(cls): return dataclasses.is_dataclass(cls) or issubclass(cls, tuple)
+
+
+def called(s, node):
+    "What is called, and its syntax tree: the function itself; a record; else `__init__` or `__new__`, also an inherited one."
+    if isinstance(node, ast.FunctionDef) or record(s.obj): return s.obj, node
+    for c in s.obj.__mro__:
+        f = function(vars(c).get('__init__') or vars(c).get('__new__'))
+        if inspect.isfunction(f) and f.__module__.startswith('gradual_cf.'): return f, definition(f)
+    return None, ast.parse('def none(): pass').body[0]
+
+
 def arguments(node):
-    "(name, annotation, default) of each argument of a function, or field of a class, as text."
+    "(name, annotation, default) of each argument of a function, or field of a record, as text."
     text = lambda n: ast.unparse(n) if n is not None else ''
-    if isinstance(node, ast.ClassDef):
-        init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == '__init__'), None)
-        if init is None: return [(n.target.id, text(n.annotation), text(n.value)) for n in node.body if isinstance(n, ast.AnnAssign)]
-        node = init
+    if isinstance(node, ast.ClassDef): return [(n.target.id, text(n.annotation), text(n.value)) for n in node.body if isinstance(n, ast.AnnAssign)]
     a = node.args
     plain = a.posonlyargs + a.args
     rows = [(x.arg, text(x.annotation), text(d)) for x, d in zip(plain, [None]*(len(plain) - len(a.defaults)) + a.defaults)]
@@ -96,7 +107,7 @@ def arguments(node):
 def signature(s, node):
     "The signature as it is written, on one line or on several."
     if node is None: return s.name
-    rows = [n + (f': {a}' if a else '') + ((' = ' if a else '=') + d if d else '') for n, a, d in arguments(node)]
+    rows = [n + (f': {a}' if a else '') + ((' = ' if a else '=') + d if d else '') for n, a, d in arguments(called(s, node)[1])]
     ret = f' -> {ast.unparse(node.returns)}' if isinstance(node, ast.FunctionDef) and node.returns is not None else ''
     head = ('class ' if isinstance(node, ast.ClassDef) else '') + s.name
     if isinstance(s.obj, property): return f'{head}{ret}  # a property'
@@ -118,17 +129,30 @@ def table(head, rows):
     return '\n'.join([line(head), '|' + '---|'*len(used), *map(line, rows)])
 
 
+def comments(obj, node):
+    "The comment beside each argument or field, and beside what is returned."
+    lines = dedent(inspect.getsource(obj if isinstance(obj, type) else function(obj))).splitlines()
+    beside = lambda n: (re.search(r'(?<=\s)#\s*(.*)$', lines[n.end_lineno - 1]) or ['', ''])[1]
+    if isinstance(node, ast.ClassDef): return {n.target.id: beside(n) for n in node.body if isinstance(n, ast.AnnAssign)}
+    stars = [a for a in (node.args.vararg, node.args.kwarg) if a is not None and a.lineno > node.lineno]
+    return {k: v for k, v in docments(function(obj), returns=True).items() if v} | {a.arg: beside(a) for a in stars}
+
+
+def inherited(cls):
+    "What the `__init__` of the classes above says about arguments."
+    inits = [f for c in reversed(cls.__mro__[1:]) if inspect.isfunction(f := vars(c).get('__init__')) and f.__module__.startswith('gradual_cf.')]
+    return {k: v for f in inits for k, v in comments(f, definition(f)).items() if v}
+
+
 def docment_table(s, node, typed):
     "What each argument means, and what comes back."
-    try: docs = docments(s.obj if isinstance(s.obj, type) else function(s.obj), returns=True)
-    except (TypeError, OSError, KeyError, AttributeError): docs = {}
-    rows = [[code(n), typed(a), code(d), cell(docs.get(n.lstrip('*')) or '')] for n, a, d in arguments(node)]
-    if isinstance(node, ast.FunctionDef) and node.returns is not None: rows.append(['*returns*', typed(ast.unparse(node.returns)), '', cell(docs.get('return') or '')])
-    elif docs.get('return') and isinstance(node, ast.FunctionDef): rows.append(['*returns*', '', '', cell(docs['return'])])
-    return table(['argument' if not isinstance(node, ast.ClassDef) or not _fields(node) else 'field', 'type', 'default', 'meaning'], rows)
-
-
-def _fields(node): return not any(isinstance(n, ast.FunctionDef) and n.name == '__init__' for n in node.body)
+    obj, args = called(s, node)
+    docs = comments(obj, args) if obj is not None else {}
+    if isinstance(node, ast.ClassDef) and isinstance(args, ast.FunctionDef): docs = inherited(s.obj) | docs  # a subclass need not say again what an argument is
+    rows = [[code(n), typed(a), code(d), cell(docs.get(n.lstrip('*')) or '')] for n, a, d in arguments(args)]
+    if isinstance(node, ast.FunctionDef) and (node.returns is not None or docs.get('return')):
+        rows.append(['*returns*', typed(ast.unparse(node.returns)) if node.returns is not None else '', '', cell(docs.get('return') or '')])
+    return table(['field' if isinstance(args, ast.ClassDef) else 'argument', 'type', 'default', 'meaning'], rows)
 
 
 def settings_table(node, src):

@@ -110,7 +110,7 @@ def code_cell(c, page, heading):
     dirs = dict(re.findall(r'^#\|\s*([\w-]+):\s*(.*?)\s*$', c.source, re.M))
     n = nbformat.v4.new_code_cell(strip(c.source), outputs=c.outputs)
     if dirs.get('echo') == 'false': n.metadata['tags'] = ['remove-input']
-    if 'code-fold' in dirs: n.metadata['tags'] = ['hide-input']
+    if 'code-fold' in dirs or page.rel.startswith('figures/') and dirs.get('echo') != 'false': n.metadata['tags'] = ['hide-input']
     size = next((o.metadata['image/png'] for o in c.outputs if 'image/png' in o.get('metadata', {})), {})
     image = {'alt': dirs.get('fig-alt') or f'Plot: {heading or page.title}'} | ({'width': f'{size["width"]}px'} if 'width' in size else {})
     if any('image/png' in o.get('data', {}) for o in c.outputs): n.metadata['mystnb'] = {'image': image}
@@ -195,7 +195,7 @@ def api_pages(syms, ps, links):
         mine = [s for s in syms if s.module == m]
         if not mine: continue
         intro = f'*{p.about}.* The chapter [{p.title}]({p.stem}.ipynb) explains it, with examples.'
-        parts = [entry(s, 'api', 2, links.typed(p.stem)) + (f'\n\n[in its chapter](#{s.at["chapter"]})' if 'chapter' in s.at else '') for s in mine]
+        parts = [entry(s, 'api', 2, links.typed(p.stem)) + (f'\n\n[explained in its chapter](#{s.at["chapter"]})' if 'chapter' in s.at else '') for s in mine]
         out[f'api-{m}'] = f'# gradual_cf.{m}\n\n{intro}\n\n' + '\n\n'.join(links.link(x, p.stem) for x in parts)
     return out
 
@@ -211,14 +211,16 @@ def toctree(caption, names): return f'```{{toctree}}\n:hidden:\n:caption: {capti
 
 
 def vendor(static):
-    "Math, widgets and the theme, so that pages ask nobody for anything."
+    "Math, widgets, fonts and the theme, so that pages ask nobody for anything."
     fonts, manager = 'output/chtml/fonts/woff-v2', VENDOR/'@jupyter-widgets/html-manager/dist'
     shutil.copytree(ROOT/'docs/static', static, dirs_exist_ok=True)
-    if (static/'widgets').exists(): return
+    if (static/'fonts').exists(): return
     shutil.copytree(VENDOR/'mathjax/es5'/fonts, static/'mathjax'/fonts, dirs_exist_ok=True)
     shutil.copy(VENDOR/'mathjax/es5/tex-chtml-full.js', static/'mathjax')
-    (static/'widgets').mkdir()
+    (static/'widgets').mkdir(exist_ok=True)
     for f in [manager/'embed.js', *manager.glob('*.woff2')]: shutil.copy(f, static/'widgets')
+    (static/'fonts').mkdir(exist_ok=True)
+    for kind in ('400-normal', '400-italic', '600-normal'): shutil.copy(VENDOR/f'@fontsource/source-serif-4/files/source-serif-4-latin-{kind}.woff2', static/'fonts')
 
 
 def sphinx():

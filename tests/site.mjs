@@ -32,7 +32,7 @@ function checkLinks(name, links) {
 }
 
 async function visit(context, f) {
-  const name = f.replace(/\.html$/, ''), p = await context.newPage(), seen = [];
+  const name = f.replace(/\.html$/, ''), p = await context.newPage(), seen = [], start = Date.now();
   let weight = 0;
   p.on('console', m => { if (m.type() === 'error') seen.push(`console: ${m.text()}`); });
   p.on('pageerror', e => seen.push(`error: ${e}`));
@@ -67,6 +67,7 @@ async function visit(context, f) {
     if (over > 0) say(name, `scrolls ${over} px sideways on a phone: ` + await p.evaluate(() => [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.tagName + '.' + e.className).join(' ')));
   } catch (e) { say(name, `failed: ${String(e).slice(0, 300)}`); }
   [...new Set(seen)].forEach(s => say(name, s));
+  process.stderr.write(`${name} ${((Date.now() - start) / 1000).toFixed(0)} s\n`);
   await p.close();
 }
 

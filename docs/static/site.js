@@ -14,6 +14,7 @@ const mend = () => {
   });
 };
 document.addEventListener('DOMContentLoaded', () => {
+  document.querySelectorAll('table.docutils').forEach(t => /^(argument|field|setting)$/.test(t.querySelector('th')?.textContent.trim()) && t.classList.add('docments'));
   mend();
   new MutationObserver(() => { clearTimeout(mend.later); mend.later = setTimeout(mend, 100); }).observe(document.body, { childList: true, subtree: true });
   addEventListener('resize', mend);
