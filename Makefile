@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs serve readme lab export clean
+.PHONY: demo test docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -16,6 +16,9 @@ test: $(VENV)/.dev       ## run every notebook and every test
 
 docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/
 	$(BIN)/python docs/build.py
+
+site: docs               ## the site, then every page of it in a browser (Debian's chromium)
+	$(BIN)/python -m pytest -q tests/test_site.py
 
 serve: docs              ## the site at http://localhost:8000
 	$(BIN)/python -m http.server -d _docs 8000 --bind 127.0.0.1

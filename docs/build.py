@@ -1,188 +1,306 @@
-"""Build the site and README.md from nbs/ without Quarto.
+"""Build the site and README.md from nbs/, offline.
 
-nbs/**/*.ipynb  --nbclient-->  executed  --nbdev's processors-->  _proc_site/*.ipynb  --MyST-NB and Sphinx-->  _docs/
+nbs/**/*.ipynb  --docs/execute.py-->  executed  --this file and docs/api.py-->  _proc_site/src/  --MyST-NB and Sphinx-->  _docs/
 
     python docs/build.py                      # the site
     python docs/build.py --readme [--check]   # README.md from nbs/index.ipynb, or only compare
 
-Execution is kept in _proc_site/.executed by a hash of the notebook and of the package, so that an unchanged notebook is not run again.
+Only what changed is run and written again. The sidebar follows folders and numbers: a new notebook falls into its place.
 """
 import argparse
-import hashlib
-import inspect
+import ast
+import base64
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import nbformat
-from execnb.nbio import dict2nb
-from fastcore.docments import DocmentTbl
-from nbclient import NotebookClient
 from nbdev.config import get_config
-from nbdev.frontmatter import FrontmatterProc  # noqa: F401  registers the processor
-from nbdev.process import NBProcessor
-from nbdev.processors import FilterDefaults
-from nbdev.showdoc import BasicMarkdownRenderer
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
 os.chdir(ROOT)
+sys.path[:0] = [str(ROOT)]
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # the same figures on any machine; kernels inherit it
-CFG = get_config()  # cached: `show_doc` below sees the same object
-NBS, SRC, OUT, VENDOR = CFG.nbs_path, ROOT/'_proc_site', ROOT/'_docs', ROOT/'node_modules'
-KEPT = SRC/'.executed'
-BASE = re.escape(CFG.doc_host.rstrip('/') + CFG.doc_baseurl)
+os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
+from api import Links, cell, code, entry, symbols, table  # noqa: E402
+from execute import KEPT, directives, execute, key  # noqa: E402
+
+CFG = get_config()
+NBS, SRC, OUT, VENDOR, TREES = CFG.nbs_path, ROOT/'_proc_site/src', ROOT/'_docs', ROOT/'node_modules', ROOT/'_proc_site/doctrees'
+GROUPS = [('The method', r'0\d_'), ('Data and networks', r'1\d_'), ('Figures and tables of the paper', 'figures/'), ('Tutorials', 'tutorials/'),
+          ('Baselines and metrics', r'[23]\d_'), ('Stepper, batch, command line', r'4\d_'), ('Explanations', 'explanations/')]
+FIRST = ['explain_a_loan', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows', 'add_a_dataset', 'add_a_loss', 'add_a_baseline', 'bring_your_own_model',
+         'choosing_settings', 'limits', 'paper_code_ours', 'conventions']  # the order in folders that are not numbered
+new_md = nbformat.v4.new_markdown_cell
 
 
-class ApiDoc(BasicMarkdownRenderer):
-    "`show_doc` for MyST: a link target, the signature, the docstring and nbdev's table of docments."
-    def _repr_markdown_(self):
-        kind = 'class ' if isinstance(self.sym, type) else ''
-        ps = list(self.sig.parameters.values()) if self.sig else []
-        ret = '' if not self.sig or self.sig.return_annotation is self.sig.empty else f' -> {inspect.formatannotation(self.sig.return_annotation)}'
-        one = f"({', '.join(map(str, ps))}){ret}"
-        sig = one if len(one) < 70 else '(\n' + ''.join(f'    {p},\n' for p in ps) + f'){ret}'
-        return f"(PAGE-{self.nm.lower()})=\n### {self.nm}\n\n```python\n{kind}{self.nm}{sig}\n```\n\n{self.docs or ''}\n\n{DocmentTbl(self.sym)}\n"
+class Page:
+    "A notebook on its way to the site."
+    def __init__(self, path):
+        self.path, self.rel = path, path.relative_to(NBS).as_posix()
+        self.stem = re.sub(r'^\d+_', '', path.stem)
+        cells = nbformat.read(path, 4).cells
+        head = re.match(r'# (.+)(?:\n+> (.+))?', cells[0].source)
+        self.title, self.about = head[1], head[2] or ''
+        self.module = next((d.split()[1] for c in cells for d in directives(c.source) if d.startswith('default_exp')), None)
+        self.group = next((i for i, (_, r) in enumerate(GROUPS) if re.match(r, self.rel)), len(GROUPS) if self.stem != 'index' else -1)
+
+    @property
+    def order(self):
+        "Index first, then by group, by number in it, and by name."
+        known = FIRST.index(self.stem) if self.stem in FIRST else len(FIRST)
+        return self.group, known, [int(t) if t.isdigit() else t for t in re.split(r'(\d+)', self.path.stem)]
 
 
 def pages():
-    "Every notebook, chapters first, then the folders."
-    ps = [p for p in NBS.rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(NBS).parts)]
-    return sorted(ps, key=lambda p: (len(p.relative_to(NBS).parts), p))
+    "Every notebook, in reading order."
+    ps = [Page(p) for p in NBS.rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(NBS).parts)]
+    return sorted(ps, key=lambda p: p.order)
 
 
-def directives(source): return re.findall(r'^#\|\s*(.+?)\s*$', source, re.M)
+def run_all(ps):
+    "Execute what is not kept, in parallel; returns notebooks and how many were run."
+    todo, failed = [p for p in ps if not (KEPT/key(p.path)).exists()], []
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as ex, tqdm(total=len(todo), desc='notebooks', disable=not todo) as bar:
+        waiting = {ex.submit(execute, p.path): p for p in todo}
+        for f in as_completed(waiting):
+            if e := f.exception(): failed.append(re.sub(r'\x1b\[[\d;]*m', '', f'{waiting[f].rel}: {e}')); continue
+            nb = f.result()
+            bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds} s')
+            bar.update()
+    if failed: sys.exit('\n\n'.join(failed))
+    return {p.stem: execute(p.path) for p in ps}, len(todo)
 
 
-def key(p):
-    "A name for the notebook as it would run now."
-    h = hashlib.sha256(p.read_bytes())
-    for f in sorted((ROOT/'gradual_cf').rglob('*.py')): h.update(f.read_bytes())
-    return f'{p.stem}-{h.hexdigest()[:16]}.ipynb'
+def defined(src):
+    "Names of the functions, classes, patched methods and constants of a cell, and whether it defines anything."
+    tree, names = ast.parse(src), []
+    for n in tree.body:
+        if isinstance(n, ast.Assign): names += [t.id for t in n.targets if isinstance(t, ast.Name)]
+        if not isinstance(n, (ast.FunctionDef, ast.ClassDef)): continue
+        patched = any(ast.unparse(d) == 'patch' for d in n.decorator_list)
+        names.append(f'{ast.unparse(n.args.args[0].annotation)}.{n.name}' if patched else n.name)
+    return names, any(not isinstance(n, (ast.Import, ast.ImportFrom)) for n in tree.body)
 
 
-def execute(p):
-    "Run a copy of `p` as a reader would, in a fresh kernel with widget state kept; nbs/ is never written."
-    kept = KEPT/key(p)
-    if kept.exists(): return nbformat.read(kept, 4)
-    nb = nbformat.read(p, 4)
-    skip = set(CFG.tst_flags.split()) | {'eval: false'}
-    for c in nb.cells:
-        if c.cell_type == 'code' and (set(directives(c.source)) & skip or 'nbdev_export()' in c.source): c.metadata['saved'], c.source = c.source, ''
-    NotebookClient(nb, timeout=900, kernel_name='python3', store_widget_state=True, resources={'metadata': {'path': str(p.parent)}}).execute()
-    for c in nb.cells:
-        if 'saved' in c.metadata: c.source = c.metadata.pop('saved')
-        c.metadata.pop('execution', None)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    nbformat.write(nb, kept)
-    return nb
+def strip(src): return re.sub(r'^#\|.*\n?', '', src, flags=re.M)
 
 
-def api_cell(c, stem):
-    "The output of a `show_doc` as a markdown cell with a link target."
-    md = ''.join(''.join(o.data['text/markdown']) for o in c.outputs)
-    fence = lambda m: re.sub(r'\[(`[^`]+`)\]\([^)]+\)', r'\1', m.group())
-    return nbformat.v4.new_markdown_cell(re.sub(r'```python.*?```', fence, md, flags=re.S).replace('(PAGE-', f'({stem}-', 1))
+def source_cells(src, page, syms, links):
+    "An exported cell: an entry for each public name, and the source behind a fold."
+    names, any_code = defined(strip(src))
+    if not any_code: return []
+    out, by_name = [], {s.name: s for s in syms if s.module == page.module}
+    found = [by_name[n] for n in names if n in by_name]
+    out = [new_md(links.link(entry(s, 'chapter', 3, links.typed(page.stem)), page.stem)) for s in found if 'chapter' in s.at]
+    if found and all(not callable(s.obj) for s in found): return out
+    c = nbformat.v4.new_code_cell(strip(src))
+    c.metadata['tags'] = ['hide-input']
+    return out + [c]
 
 
-def code_cell(c, src):
-    "A code cell without its directives; they become MyST-NB's tags."
-    dirs = dict(re.findall(r'^#\|\s*([\w-]+):\s*(.*?)\s*$', src, re.M))
-    n = nbformat.v4.new_code_cell(re.sub(r'^#\|.*\n?', '', src, flags=re.M), outputs=nbformat.from_dict(list(c.outputs)))
+def code_cell(c, page, heading):
+    "A cell without its directives; they become MyST-NB's tags, and pictures get their width and a text alternative."
+    dirs = dict(re.findall(r'^#\|\s*([\w-]+):\s*(.*?)\s*$', c.source, re.M))
+    n = nbformat.v4.new_code_cell(strip(c.source), outputs=c.outputs)
     if dirs.get('echo') == 'false': n.metadata['tags'] = ['remove-input']
-    if 'code-fold' in dirs: n.metadata['tags'] = ['hide-input']
+    if 'code-fold' in dirs or page.rel.startswith('figures/') and dirs.get('echo') != 'false': n.metadata['tags'] = ['hide-input']
+    size = next((o.metadata['image/png'] for o in c.outputs if 'image/png' in o.get('metadata', {})), {})
+    image = {'alt': dirs.get('fig-alt') or f'Plot: {heading or page.title}'} | ({'width': f'{size["width"]}px'} if 'width' in size else {})
+    if any('image/png' in o.get('data', {}) for o in c.outputs): n.metadata['mystnb'] = {'image': image}
     return n
 
 
-def process(nb, p):
-    "nbdev's own processors (hide, export, show_doc, links …), then Quarto's idioms to MyST's."
-    nb = dict2nb(nb)
-    nb['path_'] = str(p)
-    nb = NBProcessor(nb=nb, procs=FilterDefaults().procs(), process=True).nb
-    cells, front = [], {}
-    for c in nb.cells:
-        src = ''.join(c.source) if 'source' in c else ''
-        if not src.strip() or src.startswith('<!-- WARNING'): continue
-        if c.cell_type == 'raw':
-            front = dict(re.findall(r"^(title|description|output-file): '?(.*?)'?$", src, re.M))
-            cells.append(nbformat.v4.new_markdown_cell(f"# {front.get('title', '')}\n\n*{front.get('description', '')}*"))
-        elif c.cell_type == 'markdown': cells.append(nbformat.v4.new_markdown_cell(src))
-        elif re.sub(r'^#\|.*\n?', '', src, flags=re.M).startswith('show_doc('): cells.append(api_cell(c, Path(front.get('output-file', 'index')).stem))
-        else: cells.append(code_cell(c, src))
-    out = nbformat.v4.new_notebook(cells=cells, metadata=nbformat.from_dict(dict(nb.metadata)))
-    for k in [k for k in out.metadata if k.endswith('_')]: del out.metadata[k]
-    return out, Path(front.get('output-file', f'{p.stem}.html')).stem
+def claim_card(cells):
+    "A figure's claim and verdict as a card at the top."
+    claim = verdict = None
+    for c in cells:
+        if c.cell_type != 'markdown': continue
+        for part in re.split(r'\n\s*\n', c.source):
+            kind = re.match(r'\*{0,2}(Claim|Verdict)[.:]\*{0,2}[.:]?\s*', part)
+            if not kind: continue
+            c.source = c.source.replace(part, '').strip()
+            if kind[1] == 'Claim': claim = part[kind.end():]
+            else: verdict = part[kind.end():]
+    if claim is None: return cells
+    head, colon, rest = (verdict or 'holds: the last cell of this page asserts it.').partition(':')
+    kind = 'fails' if 'not hold' in head else 'part' if 'in part' in head else 'holds'
+    card = f':::{{admonition}} Claim\n:class: claim {kind}\n\n{claim[0].upper()}{claim[1:]}\n\n**Verdict: {head.strip()}{colon}**{rest}\n:::'
+    return [cells[0], new_md(card), *[c for c in cells[1:] if c.source.strip() or c.cell_type == 'code']]
 
 
-def relink(src, names):
-    "Links to notebooks and nbdev's absolute links become links inside this site."
-    src = re.sub(BASE + r'/([\w-]+)\.html#([\w.-]+)', lambda m: f'#{m[1]}-{m[2].lower()}', src)
-    src = re.sub(BASE + r'/([\w-]+)\.html', r'\1.ipynb', src)
+def process(nb, page, syms, links):
+    "An executed notebook as MyST-NB reads it."
+    cells, heading = [new_md(f'# {page.title}\n\n' + (f'*{page.about}*' if page.about else ''))], ''
+    for i, c in enumerate(nb.cells):
+        dirs = {d.split(':')[0].split()[0] for d in directives(c.source)}
+        if c.cell_type == 'markdown':
+            src = re.sub(r'^# .+(\n+> .+)?', '', c.source, count=1).strip() if i == 0 else c.source
+            heading = (re.findall(r'^#+ (.+)$', src, re.M) or [heading])[-1]
+            if src: cells.append(new_md(links.link(src, page.stem)))
+        elif dirs & {'export', 'exports', 'exporti'}: cells += source_cells(c.source, page, syms, links)
+        elif strip(c.source).strip() and not dirs & {'hide', 'default_exp'}: cells.append(code_cell(c, page, heading))
+    if page.rel.startswith('figures/'): cells = claim_card(cells)
+    out = nbformat.v4.new_notebook(cells=cells, metadata={k: nb.metadata[k] for k in ('kernelspec', 'language_info', 'widgets') if k in nb.metadata})
+    for i, c in enumerate(out.cells): c['id'] = f'c{i}'
+    return out
+
+
+def box(ps):
+    "The table of notebooks: what each explains, in reading order."
+    rows = []
+    for p in ps:
+        if p.stem == 'index' or p.group == len(GROUPS): continue
+        if not rows or rows[-1][2] != p.group: rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
+        rows.append([f'[{p.title}]({p.rel})', p.about[:1].lower() + p.about[1:] if p.about[1:2].islower() else p.about, p.group])
+    return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
+
+
+def fill(src, ps): return re.sub(r'<!-- the table of notebooks[^>]*-->', lambda m: box(ps), src)
+
+
+def relink(src, ps):
+    "Links to notebooks become links to pages."
+    names = {p.path.name: f'{p.stem}.ipynb' for p in ps}
     return re.sub(r'\]\((?:\.\./|\w+/)*([\w.-]+\.ipynb)', lambda m: f"]({names.get(m[1], m[1])}", src)
 
 
-def vendor():
-    "Math and widgets from node_modules, so that pages ask nobody for anything."
-    static, fonts = SRC/'_static', 'output/chtml/fonts/woff-v2'
-    shutil.copytree(VENDOR/'mathjax/es5'/fonts, static/'mathjax'/fonts)
+def place(syms, ps):
+    "Give every name its link targets: in its module's page of the API, and in the chapter where an exported cell defines it."
+    shown = {(p.module, n) for p in ps if p.module for c in nbformat.read(p.path, 4).cells
+             if c.cell_type == 'code' and {'export', 'exports', 'exporti'} & {d.split()[0] for d in directives(c.source) if d} for n in defined(strip(c.source))[0]}
+    used = set()
+    for s in syms:
+        base = t = f'{s.module}-{s.name}'.lower()
+        while t in used: t = f'{base}-{len(used)}'
+        used.add(t)
+        s.at['api'] = f'api-{t}'
+        if (s.module, s.name) in shown: s.at['chapter'] = t
+
+
+def api_pages(syms, ps, links):
+    "A page for each module, and one that lists what `gradual_cf.all` offers."
+    import importlib
+    out, chapters = {}, {p.module: p for p in ps if p.module}
+    short = lambda s: cell((s.obj.__doc__ or '').strip().split('\n')[0]) if callable(s.obj) or isinstance(s.obj, property) else ''
+    rows = [[f'[{code(n)}](#{s.at["api"]})', links.link(short(s), 'all'), f'[{s.module}](api-{s.module}.md)'] for n in importlib.import_module('gradual_cf.all').__all__ if (s := links.find(n, 'all'))]
+    out['api'] = '# All public names\n\nIn a notebook, `from gradual_cf.all import *` gives these. In a program, import each from its module.\n\n' + table(['name', 'what it is', 'module'], rows)
+    for m, p in chapters.items():
+        mine = [s for s in syms if s.module == m]
+        if not mine: continue
+        intro = f'*{p.about}.* The chapter [{p.title}]({p.stem}.ipynb) explains it, with examples.'
+        parts = [entry(s, 'api', 2, links.typed(p.stem)) + (f'\n\n[explained in its chapter](#{s.at["chapter"]})' if 'chapter' in s.at else '') for s in mine]
+        out[f'api-{m}'] = f'# gradual_cf.{m}\n\n{intro}\n\n' + '\n\n'.join(links.link(x, p.stem) for x in parts)
+    return out
+
+
+def write(path, text):
+    "Write a file only where it changed, so that Sphinx reads only that."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text: path.write_text(text)
+    return path
+
+
+def toctree(caption, names): return f'```{{toctree}}\n:hidden:\n:caption: {caption}\n\n' + '\n'.join(names) + '\n```'
+
+
+def vendor(static):
+    "Math, widgets, fonts and the theme, so that pages ask nobody for anything."
+    fonts, manager = 'output/chtml/fonts/woff-v2', VENDOR/'@jupyter-widgets/html-manager/dist'
+    shutil.copytree(ROOT/'docs/static', static, dirs_exist_ok=True)
+    if (static/'fonts').exists(): return
+    shutil.copytree(VENDOR/'mathjax/es5'/fonts, static/'mathjax'/fonts, dirs_exist_ok=True)
     shutil.copy(VENDOR/'mathjax/es5/tex-chtml-full.js', static/'mathjax')
-    (static/'widgets').mkdir()
-    manager = VENDOR/'@jupyter-widgets/html-manager/dist'
+    (static/'widgets').mkdir(exist_ok=True)
     for f in [manager/'embed.js', *manager.glob('*.woff2')]: shutil.copy(f, static/'widgets')
+    (static/'fonts').mkdir(exist_ok=True)
+    for kind in ('400-normal', '400-italic', '600-normal'): shutil.copy(VENDOR/f'@fontsource/source-serif-4/files/source-serif-4-latin-{kind}.woff2', static/'fonts')
+
+
+def sphinx():
+    "Sphinx with warnings as errors; what failed is read again next time."
+    cmd = [sys.executable, '-W', 'ignore', '-m', 'sphinx', '-W', '--keep-going', '-q', '-j', 'auto', '-b', 'html', '-d', str(TREES), str(SRC), str(OUT)]
+    if subprocess.run(cmd).returncode:
+        shutil.rmtree(TREES, ignore_errors=True)
+        sys.exit('the site has warnings, see above')
+
+
+def plain(cells): return '\n\n'.join(c.source if c.cell_type == 'markdown' else f'```python\n{c.source}\n```' for c in cells)
+
+
+def llms(groups, done):
+    "llms.txt: what is here, for readers that are programs; and all the words of the chapters in one file."
+    lines = [f'# {CFG.title}', '', f'> {CFG.description}', '', 'The notebooks of the package, as text: [llms-full.txt](llms-full.txt)']
+    for caption, ps in groups: lines += ['', f'## {caption}', '', *[f'- [{p.title}]({p.stem}.html): {p.about}' for p in ps]]
+    (OUT/'llms.txt').write_text('\n'.join(lines) + '\n')
+    (OUT/'llms-full.txt').write_text('\n\n'.join(plain(done[p.stem].cells) for _, ps in groups for p in ps) + '\n')
 
 
 def site():
     "Build the whole site into _docs/."
-    start = time.time()
-    sys.modules['site_build'] = sys.modules[__name__]
-    CFG['renderer'] = 'site_build.ApiDoc'  # settings are strings
-    SRC.mkdir(exist_ok=True)
-    for f in SRC.iterdir(): f == KEPT or (shutil.rmtree(f) if f.is_dir() else f.unlink())
-    ps = pages()
-    ran = sum(not (KEPT/key(p)).exists() for p in ps)
-    with ThreadPoolExecutor(2) as ex: nbs = list(tqdm(ex.map(execute, ps), total=len(ps), desc='notebooks'))
-    done = {p.name: process(nb, p) for p, nb in zip(ps, nbs)}
-    names = {old: f'{stem}.ipynb' for old, (_, stem) in done.items()}
-    for nb, stem in done.values():
-        for i, c in enumerate(nb.cells):
-            c['id'] = f'c{i}'
-            if c.cell_type == 'markdown': c.source = relink(c.source, names)
-        if stem == 'index':
-            toc = '\n'.join(n[:-6] for n in names.values() if n != 'index.ipynb')
-            nb.cells.append(nbformat.v4.new_markdown_cell(f'```{{toctree}}\n:hidden:\n\n{toc}\n```'))
-        nbformat.write(nb, SRC/f'{stem}.ipynb')
-    vendor()
-    shutil.copy(ROOT/'docs/conf.py', SRC)
-    shutil.rmtree(OUT, ignore_errors=True)
-    subprocess.run([sys.executable, '-W', 'ignore', '-m', 'sphinx', '-W', '--keep-going', '-q', '-b', 'html', str(SRC), str(OUT)], check=True)
+    start, ps = time.time(), pages()
+    ran, count = run_all(ps)
+    executed = time.time()
+    syms = symbols({p.module: p.stem for p in ps if p.module})
+    place(syms, ps)
+    import gradual_cf.all as everything
+    links = Links(syms, set(everything.__all__))
+    done = {p.stem: process(ran[p.stem], p, syms, links) for p in ps}
+    extra = api_pages(syms, ps, links)
+    shown = [p for p in ps if p.stem != 'all']
+    groups = [(g, [p for p in shown if p.group == i]) for i, (g, _) in enumerate([*GROUPS, ('More', '')])]
+    trees = [toctree(g, [p.stem for p in members]) for g, members in groups if members] + [toctree('API', list(extra))]
+    for p in shown:
+        nb = done[p.stem]
+        for c in nb.cells:
+            if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps), ps)
+        last = '\n\n'.join(trees) if p.stem == 'index' else f'<p class="notebook">This page is a notebook that was run: <a href="notebooks/{p.path.name}" download>{p.rel}</a></p>'
+        nb.cells.append(new_md(last, id='last'))
+    wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
+    wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
+    for f in SRC.iterdir(): f in wanted or f.is_dir() or f.unlink()
+    vendor(SRC/'_static')
+    if not TREES.exists(): shutil.rmtree(OUT, ignore_errors=True)
+    sphinx()
     shutil.rmtree(ROOT/'jupyter_execute', ignore_errors=True)  # myst-nb leaves copies beside the output
-    print(f'{len(ps)} pages, {ran} of them run, {time.time() - start:.0f} s: {OUT.name}/index.html')
+    shutil.rmtree(OUT/'notebooks', ignore_errors=True)
+    (OUT/'notebooks').mkdir()
+    for p in shown: shutil.copy(p.path, OUT/'notebooks')
+    llms([('Start', shown[:1]), *[g for g in groups if g[1]]], done)
+    slow = sorted(ps, key=lambda p: -ran[p.stem].metadata.seconds)[:6]
+    print('slowest notebooks when they were run: ' + ', '.join(f'{p.rel[:-6]} {ran[p.stem].metadata.seconds:.0f} s' for p in slow))
+    print(f'{len(shown) + len(extra)} pages; {count} of {len(ps)} notebooks run in {executed - start:.0f} s, pages in {time.time() - executed:.0f} s, {time.time() - start:.0f} s in all: {OUT.name}/index.html')
 
 
 def picture(o, i):
     "Write a picture of the README beside the notebooks and return its markdown."
-    import base64
     f = NBS/'images'/f'index-{i}.png'
     f.parent.mkdir(exist_ok=True)
     f.write_bytes(base64.b64decode(''.join(o['data']['image/png'])))
-    return f'![What changed]({f.relative_to(ROOT)})'
 
 
 def readme(check):
     "README.md from the index notebook: its text, code and outputs."
-    nb, _ = process(execute(NBS/CFG.readme_nb), NBS/CFG.readme_nb)
-    parts = []
+    page = Page(NBS/CFG.readme_nb)
+    nb, parts, shown = process(execute(page.path), page, [], Links([], ())), [], 0
+    if not check: shutil.rmtree(NBS/'images', ignore_errors=True)
     for c in nb.cells:
-        if c.cell_type == 'markdown': parts.append(c.source); continue
+        if c.cell_type == 'markdown': parts.append(fill(c.source, pages())); continue
         if 'remove-input' not in c.metadata.get('tags', []): parts.append(f'```python\n{c.source.strip()}\n```')
         for o in c.outputs:
             data = o.get('data', {})
-            if 'image/png' in data: parts.append(f'![What changed](nbs/images/index-{len(parts)}.png)' if check else picture(o, len(parts)))
+            if 'image/png' in data:
+                shown += 1
+                parts.append(f'<img src="nbs/images/index-{shown}.png" alt="{c.metadata.mystnb["image"]["alt"]}" width="{c.metadata.mystnb["image"].get("width", "700px")[:-2]}">')
+                check or picture(o, shown)
+            elif 'application/vnd.jupyter.widget-view+json' in data: parts.append('*(On the site, and in a notebook, a slider stands here.)*')
+            elif '<ins>' in data.get('text/html', ''): parts.append(data['text/html'])
             elif t := o.get('text') or data.get('text/plain', ''): parts.append('```\n' + ''.join(t).rstrip() + '\n```')
     txt = re.sub(r'\]\(((?:\w+/)*[\w.-]+\.ipynb)', rf']({NBS.name}/\1', '\n\n'.join(parts)) + '\n'
     f = ROOT/'README.md'

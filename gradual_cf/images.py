@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .composition import box, chain, steps
-from .core import Counterfactuals, Domain, Encoded
+from .core import CHANGED, Counterfactuals, Domain, Encoded
 from .masking import block_groups
 
 # %% auto #0
@@ -185,7 +185,7 @@ def plot_images(
         on = cfs.mask[i].any(0)
         draw_image(axs[0], cfs.x[i], bounds, f'before: p {cfs.before[i]:.2f}')
         draw_image(axs[1], torch.where(cfs.mask[i], cfs.xp[i], domain.low + .25*(cfs.x[i] - domain.low)), bounds, 'what changed')
-        outline(axs[1], on, color='C1', lw=1.5)
+        outline(axs[1], on, color=CHANGED, lw=1.5)
         draw_image(axs[2], cfs.xp[i], bounds, f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{"" if cfs.valid[i] else ", not found"}')
     return fig
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from .core import Counterfactuals, atomic
+from .core import CHANGED, Counterfactuals, atomic
 from .gradual import Trace
 from .images import draw_image, outline
 from .masking import expand_groups
@@ -70,7 +70,7 @@ def image_panels(
     draw_image(axs[3], s.xp[0], (low, high), 'counterfactual')
     if not i: return
     newest = (trace.groups == trace[i - 1].group.item()).view(-1, *on.shape)[0]
-    for ax in (axs[1], axs[3]): outline(ax, newest, color='C1', lw=2)
+    for ax in (axs[1], axs[3]): outline(ax, newest, color=CHANGED, lw=2)
 
 # %% ../nbs/40_stepper.ipynb #c11
 def change_panel(
@@ -100,12 +100,12 @@ def opinion_panels(
     "Class probabilities, and logits against the target's box plot."
     z,t,k = (trace[i - 1].logits if i else trace.before)[0].cpu(), trace.ref.target.item(), trace.before.shape[1]
     names = [str(c)[:9] for c in classes] or [str(c) for c in range(k)]
-    axs[0].bar(range(k), z.softmax(0), color=['C1' if c == t else '.7' for c in range(k)])
+    axs[0].bar(range(k), z.softmax(0), color=[CHANGED if c == t else '.7' for c in range(k)])
     axs[0].axhline(trace.tau, color='.3', lw=1, ls=':')
     axs[0].set(ylim=(0, 1.02), xticks=range(k), xticklabels=names)
     axs[0].set_title('probabilities', fontsize=9)
     axs[1].boxplot(trace.sample.cpu().numpy(), positions=range(k), tick_labels=names, widths=.6, showfliers=False, medianprops=dict(color='.3'), boxprops=dict(color='.6'), whiskerprops=dict(color='.6'), capprops=dict(color='.6'))
-    axs[1].plot(range(k), z, 'o', ms=5, color='C1')
+    axs[1].plot(range(k), z, 'o', ms=5, color=CHANGED)
     reach = torch.cat([trace.sample.cpu().flatten(), trace.before.cpu().flatten()] + [s.logits.cpu().flatten() for s in trace])
     axs[1].set(ylim=(reach.min() - 1, reach.max() + 1))
     axs[1].set_title(f'logits, and those of real {_name(t, classes)}', fontsize=9)

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Counterfactuals, Domain, Encoded, patch
+from .core import CHANGED, Counterfactuals, Domain, Encoded, patch
 from .composition import box, chain, one_way, steps
 from .masking import column_groups
 
@@ -290,7 +290,7 @@ def _text(v):
 def _row_html(i, index, target, before, prob, valid, lines):
     "The lines of one row in the HTML table."
     head = f'<th scope="rowgroup" colspan="3" style="text-align:left">row {html.escape(str(index))}: class {target}, probability {before:.2f} → {prob:.2f}{"" if valid else " (none found)"}</th>'
-    cells = ''.join(f'<tr><td style="text-align:left">{html.escape(str(l.feature))}</td><td>{html.escape(_text(l.before))}</td><td><b>→ {html.escape(_text(l.after))}</b></td></tr>' for l in lines)
+    cells = ''.join(f'<tr><td style="text-align:left">{html.escape(str(l.feature))}</td><td>{html.escape(_text(l.before))}</td><td><b class="cf-changed">→ {html.escape(_text(l.after))}</b></td></tr>' for l in lines)
     return f'<tbody><tr>{head}</tr>{cells or "<tr><td colspan=3 style=text-align:left>nothing to change</td></tr>"}</tbody>'
 
 def show_table(
@@ -328,10 +328,10 @@ def _track(ax, y, c, line):
     number = c.kind != 'category'
     place = (lambda v: (float(v) - c.low)/((c.high - c.low) or 1)) if number else (lambda v: list(c.levels).index(v)/max(len(c.levels) - 1, 1))
     a,b = place(line.before), place(line.after)
-    ax.annotate('', (b, y), (a, y), arrowprops=dict(arrowstyle='-|>', color='C1', lw=2, shrinkA=4, shrinkB=5), zorder=2)
-    ax.plot(a, y, 'o', mfc='w', mec='.3', ms=9, zorder=3); ax.plot(b, y, 'o', color='C1', ms=9, zorder=3)
+    ax.annotate('', (b, y), (a, y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2, shrinkA=4, shrinkB=5), zorder=2)
+    ax.plot(a, y, 'o', mfc='w', mec='.3', ms=9, zorder=3); ax.plot(b, y, 'o', color=CHANGED, ms=9, zorder=3)
     for v,at,ha in ((line.before, a, 'right' if a < b else 'left'), (line.after, b, 'left' if a < b else 'right')):
-        ax.annotate(_text(v), (at, y), (9 if ha == 'left' else -9, 7), textcoords='offset points', ha=ha, fontsize=8, color='C1' if v is line.after else '.3')
+        ax.annotate(_text(v), (at, y), (9 if ha == 'left' else -9, 7), textcoords='offset points', ha=ha, fontsize=8, color=CHANGED if v is line.after else '.3')
 
 # %% ../nbs/11_tabular.ipynb #c36
 @patch

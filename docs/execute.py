@@ -1,0 +1,122 @@
+"""Run notebooks as a reader would, keep what came out, and know when that is still true.
+
+A kept run is named by what the notebook *does*: its code cells, the code (not the comments) of every module that it imports, directly or through others, the result files
+that it names, and the versions of what computes and draws. Prose may change without a run.
+"""
+import ast
+import base64
+import hashlib
+import importlib.metadata
+import io
+import os
+import re
+import time
+from functools import cache
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT/'_proc_site/executed'
+SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
+START = "import gradual_cf.core as _core, matplotlib as _mpl; _mpl.use('module://matplotlib_inline.backend_inline'); _mpl.rcParams.update(_core.STYLE); get_ipython().run_line_magic('config', \"InlineBackend.figure_formats = ['retina']\")"
+
+
+def directives(source): return re.findall(r'^#\|\s*(.+?)\s*$', source, re.M)
+
+
+def runs(c): return c.cell_type == 'code' and not set(directives(c.source)) & SKIP and 'nbdev_export()' not in c.source
+
+
+@cache
+def module_files(): return {'.'.join(p.relative_to(ROOT).with_suffix('').parts).removesuffix('.__init__'): p for p in (ROOT/'gradual_cf').rglob('*.py') if p.name != '_modidx.py'}
+
+
+def imports(code):
+    "Modules of this package that some code imports, also inside functions."
+    named = re.findall(r'(?:from|import)\s+(gradual_cf(?:\.\w+)*)', code)
+    named += [f'gradual_cf.{m}' for line in re.findall(r'from gradual_cf import ([\w, ]+)', code) for m in re.split(r'\W+', line)]
+    return {m for m in named if m in module_files()}
+
+
+@cache
+def module_hash(name):
+    "What a module computes: its syntax tree, without comments and positions."
+    return hashlib.sha256(ast.dump(ast.parse(module_files()[name].read_text())).encode()).hexdigest()
+
+
+def needed(code):
+    "All modules that some code needs, directly or through others."
+    seen, todo = set(), imports(code) | {'gradual_cf.core'}
+    while todo:
+        seen.add(m := todo.pop())
+        todo |= imports(module_files()[m].read_text()) - seen
+    return sorted(seen)
+
+
+def key(p):
+    "The name of the kept run of notebook `p` as it stands."
+    code = '\n\0'.join(c.source for c in nbformat.read(p, 4).cells if c.cell_type == 'code')
+    h = hashlib.sha256((START + code + Path(__file__).read_text()).encode())
+    for m in needed(code): h.update(module_hash(m).encode())
+    for f in sorted((ROOT/'benchmarks/results').rglob('*')):
+        if f.is_file() and f.name in code: h.update(f.read_bytes())
+    for d in ('torch', 'numpy', 'pandas', 'matplotlib', 'scikit-learn', 'ipywidgets'): h.update(importlib.metadata.version(d).encode())
+    h.update(str(bool(os.environ.get('GRADUAL_CF_DATA'))).encode())
+    return f'{p.stem}-{h.hexdigest()[:16]}.ipynb'
+
+
+def smaller(png):
+    "The picture with 256 colours, where that is smaller."
+    im = Image.open(io.BytesIO(png))
+    if im.mode == 'P': return png
+    rgb = Image.new('RGB', im.size, 'white')
+    rgb.paste(im, mask=im.getchannel('A') if im.mode == 'RGBA' else None)
+    rgb.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out := io.BytesIO(), 'PNG', optimize=True)
+    return min(png, out.getvalue(), key=len)
+
+
+def shrink(nb):
+    "Compress all pictures of an executed notebook: outputs, pictures inside HTML, and those of widgets."
+    again = lambda b64: base64.b64encode(smaller(base64.b64decode(b64))).decode()
+    for c in nb.cells:
+        for o in c.get('outputs', []):
+            data = o.get('data', {})
+            if 'image/png' in data: data['image/png'] = again(data['image/png'])
+            if 'text/html' in data: data['text/html'] = re.sub(r'(?<=data:image/png;base64,)[\w+/=]+', lambda m: again(m[0]), data['text/html'])
+    for w in nb.metadata.get('widgets', {}).values():
+        for m in w.get('state', {}).values():
+            for b in m.get('buffers', []):
+                if b['data'].startswith('iVBOR'): b['data'] = again(b['data'])
+
+
+def run(p):
+    "Run a copy of `p` in a fresh kernel with widget state kept; nbs/ is never written."
+    start, nb = time.time(), nbformat.read(p, 4)
+    for c in nb.cells:
+        if c.cell_type == 'code' and not runs(c): c.source = ''
+    nb.cells.insert(0, nbformat.v4.new_code_cell(START))
+    NotebookClient(nb, timeout=900, kernel_name='python3', store_widget_state=True, extra_arguments=['--log-level=ERROR'], resources={'metadata': {'path': str(p.parent)}}).execute()
+    del nb.cells[0]
+    shrink(nb)
+    nb.metadata['seconds'] = round(time.time() - start, 1)
+    return nb
+
+
+def execute(p):
+    "Notebook `p` with outputs: kept ones where they are still true."
+    kept, nb = KEPT/key(p), nbformat.read(p, 4)
+    if not kept.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        done = run(p)
+        for old in KEPT.glob(f'{p.stem}-{"[0-9a-f]"*16}.ipynb'): old.unlink()
+        nbformat.write(done, tmp := kept.with_suffix('.tmp'))
+        tmp.replace(kept)
+    ran = nbformat.read(kept, 4)
+    outputs = iter([c for c in ran.cells if c.cell_type == 'code'])
+    for c in nb.cells:
+        if c.cell_type == 'code': c.outputs = next(outputs).outputs
+    nb.metadata.update({k: ran.metadata[k] for k in ('widgets', 'seconds') if k in ran.metadata})
+    return nb

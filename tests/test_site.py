@@ -1,0 +1,53 @@
+"""The built site in a browser. `make docs` builds it; without `_docs/` there is nothing to test."""
+import importlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT/'_docs'
+pytestmark = pytest.mark.skipif(not (SITE/'index.html').exists(), reason='there is no _docs/: run `make docs` first')
+
+
+def modules():
+    "Modules that notebooks export."
+    names = (p.relative_to(ROOT).with_suffix('').as_posix().replace('/', '.') for p in (ROOT/'gradual_cf').rglob('*.py'))
+    return [n for n in sorted(names) if not n.endswith(('__init__', '_modidx', '.all', '.cli'))]
+
+
+@pytest.mark.parametrize('module', modules())
+def test_every_public_name_has_an_entry(module):
+    page = (SITE/f'api-{module.removeprefix("gradual_cf.")}.html').read_text()
+    ids = set(re.findall(r'\sid="([^"]+)"', page))
+    short, mod = module.removeprefix('gradual_cf.'), importlib.import_module(module)
+    slug = lambda n: re.sub(r'[^a-z0-9]+', '-', f'api-{short}-{n}'.lower()).strip('-')
+    slugs = {re.sub(r'-\d+$', '', i) for i in ids} | ids
+    assert [n for n in mod.__all__ if slug(n) not in slugs and n not in page] == []
+
+
+def test_what_a_program_may_read():
+    llms = (SITE/'llms.txt').read_text()
+    assert llms.startswith('# gradual_cf\n') and (SITE/'llms-full.txt').stat().st_size > 50_000
+    assert [l for l in re.findall(r'\]\(([\w.-]+)\)', llms) if not (SITE/l).exists()] == []
+
+
+def test_figures_say_what_they_claim():
+    for p in (ROOT/'nbs/figures').glob('*.ipynb'):
+        page = (SITE/f'{p.stem}.html').read_text()
+        top = page.find('admonition claim')
+        assert top > 0 and 'Verdict' in page[top:top + 4000], p.stem
+        assert top < page.find('cell docutils container'), p.stem
+
+
+@pytest.mark.skipif(not (ROOT/'node_modules/playwright-core').exists(), reason='node_modules/ is missing: npm ci')
+@pytest.mark.skipif(not (shutil.which('chromium') and shutil.which('node')), reason='no chromium or node on this machine')
+def test_in_a_browser():
+    r = subprocess.run(['node', str(ROOT/'tests/site.mjs'), str(SITE)], capture_output=True, text=True, timeout=1500)
+    assert r.stdout, r.stderr[-2000:]
+    out = json.loads(r.stdout)
+    assert out['problems'] == []
+    assert out['pages'] > 30 and len(out['steppers']) >= 3
