@@ -182,7 +182,7 @@ def lrp(
     return Relevance(values, logit, logit - values.flatten(1).sum(1))
 
 # %% ../nbs/25_lrp.ipynb #c32
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Relevances:
     "Relevance of a batch of raw inputs."
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
