@@ -1,0 +1,259 @@
+"""Layer-wise relevance propagation against captum, against slow replicas of every rule, and around the model."""
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import LRP
+from captum.attr._utils.lrp_rules import EpsilonRule, GammaRule
+from torch import nn
+from toy import columns
+
+from gradual_cf.composition import box
+from gradual_cf.core import Domain, Encoded, predict
+from gradual_cf.gradual import GradualCF
+from gradual_cf.images import images
+from gradual_cf.lrp import LAYERS, box_shares, epsilon, folded, gamma, lrp, positive, relevance, z_box
+from gradual_cf.models import digit_cnn, seeded, strided_cnn, tabular_mlp, text_cnn
+from gradual_cf.tasks import load_task
+
+
+def two_layers(d=6, h=9, k=3):
+    with seeded(1): return nn.Sequential(nn.Linear(d, h), nn.ReLU(), nn.Linear(h, k)).double()
+
+
+def shared_out(a, w, b, r, eps):
+    "The ε-rule entry by entry: a `(i,)`, w `(o, i)`, b `(o,)`, r `(o,)`."
+    out = np.zeros(len(a))
+    for j in range(len(r)):
+        z = sum(a[i]*w[j, i] for i in range(len(a))) + b[j]
+        z += eps*(1 if z >= 0 else -1)
+        for i in range(len(a)): out[i] += a[i]*w[j, i]/z*r[j]
+    return out
+
+
+def parameters(layer): return layer.weight.detach().numpy(), layer.bias.detach().numpy()
+
+
+@pytest.mark.parametrize('eps', [1e-6, .1])
+def test_a_hand_written_epsilon_rule(eps):
+    net = two_layers()
+    x = torch.randn(4, 6, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    got = lrp(net, x, target=[0, 1, 2, 1], rules=[(nn.Linear, partial(epsilon, eps))])
+    (w1,b1),(w2,b2) = parameters(net[0]), parameters(net[2])
+    for row,t,v in zip(x.numpy(), (0, 1, 2, 1), got.values.numpy()):
+        h = np.maximum(w1@row + b1, 0)
+        z = w2@h + b2
+        top = np.eye(3)[t]*z[t]*z[t]/(z[t] + np.sign(z[t])*eps)         # ε takes its part of the logit, too
+        mid = shared_out(h, w2, b2, np.eye(3)[t]*z[t], eps)
+        assert np.allclose(mid.sum(), (top.sum() - b2[t]*z[t]/(z[t] + np.sign(z[t])*eps)))
+        assert np.allclose(v, shared_out(row, w1, b1, mid, eps), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize('rule,theirs', [(partial(epsilon, 1e-3), partial(EpsilonRule, 1e-3)), (gamma, GammaRule)])
+def test_equals_captum_where_captum_has_the_rule(rule, theirs):
+    net,x = two_layers(), torch.rand(5, 6, dtype=torch.double)
+    own = copy.deepcopy(net)
+    for m in own:
+        if isinstance(m, nn.Linear): m.rule = theirs()
+    want,delta = LRP(own).attribute(x.requires_grad_(), target=2, return_convergence_delta=True)
+    got = lrp(net, x.detach(), target=2, rules=[(nn.Linear, rule)])
+    assert torch.allclose(got.values, want.detach(), atol=1e-12) and torch.allclose(got.delta, delta.detach(), atol=1e-12)
+
+
+def test_equals_captum_on_the_digit_network():
+    with seeded(2): net = digit_cnn((1, 8, 8), seed=2).double().eval()
+    x = torch.rand(3, 1, 8, 8, dtype=torch.double)
+    own = copy.deepcopy(net)
+    for m in own:
+        if isinstance(m, nn.Conv2d): m.rule = GammaRule()
+        if isinstance(m, nn.Linear): m.rule = EpsilonRule(1e-6)
+        if isinstance(m, nn.Flatten): m.rule = EpsilonRule(1e-12)
+    want = LRP(own).attribute(x.clone().requires_grad_(), target=4).detach()
+    assert torch.allclose(lrp(net, x, 4, [(nn.Conv2d, gamma)]).values, want, atol=1e-7)
+
+
+def slow_box(x, w, r, low, high, stride, padding):
+    "z^B on a convolution, window by window: x `(c, h, w)`, w `(o, c, k, k)`, r `(o, h', w')`."
+    c,h,wd = x.shape
+    out = np.zeros_like(x)
+    for o in range(len(w)):
+        for a in range(r.shape[1]):
+            for b in range(r.shape[2]):
+                part = {}
+                for ch in range(c):
+                    for i in range(w.shape[2]):
+                        for j in range(w.shape[3]):
+                            p,q = a*stride + i - padding, b*stride + j - padding
+                            if not (0 <= p < h and 0 <= q < wd): continue     # padding is no pixel
+                            v = w[o, ch, i, j]
+                            part[ch, p, q] = x[ch, p, q]*v - low*max(v, 0) - high*min(v, 0)
+                total = sum(part.values())
+                for at,v in part.items(): out[at] += v/total*r[o, a, b]
+    return out
+
+
+@pytest.mark.parametrize('stride,padding,low,high', [(1, 0, 0., 1.), (2, 2, 0., 1.), (1, 1, -1., 2.)])
+def test_pixels_against_a_slow_replica(stride, padding, low, high):
+    gen = torch.Generator().manual_seed(0)
+    layer = nn.Conv2d(2, 3, 3, stride=stride, padding=padding).double()
+    with torch.no_grad(): layer.weight.copy_(torch.randn(layer.weight.shape, generator=gen))
+    x = low + (high - low)*torch.rand(2, 2, 6, 5, dtype=torch.double, generator=gen)
+    r = torch.randn(layer(x).shape, dtype=torch.double, generator=gen)
+    got = box_shares(layer, x, r, low, high)
+    for i in range(2):
+        assert np.allclose(got[i], slow_box(x[i].numpy(), layer.weight.detach().numpy(), r[i].numpy(), low, high, stride, padding), atol=1e-6)
+    assert torch.allclose(got.flatten(1).sum(1), r.flatten(1).sum(1), atol=1e-6)
+
+
+def test_pixels_inside_a_network():
+    "z^B below, ε above: the same relevance as the two rules by hand."
+    with seeded(3): net = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3*16, 4)).double()
+    x = torch.rand(1, 1, 6, 6, dtype=torch.double)
+    h = net[1](net[0](x))
+    w,b = parameters(net[3])
+    mid = shared_out(h.detach().flatten().numpy(), w, b, np.eye(4)[2]*net(x)[0, 2].item(), 1e-6)
+    want = slow_box(x[0].numpy(), net[0].weight.detach().numpy(), mid.reshape(3, 4, 4), 0., 1., 1, 0)
+    assert np.allclose(lrp(net, x, 2, first=z_box).values[0], want, atol=1e-6)
+
+
+def test_windows_of_words_against_a_slow_replica():
+    "Conv1d, maximum over the text, concatenation, linear: the winner's window gets what the filter gets."
+    net = text_cnn(4, 2, filters=3, sizes=(2, 3), seed=0).double().eval()
+    x = torch.randn(1, 7, 4, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    acts = [c(x.transpose(1, 2)).relu()[0].detach().numpy() for c in net.convs]
+    pooled = np.concatenate([a.max(1) for a in acts])
+    w,b = parameters(net.head)
+    r = shared_out(pooled, w, b, np.eye(2)[1]*net(x)[0, 1].item(), 1e-6)
+    want,row = np.zeros((7, 4)), x[0].numpy()
+    for c,(conv,a) in enumerate(zip(net.convs, acts)):
+        cw,cb = parameters(conv)
+        k = cw.shape[2]
+        for f in range(3):
+            at = a[f].argmax()
+            if a[f, at] == 0: continue                                  # silent everywhere: nothing arrives
+            want[at:at + k] += shared_out(row[at:at + k].T.ravel(), cw[f].reshape(1, -1), cb[f:f + 1], r[3*c + f:3*c + f + 1], 1e-6).reshape(4, k).T
+    assert np.allclose(lrp(net, x, 1).values[0], want, atol=1e-5)
+
+
+def test_a_batch_norm_counts_as_part_of_its_convolution():
+    net = strided_cnn((1, 8, 8), seed=1).double().eval()
+    with seeded(7):
+        for m in net:
+            if isinstance(m, nn.BatchNorm2d): m.running_mean.normal_(); m.running_var.uniform_(.5, 2); m.bias.data.normal_()
+    x = torch.rand(3, 1, 8, 8, dtype=torch.double)
+    one = folded(copy.deepcopy(net))
+    assert torch.allclose(predict(one, x), predict(net, x)) and not any(isinstance(m, nn.BatchNorm2d) for m in one)
+    assert torch.allclose(lrp(net, x, 3).values, lrp(one, x, 3).values)
+
+
+def test_layers_captum_lacks():
+    "LeakyReLU, a free-standing BatchNorm1d and adaptive pooling have rules of their own and lose nothing but biases."
+    with seeded(4): net = nn.Sequential(nn.Conv1d(2, 6, 3, bias=False), nn.LeakyReLU(.1, inplace=True), nn.AdaptiveAvgPool1d(4), nn.Flatten(), nn.Linear(24, 8, bias=False), nn.Sigmoid(), nn.Linear(8, 3, bias=False)).double().eval()
+    x = torch.rand(6, 2, 12, dtype=torch.double)
+    r = lrp(net, x, 1)
+    assert (r.delta.abs() < 1e-3*r.logit.abs().clamp_min(1)).all()
+    with seeded(6): same = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Identity(), nn.Flatten(), nn.Linear(4, 2)).double()
+    x = torch.rand(6, 3, dtype=torch.double)
+    assert torch.allclose(lrp(same, x, 0).values, lrp(nn.Sequential(same[0], same[1], same[4]), x, 0).values)
+    with seeded(5): alone = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2)).double().eval()
+    assert lrp(alone, torch.rand(3, 4, dtype=torch.double), 0).values.isfinite().all()
+
+
+@pytest.mark.parametrize('make,shape', [(lambda: tabular_mlp(12, seed=0), (12,)), (lambda: digit_cnn((1, 8, 8), seed=0), (1, 8, 8)), (lambda: strided_cnn((1, 8, 8), seed=0), (1, 8, 8)), (lambda: text_cnn(8, seed=0), (9, 8))])
+def test_relevance_is_conserved_where_rules_ignore_biases(make, shape):
+    net = make().double().eval()
+    x = torch.rand(10, *shape, dtype=torch.double)
+    whole = lrp(net, x, 1, [((nn.Linear, nn.Conv1d), partial(epsilon, 1e-9, bias=False)), (nn.Conv2d, positive)], first=z_box if len(shape) == 3 else None)
+    assert (whole.delta.abs() <= 1e-6*whole.values.abs().flatten(1).sum(1)).all()   # shares of both signs may be far larger than the logit
+    with_biases = lrp(net, x, 1)
+    assert torch.allclose(with_biases.values.flatten(1).sum(1) + with_biases.delta, with_biases.logit)
+    assert with_biases.delta.abs().max() > 1e-6                          # biases do take a share
+
+
+def state(net):
+    return dict(weights={k: v.clone() for k,v in net.state_dict().items()}, at=[p.data_ptr() for p in net.parameters()], wants=[p.requires_grad for p in net.parameters()],
+                grads=[p.grad for p in net.parameters()], training=[m.training for m in net.modules()], keys=[sorted(m.__dict__) for m in net.modules()],
+                hooks=[len(m._forward_hooks) + len(m._backward_hooks) + len(m._forward_pre_hooks) for m in net.modules()], rng=torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize('fails', [False, True])
+def test_the_model_is_left_as_it_was_found(fails):
+    net = digit_cnn((1, 8, 8), seed=0)
+    net[0].train(); net[3].eval(); net[0].weight.requires_grad_(False)
+    x = torch.rand(2, 1, 8, 8)
+    before = state(net)
+    if fails:
+        with pytest.raises(ZeroDivisionError): lrp(net, x, 1, [(nn.Conv2d, lambda: 1/0)])
+    else: lrp(net, x, 1, [(nn.Conv2d, gamma)], z_box)
+    after = state(net)
+    for k in before:
+        if k == 'weights': assert all(torch.equal(v, after[k][n]) for n,v in before[k].items())
+        elif k == 'rng': assert torch.equal(before[k], after[k])
+        else: assert before[k] == after[k], k
+    assert not x.requires_grad
+
+
+def test_rows_do_not_depend_on_each_other():
+    net,x = digit_cnn((1, 8, 8), seed=0), torch.rand(7, 1, 8, 8)
+    one = lrp(net, x, [0, 1, 2, 3, 4, 5, 6], batch=7).values
+    assert torch.allclose(lrp(net, x, [0, 1, 2, 3, 4, 5, 6], batch=2).values, one, atol=1e-5)
+    with torch.no_grad(): assert torch.equal(lrp(net, x, [0, 1, 2, 3, 4, 5, 6], batch=7).values, one)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act,self.a,self.b = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 2)
+    def forward(self, x): return self.b(self.act(self.a(self.act(x))))
+
+
+@pytest.mark.parametrize('model,x,kw,says', [
+    (lambda: (lambda x: x), torch.rand(1, 2), {}, 'model must be a torch module'),
+    (lambda: nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), torch.rand(1, 2), {}, 'none for LayerNorm'),
+    (Twice, torch.rand(2, 3), dict(target=0), 'every layer once'),
+    (two_layers, torch.rand(2, 6).double(), dict(target=3), r'target must be in 0\.\.2, got 3'),
+    (two_layers, torch.rand(0, 6).double(), {}, 'at least one row'),
+    (lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), torch.rand(2, 2), {}, 'remove the softmax')])
+def test_errors(model, x, kw, says):
+    with pytest.raises(ValueError, match=says): lrp(model(), x, **kw)
+
+
+def test_a_table_is_named_and_an_unknown_domain_numbered():
+    t = columns()
+    rel = relevance(t.model, t.domain, t.x[:4])
+    assert rel.df().feature.tolist()[:4] == [f'group {g}' for g in range(4)] and len(rel.df()) == 16
+    assert torch.allclose(rel.by_group.sum(1) + rel.delta, rel.logit)     # siblings of a category are one line
+    task = load_task('breast_cancer')
+    rel = relevance(task.model, task.domain, task.X_test.iloc[:2], target=0)
+    df = rel.df()
+    assert df.feature.tolist()[:30] == list(task.X_test.columns) and df.value.tolist()[:30] == task.X_test.iloc[0].tolist()
+    assert rel.target.tolist() == [0, 0] and 'alt="input 0, class 0: ' in rel._repr_html_()
+
+
+def test_words_can_be_read_without_colour():
+    task = load_task('toy_reviews')
+    rel = relevance(task.model, task.domain, ['The <plot> is awful & dull.', 'A superb cast'])
+    out = rel.words(0)
+    df = rel.df().query('row == 0')
+    strong = df[df.relevance.abs() >= .25*df.relevance.abs().max()]
+    assert out.count('<sub>') == len(strong) >= 1 and out.count('<u>') == 1 and '&lt;' in out and '&amp;' in out
+    assert df.loc[df.relevance.abs().idxmax()].feature in out.split('<u><b>')[1].split('</b>')[0]
+    assert rel.df().query('row == 1').feature.tolist() == ['A', 'superb', 'cast']
+
+
+def test_counterfactuals_are_explained_for_their_target():
+    task = load_task('digits')
+    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cfs = cf.explain(task.X_test[:4], target=[(y + 1) % 10 for y in task.y_test[:4]])
+    rel = relevance(task.model, task.domain, cfs)
+    assert torch.equal(rel.target, cfs.target) and torch.equal(rel.x, cfs.xp)
+    low = images(2, bounds=(-1., 1.))
+    assert relevance(task.model, low, task.X_test[:1]).values.isfinite().all()
+
+
+def test_own_rules_come_first():
+    net,x = two_layers(), torch.rand(2, 6, dtype=torch.double)
+    assert not torch.allclose(lrp(net, x, 0, [(nn.Linear, partial(epsilon, 10.))]).values, lrp(net, x, 0).values)
+    assert any(nn.Conv1d in kinds for kinds,_ in LAYERS)

@@ -1,0 +1,143 @@
+"""The survey: what is asked, what is noted, what is counted; the page in a browser where there is one."""
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import binomtest
+from toy import columns
+
+from gradual_cf.core import Counterfactuals
+from gradual_cf.images import images
+from gradual_cf.survey import COLUMNS, PROXY, questions, save_survey, survey, survey_page, tally, wilson
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def result(n, seed, classes=10):
+    "Made-up counterfactuals of 8×8 images."
+    x = torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
+    t = torch.arange(n) % classes
+    p = torch.ones(n)
+    return Counterfactuals(x, x, x > 0, t, p, images(2), p)
+
+
+@pytest.fixture(scope='module')
+def qs(): return questions({m: result(30, i) for i,m in enumerate(('a', 'b', 'c', 'd'))})
+
+
+def answers(qs, who, f=lambda t: t):
+    return pd.DataFrame(dict(survey=qs.name, participant=who, item=range(len(qs)), answer=[f(t) for t in qs.target], seconds=1.))
+
+
+def test_a_hundred_images_mixed_by_seed(qs):
+    assert len(qs) == 100 and all(qs.method.count(m) == 25 for m in 'abcd')
+    assert len({qs.method[i:i + 4] for i in range(0, 100, 4)}) > 10            # not in turns
+    again,other = (questions({m: result(30, i) for i,m in enumerate('abcd')}, seed=s) for s in (0, 1))
+    assert (again.name, again.method, again.target) == (qs.name, qs.method, qs.target)
+    assert other.name != qs.name
+
+
+def test_questions_hold_the_images_of_their_rows(qs):
+    sources = {m: result(30, i) for i,m in enumerate('abcd')}
+    for x,m,t in list(zip(qs.x, qs.method, qs.target))[:12]:
+        row = (sources[m].xp == x).flatten(1).all(1).nonzero()
+        assert len(row) == 1 and sources[m].target[row[0, 0]] == t
+
+
+def test_wilson_is_scipys():
+    for right,n in ((0, 7), (3, 9), (25, 25), (600, 750)):
+        ci = binomtest(right, n).proportion_ci(method='wilson')
+        assert np.allclose(wilson(right, n, 1.959963984540054), (ci.low, ci.high))
+
+
+def test_the_tally_counts_by_method(qs):
+    wrong_on = lambda who, bad: answers(qs, who).assign(answer=[(t + (m in bad)) % 10 for m,t in zip(qs.method, qs.target)])
+    t = tally([wrong_on('p1', 'a'), wrong_on('p2', 'ab')], qs).table.set_index('method')
+    assert t.share.to_dict() == dict(a=0, b=.5, c=1, d=1) and (t.answers == 50).all()
+    assert all((t.low <= t.share) & (t.share <= t.high)) and set(t.who) == {'people, 2'}
+
+
+def test_judges_are_labelled_as_a_proxy_everywhere(qs):
+    oracle = lambda x: torch.eye(10)[[qs.target[int((qs.x == r).flatten(1).all(1).nonzero()[0, 0])] for r in x]]
+    t = tally([answers(qs, 'p')], qs, {'J': oracle, 'S': lambda x: -oracle(x)})
+    assert t.table[t.table.who == 'J'].share.eq(1).all() and t.table[t.table.who == 'S'].share.eq(0).all()
+    assert set(t.table[t.table.by != 'people'].by) == {PROXY} and 'proxy' in PROXY
+    labels = [l.get_text() for l in t.plot().axes[0].get_legend().get_texts()]
+    assert sum('proxy' in l for l in labels) == 2 and sum(l.startswith('people') for l in labels) == 1
+    assert t.png() == t.png()
+
+
+def test_files_are_read(tmp_path, qs):
+    files = [tmp_path/f'{w}.csv' for w in ('0123', 'x')]
+    for f in files: answers(qs, f.stem).to_csv(f, index=False)
+    assert tally(files, qs).table.equals(tally([answers(qs, '0123'), answers(qs, 'x')], qs).table)     # '0123' is a name, no number
+    part = answers(qs, 'q').iloc[:40]
+    assert tally(part, qs).table.answers.sum() == 40
+
+
+def test_the_widget_notes_and_resumes(tmp_path, qs):
+    from gradual_cf.survey import Sheet
+    file = tmp_path/'answers.csv'
+    w = survey(qs, file, who='p')
+    status,bar,picture,buttons,(keys,back) = w.children[0], w.children[1], w.children[2], w.children[3].children, w.children[4].children
+    first = bytes(picture.value)
+    buttons[4].click()
+    keys.value = '9x2'
+    assert w.sheet.df.answer.tolist() == [4, 9, 2] and bar.value == 3 and keys.value == '' and bytes(picture.value) != first
+    back.click()
+    again = survey(qs, file)
+    assert again.sheet.df.answer.tolist() == [4, 9] and again.sheet.who == 'p' and 'Image 3 of 100' in again.children[0].value
+    for _ in range(120): buttons[0].click()
+    assert bar.value == 100 and 'Done' in status.value and all(b.disabled for b in buttons)
+    assert len(pd.read_csv(file)) == 100 and tally(file, qs).table.answers.sum() == 100
+    with pytest.raises(ValueError, match='alone'): Sheet(qs, file, 'somebody else')
+
+
+def test_the_page_gives_nothing_away(tmp_path, qs):
+    page = save_survey(tmp_path/'page.html', qs, title='<b> & "c"').read_text()
+    assert '&lt;b&gt;' in page and not re.search(r'https?://|@import|url\(|(src|href)\s*=\s*"(?!data:)[^"]', page)
+    hidden = questions({'secret-one': result(25, 0), 'secret-two': result(25, 1)})
+    assert 'secret' not in survey_page(hidden) and "default-src 'none'" in page
+    assert survey_page(questions({'m': result(25, 0, 3)}, classes=('</script>', 'é', '"'))).count('</script>') == 1
+
+
+@pytest.mark.parametrize('make,says', [
+    (lambda qs: questions({}), 'at least one method'),
+    (lambda qs: questions({'a': result(3, 0)}), "at least 25 images of each method, got {'a': 3}"),
+    (lambda qs: questions({'a': result(30, 0)}, classes='abc'), 'name every target'),
+    (lambda qs: questions({'a': result(30, 0)}, classes=range(11)), 'one for each key'),
+    (lambda qs: tally([], qs), 'where there are no judges'),
+    (lambda qs: tally('/nowhere/a.csv', qs), 'CSV files of this survey'),
+    (lambda qs: tally(answers(qs, 'p').drop(columns='answer'), qs), 'must have columns'),
+    (lambda qs: tally(answers(qs, 'p').assign(survey='0'), qs), 'must be of survey'),
+    (lambda qs: tally(answers(qs, 'p', lambda t: 12), qs), r'answer in 0\.\.9, got'),
+    (lambda qs: tally(answers(qs, 'p').assign(item=lambda d: d['item'] + .5), qs), r'item in 0\.\.99'),
+    (lambda qs: tally([answers(qs, 'p')]*2, qs), "two of 'p'")])
+def test_errors(make, says, qs):
+    with pytest.raises(ValueError, match=re.escape(says) if '\\' not in says else says): make(qs)
+
+
+def test_only_images():
+    t = columns()
+    p = torch.ones(30)
+    with pytest.raises(ValueError, match='counterfactuals of images'): questions({'a': Counterfactuals(t.x[:30], t.x[:30], t.x[:30] > 0, p.long(), p, t.domain, p)})
+
+
+def test_the_page_in_a_browser(tmp_path):
+    browser = os.environ.get('CHROMIUM', '/usr/bin/chromium')
+    if not (shutil.which('node') and Path(browser).is_file() and (ROOT/'node_modules'/'playwright-core').is_dir()): pytest.skip('needs node, Chromium and `npm ci`')
+    qs = questions({m: result(8, i) for i,m in enumerate('ab')}, each=8)
+    save_survey(tmp_path/'page.html', qs)
+    r = subprocess.run(['node', str(ROOT/'tests'/'survey.mjs'), str(tmp_path/'page.html'), str(tmp_path/'out.csv')], capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0, r.stdout + r.stderr
+    assert all(json.loads(r.stdout).values())
+    df = pd.read_csv(tmp_path/'out.csv', dtype=dict(participant=str))
+    assert list(df.columns) == COLUMNS and df.answer.tolist() == [3, *(i % 10 for i in range(1, 16))]
+    assert tally(tmp_path/'out.csv', qs).table.answers.sum() == 16
