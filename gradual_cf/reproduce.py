@@ -128,6 +128,11 @@ class Report(NamedTuple):
     made:dict             # Seed, rows, versions, seconds
     files:list            # What was written
 
+    def as_dict(self) -> dict: # JSON values
+        "The report for programs."
+        records = lambda df: None if df is None else json.loads(df.to_json(orient='records'))
+        return dict(name=self.name, title=self.title, ours=records(self.ours), beside=records(self.beside), made=self.made, files=self.files)
+
     def __str__(self):
         table = (self.ours if self.beside is None else self.beside).to_string(index=False, float_format=lambda v: f'{v:.3f}', na_rep='–', max_colwidth=60)
         how = ', '.join(f'{k} {v}' for k,v in self.made.items() if k != 'versions')
@@ -255,19 +260,18 @@ def find_row(
 def run_row(
     part:dict, # data, seed
     path=None, # Data folder
-) -> pd.DataFrame: # feature, raw and scaled input, and for each method what it changed to, scaled; the default's raw value too
+) -> pd.DataFrame: # feature, printed value, and for each method by how much it changed that, scaled; the default's change in units too
     "Explain the paper's applicant (Tables 4 and 5)."
     task = load_task(part['data'], path, seed=part['seed'])
     row,same = find_row(task, ROWS[part['data']].values)
-    x = task.domain.encode(row).x[0]
-    df = pd.DataFrame(dict(data=part['data'], row=row.index[0], agree=same, feature=row.columns, printed=ROWS[part['data']].values, input=x.tolist(), raw=row.iloc[0].to_numpy(float)))
+    df = pd.DataFrame(dict(data=part['data'], row=row.index[0], agree=same, feature=row.columns, printed=ROWS[part['data']].values))
     for name in ('Wachter', 'CEM', 'ours, paper setting', 'ours, default'):
         cfs = METHODS[name](task).fit(task.X).explain(row, seed=part['seed'])
-        df[name] = cfs.xp[0].tolist()
+        df[name] = (cfs.xp - cfs.x)[0].tolist()
         df[f'{name}: probability'] = cfs.prob.item()
-    return df.assign(**{'ours, default, raw': cfs.raw.iloc[0].to_numpy(float), 'probability before': cfs.before.item()})
+    return df.assign(**{'ours, default, in units': (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float), 'probability before': cfs.before.item()})
 
-# %% ../nbs/33_reproduce.ipynb #c27
+# %% ../nbs/33_reproduce.ipynb #c28
 def beside_row(
     ours:pd.DataFrame, # From `run_row`
 ) -> pd.DataFrame:     # method, paper's number of changed features, ours, difference, L2 of both, the features
@@ -276,7 +280,7 @@ def beside_row(
     lines = []
     for m in ('Wachter', 'CEM', 'ours, paper setting', 'ours, default'):
         p = printed.changed[m.split(',')[0]]
-        new = ours[m] - ours.input
+        new = ours[m]
         hit = new.abs() >= .001
         lines.append(dict(method=m, paper=len(p), ours=int(hit.sum()), difference=int(hit.sum()) - len(p), paper_l2=sum((v - printed.values[i])**2 for i,v in p.items())**.5,
                           l2=float((new**2).sum()**.5), probability=ours[f'{m}: probability'].iloc[0], paper_features=', '.join(ours.feature[i] for i in p), features=', '.join(ours.feature[hit])))
@@ -285,7 +289,7 @@ def beside_row(
 for _name,_data,_what in (('table4', 'heloc', 'HELOC'), ('table5', 'uci_credit', 'UCI Credit')):
     EXPERIMENTS[_name] = Experiment(f'one applicant of {_what}: what each method changes', lambda rows, seed, d=_data: [dict(data=d, seed=seed)], run_row, beside_row)
 
-# %% ../nbs/33_reproduce.ipynb #c29
+# %% ../nbs/33_reproduce.ipynb #c30
 def explain_sentences(
     task,           # A text task
     dim:int,        # Entries of its vectors
@@ -312,7 +316,7 @@ def run_sentences(
     df = pd.DataFrame(explain_sentences(task, part['dim'], part['sigma'], [part['table']]))
     return df.assign(swaps=df.swaps.map(json.dumps)).drop(columns='html')
 
-# %% ../nbs/33_reproduce.ipynb #c30
+# %% ../nbs/33_reproduce.ipynb #c31
 def beside_sentences(
     ours:pd.DataFrame, # From `run_sentences`
 ) -> pd.DataFrame:     # text, setting, entries, the paper's swap, ours, difference in words changed, probability
@@ -327,7 +331,7 @@ def beside_sentences(
 for _table,_what in (('table2', 'what counts, and what to say instead'), ('table3', 'four reviews with vectors of 100 and 300 entries'), ('table7', 'with and without the logit distribution')):
     EXPERIMENTS[_table] = Experiment(_what, lambda rows, seed, t=_table: [dict(table=t, dim=d, sigma=500, seed=seed) for d in ((100, 300) if t == 'table3' else (100,))], run_sentences, beside_sentences)
 
-# %% ../nbs/33_reproduce.ipynb #c32
+# %% ../nbs/33_reproduce.ipynb #c33
 def notebook_of(
     name:str, # Start of a figure's file name, such as 'fig5'
 ) -> Path:
@@ -344,7 +348,7 @@ def code_cells(
     cells = json.loads(Path(path).read_text())['cells']
     return [''.join(c['source']) for c in cells if c['cell_type'] == 'code' and 'nbdev_export()' not in ''.join(c['source'])]
 
-# %% ../nbs/33_reproduce.ipynb #c33
+# %% ../nbs/33_reproduce.ipynb #c34
 def run_cell(
     source:str, # Python
     names:dict, # Its namespace
@@ -376,7 +380,7 @@ def run_notebook(
         if path: os.environ.pop('GRADUAL_CF_DATA') if old is None else os.environ.update(GRADUAL_CF_DATA=old)
     return as_frame(shown), pictures
 
-# %% ../nbs/33_reproduce.ipynb #c34
+# %% ../nbs/33_reproduce.ipynb #c35
 def as_frame(
     shown, # A frame, a series or a dictionary
 ) -> pd.DataFrame:
