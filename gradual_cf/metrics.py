@@ -14,9 +14,11 @@ from torch import Tensor
 
 from .core import Counterfactuals, Explainer, changed_groups, predict
 from .losses import fit_logits
+from .refine import Bar, put_back_smallest
 
 # %% auto #0
-__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'in_range', 'measures', 'evaluate']
+__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'redundant', 'in_range', 'out_of_range',
+           'measures', 'credible', 'evaluate']
 
 # %% ../nbs/30_metrics.ipynb #c6
 def n_changed(
@@ -41,17 +43,63 @@ def neighbours(
     least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # bool `(n, n)`
     "Which rows differ in at most `eps` entries, and in at least one (under Eq. 11)."
-    return _differ(x.flatten(1), least).le(eps) & (_distances(x.flatten(1)) > 0)
+    return _differ(x.flatten(1), least, eps).le(eps) & (_distances(x.flatten(1)) > 0)
 
-def _distances(x):
-    "Distances of all pairs, `(n, n)`; computed from differences, so that a row is at distance 0 from itself exactly."
-    return torch.cdist(x, x, compute_mode='donot_use_mm_for_euclid_dist')
+# %% ../nbs/30_metrics.ipynb #c11
+def _distances(x, close=1e-4, size=2**22):
+    "Distances of all pairs of rows, `(n, n)`; close ones from differences."
+    x = x.double()
+    c = x - x.mean(0)
+    far = (c*c).sum(1)
+    scale = far[:, None] + far
+    square = (scale - 2*(c @ c.T)).clamp_min_(0)
+    rows,cols = (square <= close*scale).triu(1).nonzero(as_tuple=True)
+    out = square.sqrt_().fill_diagonal_(0.)
+    for i,j in zip(*(v.split(max(1, size//x.shape[1])) for v in (rows, cols))):
+        out[i, j] = out[j, i] = (x[i] - x[j]).norm(dim=1)
+    return out
 
-def _differ(x, least, block=64):
-    "In how many entries each pair of rows differs, `(n, n)`."
-    return torch.cat([((b[:, None] - x[None]).abs() >= least).sum(2) for b in x.split(block)])
+# %% ../nbs/30_metrics.ipynb #c13
+def _classes(x, least, most=8):
+    "For columns whose values form at most `most` classes, equal within and `least` apart: class of every entry, long `(n, d)`, and which columns do, bool `(d,)`."
+    s,order = x.sort(0)
+    new = torch.cat([torch.zeros_like(s[:1], dtype=torch.bool), s.diff(dim=0) >= least])
+    row = torch.arange(len(x), device=x.device)[:, None]
+    first = s.gather(0, torch.where(new, row, 0).cummax(0).values)
+    ids = torch.zeros_like(order).scatter_(0, order, new.cumsum(0))
+    return ids, (s - first < least).all(0) & (ids.amax(0) < most)
 
-# %% ../nbs/30_metrics.ipynb #c10
+def _shared(ids):
+    "In how many columns each pair of rows is of the same class, `(n, n)`."
+    ids = ids[:, ids.amax(0).argsort(descending=True)]
+    out = torch.zeros(len(ids), len(ids), device=ids.device)
+    for level in range(int(ids.max()) + 1 if ids.numel() else 0):
+        member = (ids[:, :int((ids.amax(0) >= level).sum())] == level).float()
+        out += member @ member.T
+    return out.long()
+
+# %% ../nbs/30_metrics.ipynb #c15
+def _differ(x, least, most, step=64):
+    "In how many entries each pair of rows differs, `(n, n)`; a count above `most` may have stopped early."
+    ids,few = _classes(x, least)
+    count,x = few.sum() - _shared(ids[:, few]), x[:, ~few]
+    varied = (x.amax(0) - x.amin(0)).argsort(descending=True)
+    for block in (x[:, i] for i in varied.split(step)):
+        rows,cols = (count <= most).triu(1).nonzero(as_tuple=True)
+        if not len(rows): break
+        if 8*len(rows) > len(x)**2: _count_all(count, block, least)
+        else:
+            for i,j in zip(rows.split(2**16), cols.split(2**16)): count[i, j] += ((block[i] - block[j]).abs() >= least).sum(1)
+    return count.triu(1) + count.triu(1).T
+
+def _count_all(count, block, least, size=128):
+    "Add a few columns' differences to the upper triangle of `count`, in place."
+    for i in range(0, len(block), size):
+        part = torch.zeros(count[i:i + size, i:].shape, dtype=torch.int16, device=block.device)
+        for c in block.T.contiguous(): part += (c[i:i + size, None] - c[None, i:]).abs_() >= least
+        count[i:i + size, i:] += part
+
+# %% ../nbs/30_metrics.ipynb #c16
 def coherence(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Their counterfactuals, `(n, *s)`
@@ -60,7 +108,8 @@ def coherence(
 ) -> pd.DataFrame: # One line for each `eps`: mean, std, and share of rows with a neighbour
     "Largest ratio of a pair's distance after to before, over neighbours (Eq. 11)."
     x,xp = x.flatten(1).double(), xp.flatten(1).double()
-    far,differ = _distances(x), _differ(x, least)
+    most = max([e for e in eps if e is not None], default=0)
+    far,differ = _distances(x), _differ(x, least, most)
     ratio = torch.where(far > 0, _distances(xp)/far.clamp_min(1e-300), -torch.inf)
     lines = []
     for e in eps:
@@ -69,7 +118,7 @@ def coherence(
         lines.append(dict(eps='all' if e is None else e, mean=some.mean().item(), std=some.std(correction=0).item() if len(some) else np.nan, share=len(some)/max(len(x), 1)))
     return pd.DataFrame(lines)
 
-# %% ../nbs/30_metrics.ipynb #c15
+# %% ../nbs/30_metrics.ipynb #c21
 def judged(
     judge,         # Another model, maps `(n, *s)` to logits `(n, k)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -78,20 +127,62 @@ def judged(
     "Whether an independent model gives the counterfactual to the target class."
     return predict(judge, xp).argmax(1) == target
 
-# %% ../nbs/30_metrics.ipynb #c18
+# %% ../nbs/30_metrics.ipynb #c24
+def plausibility(
+    xp:Tensor,      # Counterfactuals, `(n, *s)`
+    target:Tensor,  # Target class of each row, long `(n,)`
+    x_train:Tensor, # Training rows, `(m, *s)`
+    z_train:Tensor, # The model's logits there, `(m, k)`
+    k:int=5,        # Neighbours, ≥ 1; fewer where the class has fewer rows
+) -> Tensor:        # `(n,)`, ≥ 0; NaN for a class that the model never predicts
+    "Mean distance to the `k` nearest training rows of the target class."
+    out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
+    for t in target.unique().tolist():
+        rows,pool = (target == t).nonzero()[:, 0], x_train[z_train.argmax(1) == t].flatten(1)
+        if not len(pool): continue
+        for i in rows.split(256): out[i] = torch.cdist(xp[i].flatten(1), pool).topk(min(k, len(pool)), largest=False).values.mean(1)
+    return out
+
+# %% ../nbs/30_metrics.ipynb #c27
+def redundant(
+    model,     # Maps `(n, *s)` to raw logits `(n, k)`
+    cfs:Counterfactuals, # Answers
+) -> Tensor:   # Long `(n,)`; 0 where the row is not valid
+    "How many changed groups can be put back without losing the target."
+    groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
+    least = torch.where(cfs.valid, torch.full_like(cfs.prob, cfs.tau), 2.)
+    count = lambda xp: changed_groups(cfs.x, xp, groups).sum(1)
+    return count(cfs.xp) - count(put_back_smallest(model, cfs.x, cfs.xp, Bar(cfs.target, least), groups))
+
+# %% ../nbs/30_metrics.ipynb #c29
 def in_range(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     x_train:Tensor, # Training rows, `(m, *s)`
     slack:float=1e-6, # Rounding that is forgiven
 ) -> Tensor:        # bool `(n,)`
     "Whether every entry lies in the range of the training rows."
-    return ((xp >= x_train.amin(0) - slack) & (xp <= x_train.amax(0) + slack)).flatten(1).all(1)
+    return _inside(xp, x_train, slack).flatten(1).all(1)
 
+def out_of_range(
+    x:Tensor,       # Inputs, `(n, *s)`
+    xp:Tensor,      # Counterfactuals, `(n, *s)`
+    x_train:Tensor, # Training rows, `(m, *s)`
+    slack:float=1e-6, # Rounding that is forgiven
+) -> Tensor:        # `(n,)`, in [0, 1]; 0 where nothing changed
+    "Share of the changed entries that left the range of the training rows."
+    changed = (x != xp).flatten(1)
+    return (changed & ~_inside(xp, x_train, slack).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
+
+def _inside(xp, x_train, slack): return (xp >= x_train.amin(0) - slack) & (xp <= x_train.amax(0) + slack)
+
+# %% ../nbs/30_metrics.ipynb #c32
 def _line(metric, v, eps=None, share=None):
     v = torch.as_tensor(np.asarray(v) if not isinstance(v, Tensor) else v).double()
     return dict(metric=metric, eps=eps, mean=v.mean().item(), std=v.std(correction=0).item(), share=share)
 
-# %% ../nbs/30_metrics.ipynb #c19
+def _lines(more): return [_line(k, v) for k,v in more.items()]
+
+# %% ../nbs/30_metrics.ipynb #c33
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
@@ -100,18 +191,26 @@ def measures(
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
     x,xp = cfs.x, cfs.xp
-    mu = fit_logits(explainer.z_train, getattr(explainer.hyper, 'n_ref', 100)).mu[cfs.target]
-    lines = [_line('valid', cfs.valid), _line('l1', n_changed(x, xp)), _line('l2', l2_change(x, xp))]
+    lines = _lines(dict(valid=cfs.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)))
     if cfs.domain.plane: lines.append(_line('blocks', changed_groups(x, xp, cfs.domain.groups(x.shape[1:]).to(x.device)).sum(1)))
     elif len(eps): lines += [_line('coherence', [c['mean']], c['eps'], c['share']) | dict(std=c['std']) for c in coherence(x, xp, eps).to_dict('records')]
-    if cfs.domain.measures: lines += [_line(k, v) for k,v in cfs.domain.measures(cfs).items()]
+    if cfs.domain.measures: lines += _lines(cfs.domain.measures(cfs))
     if cfs.domain.legal: lines.append(_line('legal', cfs.domain.legal(cfs.data, cfs.raw).all(1)))
-    lines.append(_line('in_range', in_range(xp, explainer.x_train) | ~in_range(x, explainer.x_train)))
-    lines.append(_line('logit_gap', (predict(explainer.model, xp) - mu).abs().mean(1)))
+    lines += _lines(credible(explainer, cfs))
     if judge is not None: lines.append(_line('judge', judged(judge, xp, cfs.target)))
     return pd.DataFrame(lines)
 
-# %% ../nbs/30_metrics.ipynb #c20
+def credible(
+    explainer:Explainer,  # Fitted
+    cfs:Counterfactuals,  # What it found
+) -> dict:                # Name -> `(n,)`
+    "What compares answers with the training rows and the model: range, logit gap, plausibility, redundancy."
+    x,xp,train = cfs.x, cfs.xp, explainer.x_train
+    mu = fit_logits(explainer.z_train, getattr(explainer.hyper, 'n_ref', 100)).mu[cfs.target]
+    return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train), logit_gap=(predict(explainer.model, xp) - mu).abs().mean(1),
+                plausibility=plausibility(xp, cfs.target, train, explainer.z_train), redundancy=redundant(explainer.model, cfs))
+
+# %% ../nbs/30_metrics.ipynb #c34
 def evaluate(
     explainer:Explainer, # Fitted
     data,                # Raw rows to explain
@@ -121,7 +220,7 @@ def evaluate(
     seed:int=0,          # Seed of the search
     progress:bool=False, # Show a progress bar
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
-    "Explain rows and measure the answers: L1, L2, coherence (Eqs. 9–11), validity, legality, range, logit gap, judge, seconds."
+    "Explain rows and measure the answers: L1, L2, coherence (Eqs. 9–11), validity, legality, range, logit gap, plausibility, redundancy, judge, seconds."
     start = time.perf_counter()
     cfs = explainer.explain(data, target, seed, progress)
     took = time.perf_counter() - start

@@ -1,0 +1,119 @@
+"""Metrics against slow replicas by their words, and the time that coherence takes."""
+import time
+
+import pytest
+import torch
+import toy
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf.all import GradualCF, coherence, evaluate, load_task, neighbours
+from gradual_cf.core import Counterfactuals, changed_groups
+from gradual_cf.metrics import _differ, _distances, measures, out_of_range, plausibility, redundant
+
+KINDS = ['different', 'pairs', 'alike', 'words', 'counts', 'twins']
+
+
+def rows_of(kind, n, d, seed=0):
+    "Rows that are all different, pairs, all like one row, 0/1, small counts, or equal twins."
+    gen = torch.Generator().manual_seed(seed)
+    x = torch.rand(n, d, generator=gen, dtype=torch.float64)
+    if kind == 'pairs': x[n//2:n//2*2] = x[:n//2]; x[n//2:n//2*2, :3] += .01
+    if kind == 'alike': x = torch.where(torch.rand(n, d, generator=gen) < 2/d, x, x[:1])
+    if kind == 'words': x = (x < 3/d).double()
+    if kind == 'counts': x = (x*20).round()/20
+    if kind == 'twins': x[1::2] = x[:n//2*2:2][:len(x[1::2])]
+    return x
+
+
+def replica(x, xp, eps, least=.001):
+    "Eq. 11, a pair at a time."
+    worst = []
+    for i in range(len(x)):
+        ratios = [((xp[j] - xp[i]).norm()/(x[j] - x[i]).norm()).item() for j in range(len(x))
+                  if not torch.equal(x[i], x[j]) and (eps is None or ((x[j] - x[i]).abs() >= least).sum() <= eps)]
+        if ratios: worst.append(max(ratios))
+    return worst
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_coherence_equals_a_slow_replica(kind):
+    x = rows_of(kind, 40, 12)
+    xp = x + rows_of('different', 40, 12, 1)
+    table = coherence(x, xp, eps=(3, 8, None)).set_index('eps')
+    for e in (3, 8, None):
+        slow = torch.tensor(replica(x, xp, e), dtype=torch.float64)
+        line = table.loc['all' if e is None else e]
+        assert line.share == len(slow)/40
+        if len(slow): assert line['mean'] == pytest.approx(slow.mean().item(), rel=1e-6) and line['std'] == pytest.approx(slow.std(correction=0).item(), rel=1e-5, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(KINDS), st.integers(2, 30), st.integers(1, 200), st.integers(0, 12), st.integers(0, 10**6))
+def test_shortcuts_are_exact(kind, n, d, most, seed):
+    x = rows_of(kind, n, d, seed)
+    slow = ((x[:, None] - x[None]).abs() >= .001).sum(2)
+    assert torch.equal(_differ(x, .001, most).clamp_max(most + 1), slow.clamp_max(most + 1))
+    direct = (x[:, None] - x[None]).norm(dim=2)
+    assert torch.allclose(_distances(x), direct, rtol=1e-8, atol=0) and torch.equal(_distances(x) == 0, direct == 0)
+    assert torch.equal(neighbours(x, most), slow.le(most) & (direct > 0))
+
+
+def test_differences_at_the_threshold_count_as_they_are_written():
+    x = torch.tensor([[0.], [.0006], [.0012], [.002], [.5]], dtype=torch.float64)    # a chain: neighbours in value are equal, its ends are not
+    assert torch.equal(_differ(x, .001, 1), ((x[:, None] - x[None]).abs() >= .001).sum(2))
+
+
+@pytest.mark.parametrize('kind', ['different', 'pairs', 'alike', 'words'])
+def test_a_thousand_wide_rows_take_less_than_five_seconds(kind):
+    x = rows_of(kind, 1000, 2500).float()
+    xp = x + .1*rows_of('different', 1000, 2500, 1).float()
+    start = time.process_time()
+    c = coherence(x, xp)
+    assert time.process_time() - start < 5
+    far = (x[:50, None].double() - x[None].double()).norm(dim=2)
+    ratio = torch.where(far > 0, (xp[:50, None].double() - xp[None].double()).norm(dim=2)/far, -torch.inf).amax(1)
+    worst = coherence(x, xp, eps=(None,))
+    assert c.set_index('eps').loc['all', 'mean'] == worst['mean'].item() and ratio.min() > 0
+
+
+def test_redundant_counts_what_was_added_for_nothing():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain).fit(t.x)
+    cfs = e.explain(t.x[:40])
+    plain = redundant(e.model, cfs)
+    assert (plain == 0).double().mean() > .9
+    used = changed_groups(cfs.x, cfs.xp, t.groups)
+    x,xp = cfs.x.clone(), cfs.xp.clone()
+    spare = (~used).to(torch.uint8).argmax(1)
+    for i,g in enumerate(spare.tolist()): xp[i, t.groups == g] += 1e-6              # a change that moves nothing
+    more = Counterfactuals(x, xp, cfs.mask, cfs.target, e.model(xp).softmax(1).gather(1, cfs.target[:, None])[:, 0].detach(), t.domain, cfs.before, cfs.tau, x, xp)
+    still = more.valid & cfs.valid & ~used[range(40), spare]
+    assert still.sum() > 20 and (redundant(e.model, more)[still] >= 1).all()
+
+
+def test_plausibility_and_range_by_hand():
+    train,z = torch.tensor([[0., 0], [2, 0], [0, 9]]), torch.tensor([[1., 0], [1, 0], [0, 1]])
+    assert plausibility(torch.tensor([[1., 0]]), torch.tensor([0]), train, z).item() == 1
+    assert plausibility(train, torch.tensor([0, 0, 1]), train, z, k=1).tolist() == [0, 0, 0]
+    assert out_of_range(torch.zeros(1, 2), torch.tensor([[3., 1]]), train).item() == .5
+
+
+@pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
+def test_evaluate_measures_everything_that_applies(name):
+    task = load_task(name)
+    rows = task.X_test[:8] if name == 'digits' else task.X_test.iloc[:8]
+    target = (task.y_test[:8] + 1) % 10 if name == 'digits' else None
+    t = evaluate(GradualCF(task.model, task.domain).fit(task.X), rows, target, judge=task.judge)
+    assert list(t.columns) == ['metric', 'eps', 'mean', 'std', 'share']
+    want = {'valid', 'l1', 'l2', 'legal', 'in_range', 'out_of_range', 'logit_gap', 'plausibility', 'redundancy', 'seconds_per_row'}
+    want |= dict(breast_cancer={'coherence', 'judge'}, digits={'blocks', 'judge'}, toy_reviews={'words', 'coherence'})[name]
+    assert want <= set(t.metric) and t[t.metric != 'coherence']['mean'].notna().all()
+    one = t[t.metric != 'coherence'].set_index('metric')['mean']
+    assert one.valid == 1 and one.legal == 1 and 0 <= one.out_of_range <= (name == 'digits')
+
+
+def test_measures_stack_for_several_explainers():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain).fit(t.x)
+    cfs = e.explain(t.x[:20])
+    assert measures(e, cfs, eps=()).metric.is_unique

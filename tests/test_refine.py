@@ -1,0 +1,167 @@
+"""Refining takes away and never adds: no row gains a group or a distance, no valid row is lost, twice is once."""
+import os
+
+import numpy as np
+import pytest
+import torch
+import toy
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf.all import PAPER, GradualCF, load_task
+from gradual_cf.composition import box
+from gradual_cf.core import Encoded, Explainer, changed_groups, take_rows
+from gradual_cf.refine import bar_of, bisect, diverse, put_back, put_back_smallest, refine, restore
+
+WAYS = dict(restore=restore, smallest=lambda e, c: restore(e, c, 'smallest'), bisect=bisect, refine=refine)
+far = lambda c: (c.xp - c.x).flatten(1).norm(dim=1)
+count = lambda c: changed_groups(c.x, c.xp, c.domain.groups(c.x.shape[1:])).sum(1)
+
+
+class Noise(Explainer):
+    "A wasteful method: random admissible values in every free group, the best of 30 draws."
+    def search(self, enc, target, seed=0):
+        gen = torch.Generator().manual_seed(seed)
+        groups,best = self.domain.groups(enc.x.shape[1:]), enc.x.clone()
+        p = lambda xp: self.model(xp).softmax(1).gather(1, target[:, None])[:, 0]
+        for _ in range(30):
+            c = torch.where(enc.frozen[:, groups], enc.x, torch.rand(enc.x.shape, generator=gen, dtype=enc.x.dtype))
+            win = p(c) > p(best)
+            best[win] = c[win]
+        return best
+
+
+def holds(before, after):
+    "What every way of refining promises."
+    assert torch.equal(before.x, after.x) and torch.equal(before.target, after.target)
+    assert (after.valid | ~before.valid).all()
+    assert (count(after) <= count(before)).all()
+    assert (far(after) <= far(before) + 1e-9).all()
+    assert (after.mask <= before.mask).all()                                       # no group that had not changed
+    assert torch.equal(after.xp[~before.valid], before.xp[~before.valid])
+
+
+@pytest.mark.parametrize('way', WAYS)
+@pytest.mark.parametrize('problem', toy.PROBLEMS)
+def test_less_and_never_lost(problem, way):
+    t = toy.PROBLEMS[problem]()
+    for e in (Noise(t.model, t.domain, tau=.6), GradualCF(t.model, t.domain, **PAPER | dict(sigma=30, legal=True)), GradualCF(t.model, t.domain, quantile=.7, sigma=20)):
+        e.fit(t.x)
+        target = (e.z_train.argmax(1)[:60] + 1) % e.z_train.shape[1]
+        before = e.explain(t.x[:60], target)
+        after = WAYS[way](e, before)
+        holds(before, after)
+        again = WAYS[way](e, after)
+        assert torch.equal(again.xp, after.xp)
+        if isinstance(e, Noise): assert far(after)[before.valid].mean() < .9*far(before)[before.valid].mean()
+
+
+@pytest.mark.parametrize('problem', toy.PROBLEMS)
+def test_no_single_group_can_go_after_restore(problem):
+    t = toy.PROBLEMS[problem]()
+    e = Noise(t.model, t.domain).fit(t.x)
+    cfs = restore(e, e.explain(t.x[:40], (e.z_train.argmax(1)[:40] + 1) % e.z_train.shape[1]))
+    on = changed_groups(cfs.x, cfs.xp, t.groups)
+    for i,g in on.nonzero().tolist():
+        if not cfs.valid[i]: continue
+        xp = torch.where(t.groups == g, cfs.x[i], cfs.xp[i])
+        assert e.model(xp[None]).softmax(1)[0, cfs.target[i]] < cfs.tau
+
+
+def test_put_back_matches_a_slow_replica():
+    t = toy.columns()
+    e = Noise(t.model, t.domain).fit(t.x)
+    cfs = e.explain(t.x[:40])
+    bar = bar_of(e, cfs.xp, cfs.target, .5)
+    fast = put_back(e.model, cfs.x, cfs.xp, bar, t.groups)
+    p = lambda xp, i: e.model(xp[None]).softmax(1)[0, cfs.target[i]].item()
+    for i in range(40):
+        xp = cfs.xp[i].clone()
+        while True:
+            left = {g: torch.where(t.groups == g, cfs.x[i], xp) for g in changed_groups(cfs.x[i:i+1], xp[None], t.groups)[0].nonzero()[:, 0].tolist()}
+            good = {g: p(v, i) for g,v in left.items() if p(v, i) >= bar.least[i]}
+            if not good: break
+            xp = left[max(good, key=good.get)]
+        assert torch.equal(xp, fast[i])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(sorted(toy.PROBLEMS)), st.floats(.3, .9), st.sampled_from(['restore', 'bisect', 'refine']))
+def test_any_seed_and_level(seed, problem, tau, way):
+    t = toy.PROBLEMS[problem]()
+    e = Noise(t.model, t.domain, tau=tau).fit(t.x)
+    target = torch.randint(e.z_train.shape[1], (12,), generator=torch.Generator().manual_seed(seed))
+    before = e.explain(t.x[:12], target, seed=seed)
+    holds(before, WAYS[way](e, before))
+
+
+def test_frozen_groups_and_the_rows_of_others_do_not_matter():
+    t = toy.columns()
+    e = Noise(t.model, t.domain).fit(t.x)
+    cfs = e.explain(t.x[:20])
+    whole = refine(e, cfs)
+    assert not (whole.mask & t.frozen[:20][:, t.groups]).any()
+    for i in range(0, 20, 5):
+        one = refine(e, cfs[i:i + 1])
+        assert torch.allclose(one.xp, whole.xp[i:i + 1], atol=1e-9)
+
+
+@pytest.mark.parametrize('problem', toy.PROBLEMS)
+def test_diverse_answers_differ_and_are_valid(problem):
+    t = toy.PROBLEMS[problem]()
+    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    target = (e.z_train.argmax(1)[:50] + 1) % e.z_train.shape[1]
+    answers = diverse(e, t.x[:50], target, count=3)
+    first = e.explain(t.x[:50], target)
+    assert torch.equal(answers[0].xp, first.xp)
+    used = t.frozen[:50].clone()
+    for k,a in enumerate(answers):
+        on = changed_groups(a.x, a.xp, t.groups)
+        assert not (on & used).any()
+        if k: assert (on.any(1) == a.valid).all()          # a further answer is valid, or it is no change
+        used |= on
+    assert sum(a.valid.sum() for a in answers[1:]) > 5
+
+
+def test_diverse_of_a_method_that_ignores_frozen_groups_gives_no_second_answer():
+    t = toy.columns()
+    class Stubborn(Noise):
+        def search(self, enc, target, seed=0): return super().search(Encoded(enc.x, torch.zeros_like(enc.frozen)), target, seed)
+    e = Stubborn(t.model, t.domain).fit(t.x)
+    answers = diverse(e, t.x[:10], count=2)
+    assert all(not (a.mask & answers[0].mask).any() for a in answers[1:])
+
+
+def test_one_answer_is_explain_and_errors_speak():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain).fit(t.x)
+    assert len(diverse(e, t.x[:5], count=1)) == 1
+    with pytest.raises(ValueError, match='count must be'): diverse(e, t.x[:5], count=0)
+    with pytest.raises(ValueError, match='order must be'): restore(e, e.explain(t.x[:5]), 'any')
+    with pytest.raises(ValueError, match='fit must be called'): refine(GradualCF(t.model, t.domain), e.explain(t.x[:5]))
+
+
+@pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
+def test_embedded_tables_images_and_texts(name):
+    task = load_task(name)
+    rows,k = take_rows(task.X_test, slice(0, 8)), len(task.classes)
+    target = None if k == 2 else (np.asarray(task.y_test[:8]) + 1) % k
+    for hyper in ({}, PAPER | dict(sigma=30, legal=True)):
+        e = GradualCF(task.model, task.domain, **hyper).fit(task.X)
+        before = e.explain(rows, target)
+        after = refine(e, before)
+        holds(before, after)
+        assert torch.equal(refine(e, after).xp, after.xp)
+        assert task.domain.legal(after.data, after.raw).all()
+        answers = diverse(e, rows, target, count=2)
+        for a in answers[1:]: assert not (a.mask & answers[0].mask).any() and (a.mask.flatten(1).any(1) == a.valid).all()
+
+
+@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='GRADUAL_CF_DATA is not set: no HELOC data')
+def test_heloc_in_both_settings():
+    task = load_task('heloc')
+    for hyper in ({}, PAPER | dict(sigma=100)):
+        e = GradualCF(task.model, task.domain, **hyper).fit(task.X)
+        before = e.explain(task.X_test.iloc[:200])
+        after = refine(e, before)
+        holds(before, after)
+        assert far(after).mean() < far(before).mean()
