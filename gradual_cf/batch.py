@@ -276,8 +276,8 @@ class Work:
         target=None,         # Class index, name of a column, or None
         seed:int=0,          # Seed of everything random
     ):
-        self.fn,self.types,self.names = batch_fn(explainer, target, seed), added_types(explainer, schema), schema.names
         if lost := [c for c in reads(explainer) if c not in schema.names]: raise ValueError(f'ds must have the columns that the explainer was fitted on, got none named {lost}')
+        self.fn,self.types,self.names = batch_fn(explainer, target, seed), added_types(explainer, schema), schema.names
 
     def __call__(self,
         table, # Arrow table of a part
@@ -352,7 +352,7 @@ def as_manifest(
     seed:int,            # Seed of everything random
 ) -> dict:
     "Everything that decides the output."
-    few = next(rebatch(source.tables(), min(64, source.rows))).to_pandas(ignore_metadata=True)
+    few = next(t for t in source.tables() if len(t)).slice(0, 64).to_pandas(ignore_metadata=True)
     d,dev,dtype = explainer.domain, *explainer.place
     return dict(format=1, explainer=type(explainer).__name__, settings=describe(vars(explainer.hyper)), target=target, seed=seed, batch_size=batch_size,
                 rows=source.rows, input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}),
@@ -578,7 +578,7 @@ def explain_dataset(
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
-    batch_size:int=1024, # Rows of a part: what is explained together, and lost by a kill; a multiple of the explainer's own gives the bits of `explain`
+    batch_size:int=1024, # Rows of a part: what is explained together, and lost by a kill; a multiple of the explainer's own gives the very counterfactuals of `explain`
     seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process with its threads
     progress:bool=False, # Show a progress bar with rate and time left
@@ -626,14 +626,14 @@ def moved(
 # %% ../nbs/41_batch.ipynb #c75
 class Actor:
     "A worker of Ray's pool: one thread, one part at a time."
-    def __init__(self, make, size):
+    def __init__(self, make):
         torch.set_num_threads(1)
-        self.work,self.size = make(), size
+        self.work = make()
 
     def __call__(self, batch):
         k = int(batch['part'][0])
-        try: return dict(part=[k], table=[packed(self.work(unpacked(batch['table'][0])))])
-        except ValueError as e: raise _where(k, self.size, e) from None
+        try: return dict(part=[k], table=[packed(self.work(unpacked(batch['table'][0])))], error=[''])
+        except ValueError as e: return dict(part=[k], table=[b''], error=[str(e)])
 
 # %% ../nbs/41_batch.ipynb #c76
 def _ray():
@@ -672,12 +672,12 @@ def actors(
     ray = _ray()
     device = 'cuda' if gpus else None
     make = lambda: Work(moved(explainer, device) if device else explainer, *args)
-    ds = ray.data.read_datasource(part_rows(source, size, done), override_num_blocks=1, ray_remote_args=dict(num_cpus=0)) # reading must not wait for a core that actors hold
-    ds = ds.map_batches(Actor, batch_size=1, fn_constructor_args=(make, size), compute=ray.data.ActorPoolStrategy(size=workers), num_cpus=1, num_gpus=gpus or None)
-    try:
-        for row in ds.iter_rows(): yield int(row['part']), unpacked(row['table'])
-    except ray.exceptions.RayTaskError as e:
-        raise e.cause if isinstance(e.cause, ValueError) else e
+    ds = ray.data.read_datasource(part_rows(source, size, done), override_num_blocks=1, num_cpus=0) # reading must not wait for a core that actors hold
+    ds.context.target_max_block_size,ds.context.enable_progress_bars = 1, False # a block is a part: none waits for others
+    ds = ds.map_batches(Actor, batch_size=1, fn_constructor_args=(make,), compute=ray.data.ActorPoolStrategy(size=workers), num_cpus=1, num_gpus=gpus or None)
+    for row in ds.iter_rows():
+        if row['error']: raise _where(int(row['part']), size, row['error'])
+        yield int(row['part']), unpacked(row['table'])
 
 # %% ../nbs/41_batch.ipynb #c78
 def explain_ray(
@@ -700,7 +700,6 @@ def explain_ray(
     cards = gpus if gpus is not None else float(explainer.place[0].type == 'cuda')
     source = open_source(ds)
     args = (source.schema, check_batch_target(explainer, target), seed)
-    ray.data.DataContext.get_current().enable_progress_bars = False
     return run(explainer, source, out, target, batch_size, seed, progress, lambda work, source, size, done: actors(explainer, args, source, size, done, workers, cards))
 
 # %% ../nbs/41_batch.ipynb #c80
