@@ -201,7 +201,7 @@ def main():
     old = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['part', 'what', 'rows'])
     key = lambda df: list(zip(df.part, df.what, df.rows))
     new = pd.DataFrame(lines).assign(torch=torch.__version__)
-    df = pd.concat([old[[k not in key(new) for k in key(old)]], new], ignore_index=True)[['part', 'what', 'rows', 'value', 'low', 'high', 'unit', 'note', 'torch']]
+    df = pd.concat([old[[k not in key(new) for k in key(old)]], new], ignore_index=True).reindex(columns=['part', 'what', 'rows', 'value', 'low', 'high', 'unit', 'note', 'torch'])
     with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
 
 
