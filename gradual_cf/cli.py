@@ -24,8 +24,8 @@ from .tabular import show_text
 from .tasks import RECIPES, Task, load_task
 
 # %% auto #0
-__all__ = ['app', 'clear_errors', 'main', 'as_record', 'as_text', 'explain', 'as_summary', 'other_class', 'evaluate', 'train',
-           'demo_digit', 'demo']
+__all__ = ['app', 'clear_errors', 'main', 'as_record', 'as_text', 'explain', 'as_summary', 'other_class', 'evaluate',
+           'batch_task', 'batch', 'train', 'demo_digit', 'demo']
 
 # %% ../nbs/42_cli.ipynb #c6
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help='The least change in an input that makes a network decide otherwise.')
@@ -186,6 +186,65 @@ def evaluate(
     typer.echo(json.dumps(out) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/42_cli.ipynb #c20
+from .batch import explain_dataset, explain_ray, plot_summary, summary
+from .models import read_checkpoint
+
+# %% ../nbs/42_cli.ipynb #c21
+def _engine(name, workers, address):
+    "The function of an engine with its own options."
+    if name == 'ray': return explain_ray, dict(workers=workers or 2, address=address)
+    if name != 'local': raise ValueError(f"engine must be 'local' or 'ray', got {name!r}")
+    if address: raise ValueError(f"address must be left out unless engine is 'ray', got {address!r}")
+    return explain_dataset, dict(workers=workers)
+
+def batch_task(model, dataset, data, seed, immutable) -> Task:
+    "The task of a model file: the data set that is named, or the one the file was trained on."
+    name = dataset or read_checkpoint(model)[1].get('data')
+    if name not in RECIPES: raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, got {name!r}')
+    return load_task(name, data, seed, model, sys.stderr.isatty(), **_constraints(name, immutable, None))
+
+# %% ../nbs/42_cli.ipynb #c22
+@app.command()
+def batch(
+    rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
+    model:Path=typer.Option(..., '--model', help='A model file (safetensors).'),
+    out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
+    dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set that the model was trained on, where the file does not say.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or a column that names it; the other one of two by default.'),
+    engine:str=typer.Option('local', '--engine', help='local, processes of this machine; ray, actors here or on a cluster.'),
+    address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for the one of this machine."),
+    workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
+    batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows of a part: explained together, and lost by a kill.'),
+    immutable:Optional[List[str]]=typer.Option(None, '--immutable', help='A column that may not change; repeat for more.'),
+    picture:Optional[Path]=typer.Option(None, '--picture', help='Draw which features change how often to this file.'),
+    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, json_:bool=_JSON,
+):
+    "Explain all rows of a file or folder; resumes where it was stopped."
+    with clear_errors():
+        run,how = _engine(engine, workers, address)
+        task = batch_task(model, dataset, data, seed, immutable)
+        target = int(target) if target and target.isdigit() else target
+        try: run(_explainer(task, paper), rows, out, target, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
+    told = _told(task, out, picture)
+    typer.echo(json.dumps(told) if json_ else _told_text(told, out))
+
+# %% ../nbs/42_cli.ipynb #c24
+def _told(task, out, picture):
+    "Counts of a folder, and for tables the most frequent changes."
+    files = sorted(out.glob('part-*.parquet'))
+    valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
+    table = pd.DataFrame() if task.domain.plane or task.domain.text else summary(out, task.classes)
+    if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
+    lines = table.groupby('to').head(5).to_dict('records') if len(table) else []
+    return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=[{k: None if isinstance(v, float) and v != v else _plain(v) for k,v in l.items()} for l in lines])
+
+def _told_text(told, out):
+    "The same as people read it."
+    lines = [f'  to be {l["to"]}: {l["feature"]} in {l["changed"]:.0%} of {l["rows"]:,} rows' + (f', up {l["up"]:.0%}, down {l["down"]:.0%}, median {l["median"]:+,.4g}' if l['median'] is not None else f', most often to {l["most"]}') for l in told['changes']]
+    return '\n'.join([f'{told["rows"]:,} rows in {told["parts"]} parts in {out}, {told["valid"]:.1%} with a counterfactual', *lines])
+
+# %% ../nbs/42_cli.ipynb #c26
 @app.command()
 def train(
     dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL,
@@ -198,7 +257,7 @@ def train(
     info = dict(dataset=dataset, seed=seed, accuracy=round(task.accuracy(), 6), rows=len(task.X), model=str(out) if out else None)
     typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {info["accuracy"]:.3f}, trained on {len(task.X):,} rows{f", written to {out}" if out else ""}')
 
-# %% ../nbs/42_cli.ipynb #c22
+# %% ../nbs/42_cli.ipynb #c28
 def demo_digit(
     out:Path,   # Where the picture goes
     seed:int=0, # Seed of the network and the search
@@ -215,7 +274,7 @@ def demo_digit(
     typer.echo(f'\nThe picture is in {out}')
     return bool(cfs.valid.all())
 
-# %% ../nbs/42_cli.ipynb #c23
+# %% ../nbs/42_cli.ipynb #c29
 @app.command()
 def demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),

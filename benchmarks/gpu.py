@@ -1,0 +1,111 @@
+"""On a graphics card: rows a second, the inner step over the floor, what a CUDA graph would change. Says so where there is no card.
+
+    python benchmarks/gpu.py [--rows 100 1000 10000 100000] [--rounds 7] [--out benchmarks/results/gpu.csv]
+
+The floor is a raw forward+backward pass of the same network. Ours and the floor are timed in turn, the card idle between; medians and quartiles of the ratios are kept, with the card's name.
+"""
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from speed import problem  # noqa: E402
+
+from gradual_cf.all import GradualCF, digit_cnn, l2_distance, logit_gap, mix  # noqa: E402
+from gradual_cf.composition import compose, gradient, init_composite  # noqa: E402
+from gradual_cf.core import atomic, predict  # noqa: E402
+from gradual_cf.losses import Point, Ref  # noqa: E402
+
+
+def seconds(f):
+    "Wall seconds of one call, the card idle before and after."
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    f()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def quartiles(v):
+    v = sorted(v)
+    return dict(value=statistics.median(v), low=v[len(v)//4], high=v[-1 - len(v)//4])
+
+
+def ratio(a, b, rounds):
+    "Quartiles of the time of `a` over `b`, in turn."
+    a(), b()
+    return quartiles([seconds(a)/seconds(b) for _ in range(rounds)])
+
+
+def graphed(f):
+    "A call captured as a CUDA graph; after a few calls on a stream of its own, as capture asks."
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side): [f() for _ in range(3)]
+    torch.cuda.current_stream().wait_stream(side)
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g): f()
+    return g.replay
+
+
+def networks(n, dtype):
+    "The loan network and the digit network with inputs, on the card."
+    model, x, domain = problem(22, max(n, 1000), 64)
+    yield 'MLP, width 64', model.cuda().to(dtype), x.cuda().to(dtype), domain
+    if n <= 10_000: yield 'CNN, 28×28', digit_cnn(seed=0).cuda().to(dtype), torch.rand(max(n, 64), 1, 28, 28, generator=torch.Generator().manual_seed(0)).cuda().to(dtype), None
+
+
+def steps(n, rounds, dtype, sigma=20):
+    "An inner step over the floor, and both over themselves as graphs."
+    for name, model, x, domain in networks(n, dtype):
+        z, x = predict(model, x), x[:n]
+        t = z[:n].argsort(1)[:, -2]
+        ref = Ref(t, z.mean(0).expand(n, -1))
+        loss, mask, c = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), torch.zeros_like(x, dtype=torch.bool), init_composite(x)
+        mask.flatten(1)[torch.arange(n), torch.arange(n) % x[0].numel()] = True
+        def floor():
+            v = x.detach().requires_grad_()
+            torch.autograd.grad(model(v).sum(), v)
+        ours = lambda: compose(model, x, c, mask, ref, loss, sigma=sigma)
+        floors = lambda: [floor() for _ in range(sigma + 1)]
+        yield dict(what=f'inner step over the floor, {name}', rows=n, **ratio(ours, floors, rounds), unit='×')
+        step = lambda: gradient(model, loss, Point(x, x, None, ref))
+        for what, f in (('floor', floor), ('gradient of the loss', step)):
+            try: replay = graphed(f)
+            except RuntimeError as e:
+                yield dict(what=f'{what} over its CUDA graph, {name}', rows=n, value=float('nan'), unit='×', note=f'cannot be captured: {str(e).splitlines()[0][:100]}')
+                continue
+            yield dict(what=f'{what} over its CUDA graph, {name}', rows=n, **ratio(lambda: [f() for _ in range(20)], lambda: [replay() for _ in range(20)], rounds), unit='×')
+
+
+def throughput(n, rounds, dtype):
+    "Rows a second in default mode, and how much of that time the same number of raw passes would take."
+    model, x, domain = problem(22, max(n, 1000), 64)
+    model, x = model.cuda().to(dtype), x.cuda().to(dtype)
+    cf = GradualCF(model, domain, batch_size=n).fit(x[:1000])
+    cf.explain(x[:n])
+    yield dict(what='rows a second, default, MLP, width 64', rows=n, **quartiles([n/seconds(lambda: cf.explain(x[:n])) for _ in range(rounds)]), unit='rows/s', note=f'{torch.cuda.max_memory_allocated()/2**20:.0f} MiB at most')
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--rows', type=int, nargs='*', default=[100, 1_000, 10_000, 100_000]); a.add_argument('--rounds', type=int, default=7); a.add_argument('--dtype', default='float32', choices=('float32', 'float64', 'bfloat16', 'float16'))
+    a.add_argument('--out', type=Path, default=Path('benchmarks/results/gpu.csv'))
+    a = a.parse_args()
+    if not torch.cuda.is_available(): sys.exit(f'no graphics card: torch {torch.__version__} sees none, so nothing was measured')
+    lines, card = [], torch.cuda.get_device_name()
+    for n in a.rows:
+        for part in (steps, throughput):
+            for l in part(n, a.rounds, getattr(torch, a.dtype)):
+                lines.append(l)
+                print(l, flush=True)
+    df = pd.DataFrame(lines).assign(card=card, dtype=a.dtype, torch=torch.__version__)
+    with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
+
+
+if __name__ == '__main__': main()

@@ -1,0 +1,107 @@
+"""The default mode against DiCE (random, genetic), NICE and lore_sa on the same network and rows.
+
+    GRADUAL_CF_DATA=... python benchmarks/peers.py [--rows 1000] [--limit 60] [--venvs DIR] [--out benchmarks/results/peers.csv]
+
+Each peer runs in a venv of its own, made under a temporary folder (or kept in --venvs), and is skipped with the reason where it will not install. All see min-max scaled columns; peers may
+choose fractions where ours keeps whole numbers. Ours explains --rows rows in one call, a peer as many of the same rows as fit into --limit CPU seconds. Without GRADUAL_CF_DATA the embedded
+data are used.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from gradual_cf.all import GradualCF, l2_change, load_task, n_changed, save_model
+from gradual_cf.core import atomic, predict
+
+PEERS = dict(nicex=('nicex', ['NICEx==0.2.3', 'numpy<2', 'pandas', 'safetensors', 'scikit-learn']), dice_random=('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']),
+             dice_genetic=('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']), lore_sa=('lore_sa', ['lore_sa==1.1.3', 'pandas', 'safetensors']))
+
+
+def venv(folder, name, needs):
+    "A venv with a peer in it; raises with pip's last line where it will not install."
+    python = folder/name/'bin/python'
+    if (folder/name/'.done').exists(): return python
+    subprocess.run([sys.executable, '-m', 'venv', folder/name], check=True)
+    r = subprocess.run([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check', *needs], capture_output=True, text=True)
+    if r.returncode: raise RuntimeError('does not install: ' + (r.stderr.strip().splitlines() or ['?'])[-1][:150])
+    (folder/name/'.done').touch()
+    return python
+
+
+def line(name, model, x, xp, target, seconds, note=''):
+    "One row of the table."
+    p, changed = predict(model, xp).argmax(1) == target, n_changed(x, xp).double()
+    some = p if p.any() else torch.ones_like(p)
+    return dict(method=name, rows=len(x), valid=p.double().mean().item(), changed=changed[some].mean().item(), changed_std=changed[some].std(correction=0).item(), l2=l2_change(x, xp)[some].mean().item(),
+                out_of_range=((xp < -1e-6) | (xp > 1 + 1e-6)).any(1)[some].double().mean().item(), ms_a_row=1e3*seconds, note=note)
+
+
+def ours(task, rows, rounds=3):
+    "The default mode on all rows in one call, and its counterfactuals."
+    cf, took = GradualCF(task.model, task.domain).fit(task.X), []
+    for _ in range(rounds):
+        start = time.process_time()
+        cfs = cf.explain(rows)
+        took.append(time.process_time() - start)
+    return line('gradual_cf, default', task.model, cfs.x, cfs.xp, cfs.target, statistics.median(took)/len(rows), f'{min(took)/len(rows)*1e3:.2f}–{max(took)/len(rows)*1e3:.2f} ms in {rounds} calls'), cfs
+
+
+def peer(name, task, cfs, folder, venvs, limit):
+    "A peer on the same rows."
+    try:
+        python = venv(venvs, *PEERS[name])
+        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=60 + 20*limit)
+        if r.returncode: raise RuntimeError((r.stderr.strip().splitlines() or ['?'])[-1][:150])
+    except (RuntimeError, subprocess.SubprocessError) as e: return dict(method=name, rows=0, note=f'skipped: {e}')
+    got, x = np.load(folder/f'{name}.npz'), cfs.x
+    n, failed = len(got['xp']), r.stderr.count('row ')
+    xp = torch.from_numpy(got['xp']).to(x)
+    return line(name, task.model, x[:n], xp, cfs.target[:n], np.mean(got['seconds']), f'{failed} rows raised an error' if failed else '')
+
+
+def draw(df, path):
+    "Milliseconds a row against changed features."
+    import matplotlib
+    matplotlib.use('Agg')
+    import matplotlib.pyplot as plt
+    fig, ax = plt.subplots(figsize=(6.5, 4), layout='constrained')
+    for i,l in enumerate(df[df.rows > 0].itertuples()):
+        ax.plot(l.ms_a_row, l.changed, 'o', ms=9, color=f'C{i}')
+        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (7, 6), textcoords='offset points', fontsize=8, color=f'C{i}')
+    ax.set(xscale='log', yscale='log', xlabel='CPU ms a row', ylabel='features changed'), ax.margins(.25)
+    with atomic(path) as tmp: fig.savefig(tmp, dpi=110, format='png')
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--rows', type=int, default=1000); a.add_argument('--limit', type=float, default=60); a.add_argument('--venvs', type=Path); a.add_argument('--out', type=Path, default=Path('benchmarks/results/peers.csv'))
+    a = a.parse_args()
+    torch.set_num_threads(1)
+    task = load_task('heloc' if os.environ.get('GRADUAL_CF_DATA') else 'breast_cancer')
+    pick = task.X_test.iloc[np.random.default_rng(0).permutation(len(task.X_test))[:a.rows]]
+    with tempfile.TemporaryDirectory() as d:
+        d, (first, cfs) = Path(d), ours(task, pick)
+        print(first, flush=True)
+        save_model(task.model, d/'model.safetensors')
+        names = [f'x{j}' for j in range(cfs.x.shape[1])]
+        for name, x in (('train', task.domain.encode(task.X).x), ('test', cfs.x)): pd.DataFrame(x.numpy(), columns=names).to_csv(d/f'{name}.csv', index=False)
+        lines = [first]
+        for name in PEERS:
+            lines.append(peer(name, task, cfs, d, a.venvs or d, a.limit))
+            print(lines[-1], flush=True)
+    df = pd.DataFrame(lines).assign(data=task.name, times_ours=lambda df: df.ms_a_row/df.ms_a_row[0])
+    with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
+    draw(df, a.out.with_suffix('.png'))
+    print(df.round(3).to_string())
+
+
+if __name__ == '__main__': main()

@@ -1,0 +1,395 @@
+"""Data sets of any size: equality with `explain`, kill −9 and resume, refused resumes, bad shards, a full disk, the command.
+
+GRADUAL_CF_SLOW=1 also kills a run of 200,000 rows three times; `benchmarks/batch.py` measures it.
+"""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from gradual_cf.all import PAPER, GradualCF, load_digits, load_task, save_model, tabular, tabular_mlp
+from gradual_cf.batch import MANIFEST, batch_fn, explain_dataset, finished_parts, open_source, part_path, plot_summary, summary
+from gradual_cf.core import predict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def loans(n=300, seed=0):
+    "Rows with whole numbers, fractions, a category and an account number that the model does not read."
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(dict(account=[f'a{i:05}' for i in range(n)], income=rng.integers(10, 100, n), debt=rng.random(n).round(3)*50, home=rng.choice(['own', 'rent', 'other'], n)))
+
+
+def explainer():
+    "An explainer in 64-bit floats, so that a row's answer does not depend on its neighbours."
+    train = loans(400, 1).drop(columns='account')
+    domain = tabular(train)
+    model = tabular_mlp(domain.encode(train).x.shape[1], width=16, seed=0).double()
+    z = predict(model, domain.encode(train).x)
+    with torch.no_grad():
+        model[-1].weight.div_(z.std(0)[:, None]).mul_(2)
+        model[-1].bias.copy_(2*(model[-1].bias - z.mean(0))/z.std(0))
+    return GradualCF(model, domain, sigma=10).fit(train)
+
+
+@pytest.fixture(scope='module')
+def cf(): return explainer()
+
+
+def content(folder): return {p.name: p.read_bytes() for p in sorted(Path(folder).iterdir()) if p.name != '.lock'}
+
+
+# ---- the same answers as explain
+
+@pytest.mark.parametrize('kind', ['frame', 'parquet', 'csv', 'shards', 'hub'])
+def test_every_source_gives_what_explain_gives(cf, tmp_path, kind):
+    df = loans()
+    df.to_parquet(tmp_path/'r.parquet', row_group_size=70), df.to_csv(tmp_path/'r.csv', index=False), (tmp_path/'s').mkdir()
+    for i in range(0, 300, 110): df[i:i + 110].to_parquet(tmp_path/f's/{i:03}.parquet')
+    import datasets
+    ds = dict(frame=df, parquet=tmp_path/'r.parquet', csv=tmp_path/'r.csv', shards=tmp_path/'s', hub=datasets.Dataset.from_pandas(df))[kind]
+    out = pd.read_parquet(explain_dataset(cf, ds, tmp_path/'out', batch_size=64))
+    whole = cf.explain(df.drop(columns='account'))
+    assert out.cf_row.tolist() == list(range(300)) and out.account.tolist() == df.account.tolist()
+    assert out[list(df)].astype({c: df[c].dtype for c in df}).equals(df)
+    for c in ('income', 'debt', 'home'): assert (out[f'cf:{c}'].to_numpy(object) == whole.raw[c].to_numpy(object)).all(), c
+    assert np.allclose(out.cf_prob, whole.prob, atol=1e-7) and (out.cf_valid == whole.valid.numpy()).all() and (out.cf_target == whole.target.numpy()).all()
+
+
+def test_parts_that_are_the_explainers_own_batches_give_its_bits_in_32_bits_too(tmp_path):
+    task = load_task('breast_cancer')
+    cf = GradualCF(task.model, task.domain, batch_size=32).fit(task.X)
+    out = pd.read_parquet(explain_dataset(cf, task.X_test, tmp_path/'out', batch_size=64))
+    whole = cf.explain(task.X_test)
+    assert (out[[f'cf:{c}' for c in task.X]].to_numpy() == whole.raw.to_numpy()).all() and np.allclose(out.cf_prob, whole.prob, atol=1e-6)
+
+
+def test_a_target_for_each_row_and_for_all(cf, tmp_path):
+    df = loans(50).assign(want=np.arange(50) % 2)
+    out = pd.read_parquet(explain_dataset(cf, df, tmp_path/'a', target='want', batch_size=20))
+    assert out.cf_target.tolist() == df.want.tolist()
+    assert set(pd.read_parquet(explain_dataset(cf, df, tmp_path/'b', target=1)).cf_target) == {1}
+
+
+def test_column_types_do_not_depend_on_the_part(cf, tmp_path):
+    free = GradualCF(cf.model, cf.domain, **PAPER | dict(sigma=20)).fit(loans(400, 1).drop(columns='account'))
+    out = explain_dataset(free, loans(40), tmp_path/'out', batch_size=1)
+    assert len({str(pq.read_schema(p)) for p in out.glob('*.parquet')}) == 1
+    assert pd.read_parquet(out)['cf:income'].dtype == float and pd.read_parquet(explain_dataset(cf, loans(9), tmp_path/'b'))['cf:income'].dtype == 'int64'
+
+
+def test_images_of_the_hub(tmp_path):
+    task,test = load_task('digits'), load_digits()[1].select(range(6))
+    cf = GradualCF(task.model, task.domain, sigma=2, max_changes=3, batch_size=2).fit(task.X[:300])
+    out = pd.read_parquet(explain_dataset(cf, test, tmp_path/'out', target=3, batch_size=4))
+    whole = cf.explain(test, 3)
+    assert (np.stack([np.stack(v) for v in out['cf:image']]) == np.asarray(whole.raw)).all() and np.allclose(out.cf_prob, whole.prob, atol=1e-5)
+
+
+def test_texts(tmp_path):
+    task = load_task('toy_reviews')
+    cf = GradualCF(task.model, task.domain).fit(task.X)
+    out = pd.read_parquet(explain_dataset(cf, task.X_test[:12], tmp_path/'out', batch_size=32))
+    assert out['cf:text'].tolist() == list(cf.explain(task.X_test[:12]).raw)
+
+
+def test_datasets_map_speaks_the_same_language(cf):
+    import datasets
+    df = loans(30)
+    got = datasets.Dataset.from_pandas(df).map(batch_fn(cf), batched=True, batch_size=10).to_pandas()
+    assert got['cf:home'].tolist() == cf.explain(df.drop(columns='account')).raw['home'].tolist()
+
+
+# ---- kill and resume
+
+RUN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_batch import explain_dataset, explainer
+if __name__ == '__main__':
+    explain_dataset(explainer(), Path({rows!r}), Path({out!r}), batch_size=20, workers={workers})
+"""
+
+
+def start(tmp_path, rows, out, workers):
+    "A run in a process of its own."
+    script = tmp_path/'run.py'
+    script.write_text(RUN.format(tests=str(ROOT/'tests'), rows=str(rows), out=str(out), workers=workers))
+    return subprocess.Popen([sys.executable, str(script)], env=os.environ | dict(PYTHONPATH=str(ROOT), OMP_NUM_THREADS='1'), stderr=subprocess.PIPE, text=True)
+
+
+def children(pid):
+    "Workers of a process, by their ids; Linux tells in /proc."
+    if not Path('/proc/self/stat').is_file(): pytest.skip('there is no /proc on this system')
+    out = []
+    for p in Path('/proc').glob('[0-9]*'):
+        try: parent,line = int((p/'stat').read_text().rsplit(')', 1)[1].split()[1]), (p/'cmdline').read_bytes()
+        except (OSError, IndexError): continue
+        if parent == pid and b'spawn_main' in line: out.append(int(p.name))
+    return out
+
+
+def wait_for(folder, n, p, limit=120):
+    "Wait until `n` parts are there."
+    end = time.time() + limit
+    while len(list(folder.glob('part-*'))) < n and p.poll() is None:
+        assert time.time() < end, 'no progress'
+        time.sleep(.005)
+
+
+@pytest.mark.parametrize('workers,goals', [(0, (3, 20)), (2, (5,))])
+def test_kill_9_loses_nothing_and_does_nothing_twice(cf, tmp_path, workers, goals):
+    n = 1200
+    loans(n).to_parquet(tmp_path/'r.parquet')
+    torch.set_num_threads(1)
+    whole = content(explain_dataset(cf, tmp_path/'r.parquet', tmp_path/'whole', batch_size=20))
+    rng,out,kept = random.Random(workers), tmp_path/'out', {}
+    for goal in goals:
+        p = start(tmp_path, tmp_path/'r.parquet', out, workers)
+        wait_for(out, goal, p)
+        time.sleep(rng.random()*.05)
+        p.send_signal(signal.SIGKILL)
+        assert p.wait() == -signal.SIGKILL, p.stderr.read()
+        now = {k: os.stat(part_path(out, k)).st_mtime_ns for k in finished_parts(out, n, 20)}
+        assert kept.items() <= now.items() and len(now) < n//20
+        kept = now
+        if workers: time.sleep(1)                           # orphans end when their pipe closes
+    assert not json.loads((out/MANIFEST).read_text())['finished']
+    explain_dataset(cf, tmp_path/'r.parquet', out, batch_size=20, workers=workers)
+    assert content(out) == whole
+    assert kept == {k: os.stat(part_path(out, k)).st_mtime_ns for k in kept}   # no part was made twice
+    assert pd.read_parquet(out).cf_row.tolist() == list(range(n))
+
+
+def test_a_killed_worker_is_replaced(cf, tmp_path):
+    loans(1200).to_parquet(tmp_path/'r.parquet')
+    torch.set_num_threads(1)
+    whole = content(explain_dataset(cf, tmp_path/'r.parquet', tmp_path/'whole', batch_size=20))
+    p = start(tmp_path, tmp_path/'r.parquet', tmp_path/'out', 2)
+    wait_for(tmp_path/'out', 5, p)
+    crew = children(p.pid)
+    assert len(crew) == 2
+    os.kill(crew[0], signal.SIGKILL)
+    assert p.wait(120) == 0, p.stderr.read()
+    assert content(tmp_path/'out') == whole
+
+
+def test_workers_end_with_their_parent(cf, tmp_path):
+    loans(4000).to_parquet(tmp_path/'r.parquet')
+    p = start(tmp_path, tmp_path/'r.parquet', tmp_path/'out', 2)
+    wait_for(tmp_path/'out', 2, p)
+    crew = children(p.pid)
+    p.kill(), p.wait()
+    end = time.time() + 30
+    while any(Path(f'/proc/{c}').exists() for c in crew) and time.time() < end: time.sleep(.1)
+    assert len(crew) == 2 and not any(Path(f'/proc/{c}').exists() for c in crew)
+
+
+def test_half_a_part_is_made_again(cf, tmp_path):
+    out = explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
+    whole = content(out)
+    part_path(out, 1).write_bytes(part_path(out, 1).read_bytes()[:500])
+    (out/'.part-000002.parquet.abc').write_bytes(b'left by a kill')
+    assert finished_parts(out, 90, 30) == {0, 2}
+    assert content(explain_dataset(cf, loans(90), out, batch_size=30)) == whole
+
+
+# ---- refused
+
+def changed(cf, **hyper):
+    "The same explainer with other settings."
+    return GradualCF(cf.model, cf.domain, **dict(sigma=10) | hyper).fit(loans(400, 1).drop(columns='account'))
+
+
+@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('seed', 'seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
+                                       ('target', 'target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model.sha256'), ('immutable', 'domain'), ('train', 'training_rows')])
+def test_another_run_is_refused_and_nothing_is_touched(cf, tmp_path, what, says):
+    out = explain_dataset(cf, loans(60), tmp_path/'out', batch_size=30)
+    before = content(out)
+    model = tabular_mlp(5, width=16, seed=1).double()
+    train = loans(400, 1).drop(columns='account')
+    e = dict(sigma=lambda: changed(cf, sigma=11), term=lambda: changed(cf, match=lambda p: (p.logits - p.ref.mu).pow(2).sum(1)), weights=lambda: GradualCF(model, cf.domain, sigma=10).fit(train),
+             immutable=lambda: GradualCF(cf.model, tabular(train, immutable=['income']), sigma=10).fit(train), train=lambda: GradualCF(cf.model, cf.domain, sigma=10).fit(train[:200])).get(what, lambda: cf)()
+    how = dict(batch_size=30) | dict(seed=dict(seed=1), batch_size=dict(batch_size=31), target=dict(target=1)).get(what, {})
+    with pytest.raises(ValueError, match=says): explain_dataset(e, loans(60, 5 if what == 'rows' else 0), out, **how)
+    assert content(out) == before
+
+
+def test_folders_that_are_not_ours(cf, tmp_path):
+    (tmp_path/'x').mkdir(), (tmp_path/'x/holiday.jpg').write_bytes(b'')
+    with pytest.raises(ValueError, match='holiday.jpg'): explain_dataset(cf, loans(9), tmp_path/'x')
+    with pytest.raises(ValueError, match='must be a folder'): explain_dataset(cf, loans(9), tmp_path/'x/holiday.jpg')
+    (tmp_path/'y').mkdir(), (tmp_path/'y'/MANIFEST).write_text('{')
+    with pytest.raises(ValueError, match='readable'): explain_dataset(cf, loans(9), tmp_path/'y')
+
+
+def test_two_runs_in_one_folder(cf, tmp_path):
+    import fcntl
+    (tmp_path/'out').mkdir()
+    with open(tmp_path/'out/.lock', 'w') as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match='another run'): explain_dataset(cf, loans(9), tmp_path/'out')
+    explain_dataset(cf, loans(9), tmp_path/'out')
+
+
+# ---- bad input
+
+def shards(tmp_path, n=90):
+    (tmp_path/'s').mkdir()
+    for i in range(0, n, 30): loans(n)[i:i + 30].to_parquet(tmp_path/f's/{i:03}.parquet')
+    return tmp_path/'s'
+
+
+def test_an_unreadable_shard_is_named_before_work_begins(cf, tmp_path):
+    (shards(tmp_path)/'030.parquet').write_bytes(b'not parquet')
+    with pytest.raises(ValueError, match='030.parquet'): explain_dataset(cf, tmp_path/'s', tmp_path/'out')
+    assert not (tmp_path/'out').exists()
+
+
+def test_a_shard_that_breaks_in_the_middle_keeps_what_was_finished(cf, tmp_path):
+    s = shards(tmp_path)/'060.parquet'
+    data = bytearray(s.read_bytes())
+    data[4:100] = bytes(96)                                # the first pages; the footer stays whole
+    s.write_bytes(data)
+    with pytest.raises(ValueError, match='060.parquet'): explain_dataset(cf, tmp_path/'s', tmp_path/'out', batch_size=30)
+    assert finished_parts(tmp_path/'out', 90, 30) == {0, 1}
+
+
+@pytest.mark.parametrize('drift,says', [(lambda df: df.rename(columns=dict(debt='debts')), 'debt: double there, missing here'), (lambda df: df.astype(dict(income=float)), 'income: int64 there, double here')])
+def test_schema_drift_is_named(cf, tmp_path, drift, says):
+    drift(loans(90)[60:]).to_parquet(shards(tmp_path)/'060.parquet')
+    with pytest.raises(ValueError, match=says) as e: explain_dataset(cf, tmp_path/'s', tmp_path/'out')
+    assert '060.parquet' in str(e.value)
+
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_a_bad_value_names_its_rows_and_keeps_what_was_finished(cf, tmp_path, workers):
+    df = loans(90)
+    df.loc[70, 'debt'] = np.nan
+    with pytest.raises(ValueError, match=r"rows 60\.\.89 of ds.*'debt'"): explain_dataset(cf, df, tmp_path/'out', batch_size=30, workers=workers)
+    assert finished_parts(tmp_path/'out', 90, 30) == {0, 1}
+
+
+def test_a_full_disk_keeps_what_was_finished(cf, tmp_path, monkeypatch):
+    write,count = pq.write_table, []
+    def full(table, path, **kw):
+        count.append(path)
+        if len(count) <= 2: return write(table, path, **kw)
+        Path(path).write_bytes(b'PAR1')
+        raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(pq, 'write_table', full)
+    with pytest.raises(OSError, match='no space is left for part 2'): explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
+    assert finished_parts(tmp_path/'out', 90, 30) == {0, 1} and not list((tmp_path/'out').glob('.part*'))
+    monkeypatch.undo()
+    assert len(pd.read_parquet(explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30))) == 90
+
+
+def test_a_disk_that_is_full_indeed(cf, tmp_path):
+    "On a file system of 128 KiB, where one can be mounted."
+    (small := tmp_path/'small').mkdir()
+    if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', str(small)], capture_output=True).returncode: pytest.skip('mounting a small file system is not allowed here')
+    try:
+        with pytest.raises(OSError, match='no space is left for part'): explain_dataset(cf, loans(3000), small/'out', batch_size=100)
+        assert len(finished_parts(small/'out', 3000, 100)) > 1
+    finally: subprocess.run(['umount', str(small)], check=True)
+
+
+@pytest.mark.parametrize('call,says', [
+    (lambda cf, d: explain_dataset(cf, 'nowhere.parquet', d), 'nowhere.parquet'), (lambda cf, d: explain_dataset(cf, [1, 2], d), 'got list'), (lambda cf, d: explain_dataset(cf, loans(0), d), 'at least one row'),
+    (lambda cf, d: explain_dataset(cf, loans(9).drop(columns='debt'), d), "none named \\['debt'\\]"), (lambda cf, d: explain_dataset(cf, loans(9), d, target=2), 'target must be a class in 0..1'),
+    (lambda cf, d: explain_dataset(cf, loans(9), d, target='want'), "'want'"), (lambda cf, d: explain_dataset(cf, loans(9), d, batch_size=0), 'batch_size'), (lambda cf, d: explain_dataset(cf, loans(9), d, workers=-1), 'workers'),
+    (lambda cf, d: explain_dataset(cf, loans(9).assign(cf_prob=1.), d), 'cf_prob'), (lambda cf, d: explain_dataset(GradualCF(cf.model, cf.domain), loans(9), d), 'fit must be called'),
+    (lambda cf, d: summary(d.parent), 'parts')])
+def test_bad_calls_say_what_is_wrong(cf, tmp_path, call, says):
+    with pytest.raises(ValueError, match=says): call(cf, tmp_path/'out')
+
+
+def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
+    df = pd.DataFrame(dict(a=[*range(40_000), .5], b=range(40_001), c=['x']*40_001))
+    df.astype(dict(a=object)).to_csv(tmp_path/'r.csv', index=False)
+    s = open_source(tmp_path/'r.csv')
+    assert s.rows == 40_001 and [str(t) for t in s.schema.types][:2] == ['double', 'int64']
+    assert pa.concat_tables([t for _,t in s.parts(7000)]).to_pandas().a.iloc[-1] == .5
+
+
+# ---- left as found, steady, told
+
+def test_threads_seed_and_mode_are_left_as_found(cf, tmp_path):
+    cf.model.train()
+    state,threads = torch.random.get_rng_state(), torch.get_num_threads()
+    explain_dataset(cf, loans(20), tmp_path/'out')
+    assert torch.equal(state, torch.random.get_rng_state()) and threads == torch.get_num_threads() and cf.model.training
+    cf.model.eval()
+
+
+def test_the_summary_counts_by_hand():
+    df = pd.DataFrame(dict(income=[10, 20, 30, 40], home=list('abab')))
+    new = pd.DataFrame({'cf:income': [15, 20, 20, 40], 'cf:home': list('abbb'), 'cf_target': [1, 1, 1, 0], 'cf_valid': [True, True, True, True]})
+    t = summary(pd.concat([df, new], axis=1), ['bad', 'good'])
+    one = t.set_index(['to', 'feature']).loc['good']
+    assert len(t) == 2 and one.loc['income', ['rows', 'changed', 'up', 'down', 'median']].tolist() == [3, 2/3, 1/3, 1/3, -2.5]
+    assert one.loc['home', 'changed'] == 1/3 and one.loc['home', 'most'] == 'b' and one.loc['home', 'up'] == 0
+    fig = plot_summary(t)
+    assert [a.get_title() for a in fig.axes] == ['to be good (3 rows)']
+
+
+def test_the_summary_of_a_folder_is_that_of_its_frame(cf, tmp_path):
+    out = explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
+    pd.testing.assert_frame_equal(summary(out), summary(pd.read_parquet(out)))
+
+
+@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_SLOW'), reason='200,000 rows take minutes: set GRADUAL_CF_SLOW=1')
+@pytest.mark.parametrize('workers', [0, 2])
+def test_200_000_rows_killed_three_times(tmp_path, workers):
+    subprocess.run([sys.executable, str(ROOT/'benchmarks/batch.py'), '--only', 'kill', '--rows', '200000', '--workers', str(workers), '--folder', str(tmp_path)], check=True, env=os.environ | dict(PYTHONPATH=str(ROOT)))
+
+
+# ---- the command
+
+@pytest.fixture(scope='module')
+def sh(tmp_path_factory):
+    "Run `gradual-cf` in a process of its own."
+    cache = tmp_path_factory.mktemp('cache')
+    env = {k: v for k,v in os.environ.items() if k != 'GRADUAL_CF_DATA'} | dict(GRADUAL_CF_CACHE=str(cache), HF_HUB_OFFLINE='1', PYTHONPATH=str(ROOT))
+    def run(*args, code=0):
+        r = subprocess.run([sys.executable, '-c', 'from gradual_cf.cli import app; app()', *map(str, args)], capture_output=True, text=True, env=env, timeout=300)
+        assert r.returncode == code, (r.returncode, r.stdout, r.stderr)
+        assert 'Traceback' not in r.stderr
+        return r
+    return run
+
+
+def test_the_command(sh, tmp_path):
+    task = load_task('breast_cancer')
+    save_model(task.model, tmp_path/'m.safetensors', data='breast_cancer')
+    task.X_test.head(40).to_parquet(tmp_path/'rows.parquet')
+    one = json.loads(sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--json').stdout)
+    assert one['rows'] == 40 and one['valid'] == 1 and one['changes'] and len(list((tmp_path/'out').glob('part-*.parquet'))) == 3
+    again = sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--workers', 1).stdout
+    assert '40 rows' in again
+    assert 'seed 0 there, 1 now' in sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--seed', 1, code=2).stderr
+
+
+def test_the_command_says_what_is_wrong(sh, tmp_path):
+    task = load_task('breast_cancer')
+    task.X_test.head(4).to_parquet(tmp_path/'rows.parquet')
+    (tmp_path/'m.pkl').write_bytes(b'\x80\x04K\x01.')
+    save_model(task.model, tmp_path/'m.safetensors')
+    base = ('batch', tmp_path/'rows.parquet', '--out', tmp_path/'out', '--model')
+    assert 'safetensors' in sh(*base, tmp_path/'m.pkl', code=2).stderr
+    assert 'none.safetensors' in sh(*base, tmp_path/'none.safetensors', code=2).stderr
+    assert '--dataset' in sh(*base, tmp_path/'m.safetensors', code=2).stderr
+    assert 'engine' in sh(*base, tmp_path/'m.safetensors', '--dataset', 'breast_cancer', '--engine', 'dask', code=2).stderr
+    assert not (tmp_path/'out').exists()
