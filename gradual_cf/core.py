@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 # %% auto #0
-__all__ = ['patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'log_prob', 'check_target',
-           'Counterfactuals', 'take_rows', 'atomic', 'cache_dir', 'Explainer', 'changed_groups']
+__all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'log_prob',
+           'check_target', 'Counterfactuals', 'take_rows', 'atomic', 'cache_dir', 'Explainer', 'changed_groups']
 
 # %% ../nbs/00_core.ipynb #c6
 def patch(
@@ -245,7 +245,7 @@ def _unprefixed(df, prefix):
     if cols == [prefix]: return df[prefix].tolist()
     return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
 
-# %% ../nbs/00_core.ipynb #c43
+# %% ../nbs/00_core.ipynb #c44
 @patch
 def save(
     self:Counterfactuals,
@@ -260,7 +260,7 @@ def save(
     with atomic(path) as tmp: df.to_parquet(tmp)
     return Path(path)
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c46
 @patch
 def load(
     cls:Counterfactuals,
@@ -274,7 +274,15 @@ def load(
     tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
     return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c48
+CHANGED = '#c24e00' # What changed, in every plot, table and text
+STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second colour of the cycle is `CHANGED`
+    'axes.prop_cycle': f"cycler('color', ['#0072b2', '{CHANGED}', '#007a5a', '#a8488a', '#56b4e9', '#666666'])",
+    'axes.spines.top': False, 'axes.spines.right': False, 'axes.titlesize': 10, 'axes.edgecolor': '.4',
+    'boxplot.medianprops.color': '.2', 'legend.frameon': False,
+}
+
+# %% ../nbs/00_core.ipynb #c52
 class Explainer:
     "Check, batch and measure; a subclass writes `search`."
     defaults = dict(
@@ -303,7 +311,7 @@ class Explainer:
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
-# %% ../nbs/00_core.ipynb #c48
+# %% ../nbs/00_core.ipynb #c54
 @patch
 def encode(
     self:Explainer,
@@ -329,7 +337,7 @@ def fit(
     self.z_train = check_logits(predict(self.model, self.x_train))
     return self
 
-# %% ../nbs/00_core.ipynb #c49
+# %% ../nbs/00_core.ipynb #c55
 @patch
 def check_fitted(self:Explainer):
     "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -337,7 +345,7 @@ def check_fitted(self:Explainer):
     if (now := place(self.model)) != self.place:
         raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
 
-# %% ../nbs/00_core.ipynb #c51
+# %% ../nbs/00_core.ipynb #c57
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -347,7 +355,7 @@ def changed_groups(
     diff = (x != xp).flatten(1).to(x.dtype)
     return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c52
+# %% ../nbs/00_core.ipynb #c59
 @patch
 def explain(
     self:Explainer,
@@ -367,7 +375,7 @@ def explain(
     xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
     return self.measure(data, enc.x, z, xp, target)
 
-# %% ../nbs/00_core.ipynb #c53
+# %% ../nbs/00_core.ipynb #c61
 @patch
 def measure(
     self:Explainer,

@@ -44,7 +44,7 @@ def promising(
     pick = torch.cat([far, near], 2)
     return pick, (gain.gather(2, pick) > -torch.inf) & ~torch.cat([torch.zeros_like(far, dtype=torch.bool), twice], 2)
 
-# %% ../nbs/06_lookahead.ipynb #c9
+# %% ../nbs/06_lookahead.ipynb #c10
 def margin_gradient(
     model,         # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,      # Inputs, `(n, *s)`
@@ -53,7 +53,7 @@ def margin_gradient(
     "Gradient of the target's logit less the mean of all."
     return sensitivity(lambda x: (z := model(x)) - z.mean(1, keepdim=True), x, target)
 
-# %% ../nbs/06_lookahead.ipynb #c13
+# %% ../nbs/06_lookahead.ipynb #c14
 def swap_logits(
     model,         # Maps `(n, g, *w)` to raw logits `(n, k)`; `model.swaps`, if there is one, is used
     x:Tensor,      # Inputs, `(n, g, *w)`
@@ -72,7 +72,7 @@ def swap_logits(
         out.append(model(t))
     return torch.cat(out).view(n, p, q, -1)
 
-# %% ../nbs/06_lookahead.ipynb #c16
+# %% ../nbs/06_lookahead.ipynb #c17
 class Beam(NamedTuple):
     "The best sets of swaps so far."
     x:Tensor    # Inputs with the set in place, `(n, b, g, *w)`
@@ -83,7 +83,7 @@ class Beam(NamedTuple):
         "Select rows."
         return Beam(*(f[i] for f in self))
 
-# %% ../nbs/06_lookahead.ipynb #c18
+# %% ../nbs/06_lookahead.ipynb #c19
 def distinct(
     score:Tensor, # Of each candidate set, `(n, m)`, -inf for none
     sets:Tensor,  # Its groups, bool `(n, m, p)`
@@ -98,7 +98,7 @@ def distinct(
     again = same.tril(-1).any(2)
     return order.gather(1, again.to(torch.uint8).argsort(dim=1, stable=True)[:, :b])
 
-# %% ../nbs/06_lookahead.ipynb #c20
+# %% ../nbs/06_lookahead.ipynb #c21
 def extend(
     beam:Beam,    # The sets so far
     pool:Pool,    # The pool
@@ -117,7 +117,7 @@ def extend(
     path = torch.cat([beam.path[rows, old], (place*q + value)[..., None]], 2)
     return Beam(x, sets[rows, pick] | none[..., None], path)
 
-# %% ../nbs/06_lookahead.ipynb #c22
+# %% ../nbs/06_lookahead.ipynb #c23
 def extensions(
     s:Search,   # The settings
     beam:Beam,  # The sets so far
@@ -133,7 +133,7 @@ def extensions(
     short = shortfall(z, at(ref.target).expand(z.shape[:-1]), s.level, at(ref.mu), at(ref.gap))
     return z, short.masked_fill(beam.used[..., None] | ~pool.ok[:, None], torch.inf)
 
-# %% ../nbs/06_lookahead.ipynb #c24
+# %% ../nbs/06_lookahead.ipynb #c25
 def cheapest(
     s:Search,      # The settings
     x:Tensor,      # Inputs, `(n, g, *w)`
@@ -159,7 +159,7 @@ def cheapest(
     best = loss.argmin(1, keepdim=True)
     return pick.gather(1, best)[:, 0], xp[rows, best][:, 0]
 
-# %% ../nbs/06_lookahead.ipynb #c26
+# %% ../nbs/06_lookahead.ipynb #c27
 def reconsider(
     s:Search,    # The settings
     x:Tensor,    # Inputs, `(n, g, *w)`
@@ -176,7 +176,7 @@ def reconsider(
     z,short = extensions(s, Beam(state[:, None], torch.zeros_like(one.ok[:, None, :, 0]), None), one, ref)
     return cheapest(s, x, state[:, None], one, z, short, ref)[1]
 
-# %% ../nbs/06_lookahead.ipynb #c28
+# %% ../nbs/06_lookahead.ipynb #c29
 def finish(
     s:Search,     # The settings
     x:Tensor,     # Inputs, `(n, g, *w)`
@@ -194,7 +194,7 @@ def finish(
     for place in path.T[:-1]: xp = reconsider(s, x, xp, pool, place, ref)
     return path[:, 0], xp[rows, pool.at[rows, path[:, 0]]]
 
-# %% ../nbs/06_lookahead.ipynb #c29
+# %% ../nbs/06_lookahead.ipynb #c31
 def first_swap(
     s:Search,  # The settings
     x:Tensor,  # Inputs, `(n, g, *w)`
@@ -218,7 +218,7 @@ def first_swap(
         sets = extend(sets.take(~done), pool, short[~done], beam)
     return place, value
 
-# %% ../nbs/06_lookahead.ipynb #c31
+# %% ../nbs/06_lookahead.ipynb #c33
 def lookahead(
     candidates:Callable, # (x, gradient, free, target) -> `Pool`
     beam:int=4,          # Sets kept in a round; 1 is greedy

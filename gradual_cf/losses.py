@@ -73,7 +73,7 @@ def closed_form(
         return term
     return deco
 
-# %% ../nbs/02_losses.ipynb #c15
+# %% ../nbs/02_losses.ipynb #c16
 def term_grad(
     term:Callable, # A loss term
     p:Point,       # Where
@@ -85,7 +85,7 @@ def term_grad(
     if not y.requires_grad: return None, None
     return torch.autograd.grad(y, (xp, z), allow_unused=True)
 
-# %% ../nbs/02_losses.ipynb #c17
+# %% ../nbs/02_losses.ipynb #c18
 @closed_form(lambda p: (None, (p.logits - p.ref.mu).sign()/p.logits.shape[1]))
 def logit_gap(
     p:Point, # Where
@@ -93,7 +93,7 @@ def logit_gap(
     "Mean absolute difference to the target's mean logits (Eq. 7 as the authors' code reads it)."
     return (p.logits - p.ref.mu).abs().mean(1)
 
-# %% ../nbs/02_losses.ipynb #c19
+# %% ../nbs/02_losses.ipynb #c20
 def _unit(d):
     "Rows of `d` scaled to length one, in place; zero rows stay zero."
     size = torch.linalg.vector_norm(d.flatten(1), dim=1).view(-1, *[1]*(d.ndim - 1))
@@ -106,7 +106,7 @@ def logit_gap_norm(
     "Euclidean distance to the target's mean logits (Eq. 7 with the norm over classes)."
     return (p.logits - p.ref.mu).norm(dim=1)
 
-# %% ../nbs/02_losses.ipynb #c21
+# %% ../nbs/02_losses.ipynb #c22
 @closed_form(lambda p: (None, (p.logits - p.ref.mu).sum(1, keepdim=True).sign().expand_as(p.logits)))
 def logit_gap_sum(
     p:Point, # Where
@@ -114,7 +114,7 @@ def logit_gap_sum(
     "Absolute value of the summed differences (Eq. 7 to the letter): gaps may cancel."
     return (p.logits - p.ref.mu).sum(1).abs()
 
-# %% ../nbs/02_losses.ipynb #c27
+# %% ../nbs/02_losses.ipynb #c28
 def _minus_target(p):
     return None, -torch.zeros_like(p.logits).scatter_(1, p.ref.target[:, None], 1.)
 
@@ -125,7 +125,7 @@ def target_score(
     "Minus the target's logit (Eqs. 6 and 12, without the logit distribution)."
     return -p.logits.gather(1, p.ref.target[:, None])[:, 0]
 
-# %% ../nbs/02_losses.ipynb #c30
+# %% ../nbs/02_losses.ipynb #c31
 @closed_form(lambda p: (_unit(p.xp - p.x), None), entrywise=True)
 def l2_distance(
     p:Point, # Where
@@ -133,7 +133,7 @@ def l2_distance(
     "Euclidean distance to the input (second term of Eq. 7)."
     return (p.xp - p.x).flatten(1).norm(dim=1)
 
-# %% ../nbs/02_losses.ipynb #c33
+# %% ../nbs/02_losses.ipynb #c34
 def _steps(v):
     "Differences to the right and lower neighbour, zero at the edge; `(..., h, w)` each."
     right = torch.nn.functional.pad(v.diff(dim=-1), (0, 1))
@@ -146,7 +146,7 @@ def _tv_grad(p):
     up = torch.nn.functional.pad(down[..., :-1, :], (0, 0, 1, 0))
     return 2*(left - right + up - down), None
 
-# %% ../nbs/02_losses.ipynb #c34
+# %% ../nbs/02_losses.ipynb #c35
 @closed_form(_tv_grad)
 def total_variation(
     p:Point, # Where; `xp` is `(n, c, h, w)` or `(n, h, w)`
@@ -155,7 +155,7 @@ def total_variation(
     right,down = _steps(p.xp)
     return (right**2 + down**2).flatten(1).sum(1)
 
-# %% ../nbs/02_losses.ipynb #c35
+# %% ../nbs/02_losses.ipynb #c37
 def total_variation_beta(
     beta:float=2., # Exponent in Eq. 8, > 0; the paper's is 2
 ) -> Callable:     # A loss term
@@ -167,7 +167,7 @@ def total_variation_beta(
         return (right**2 + down**2 + 1e-12).pow(beta/2).flatten(1).sum(1)
     return tv
 
-# %% ../nbs/02_losses.ipynb #c38
+# %% ../nbs/02_losses.ipynb #c40
 @closed_form(lambda p: (None if p.ref.near is None else 2*(p.xp - p.ref.near), None), entrywise=True)
 def prototype_distance(
     p:Point, # Where
@@ -176,7 +176,7 @@ def prototype_distance(
     if p.ref.near is None: return torch.zeros_like(p.logits[:, 0])
     return (p.xp - p.ref.near).flatten(1).pow(2).sum(1)
 
-# %% ../nbs/02_losses.ipynb #c41
+# %% ../nbs/02_losses.ipynb #c43
 def _weighted(parts):
     "Sum of weight·gradient; a gradient is fresh from its term, so the first one takes the others in."
     if not parts: return None
@@ -208,7 +208,7 @@ class Mix:
         own = lambda f: getattr(f, 'entrywise', False)
         return tuple(Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
 
-# %% ../nbs/02_losses.ipynb #c42
+# %% ../nbs/02_losses.ipynb #c45
 def mix(
     **terms, # name=(weight, term)
 ) -> Mix:

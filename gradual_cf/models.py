@@ -47,7 +47,7 @@ def network(f):
     NETWORKS[f.__name__] = make
     return make
 
-# %% ../nbs/10_models.ipynb #c10
+# %% ../nbs/10_models.ipynb #c11
 @network
 def tabular_mlp(
     d:int,        # Encoded columns, `d`
@@ -60,7 +60,7 @@ def tabular_mlp(
     hidden = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.ReLU())]
     return nn.Sequential(*hidden, nn.Linear(width, k))
 
-# %% ../nbs/10_models.ipynb #c14
+# %% ../nbs/10_models.ipynb #c15
 @network
 def digit_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 8
@@ -76,7 +76,7 @@ def digit_cnn(
     return nn.Sequential(*convs(c, width), *convs(width, 2*width), nn.Flatten(),
                          nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k))
 
-# %% ../nbs/10_models.ipynb #c15
+# %% ../nbs/10_models.ipynb #c17
 @network
 def strided_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 4
@@ -90,7 +90,7 @@ def strided_cnn(
     conv = lambda i, o: (nn.Conv2d(i, o, 5, stride=2, padding=2), nn.BatchNorm2d(o), nn.ReLU())
     return nn.Sequential(*conv(c, width), *conv(width, 2*width), nn.Flatten(), nn.Dropout(.3), nn.Linear(2*width*side(h)*side(w), 96), nn.ReLU(), nn.Linear(96, k))
 
-# %% ../nbs/10_models.ipynb #c19
+# %% ../nbs/10_models.ipynb #c21
 class TextCNN(nn.Module):
     "Windows of words, the best of each kind, a linear layer."
     def __init__(self, e, k, filters, sizes, dropout):
@@ -105,7 +105,7 @@ class TextCNN(nn.Module):
         parts = [p(a(c(x.transpose(1, 2)))) for c,a,p in zip(self.convs, self.acts, self.pools)]
         return self.head(self.drop(torch.cat(parts, 1)[..., 0]))
 
-# %% ../nbs/10_models.ipynb #c20
+# %% ../nbs/10_models.ipynb #c23
 @network
 def text_cnn(
     e:int,           # Entries of a word vector, `e`
@@ -118,7 +118,7 @@ def text_cnn(
     if k < 2: raise ValueError(f'k must be at least 2, got {k}')
     return TextCNN(e, k, filters, sizes, dropout)
 
-# %% ../nbs/10_models.ipynb #c22
+# %% ../nbs/10_models.ipynb #c25
 def _best_untouched(a, at, w):
     "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
     top,i = a.topk(min(w + 1, a.shape[1]), dim=1)
@@ -134,7 +134,7 @@ def _best_touched(a, at, conv, diff):
     gain = diff @ conv.weight.permute(1, 2, 0).flatten(1)
     return (gain.view(*diff.shape[:3], w, -1).add_(old[:, :, None])).amax(3)
 
-# %% ../nbs/10_models.ipynb #c23
+# %% ../nbs/10_models.ipynb #c27
 def swaps(
     self,
     x:Tensor,      # Embedded texts, `(n, l, e)`
@@ -151,7 +151,7 @@ def swaps(
 
 TextCNN.swaps = swaps
 
-# %% ../nbs/10_models.ipynb #c27
+# %% ../nbs/10_models.ipynb #c31
 def flush_denormals(
     model:nn.Module, # Changed in place
 ) -> int:            # Weights flushed
@@ -164,7 +164,7 @@ def flush_denormals(
             p.masked_fill_(tiny, 0)
     return n
 
-# %% ../nbs/10_models.ipynb #c30
+# %% ../nbs/10_models.ipynb #c34
 def _labels(y):
     "Labels of any kind as a long tensor."
     return y.long() if isinstance(y, Tensor) else torch.tensor(np.asarray(y)).long()
@@ -177,7 +177,7 @@ def accuracy(
     "Share of rows whose largest logit is their label's."
     return (predict(model, x.to(*place(model))).argmax(1).cpu() == _labels(y).cpu()).double().mean().item()
 
-# %% ../nbs/10_models.ipynb #c31
+# %% ../nbs/10_models.ipynb #c36
 def _epoch(model, opt, x, y, batch_size, gen):
     "One pass over shuffled rows."
     for i in torch.randperm(len(x), generator=gen).split(batch_size):
@@ -190,7 +190,7 @@ def _validate(model, x, y):
     z = predict(model, x)
     return dict(loss=nn.functional.cross_entropy(z, y).item(), accuracy=(z.argmax(1) == y).double().mean().item())
 
-# %% ../nbs/10_models.ipynb #c32
+# %% ../nbs/10_models.ipynb #c37
 def train(
     model:nn.Module,         # Trained in place
     x:Tensor,                # Encoded inputs, `(n, *s)`
@@ -219,7 +219,7 @@ def train(
     flush_denormals(model)
     return model
 
-# %% ../nbs/10_models.ipynb #c33
+# %% ../nbs/10_models.ipynb #c39
 def _fit_until(model, x, y, xv, yv, epochs, lr, batch_size, weight_decay, patience, gen, progress, log):
     "Train until the validation loss stops falling; load the best weights."
     opt = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
@@ -235,7 +235,7 @@ def _fit_until(model, x, y, xv, yv, epochs, lr, batch_size, weight_decay, patien
         if wait >= patience: break
     model.load_state_dict(kept)
 
-# %% ../nbs/10_models.ipynb #c38
+# %% ../nbs/10_models.ipynb #c44
 def save_model(
     model:nn.Module, # With a `spec`, as the networks of this module have
     path:str|Path,   # The file; written atomically
@@ -248,7 +248,7 @@ def save_model(
     with atomic(path) as tmp: save_file(weights, tmp, metadata={'gradual_cf': json.dumps(dict(spec=model.spec, **meta), sort_keys=True)})
     return Path(path)
 
-# %% ../nbs/10_models.ipynb #c39
+# %% ../nbs/10_models.ipynb #c46
 def read_checkpoint(
     path:str|Path, # A safetensors file
 ) -> tuple[dict, dict]: # Weights by name, and what `save_model` wrote beside them
@@ -260,7 +260,7 @@ def read_checkpoint(
     except FileNotFoundError: raise ValueError(f'path must be an existing model file, got {str(path)!r}') from None
     except (SafetensorError, OSError, ValueError) as e: raise ValueError(f'path must be a safetensors file, got {str(path)!r} ({e})') from None
 
-# %% ../nbs/10_models.ipynb #c40
+# %% ../nbs/10_models.ipynb #c48
 def load_model(
     path:str|Path,             # A file written by `save_model`, or any safetensors weights together with `model`
     model:nn.Module|None=None, # A network to load the weights into; None to rebuild it from its `spec`

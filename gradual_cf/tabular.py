@@ -33,7 +33,7 @@ def special_codes(
     cut_off = 0 < len(codes) <= most and codes.max() < -1 and (v >= 0).any()
     return tuple(int(c) for c in codes) if cut_off else ()
 
-# %% ../nbs/11_tabular.ipynb #c9
+# %% ../nbs/11_tabular.ipynb #c10
 @dataclass(frozen=True)
 class Column:
     "One group of a table: how it is read, and what it may become."
@@ -52,7 +52,7 @@ class Column:
     @property
     def width(self): return len(self.levels) or 1 # Encoded entries
 
-# %% ../nbs/11_tabular.ipynb #c11
+# %% ../nbs/11_tabular.ipynb #c12
 def _limits(name, values, bounds, whole):
     "Bounds of a counterfactual's value: the user's where given, else the data's."
     low,high = bounds or (None, None)
@@ -73,7 +73,7 @@ def _fit_number(name, s, kind, bounds, special):
     digits = int(max(0, np.ceil(5 - np.log10(span))))
     return Column(name, (name,), kind, float(s.min()), span, low, high, (), codes, float(whole), digits)
 
-# %% ../nbs/11_tabular.ipynb #c12
+# %% ../nbs/11_tabular.ipynb #c13
 def _fit_category(name, s, bounds):
     "A category column: its levels, in the dtype's order where it has one."
     if bounds is not None: raise ValueError(f'bounds must be of numbers, got {bounds} for the category {name!r}')
@@ -87,7 +87,7 @@ def _fit_siblings(name, cols, df):
     if not (((v == 0) | (v == 1)).all() and (v.sum(1) == 1).all()): raise ValueError(f'categorical must name 0/1 columns of which one is 1 in every row, got {list(cols)} for {name!r}')
     return Column(name, tuple(cols), 'category', levels=tuple(cols))
 
-# %% ../nbs/11_tabular.ipynb #c13
+# %% ../nbs/11_tabular.ipynb #c15
 def _kind(s, integer, categorical):
     "Kind of a column by the user's word, else by its dtype."
     if s.name in categorical: return 'category'
@@ -112,7 +112,7 @@ def fit_columns(
         else: out[c] = _fit_number(c, df[c], kind, bounds.get(c), special)
     return list(out.values())
 
-# %% ../nbs/11_tabular.ipynb #c15
+# %% ../nbs/11_tabular.ipynb #c17
 class Table:
     "The fitted columns of a frame: encode rows, decode rows, and say what is legal."
     def __init__(self, df:pd.DataFrame, columns:list[Column], immutable=(), up=(), down=(), grid:int=11):
@@ -125,7 +125,7 @@ class Table:
 
     def __repr__(self): return f'Table({len(self.names)} columns, {int((~self.frozen).sum())} may change)'
 
-# %% ../nbs/11_tabular.ipynb #c16
+# %% ../nbs/11_tabular.ipynb #c18
 @patch
 def frame(
     self:Table,
@@ -141,7 +141,7 @@ def frame(
     if missing or extra: raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
     raise ValueError(f'data must have its columns in the fitted order {self.names}, got {got}')
 
-# %% ../nbs/11_tabular.ipynb #c17
+# %% ../nbs/11_tabular.ipynb #c20
 def _read_number(c, s):
     "A number or integer column as one encoded entry."
     try: v = s.to_numpy(float)
@@ -157,7 +157,7 @@ def _read_category(c, df):
     if len(unknown): raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {unknown.iloc[0]!r}')
     return (s.to_numpy(object)[:, None] == np.array(c.levels, object)[None]).astype(float)
 
-# %% ../nbs/11_tabular.ipynb #c18
+# %% ../nbs/11_tabular.ipynb #c21
 @patch
 def encode(
     self:Table,
@@ -169,7 +169,7 @@ def encode(
     parts = [_read_category(c, df) if c.kind == 'category' else _read_number(c, df[c.name]) for c in self.columns]
     return Encoded(torch.from_numpy(np.concatenate(parts, 1)), self.frozen.expand(len(df), -1))
 
-# %% ../nbs/11_tabular.ipynb #c20
+# %% ../nbs/11_tabular.ipynb #c23
 def one_of(
     groups:Sequence[Tensor], # Positions of the siblings of each category
 ) -> Callable:               # (c, x) -> c
@@ -180,7 +180,7 @@ def one_of(
         return c
     return project
 
-# %% ../nbs/11_tabular.ipynb #c21
+# %% ../nbs/11_tabular.ipynb #c24
 @patch
 def projection(self:Table) -> Callable: # (c, x) -> admissible c
     "All constraints on values, in encoded units."
@@ -192,7 +192,7 @@ def projection(self:Table) -> Callable: # (c, x) -> admissible c
     parts = [box(low, high), one_way(self.up[self.groups], self.down[self.groups]), steps(size)]
     return chain(*parts, one_of(siblings)) if siblings else chain(*parts)
 
-# %% ../nbs/11_tabular.ipynb #c23
+# %% ../nbs/11_tabular.ipynb #c26
 @patch
 def propose(
     self:Table,
@@ -207,7 +207,7 @@ def propose(
     if c.kind == 'integer': raw = np.unique(raw.round())
     return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c25
+# %% ../nbs/11_tabular.ipynb #c28
 def _write(c, v, legal):
     "Raw values of one column from its encoded entries `(n, w)`."
     if c.kind == 'category' and len(c.sources) > 1: return v
@@ -223,7 +223,7 @@ def _put(df, name, new, changed, dtype):
     whole = pd.api.types.is_integer_dtype(dtype) and any(float(v) != round(float(v)) for v in old[changed])
     df[name] = pd.Series(old, index=df.index).astype('float64' if whole else dtype)
 
-# %% ../nbs/11_tabular.ipynb #c26
+# %% ../nbs/11_tabular.ipynb #c29
 @patch
 def decode(
     self:Table,
@@ -244,7 +244,7 @@ def decode(
         for j,name in enumerate(c.sources): _put(df, name, new[:, j] if len(c.sources) > 1 else new, ch, self.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c28
+# %% ../nbs/11_tabular.ipynb #c31
 @patch
 def legal(
     self:Table,
@@ -266,7 +266,7 @@ def legal(
         out.append(same | ok)
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c30
+# %% ../nbs/11_tabular.ipynb #c33
 @patch
 def changes(
     self:Table,
@@ -282,7 +282,7 @@ def changes(
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c31
+# %% ../nbs/11_tabular.ipynb #c34
 def _text(v):
     "A value as people write it."
     return f'{v:,.6g}' if isinstance(v, (float, np.floating)) else f'{v:,}' if isinstance(v, (int, np.integer)) and not isinstance(v, bool) else str(v)
@@ -304,7 +304,7 @@ def show_table(
     more = f'<p>… and {len(cfs) - most:,} more rows</p>' if len(cfs) > most else ''
     return f'<table><thead><tr><th style="text-align:left">feature</th><th>before</th><th>after</th></tr></thead>{"".join(rows)}</table>{more}'
 
-# %% ../nbs/11_tabular.ipynb #c33
+# %% ../nbs/11_tabular.ipynb #c36
 def show_text(
     cfs:Counterfactuals, # The result of an explanation
     classes:Sequence=(), # Names of the classes
@@ -321,7 +321,7 @@ def show_text(
         out += [f'    {_text(l.feature):{wide[0]}}  {_text(l.before):>{wide[1]}} → {_text(l.after)}' for l in lines.itertuples()] or ['    nothing to change']
     return '\n'.join(out)
 
-# %% ../nbs/11_tabular.ipynb #c35
+# %% ../nbs/11_tabular.ipynb #c38
 def _track(ax, y, c, line):
     "One changed feature: its range, where it was and where it goes."
     ax.plot([0, 1], [y, y], color='.8', lw=3, solid_capstyle='round', zorder=1)
@@ -333,7 +333,7 @@ def _track(ax, y, c, line):
     for v,at,ha in ((line.before, a, 'right' if a < b else 'left'), (line.after, b, 'left' if a < b else 'right')):
         ax.annotate(_text(v), (at, y), (9 if ha == 'left' else -9, 7), textcoords='offset points', ha=ha, fontsize=8, color=CHANGED if v is line.after else '.3')
 
-# %% ../nbs/11_tabular.ipynb #c36
+# %% ../nbs/11_tabular.ipynb #c40
 @patch
 def plot(
     self:Table,
@@ -353,7 +353,7 @@ def plot(
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c38
+# %% ../nbs/11_tabular.ipynb #c42
 def _check_columns(names, **args):
     "Every named column must exist."
     for arg,cols in args.items():
@@ -385,7 +385,7 @@ def tabular(
     if wrong: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {wrong}')
     return Domain(t.encode, t.decode, lambda s: t.groups, t.project, t.propose, show_table, t.changes, t.legal, t.plot, dict(max_changes=max_changes))
 
-# %% ../nbs/11_tabular.ipynb #c50
+# %% ../nbs/11_tabular.ipynb #c54
 def load_breast_cancer(
     seed:int=0, # Seed of the split
 ) -> tuple:     # X_train (426 rows), y_train, X_test (143 rows), y_test; 1 is benign
@@ -406,7 +406,7 @@ def split_rows(
     a,b = order[:n_train], order[n_train:n_train + n_test]
     return X.iloc[a], y.iloc[a], X.iloc[b], y.iloc[b]
 
-# %% ../nbs/11_tabular.ipynb #c51
+# %% ../nbs/11_tabular.ipynb #c56
 def read_csv(
     name:str,  # File inside the data folder, `folder/file.csv`
     hub:str,   # Data set on the hub, used where there is no folder
@@ -424,7 +424,7 @@ def read_csv(
     if lost := [c for c in needs if c not in df]: raise ValueError(f'{name} must have the columns {lost}')
     return df
 
-# %% ../nbs/11_tabular.ipynb #c53
+# %% ../nbs/11_tabular.ipynb #c58
 def load_heloc(
     path=None,  # Data folder; None for `GRADUAL_CF_DATA`, else the hub
     seed:int=0, # Seed of the split
@@ -436,7 +436,7 @@ def load_heloc(
     y = (df.RiskPerformance == 'Good').astype(int).rename('good')
     return split_rows(X[keep], y[keep], 7402, 2468, seed)
 
-# %% ../nbs/11_tabular.ipynb #c55
+# %% ../nbs/11_tabular.ipynb #c60
 def load_uci_credit(
     path=None,  # Data folder; None for `GRADUAL_CF_DATA`, else the hub
     seed:int=0, # Seed of the split

@@ -36,7 +36,7 @@ def fingerprint(
         h.update(pd.util.hash_pandas_object(p).to_numpy().tobytes() if tab else json.dumps(p, sort_keys=True, default=str).encode())
     return h.hexdigest()[:12]
 
-# %% ../nbs/15_tasks.ipynb #c8
+# %% ../nbs/15_tasks.ipynb #c9
 def cached_network(
     name:str,       # Start of the file name
     key:str,        # From `fingerprint`
@@ -49,7 +49,7 @@ def cached_network(
     save_model(model, path, data=name, **({'accuracy': model.right} if hasattr(model, 'right') else {}))
     return load_model(path)
 
-# %% ../nbs/15_tasks.ipynb #c10
+# %% ../nbs/15_tasks.ipynb #c11
 class Recipe(NamedTuple):
     "How a task is made."
     load:Callable  # (path, seed) -> train rows, labels, test rows, labels
@@ -73,7 +73,7 @@ RECIPES = dict(
     imdb=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, batch_size=50, valid=.05), 64, vectors=_glove(100)),
     imdb300=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, lr=5e-4, batch_size=50, valid=.05), 64, vectors=_glove(300)))
 
-# %% ../nbs/15_tasks.ipynb #c11
+# %% ../nbs/15_tasks.ipynb #c13
 @dataclass(frozen=True)
 class Task:
     "A data set, its domain, its network and a judge."
@@ -96,7 +96,7 @@ class Task:
             right += accuracy(self.model, self.domain.encode(take_rows(self.X_test, i.numpy())).x, y[i])*len(i)
         return right/len(y)
 
-# %% ../nbs/15_tasks.ipynb #c13
+# %% ../nbs/15_tasks.ipynb #c15
 def _kept_reader(name, r, train_set, test_set, vectors, seed, progress):
     "The kept network of a text recipe with its accuracy, or a new one."
     def make():
@@ -127,7 +127,7 @@ def text_task(
     (X,y),(Xt,yt) = frame(some), frame(test_set)
     return Task(name, X, y, Xt, yt, sentences(vectors, **dict(length=r.length) | domain), net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
 
-# %% ../nbs/15_tasks.ipynb #c14
+# %% ../nbs/15_tasks.ipynb #c17
 def load_task(
     name:str='breast_cancer', # One of `RECIPES`
     path=None,           # Data folder; None for `GRADUAL_CF_DATA`
@@ -150,7 +150,7 @@ def load_task(
     net = fitted(r.width, seed) if model is None else load_model(model)
     return Task(name, X, y, Xt, yt, dom, net, fitted(r.width//2, seed + 1000), r.classes)
 
-# %% ../nbs/15_tasks.ipynb #c16
+# %% ../nbs/15_tasks.ipynb #c19
 def cached_pixels(
     name:str, # Start of the file name
     data,     # A data set with a column `image`
@@ -166,7 +166,7 @@ def cached_pixels(
             with open(tmp, 'wb') as f: np.save(f, values)
     return np.load(path, mmap_mode='r')
 
-# %% ../nbs/15_tasks.ipynb #c17
+# %% ../nbs/15_tasks.ipynb #c20
 def image_task(name, r, path, seed, model, progress, full, immutable=(), **domain) -> Task:
     "A data set of images: the network on the first half of its rows, the judge on the second."
     if immutable: raise ValueError(f'immutable must be empty for images, got {list(immutable)}')

@@ -45,7 +45,7 @@ def whole_words(
     read = tokenizer(['a ' + t for t,_ in known], add_special_tokens=False)['input_ids'] if known else []
     return {t: i for (t,i),r in zip(known, read) if len(r) == 2 and r[1] == i}
 
-# %% ../nbs/14_transformers.ipynb #c9
+# %% ../nbs/14_transformers.ipynb #c10
 class Pieces(Sentences):
     "Texts as words of several pieces, in a transformer's own embeddings."
     def __init__(self, model:nn.Module, tokenizer, length:int, pieces:int, allow):
@@ -62,7 +62,7 @@ class Pieces(Sentences):
         "Where the words of a text are."
         return [s for _,s in self.split(text) if s is not None]
 
-# %% ../nbs/14_transformers.ipynb #c11
+# %% ../nbs/14_transformers.ipynb #c12
 @patch
 def split(
     self:Pieces,
@@ -87,7 +87,7 @@ def shorten(self:Pieces, rows):
     spread = [(ids[i:i+self.pieces], s) for ids,s in rows[:len(rows) - tail] for i in range(0, len(ids), self.pieces)]
     return spread[:self.length - len(end)] + end
 
-# %% ../nbs/14_transformers.ipynb #c12
+# %% ../nbs/14_transformers.ipynb #c13
 @patch
 def read(
     self:Pieces,
@@ -113,7 +113,7 @@ def may_change(self:Pieces, word):
     k = self.vectors.index.get(word)
     return content_word(word) if k is None else self.classes[k].item() >= 0
 
-# %% ../nbs/14_transformers.ipynb #c13
+# %% ../nbs/14_transformers.ipynb #c14
 @patch
 def encode(
     self:Pieces,
@@ -144,7 +144,7 @@ def decode(
         out.append(rewrite(t, spans, {i: new[s] for i,s in enumerate(spans)}, form))
     return out
 
-# %% ../nbs/14_transformers.ipynb #c14
+# %% ../nbs/14_transformers.ipynb #c16
 @patch
 def legal(
     self:Pieces,
@@ -176,7 +176,7 @@ def candidates(
     at,pick,ok = word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), free, E, lambda old: self.same_class(old, cls), p, q, near)
     return Pool(at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, self.pieces - 1)), ok)
 
-# %% ../nbs/14_transformers.ipynb #c16
+# %% ../nbs/14_transformers.ipynb #c18
 def tokens(
     model:nn.Module,  # Hugging Face sequence classifier
     tokenizer,        # Its tokenizer, a fast one
