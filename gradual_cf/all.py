@@ -11,7 +11,9 @@ __all__ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups',
            'load_model', 'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits',
            'load_mnist', 'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews',
            'corpus_vectors', 'tokens', 'Task', 'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence',
-           'judged', 'evaluate', 'frames', 'save_page', 'stepper']
+           'judged', 'evaluate', 'frames', 'save_page', 'stepper', 'restore', 'bisect', 'refine', 'diverse', 'Wachter',
+           'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'lrp', 'relevance', 'ABLATIONS', 'ablate', 'survey',
+           'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary', 'plot_summary']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Encoded, Domain, Explainer, Counterfactuals
@@ -28,12 +30,24 @@ from .transformers import tokens
 from .tasks import Task, load_task
 from .metrics import n_changed, l2_change, neighbours, coherence, judged, evaluate
 from .stepper import frames, save_page, stepper
+from .refine import restore, bisect, refine, diverse
+from .baselines.wachter import Wachter
+from .baselines.cem import CEM
+from .baselines.spheres import GrowingSpheres
+from .baselines.lore import LORE, Rule, because
+from .lrp import lrp, relevance
+from .ablations import ABLATIONS, ablate
+from .survey import survey, save_survey, tally
+from .reproduce import reproduce
+from .batch import batch_fn, explain_dataset, explain_ray, summary, plot_summary
 
 # %% ../nbs/99_all.ipynb #c4
 _all_ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups', 'block_groups', 'token_groups', 'sensitivity', 'rank_groups',
-         'expand_groups', 'perturb', 'probe', 'Point', 'fit_logits', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'target_score', 'l2_distance',
-         'total_variation', 'mix', 'init_composite', 'typical', 'compose', 'box', 'one_way', 'steps', 'chain', 'Step', 'Trace', 'construct',
-         'GradualCF', 'PAPER', 'lookahead', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'train', 'accuracy', 'save_model', 'load_model',
-         'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits', 'load_mnist', 'without_images', 'sentences',
-         'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'tokens', 'Task', 'load_task', 'n_changed', 'l2_change',
-         'neighbours', 'coherence', 'judged', 'evaluate', 'frames', 'save_page', 'stepper']
+         'expand_groups', 'perturb', 'probe', 'Point', 'fit_logits', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'target_score',
+         'l2_distance', 'total_variation', 'mix', 'init_composite', 'typical', 'compose', 'box', 'one_way', 'steps', 'chain', 'Step', 'Trace',
+         'construct', 'GradualCF', 'PAPER', 'lookahead', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'train', 'accuracy',
+         'save_model', 'load_model', 'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits', 'load_mnist',
+         'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'tokens', 'Task',
+         'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'evaluate', 'frames', 'save_page', 'stepper', 'restore',
+         'bisect', 'refine', 'diverse', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'lrp', 'relevance', 'ABLATIONS', 'ablate',
+         'survey', 'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary', 'plot_summary']

@@ -19,13 +19,15 @@ from .gradual import PAPER, GradualCF
 from .images import pixels
 from .metrics import evaluate as measure
 from .models import save_model
+from .reproduce import EXPERIMENTS
+from .reproduce import reproduce as run_experiment
 from .stepper import save_page
 from .tabular import show_text
 from .tasks import RECIPES, Task, load_task
 
 # %% auto #0
 __all__ = ['app', 'clear_errors', 'main', 'as_record', 'as_text', 'explain', 'as_summary', 'other_class', 'evaluate',
-           'batch_task', 'batch', 'train', 'demo_digit', 'demo']
+           'batch_task', 'batch', 'train', 'reproduce', 'demo_digit', 'demo']
 
 # %% ../nbs/42_cli.ipynb #c6
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help='The least change in an input that makes a network decide otherwise.')
@@ -258,6 +260,21 @@ def train(
     typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {info["accuracy"]:.3f}, trained on {len(task.X):,} rows{f", written to {out}" if out else ""}')
 
 # %% ../nbs/42_cli.ipynb #c28
+@app.command()
+def reproduce(
+    name:str=typer.Argument(..., help=f'{", ".join(EXPERIMENTS)}, or all.'),
+    rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Rows to explain, where the experiment has a choice.'),
+    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts in it are not run again.'),
+    data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
+):
+    "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
+    tell = lambda s: typer.echo(s, err=True)
+    with clear_errors():
+        for n in EXPERIMENTS if name == 'all' else [name]:
+            report = run_experiment(n, out, rows, data, seed, tell)
+            typer.echo(json.dumps(report.as_dict()) if json_ else f'{report}\n')
+
+# %% ../nbs/42_cli.ipynb #c30
 def demo_digit(
     out:Path,   # Where the picture goes
     seed:int=0, # Seed of the network and the search
@@ -274,7 +291,7 @@ def demo_digit(
     typer.echo(f'\nThe picture is in {out}')
     return bool(cfs.valid.all())
 
-# %% ../nbs/42_cli.ipynb #c29
+# %% ../nbs/42_cli.ipynb #c31
 @app.command()
 def demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),
