@@ -4,6 +4,7 @@
 
 Needs GRADUAL_CF_DATA. `finer, no margin` bounds what a single legal change can reach: four times the grid, and a kept value may sit on the boundary itself.
 `fractions allowed` is the default with every integer column treated as a number: what the legality of whole numbers costs.
+`months` is the L2 that whole months alone would cost on the same rows, were two months late (PAY_0) exactly what every decision turned on.
 """
 import argparse
 import sys
@@ -27,6 +28,13 @@ def settings(task):
             'finer, no margin': (tabular(task.X, grid=41), dict(margin=0.), False), 'fractions allowed': (tabular(whole), {}, True)}
 
 
+def months(df):
+    "Mean L2 of moving PAY_0, in whole months, to the other side of one | two; NaN for data without it."
+    if 'PAY_0' not in df: return float('nan')
+    late = df.PAY_0
+    return (np.where(late < 2, 2 - late, late - 1)/10).mean()  # PAY_0 runs from -2 to 8
+
+
 def line(task, name, domain, hyper, as_float, rows, seed):
     "Evaluate one setting on one task."
     pick = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
@@ -34,7 +42,7 @@ def line(task, name, domain, hyper, as_float, rows, seed):
     t = evaluate(GradualCF(task.model, domain, **hyper).fit(cast(task.X)), cast(task.X_test.iloc[pick]), judge=task.judge, seed=seed)
     v = t[t.metric != 'coherence'].set_index('metric')
     c = t[t.metric == 'coherence'].set_index('eps')
-    return dict(data=task.name, setting=name, seed=seed, rows=rows, accuracy=task.accuracy(), **v['mean'].to_dict(), l1_std=v.loc['l1', 'std'],
+    return dict(data=task.name, setting=name, seed=seed, rows=rows, accuracy=task.accuracy(), months=months(task.X_test.iloc[pick]), **v['mean'].to_dict(), l1_std=v.loc['l1', 'std'],
                 **{f'coherence@{e}': m for e,m in c['mean'].items()}, **{f'share@{e}': m for e,m in c['share'].items()})
 
 
