@@ -321,6 +321,7 @@ def spread(
         far = torch.minimum(far, (z - z[at[-1]]).norm(dim=1))
     return torch.tensor(at)
 
+# %% ../../nbs/24_baselines.abele.ipynb #c47
 @patch
 def exemplars(
     self:ABELE,
