@@ -131,6 +131,7 @@ def _copied(model, x):
         if hasattr(m, 'inplace'): m.inplace = False
     return folded(own)
 
+# %% ../nbs/25_lrp.ipynb #c23
 def attach(
     model:nn.Module, # Its layers get an attribute `rule`
     rules:Sequence,  # (layer type or types, rule) in order; a rule is a function without arguments, or None
@@ -145,7 +146,7 @@ def attach(
         make = first if m is entry else fits[0]
         if make: m.rule = make()
 
-# %% ../nbs/25_lrp.ipynb #c23
+# %% ../nbs/25_lrp.ipynb #c25
 class Relevance(NamedTuple):
     "How much every input entry speaks for a class."
     values:Tensor # Relevance, `(n, *s)`
@@ -163,7 +164,7 @@ def _propagate(own, x, target, rules, first):
             if 'more than once' not in str(e): raise
             raise ValueError(f'model must use every layer once, got {str(e).splitlines()[0]}') from e
 
-# %% ../nbs/25_lrp.ipynb #c24
+# %% ../nbs/25_lrp.ipynb #c26
 def lrp(
     model:nn.Module,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,           # Inputs, `(n, *s)`
@@ -181,7 +182,7 @@ def lrp(
     logit = z.gather(1, target[:, None])[:, 0]
     return Relevance(values, logit, logit - values.flatten(1).sum(1))
 
-# %% ../nbs/25_lrp.ipynb #c32
+# %% ../nbs/25_lrp.ipynb #c34
 @dataclass(frozen=True, repr=False, eq=False)
 class Relevances:
     "Relevance of a batch of raw inputs."
@@ -205,7 +206,7 @@ class Relevances:
         ids = self.domain.groups(self.x.shape[1:]).to(self.x.device)
         return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
 
-# %% ../nbs/25_lrp.ipynb #c33
+# %% ../nbs/25_lrp.ipynb #c35
 def relevance(
     model:nn.Module,   # Maps `(n, *s)` to raw logits `(n, k)`
     domain:Domain,     # From `tabular`, `images` or `sentences`
@@ -224,7 +225,7 @@ def relevance(
     target = predict(model, x).argmax(1) if target is None else check_target(target, predict(model, x))
     return Relevances(x, *lrp(model, x, target, rules or (), first), target, domain, data)
 
-# %% ../nbs/25_lrp.ipynb #c35
+# %% ../nbs/25_lrp.ipynb #c37
 def _named(reader, data, x, i, g):
     "Name and raw value of group `g` of row `i`."
     if isinstance(reader, Table):
@@ -249,7 +250,7 @@ def df(self:Relevances) -> pd.DataFrame: # row, feature, value (of a column; pos
     lines = [(i, *_named(self.reader, self.data, self.x[i], i, g), r[i, g].item()) for i in range(len(self)) for g in range(_count(self.reader, self.data, i, n))]
     return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
 
-# %% ../nbs/25_lrp.ipynb #c37
+# %% ../nbs/25_lrp.ipynb #c39
 def draw_bars(
     ax,              # A matplotlib axis
     df:pd.DataFrame, # Lines of feature, value, relevance of one row
@@ -277,7 +278,7 @@ def draw_heat(
     ax.set_axis_off()
     ax.set_title(title, fontsize=9)
 
-# %% ../nbs/25_lrp.ipynb #c38
+# %% ../nbs/25_lrp.ipynb #c40
 @patch
 def plot(
     self:Relevances,
@@ -294,7 +295,7 @@ def plot(
         else: draw_image(axs[0], self.x[i], (self.reader.low, self.reader.high), f'class {self.target[i]}'); draw_heat(axs[1], self.values[i], f'logit {self.logit[i]:.2f}')
     return fig
 
-# %% ../nbs/25_lrp.ipynb #c40
+# %% ../nbs/25_lrp.ipynb #c42
 def _tint(share):
     "Red for 1, white for 0, blue for -1, as a style; black letters stay readable on all of them."
     end,a = ((226, 74, 51) if share > 0 else (70, 130, 220)), .75*min(abs(share), 1.)
@@ -320,7 +321,7 @@ def words(
         end = b
     return ''.join(out) + html.escape(text[end:])
 
-# %% ../nbs/25_lrp.ipynb #c41
+# %% ../nbs/25_lrp.ipynb #c43
 def _in_words(rel, most):
     "The strongest groups of each row, as the alternative text of its picture."
     lines = rel.df()

@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Counterfactuals, atomic, predict
+from .core import Counterfactuals, atomic, patch, predict
 
 # %% auto #0
 __all__ = ['COLUMNS', 'PROXY', 'Questions', 'questions', 'Sheet', 'survey', 'survey_page', 'save_survey', 'wilson', 'Tally',
-           'plot', 'tally']
+           'tally']
 
 # %% ../nbs/32_survey.ipynb #c6
 @dataclass(frozen=True, repr=False, eq=False)
@@ -99,7 +99,7 @@ class Sheet:
         if self.path is None: return
         with atomic(self.path) as tmp: self.df.to_csv(tmp, index=False)
 
-# %% ../nbs/32_survey.ipynb #c12
+# %% ../nbs/32_survey.ipynb #c13
 def survey(
     qs:Questions,          # From `questions`
     path:str|Path|None=None, # CSV file for the answers; continued where it exists
@@ -130,6 +130,7 @@ def survey(
     box.sheet = sheet
     return box
 
+# %% ../nbs/32_survey.ipynb #c15
 def _large(png, side=224):
     "The same image with larger pixels, since a notebook would blur it."
     from PIL import Image
@@ -138,7 +139,7 @@ def _large(png, side=224):
     im.resize([max(1, side//max(im.size))*s for s in im.size], Image.Resampling.NEAREST).save(out, format='png')
     return out.getvalue()
 
-# %% ../nbs/32_survey.ipynb #c14
+# %% ../nbs/32_survey.ipynb #c17
 def _read(source, qs):
     "Answers of one file or frame to these questions; raises `ValueError` for anything else."
     name = 'answers' if isinstance(source, pd.DataFrame) else str(source)
@@ -151,7 +152,7 @@ def _read(source, qs):
         if len(bad := df[c][~v.isin(range(top))]): raise ValueError(f'answers must have {c} in 0..{top - 1}, got {bad.iloc[0]!r} in {name!r}')
     return df.astype(dict(item=int, answer=int))
 
-# %% ../nbs/32_survey.ipynb #c18
+# %% ../nbs/32_survey.ipynb #c21
 _PAGE = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
@@ -167,6 +168,7 @@ button{{font:inherit;min-width:3.2rem;min-height:3rem;margin:.2rem}}progress{{wi
 </script></html>
 '''
 
+# %% ../nbs/32_survey.ipynb #c23
 _SCRIPT = '''const survey = %(name)s, images = %(images)s, classes = %(classes)s, $ = id => document.getElementById(id), slot = 'gradual-cf-survey-' + survey;
 const fresh = () => ({who: Math.random().toString(16).slice(2, 10).padEnd(8, '0'), answers: []});
 let state, since = performance.now(), kept = true;
@@ -191,7 +193,7 @@ $('anew').addEventListener('click', () => { if (state.answers.length && !confirm
 document.addEventListener('keydown', e => { if (e.repeat || e.ctrlKey || e.metaKey || e.altKey) return; if (/^[0-9]$/.test(e.key)) answer(+e.key); if (e.key == 'Backspace') back(); });
 keep(); show();'''
 
-# %% ../nbs/32_survey.ipynb #c19
+# %% ../nbs/32_survey.ipynb #c25
 def survey_page(
     qs:Questions, # From `questions`
     title:str='What do you see?', # Heading of the page
@@ -209,7 +211,7 @@ def save_survey(
     with atomic(path) as tmp: tmp.write_text(survey_page(qs, **kw), encoding='utf-8')
     return Path(path)
 
-# %% ../nbs/32_survey.ipynb #c22
+# %% ../nbs/32_survey.ipynb #c28
 def wilson(
     right:int,    # Successes
     n:int,        # Trials, ≥ 1
@@ -220,8 +222,8 @@ def wilson(
     mid,half = (p + z*z/(2*n))/d, z/d*(p*(1 - p)/n + z*z/(4*n*n))**.5
     return max(0., mid - half), min(1., mid + half)
 
-# %% ../nbs/32_survey.ipynb #c25
-PROXY = 'judge network (a proxy, no person)'
+# %% ../nbs/32_survey.ipynb #c32
+PROXY = 'judge model (a proxy, no person)'
 
 def _lines(who, by, method, right):
     "A line for each method: how many of its images were taken for their target."
@@ -245,10 +247,9 @@ class Tally:
         self.plot().savefig(out, format='png', dpi=dpi, metadata={'Software': None})
         return out.getvalue()
 
-# %% ../nbs/32_survey.ipynb #c27
-def plot(
-    self, # A `Tally`
-):        # A matplotlib figure
+# %% ../nbs/32_survey.ipynb #c34
+@patch
+def plot(self:Tally): # A matplotlib figure
     "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
     from matplotlib.figure import Figure
     t,methods,who = self.table, list(dict.fromkeys(self.table.method)), list(dict.fromkeys(self.table.who))
@@ -264,9 +265,7 @@ def plot(
     ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
     return fig
 
-Tally.plot = plot
-
-# %% ../nbs/32_survey.ipynb #c28
+# %% ../nbs/32_survey.ipynb #c36
 def tally(
     answers,         # CSV files or frames of answers: one or a list; empty for none
     qs:Questions,    # The questions they answer

@@ -1,0 +1,128 @@
+"""ABELE on the embedded digits: what its autoencoder, its breeding, its tree and its answers are worth."""
+import numpy as np
+import pytest
+import torch
+from sklearn.tree import DecisionTreeClassifier
+from toy import columns
+
+from gradual_cf.baselines.abele import ABELE, adversarial_autoencoder, autoencoder_for, breed, cross, kernel, leaves, mutate, on_the_way, spread, train_adversarial
+from gradual_cf.core import predict
+from gradual_cf.tasks import load_task
+
+SMALL = dict(latent=8, width=128, batches=1500, lr=1e-3)     # the notebook's, so that both find the same file
+
+
+@pytest.fixture(scope='module')
+def task(): return load_task('digits')
+
+@pytest.fixture(scope='module')
+def fitted(task): return ABELE(task.model, task.domain, **SMALL).fit(task.X)
+
+
+def test_digits_are_reconstructed(task, fitted):
+    x,xt = (task.domain.encode(r).x for r in (task.X, task.X_test))
+    with torch.no_grad(): back = fitted.auto(xt)
+    assert (back - xt).square().mean() < .3*(xt - x.mean(0)).square().mean()
+    assert (predict(task.model, back).argmax(1) == predict(task.model, xt).argmax(1)).double().mean() > .85
+
+
+def test_the_autoencoder_is_kept(tmp_path, monkeypatch, task):
+    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path))
+    x = task.domain.encode(task.X[:50]).x
+    state = torch.random.get_rng_state()
+    tiny = dict(latent=3, width=8, batches=4)
+    one,files = autoencoder_for(x, **tiny), sorted(tmp_path.iterdir())
+    again = autoencoder_for(x, **tiny)
+    assert len(files) == 1 and files[0].suffix == '.safetensors' and sorted(tmp_path.iterdir()) == files
+    assert all(torch.equal(a, b) for a,b in zip(one.parameters(), again.parameters()))
+    autoencoder_for(x, **tiny | dict(batches=5)), autoencoder_for(x[:49], **tiny)
+    assert len(list(tmp_path.iterdir())) == 3 and torch.equal(state, torch.random.get_rng_state())
+
+
+def test_the_opponent_rounds_the_codes(task, fitted):
+    "Codes have the moments of N(0, I); without an opponent they lie anywhere."
+    off = lambda z: max(z.mean(0).abs().max().item(), (z.std(0) - 1).abs().max().item())
+    x = task.domain.encode(task.X).x
+    alone = train_adversarial(adversarial_autoencoder([1, 8, 8], 8, 128, seed=0), x, batches=300, lr=1e-3, weight=0.)
+    with torch.no_grad(): assert off(fitted.pool) < .4 < off(alone.encode(x))
+
+
+def test_counter_exemplars_are_of_the_target(task, fitted):
+    rows,target = task.X_test[20:32], (task.y_test[20:32] + 3) % 10
+    cfs = fitted.explain(rows, target)
+    assert cfs.valid.double().mean() >= .75
+    assert (predict(task.model, cfs.xp).argmax(1) == cfs.target)[cfs.valid].all() and (cfs.prob[cfs.valid] >= .9).all()
+    assert torch.equal(fitted.explain(rows, target).xp, cfs.xp)
+    assert torch.equal(fitted.explain(rows[5:6], target[5:6]).xp[0], cfs.xp[5])
+    assert cfs.domain.legal(cfs.data, cfs.raw).all()
+
+
+def test_exemplars_keep_the_class_and_counter_exemplars_lose_it(task, fitted):
+    for i in (20, 21, 22):
+        t = int((task.y_test[i] + 1) % 10)
+        e = fitted.exemplars(task.X_test[i:i + 1], t, n=4)
+        own = predict(task.model, e.x).argmax(1)
+        assert len(e.same) and (predict(task.model, e.same).argmax(1) == own).all() and (predict(task.model, e.counter).argmax(1) == t).all()
+
+
+def test_neighbours_are_accepted_and_of_both_classes(task, fitted):
+    enc = fitted.encode(task.X_test[20:21])
+    t = int((task.y_test[20] + 1) % 10)
+    near = fitted.local(enc, t)
+    label = near.prob.argmax(1)
+    assert fitted.accepts(near.z).all() and (label == near.own).sum() > 20 and (label == t).sum() > 20
+    assert (fitted.accepts(fitted.pool).double().mean() >= .89) or fitted.level == .5
+    assert sum(int(p.covers(near.z0.numpy().astype(float))) for p in near.paths) == 1
+
+
+def test_a_frozen_block_keeps_its_pixels(task, fitted):
+    enc = fitted.encode(task.X_test[20:21])
+    frozen = enc.frozen.clone(); frozen[:, :8] = True
+    out = fitted.drawn(fitted.pool[:5], enc._replace(frozen=frozen))
+    assert torch.equal(out[:, :, :4], enc.x[:, :, :4].expand(5, -1, -1, -1)) and not torch.equal(out[:1], enc.x)
+
+
+def test_paths_are_the_tree():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(x, (x[:, 0] > .3) + 2*(x[:, 2] > 0)*(x[:, 1] < .5))
+    paths,new = leaves(tree), rng.normal(size=(200, 3)).astype(np.float32).astype(float)
+    cover = np.stack([p.covers(new) for p in paths])
+    assert (cover.sum(0) == 1).all()
+    assert [paths[i].label for i in cover.argmax(0)] == tree.predict(new).tolist()
+    for p in paths:
+        inside = p.enter(np.zeros(3))
+        assert p.covers(inside[None]).all() and tree.predict(inside[None])[0] == p.label
+
+
+def test_the_axis_of_the_model_is_the_axis_of_the_tree():
+    "A model that reads one coordinate of the code: the nearest path crosses that coordinate only, and its threshold."
+    z = breed(lambda z: kernel(z, torch.zeros(4)), torch.zeros(400, 4), 3*torch.randn(500, 4, generator=torch.Generator().manual_seed(0)), generations=3, gen=torch.Generator().manual_seed(1))
+    y = (z[:, 2] > .25).numpy().astype(int)
+    assert 20 < y.sum() < 380
+    paths = leaves(DecisionTreeClassifier(random_state=0).fit(z.double().numpy(), y))
+    moved = next(p for p in paths if p.label == 1).enter(np.zeros(4))
+    assert moved[[0, 1, 3]].tolist() == [0, 0, 0] and abs(moved[2] - .25) < .15
+
+
+def test_breeding():
+    gen = torch.Generator().manual_seed(0)
+    z,pool = torch.randn(50, 6, generator=gen), torch.randn(80, 6, generator=gen)
+    assert torch.equal(mutate(z, pool, 0., gen), z) and torch.equal(cross(z, 0., gen), z)
+    child = cross(z, 1., gen)
+    assert ((child == z) | (child == z.roll(1, 0))).all() and (child != z).any()
+    moved = mutate(z, pool, 1., gen)
+    assert ((moved >= torch.minimum(z, pool.amin(0))) & (moved <= torch.maximum(z, pool.amax(0)))).all()
+    way = on_the_way(z[0], pool, 30, gen, near=1)
+    end = pool[(pool - z[0]).norm(dim=1).argmin()]
+    assert torch.allclose((way - z[0]).norm(dim=1) + (way - end).norm(dim=1), (end - z[0]).norm(), atol=1e-4)
+    assert torch.equal(on_the_way(z[0], pool[:0], 3, gen), z[:1].expand(3, -1))
+    assert spread(torch.tensor([[0.], [1], [10], [4]]), 3).tolist() == [0, 2, 3]
+
+
+def test_errors(task, fitted):
+    t = columns()
+    with pytest.raises(ValueError, match='domain must be of images'): ABELE(t.model, t.domain).fit(t.x)
+    with pytest.raises(ValueError, match='one image, got 2'): fitted.exemplars(task.X_test[:2])
+    with pytest.raises(ValueError, match='settings must be among'): ABELE(task.model, task.domain, depth=3)
+    with pytest.raises(ValueError, match=r'target must be in 0\.\.9'): fitted.explain(task.X_test[:1], 12)
