@@ -12,8 +12,9 @@ __all__ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups',
            'load_mnist', 'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews',
            'corpus_vectors', 'tokens', 'Task', 'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence',
            'judged', 'evaluate', 'frames', 'save_page', 'stepper', 'restore', 'bisect', 'refine', 'diverse', 'Wachter',
-           'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'lrp', 'relevance', 'ABLATIONS', 'ablate', 'survey',
-           'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary', 'plot_summary']
+           'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'ABELE', 'lrp', 'relevance', 'ABLATIONS', 'ablate',
+           'questions', 'survey', 'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray',
+           'summary', 'plot_summary']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Encoded, Domain, Explainer, Counterfactuals
@@ -35,9 +36,10 @@ from .baselines.wachter import Wachter
 from .baselines.cem import CEM
 from .baselines.spheres import GrowingSpheres
 from .baselines.lore import LORE, Rule, because
+from .baselines.abele import ABELE
 from .lrp import lrp, relevance
 from .ablations import ABLATIONS, ablate
-from .survey import survey, save_survey, tally
+from .survey import questions, survey, save_survey, tally
 from .reproduce import reproduce
 from .batch import batch_fn, explain_dataset, explain_ray, summary, plot_summary
 
@@ -49,5 +51,6 @@ _all_ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups', '
          'save_model', 'load_model', 'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits', 'load_mnist',
          'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'tokens', 'Task',
          'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'evaluate', 'frames', 'save_page', 'stepper', 'restore',
-         'bisect', 'refine', 'diverse', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'lrp', 'relevance', 'ABLATIONS', 'ablate',
-         'survey', 'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary', 'plot_summary']
+         'bisect', 'refine', 'diverse', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'ABELE', 'lrp', 'relevance', 'ABLATIONS',
+         'ablate', 'questions', 'survey', 'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary',
+         'plot_summary']
