@@ -121,3 +121,11 @@ def test_table6_part_on_a_few_rows(tmp_path):
     again,anew = run_part(EXPERIMENTS['table6'], 'table6', part, tmp_path)
     assert new and not anew and df.equals(again) and part_path(tmp_path, 'table6', part).is_file()
     assert df[df.metric == 'valid']['mean'].item() == 1 and df[df.metric == 'l1']['mean'].item() < 1.5
+
+
+def test_the_data_folder_is_put_back(counted, tmp_path, monkeypatch):
+    for old in (None, '/old'):
+        monkeypatch.delenv('GRADUAL_CF_DATA', raising=False) if old is None else monkeypatch.setenv('GRADUAL_CF_DATA', old)
+        with module.data_folder(tmp_path): assert os.environ['GRADUAL_CF_DATA'] == str(tmp_path)
+        assert os.environ.get('GRADUAL_CF_DATA') == old
+        with module.data_folder(None): assert os.environ.get('GRADUAL_CF_DATA') == old
