@@ -80,7 +80,8 @@ def flat(
     table:pd.DataFrame, # From `evaluate`
 ) -> dict:              # Metric -> mean; coherence as `coherence@eps`
     "The tidy table of one evaluation as one line."
-    return {m if m != 'coherence' else f'coherence@{e}': v for m,e,v in zip(table.metric, table.eps, table['mean'])}
+    name = lambda e: f'{e:g}' if isinstance(e, (int, float)) else str(e)
+    return {m if m != 'coherence' else f'coherence@{name(e)}': v for m,e,v in zip(table.metric, table.eps, table['mean'])}
 
 # %% ../nbs/31_ablations.ipynb #c11
 def ablate(

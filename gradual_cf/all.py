@@ -11,10 +11,10 @@ __all__ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups',
            'load_model', 'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits',
            'load_mnist', 'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews',
            'corpus_vectors', 'tokens', 'Task', 'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence',
-           'judged', 'evaluate', 'frames', 'save_page', 'stepper', 'restore', 'bisect', 'refine', 'diverse', 'Wachter',
-           'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'ABELE', 'lrp', 'relevance', 'ABLATIONS', 'ablate',
-           'questions', 'survey', 'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray',
-           'summary', 'plot_summary']
+           'judged', 'evaluate', 'measures', 'plausibility', 'frames', 'save_page', 'stepper', 'restore', 'bisect',
+           'refine', 'diverse', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'ABELE', 'lrp',
+           'relevance', 'ABLATIONS', 'ablate', 'questions', 'survey', 'save_survey', 'tally', 'EXPERIMENTS',
+           'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary', 'plot_summary']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Encoded, Domain, Explainer, Counterfactuals
@@ -29,7 +29,7 @@ from .images import images, load_digits, load_mnist, without_images
 from .text import sentences, nearest_words, load_glove, load_imdb, load_toy_reviews, corpus_vectors
 from .transformers import tokens
 from .tasks import Task, load_task
-from .metrics import n_changed, l2_change, neighbours, coherence, judged, evaluate
+from .metrics import n_changed, l2_change, neighbours, coherence, judged, evaluate, measures, plausibility
 from .stepper import frames, save_page, stepper
 from .refine import restore, bisect, refine, diverse
 from .baselines.wachter import Wachter
@@ -40,7 +40,7 @@ from .baselines.abele import ABELE
 from .lrp import lrp, relevance
 from .ablations import ABLATIONS, ablate
 from .survey import questions, survey, save_survey, tally
-from .reproduce import reproduce
+from .reproduce import EXPERIMENTS, reproduce
 from .batch import batch_fn, explain_dataset, explain_ray, summary, plot_summary
 
 # %% ../nbs/99_all.ipynb #c4
@@ -50,7 +50,7 @@ _all_ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups', '
          'construct', 'GradualCF', 'PAPER', 'lookahead', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'train', 'accuracy',
          'save_model', 'load_model', 'tabular', 'load_heloc', 'load_uci_credit', 'load_breast_cancer', 'images', 'load_digits', 'load_mnist',
          'without_images', 'sentences', 'nearest_words', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'tokens', 'Task',
-         'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'evaluate', 'frames', 'save_page', 'stepper', 'restore',
-         'bisect', 'refine', 'diverse', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because', 'ABELE', 'lrp', 'relevance', 'ABLATIONS',
-         'ablate', 'questions', 'survey', 'save_survey', 'tally', 'reproduce', 'batch_fn', 'explain_dataset', 'explain_ray', 'summary',
-         'plot_summary']
+         'load_task', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'evaluate', 'measures', 'plausibility', 'frames',
+         'save_page', 'stepper', 'restore', 'bisect', 'refine', 'diverse', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'Rule', 'because',
+         'ABELE', 'lrp', 'relevance', 'ABLATIONS', 'ablate', 'questions', 'survey', 'save_survey', 'tally', 'EXPERIMENTS', 'reproduce',
+         'batch_fn', 'explain_dataset', 'explain_ray', 'summary', 'plot_summary']

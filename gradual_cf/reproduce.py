@@ -6,6 +6,7 @@
 from __future__ import annotations
 import ast, json, os, platform, time
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +20,14 @@ from .ablations import some_rows
 from .core import atomic, predict, take_rows
 from .gradual import PAPER, GradualCF
 from .losses import l2_distance, mix, target_score
-from .metrics import evaluate
+from .metrics import l2_change, measures, n_changed
 from .tasks import fingerprint, load_task
 
 # %% auto #0
 __all__ = ['TABLE6', 'ROWS', 'SENTENCES', 'EXPERIMENTS', 'METHODS', 'PrintedRow', 'Sentence', 'Experiment', 'versions',
-           'part_path', 'run_part', 'save_png', 'Report', 'reproduce', 'finish', 'draw_pairs', 'run_table6',
-           'beside_table6', 'find_row', 'run_row', 'beside_row', 'explain_sentences', 'run_sentences',
-           'beside_sentences', 'notebook_of', 'code_cells', 'run_cell', 'run_notebook', 'as_frame']
+           'part_path', 'run_part', 'save_png', 'Report', 'data_folder', 'reproduce', 'finish', 'draw_pairs',
+           'run_table6', 'answered', 'beside_table6', 'find_row', 'run_row', 'beside_row', 'explain_sentences',
+           'run_sentences', 'beside_sentences', 'notebook_of', 'code_cells', 'run_cell', 'run_notebook', 'as_frame']
 
 # %% ../nbs/33_reproduce.ipynb #c6
 TABLE6 = pd.DataFrame([
@@ -90,7 +91,7 @@ def part_path(
     label = '-'.join(str(v).lower().replace(' ', '_') for k,v in part.items() if k in ('data', 'method', 'dim'))
     return Path(out)/'parts'/f'{name}{f"-{label}" if label else ""}-{fingerprint(part, versions())}.csv'
 
-# %% ../nbs/33_reproduce.ipynb #c14
+# %% ../nbs/33_reproduce.ipynb #c15
 def run_part(
     e:Experiment, # The experiment
     name:str,     # Its name
@@ -118,7 +119,7 @@ def save_png(
         if isinstance(fig, bytes): tmp.write_bytes(fig)
         else: fig.savefig(tmp, format='png', dpi=120)
 
-# %% ../nbs/33_reproduce.ipynb #c16
+# %% ../nbs/33_reproduce.ipynb #c17
 class Report(NamedTuple):
     "What one experiment gave."
     name:str              # Its name
@@ -139,7 +140,21 @@ class Report(NamedTuple):
         what = ', '.join(f'{k} {v}' for k,v in self.made['versions'].items())
         return f'{self.name}: {self.title}\n\n{table}\n\nmade with {how}; {what}\n' + '\n'.join(f'  {f}' for f in self.files)
 
-# %% ../nbs/33_reproduce.ipynb #c17
+# %% ../nbs/33_reproduce.ipynb #c19
+@contextmanager
+def data_folder(
+    path=None, # Data folder; None to leave `GRADUAL_CF_DATA` as it is
+):
+    "Let `GRADUAL_CF_DATA` be `path` for a while, since notebooks read it."
+    old = os.environ.get('GRADUAL_CF_DATA')
+    try:
+        if path: os.environ['GRADUAL_CF_DATA'] = str(path)
+        yield
+    finally:
+        if path and old is None: os.environ.pop('GRADUAL_CF_DATA', None)
+        elif path: os.environ['GRADUAL_CF_DATA'] = old
+
+# %% ../nbs/33_reproduce.ipynb #c20
 EXPERIMENTS = {}  # Name -> `Experiment`, in the paper's order
 
 def reproduce(
@@ -155,15 +170,17 @@ def reproduce(
     if rows is not None and (not isinstance(rows, int) or rows < 1): raise ValueError(f'rows must be a whole number of at least 1, got {rows!r}')
     e,out,tell = EXPERIMENTS[name], Path(out), tell or (lambda s: None)
     rows = (rows or e.rows) if e.rows else 0
-    frames = []
-    for part in e.parts(rows, seed):
-        df,new = run_part(e, name, part, out, path)
-        frames.append(df)
-        tell(f'{name} {json.dumps(part)}: {df.part_seconds.iloc[0]:g} s{"" if new else ", kept"}')
+    with data_folder(path):
+        frames,parts = [],e.parts(rows, seed)
+        for part in parts:
+            df,new = run_part(e, name, part, out, path)
+            frames.append(df)
+            tell(f'{name} {json.dumps(part)}: {df.part_seconds.iloc[0]:g} s{"" if new else ", kept"}')
     ours = pd.concat(frames, ignore_index=True)
-    return finish(e, name, ours, dict(seed=seed, rows=rows or "the paper's own", seconds=round(sum(f.part_seconds.iloc[0] for f in frames), 1), versions=versions()), out)
+    data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
+    return finish(e, name, ours, (dict(data=data) if data else {}) | dict(seed=seed, rows=rows or "the paper's own", seconds=round(sum(f.part_seconds.iloc[0] for f in frames), 1), versions=versions()), out)
 
-# %% ../nbs/33_reproduce.ipynb #c18
+# %% ../nbs/33_reproduce.ipynb #c22
 def finish(
     e:Experiment,      # The experiment
     name:str,          # Its name
@@ -172,8 +189,8 @@ def finish(
     out:Path,          # Results folder
 ) -> Report:
     "Compare, draw and write."
-    ours = ours.drop(columns='part_seconds')
     beside = e.beside(ours) if e.beside else None
+    ours = ours.drop(columns=['part_seconds', 'per_row'], errors='ignore')
     files = {out/f'{name}.csv': ours} | ({out/f'{name}_beside.csv': beside} if beside is not None else {})
     for file,df in files.items():
         with atomic(file) as tmp: df.round(5).to_csv(tmp, index=False)
@@ -182,7 +199,7 @@ def finish(
     pictures = sorted(out.glob(f'{name}.png')) + sorted(out.glob(f'{name}-*.png'))
     return Report(name, e.title, ours, beside, made, [*map(str, files), *map(str, pictures), str(out/f'{name}.json')])
 
-# %% ../nbs/33_reproduce.ipynb #c20
+# %% ../nbs/33_reproduce.ipynb #c24
 def draw_pairs(
     name:str,            # Title
     ours:pd.DataFrame,   # Unused: the comparison has both
@@ -202,7 +219,7 @@ def draw_pairs(
     ax.legend(fontsize=8)
     return fig
 
-# %% ../nbs/33_reproduce.ipynb #c22
+# %% ../nbs/33_reproduce.ipynb #c26
 def _baseline(module, cls, **hyper):
     def make(task):
         try: found = getattr(import_module(f'gradual_cf.baselines.{module}'), cls)
@@ -220,32 +237,52 @@ METHODS = {
     'ours, paper setting': lambda task: GradualCF(task.model, task.domain, **PAPER),
     'ours, default': lambda task: GradualCF(task.model, task.domain)}
 
-# %% ../nbs/33_reproduce.ipynb #c23
+# %% ../nbs/33_reproduce.ipynb #c28
 def run_table6(
     part:dict, # data, method, rows, seed
     path=None, # Data folder
 ) -> pd.DataFrame:
-    "Evaluate one method on one data set (Table 6)."
+    "Evaluate one method on one data set (Table 6); `per_row` holds validity, L1 and L2 of every row."
     task = load_task(part['data'], path, seed=part['seed'])
     some,target = some_rows(task, part['rows'], part['seed'])
-    table = evaluate(METHODS[part['method']](task).fit(task.X), some, target, task.judge, seed=part['seed'])
-    return table.assign(**{k: part[k] for k in ('data', 'method')}, rows=len(target))
+    e = METHODS[part['method']](task).fit(task.X)
+    start = time.perf_counter()
+    cfs = e.explain(some, target, part['seed'])
+    took = time.perf_counter() - start
+    table = pd.concat([measures(e, cfs, task.judge), pd.DataFrame([dict(metric='seconds_per_row', mean=took/len(cfs))])], ignore_index=True)
+    rows = dict(valid=cfs.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
+    table['per_row'] = [json.dumps(np.round(rows[m].tolist(), 4).tolist()) if m in rows else None for m in table.metric]
+    return table.assign(**{k: part[k] for k in ('data', 'method')}, rows=len(cfs))
 
+def answered(
+    ours:pd.DataFrame, # Results of all parts
+) -> pd.DataFrame:     # data, method, metric, ours and its std over answered rows, the default's over the same, share answered
+    "L1 and L2 over the rows that a method answered."
+    kept = {(r['data'], r['method'], r['metric']): np.array(json.loads(r['per_row'])) for r in ours.dropna(subset='per_row').to_dict('records')}
+    lines = []
+    for d,m,metric in (k for k in kept if k[2] != 'valid'):
+        ok,v,other = kept[d, m, 'valid'] > 0, kept[d, m, metric], kept.get((d, 'ours, default', metric))
+        lines.append(dict(data=d, method=m, metric=metric, ours=v[ok].mean() if ok.any() else np.nan, std=v[ok].std() if ok.any() else np.nan,
+                          default_same_rows=other[ok].mean() if ok.any() and other is not None else np.nan, answered=ok.mean()))
+    return pd.DataFrame(lines)
+
+# %% ../nbs/33_reproduce.ipynb #c30
 def beside_table6(
     ours:pd.DataFrame, # Results of all parts
-) -> pd.DataFrame:     # data, method, metric, paper, ours, std, difference
+) -> pd.DataFrame:     # data, method, metric, paper, ours, std, difference, default_same_rows, answered
     "The paper's Table 6, what came out here, and the difference; coherence at ε = 8 here, ε not stated there."
-    here = ours[ours.metric.isin(['l1', 'l2']) | (ours.metric == 'coherence') & (ours.eps.astype(str).str.rstrip('0').str.rstrip('.') == '8')]
-    paper = TABLE6.melt(['data', 'method'], var_name='metric', value_name='paper')
-    here = here.assign(printed=here.method.str.split(',').str[0])[['data', 'method', 'printed', 'metric', 'mean', 'std']]
-    out = here.merge(paper.rename(columns=dict(method='printed')), how='left', on=['data', 'printed', 'metric']).rename(columns=dict(mean='ours'))
-    return out.assign(difference=out.ours - out.paper)[['data', 'method', 'metric', 'paper', 'ours', 'std', 'difference']].sort_values(['data', 'metric'], kind='stable', ignore_index=True)
+    coh = ours[(ours.metric == 'coherence') & (ours.eps.astype(str).str.rstrip('0').str.rstrip('.') == '8')]
+    here = pd.concat([answered(ours), coh[['data', 'method', 'metric', 'mean', 'std']].rename(columns=dict(mean='ours'))])
+    paper = TABLE6.melt(['data', 'method'], var_name='metric', value_name='paper').rename(columns=dict(method='printed'))
+    out = here.assign(printed=here.method.str.split(',').str[0]).merge(paper, how='left', on=['data', 'printed', 'metric'])
+    out = out.assign(difference=out.ours - out.paper)[['data', 'method', 'metric', 'paper', 'ours', 'std', 'difference', 'default_same_rows', 'answered']]
+    return out.sort_values(['data', 'metric'], kind='stable', ignore_index=True)
 
-# %% ../nbs/33_reproduce.ipynb #c24
+# %% ../nbs/33_reproduce.ipynb #c32
 EXPERIMENTS['table6'] = Experiment('L1, L2 and coherence of every method on HELOC and UCI Credit',
     lambda rows, seed: [dict(data=d, method=m, rows=rows, seed=seed) for d in ('heloc', 'uci_credit') for m in METHODS], run_table6, beside_table6, draw_pairs, rows=1000)
 
-# %% ../nbs/33_reproduce.ipynb #c26
+# %% ../nbs/33_reproduce.ipynb #c34
 def find_row(
     task,        # A loan task
     values:list, # Printed values, scaled
@@ -271,7 +308,7 @@ def run_row(
         df[f'{name}: probability'] = cfs.prob.item()
     return df.assign(**{'ours, default, in units': (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float), 'probability before': cfs.before.item()})
 
-# %% ../nbs/33_reproduce.ipynb #c28
+# %% ../nbs/33_reproduce.ipynb #c36
 def beside_row(
     ours:pd.DataFrame, # From `run_row`
 ) -> pd.DataFrame:     # method, paper's number of changed features, ours, difference, L2 of both, the features
@@ -289,7 +326,7 @@ def beside_row(
 for _name,_data,_what in (('table4', 'heloc', 'HELOC'), ('table5', 'uci_credit', 'UCI Credit')):
     EXPERIMENTS[_name] = Experiment(f'one applicant of {_what}: what each method changes', lambda rows, seed, d=_data: [dict(data=d, seed=seed)], run_row, beside_row)
 
-# %% ../nbs/33_reproduce.ipynb #c30
+# %% ../nbs/33_reproduce.ipynb #c38
 def explain_sentences(
     task,           # A text task
     dim:int,        # Entries of its vectors
@@ -316,7 +353,7 @@ def run_sentences(
     df = pd.DataFrame(explain_sentences(task, part['dim'], part['sigma'], [part['table']]))
     return df.assign(swaps=df.swaps.map(json.dumps)).drop(columns='html')
 
-# %% ../nbs/33_reproduce.ipynb #c31
+# %% ../nbs/33_reproduce.ipynb #c40
 def beside_sentences(
     ours:pd.DataFrame, # From `run_sentences`
 ) -> pd.DataFrame:     # text, setting, entries, the paper's swap, ours, difference in words changed, probability
@@ -331,7 +368,7 @@ def beside_sentences(
 for _table,_what in (('table2', 'what counts, and what to say instead'), ('table3', 'four reviews with vectors of 100 and 300 entries'), ('table7', 'with and without the logit distribution')):
     EXPERIMENTS[_table] = Experiment(_what, lambda rows, seed, t=_table: [dict(table=t, dim=d, sigma=500, seed=seed) for d in ((100, 300) if t == 'table3' else (100,))], run_sentences, beside_sentences)
 
-# %% ../nbs/33_reproduce.ipynb #c33
+# %% ../nbs/33_reproduce.ipynb #c42
 def notebook_of(
     name:str, # Start of a figure's file name, such as 'fig5'
 ) -> Path:
@@ -348,7 +385,7 @@ def code_cells(
     cells = json.loads(Path(path).read_text())['cells']
     return [''.join(c['source']) for c in cells if c['cell_type'] == 'code' and 'nbdev_export()' not in ''.join(c['source'])]
 
-# %% ../nbs/33_reproduce.ipynb #c34
+# %% ../nbs/33_reproduce.ipynb #c44
 def run_cell(
     source:str, # Python
     names:dict, # Its namespace
@@ -362,12 +399,11 @@ def run_cell(
 
 def run_notebook(
     part:dict, # name of the figure
-    path=None, # Data folder
+    path=None, # Unused: notebooks read `GRADUAL_CF_DATA`
 ) -> tuple[pd.DataFrame, list]: # The last table or numbers shown, and the pictures
     "Run a figure's notebook; raises `AssertionError` where its claim does not hold."
     import matplotlib.pyplot as plt
-    names,shown,pictures,old = {'__name__': '__main__'}, {}, [], os.environ.get('GRADUAL_CF_DATA')
-    if path: os.environ['GRADUAL_CF_DATA'] = str(path)
+    names,shown,pictures = {'__name__': '__main__'}, {}, []
     try:
         for source in code_cells(notebook_of(part['figure'])):
             before = set(plt.get_fignums())
@@ -375,12 +411,10 @@ def run_notebook(
             if isinstance(value, (pd.DataFrame, pd.Series, dict)): shown = value
             if isinstance(value, bytes): pictures.append(value)
             pictures += [plt.figure(n) for n in plt.get_fignums() if n not in before]
-    finally:
-        plt.close('all')
-        if path: os.environ.pop('GRADUAL_CF_DATA') if old is None else os.environ.update(GRADUAL_CF_DATA=old)
+    finally: plt.close('all')
     return as_frame(shown), pictures
 
-# %% ../nbs/33_reproduce.ipynb #c35
+# %% ../nbs/33_reproduce.ipynb #c46
 def as_frame(
     shown, # A frame, a series or a dictionary
 ) -> pd.DataFrame:

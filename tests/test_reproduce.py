@@ -77,10 +77,14 @@ def test_printed_numbers_against_the_paper():
 
 
 def test_beside_table6_pairs_every_method_with_its_printed_row():
-    lines = [dict(metric=m, eps=e, mean=1., std=0., share=None, data=d, method=k) for d in ('heloc', 'uci_credit') for k in METHODS for m,e in (('l1', None), ('l2', None), ('coherence', '8'), ('coherence', '12'), ('valid', None))]
+    row = lambda m, k: '[1, 1, 0]' if m == 'valid' and k == 'LORE' else '[1, 1, 1]' if m == 'valid' else '[1, 2, 6]' if m in ('l1', 'l2') else None
+    lines = [dict(metric=m, eps=e, mean=1., std=0., share=None, data=d, method=k, per_row=row(m, k)) for d in ('heloc', 'uci_credit') for k in METHODS for m,e in (('l1', None), ('l2', None), ('coherence', '8'), ('coherence', '12'), ('valid', None))]
     b = beside_table6(pd.DataFrame(lines))
     assert len(b) == 2*len(METHODS)*3 and b.paper.notna().all()
-    assert b[(b.method == 'ours, default') & (b.metric == 'l1') & (b['data'] == 'heloc')].difference.item() == pytest.approx(1 - 1.05)
+    at = lambda m, metric: b[(b.method == m) & (b.metric == metric) & (b['data'] == 'heloc')].iloc[0]
+    assert at('ours, default', 'l1').ours == 3 and at('ours, default', 'l1').difference == pytest.approx(3 - 1.05)
+    assert at('LORE', 'l2').ours == 1.5 and at('LORE', 'l2').default_same_rows == 1.5 and at('LORE', 'l2').answered == pytest.approx(2/3)
+    assert at('CEM', 'coherence').ours == 1
 
 
 def test_beside_sentences_counts_words():
@@ -117,3 +121,11 @@ def test_table6_part_on_a_few_rows(tmp_path):
     again,anew = run_part(EXPERIMENTS['table6'], 'table6', part, tmp_path)
     assert new and not anew and df.equals(again) and part_path(tmp_path, 'table6', part).is_file()
     assert df[df.metric == 'valid']['mean'].item() == 1 and df[df.metric == 'l1']['mean'].item() < 1.5
+
+
+def test_the_data_folder_is_put_back(counted, tmp_path, monkeypatch):
+    for old in (None, '/old'):
+        monkeypatch.delenv('GRADUAL_CF_DATA', raising=False) if old is None else monkeypatch.setenv('GRADUAL_CF_DATA', old)
+        with module.data_folder(tmp_path): assert os.environ['GRADUAL_CF_DATA'] == str(tmp_path)
+        assert os.environ.get('GRADUAL_CF_DATA') == old
+        with module.data_folder(None): assert os.environ.get('GRADUAL_CF_DATA') == old
