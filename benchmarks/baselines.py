@@ -25,8 +25,8 @@ from gradual_cf.core import atomic, cache_dir
 from gradual_cf.metrics import measures
 from gradual_cf.tasks import fingerprint
 
-SYSTEMS = {'ours, default': (GradualCF, {}), 'ours, paper': (GradualCF, PAPER), 'GrowingSpheres, legal': (GrowingSpheres, {}), 'LORE, legal': (LORE, {}), 'Wachter, legal': (Wachter, {}),
-           'CEM, legal': (CEM, {}), 'GrowingSpheres, free': (GrowingSpheres, dict(legal=False)), 'LORE, free': (LORE, dict(legal=False)), 'Wachter, free': (Wachter, dict(legal=False)),
+SYSTEMS = {'ours, default': (GradualCF, {}), 'ours, paper': (GradualCF, PAPER), 'GrowingSpheres, legal': (GrowingSpheres, {}), 'Wachter, legal': (Wachter, {}), 'CEM, legal': (CEM, {}),
+           'LORE, legal': (LORE, {}), 'GrowingSpheres, free': (GrowingSpheres, dict(legal=False)), 'LORE, free': (LORE, dict(legal=False)), 'Wachter, free': (Wachter, dict(legal=False)),
            'CEM, free': (CEM, dict(legal=False)), 'Wachter at the boundary, legal': (Wachter, dict(aim=.5)), 'CEM with autoencoder, legal': (CEM, dict(autoencoder=True))}
 
 COLUMNS = ['paper_l1', 'paper_l1_std', 'paper_l2', 'paper_l2_std', 'paper_coherence', 'paper_coherence_std']

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .wachter import enough, room_of, target_prob
+from .wachter import check_settings, enough, room_of, target_prob
 from ..core import Counterfactuals, Encoded, Explainer, patch, predict, take_rows
 from ..tabular import Table
 
@@ -188,7 +188,7 @@ def leaves(
 ) -> Leaves:
     "Fit a balanced decision tree and list its leaves."
     from sklearn.tree import DecisionTreeClassifier
-    fitted = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=least, random_state=seed).fit(x, label)
+    fitted = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=least, min_impurity_decrease=1e-7, random_state=seed).fit(x, label)
     t,out = fitted.tree_, []
     todo = [(0, np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf))]
     while todo:
@@ -257,6 +257,7 @@ class LORE(Explainer):
         super().__init__(model, domain, **hyper)
         self.table = getattr(domain.decode, '__self__', None)
         if not isinstance(self.table, Table): raise ValueError(f'domain must be of a table for LORE, from tabular(...), got {type(self.table or domain).__name__}')
+        check_settings(self.hyper, counts=('samples', 'generations', 'least', 'together'), not_negative=('eps',))
         if self.hyper.samples % 4 or self.hyper.samples < 40: raise ValueError(f'samples must be a multiple of 4 of at least 40, got {self.hyper.samples}')
 
 # %% ../../nbs/23_baselines.lore.ipynb #c28

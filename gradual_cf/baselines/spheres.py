@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .wachter import Nearest, Room, enough, room_of, target_prob
+from .wachter import Nearest, Room, check_settings, enough, room_of, target_prob
 from ..core import Encoded, Explainer, evaluating, patch, predict
 
 # %% auto #0
@@ -39,6 +39,10 @@ class GrowingSpheres(Explainer):
         select=True,  # Put back what need not change
         chunk=2**22   # Numbers in a batch of points, which bounds memory
     )
+    def __init__(self, model, domain, **hyper):
+        super().__init__(model, domain, **hyper)
+        check_settings(self.hyper, ('radius',), ('samples', 'chunk'))
+
     def fit(self, data) -> GrowingSpheres:
         "Learn how far the data reach; returns the explainer."
         super().fit(data)

@@ -14,7 +14,8 @@ from ..core import Encoded, Explainer, evaluating, patch, predict
 from ..masking import expand_groups
 
 # %% auto #0
-__all__ = ['Room', 'room_of', 'target_prob', 'enough', 'through', 'mad', 'Descent', 'Nearest', 'squared', 'Wachter']
+__all__ = ['Room', 'room_of', 'target_prob', 'enough', 'check_settings', 'through', 'mad', 'Descent', 'Nearest', 'squared',
+           'Wachter']
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c6
 class Room(NamedTuple):
@@ -70,6 +71,22 @@ def enough(
     return tau + .001*(1 - tau)
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c14
+def check_settings(
+    h,               # Namespace with an explainer's settings
+    positive=(),     # Names of settings that must be above 0
+    counts=(),       # Names of settings that must be whole numbers of at least 1
+    not_negative=(), # Names of settings that must be at least 0
+    share=(),        # Names of settings that must be in (0, 1]
+):
+    "Raise `ValueError` for a setting out of its range."
+    kinds = ((positive, lambda v: v > 0, 'positive'), (counts, lambda v: v >= 1 and v == int(v), 'a whole number of at least 1'),
+             (not_negative, lambda v: v >= 0, 'at least 0'), (share, lambda v: 0 < v <= 1, 'in (0, 1]'))
+    for names,ok,what in kinds:
+        for k in names:
+            v = getattr(h, k)
+            if isinstance(v, bool) or not isinstance(v, (int, float)) or not ok(v): raise ValueError(f'{k} must be {what}, got {v!r}')
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c16
 def through(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     xp:Tensor,      # Where, `(n, *s)`
@@ -81,7 +98,7 @@ def through(
     if not z.requires_grad: raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; GrowingSpheres and LORE need none')
     return torch.autograd.grad(z, xp, slope(z.detach()))[0], z.detach()
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c17
+# %% ../../nbs/20_baselines.wachter.ipynb #c19
 def mad(
     x:Tensor, # Training rows, `(n, *s)`
 ) -> Tensor:  # `(*s)`, > 0
@@ -91,7 +108,7 @@ def mad(
     m = torch.where(m > 0, m, far.mean(0))
     return torch.where(m > 0, m, m[m > 0].min() if (m > 0).any() else torch.ones_like(m))
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c21
+# %% ../../nbs/20_baselines.wachter.ipynb #c23
 class Descent:
     "Adam on some rows that leave one by one; each has its own learning rate and restarts when that falls."
     def __init__(self, x:Tensor, lr:float):
@@ -119,7 +136,7 @@ class Descent:
         "Go on with the rows `i` only, bool."
         for k,t in vars(self).items(): setattr(self, k, t[i])
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c22
+# %% ../../nbs/20_baselines.wachter.ipynb #c24
 class Nearest:
     "The nearest row seen so far that arrived."
     def __init__(self, x:Tensor): self.xp,self.dist = x.clone(),torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
@@ -135,7 +152,7 @@ class Nearest:
         if len(win): self.xp[rows[win]],self.dist[rows[win]] = xp[win],dist[win]
         return win
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c24
+# %% ../../nbs/20_baselines.wachter.ipynb #c26
 def squared(
     target:Tensor, # Target class of each row, long `(n,)`
     aim:float,     # Probability to come near, p*
@@ -148,7 +165,7 @@ def squared(
         return (2*lam[:, None]*(p - aim)*p)*torch.nn.functional.one_hot(target, z.shape[1]).to(f).sub(f)
     return slope
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c26
+# %% ../../nbs/20_baselines.wachter.ipynb #c28
 class Wachter(Explainer):
     "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
     defaults = dict(
@@ -161,13 +178,17 @@ class Wachter(Explainer):
         decay=.5,   # Factor of a row's learning rate after ten steps without gain, in (0, 1]
         patience=50 # Steps without gain after which a row rests
     )
+    def __init__(self, model, domain, **hyper):
+        super().__init__(model, domain, **hyper)
+        check_settings(self.hyper, ('lam', 'lr'), ('rounds', 'steps', 'patience'), ('tol',), ('aim', 'decay'))
+
     def fit(self, data) -> Wachter:
         "Learn the spread of every entry; returns the explainer."
         super().fit(data)
         self.mad = mad(self.x_train)
         return self
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c27
+# %% ../../nbs/20_baselines.wachter.ipynb #c29
 @patch
 def descend(
     self:Wachter,
@@ -194,7 +215,7 @@ def descend(
             if not len(lam): break
     return best, rests
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c29
+# %% ../../nbs/20_baselines.wachter.ipynb #c31
 @patch
 def search(self:Wachter, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "Bisect each row's weight and return its nearest counterfactual, `(n, *s)`."
