@@ -27,7 +27,8 @@ from gradual_cf.tasks import fingerprint
 
 SYSTEMS = {'ours, default': (GradualCF, {}), 'ours, paper': (GradualCF, PAPER), 'GrowingSpheres, legal': (GrowingSpheres, {}), 'Wachter, legal': (Wachter, {}), 'CEM, legal': (CEM, {}),
            'LORE, legal': (LORE, {}), 'GrowingSpheres, free': (GrowingSpheres, dict(legal=False)), 'LORE, free': (LORE, dict(legal=False)), 'Wachter, free': (Wachter, dict(legal=False)),
-           'CEM, free': (CEM, dict(legal=False)), 'Wachter at the boundary, legal': (Wachter, dict(aim=.5)), 'CEM with autoencoder, legal': (CEM, dict(autoencoder=True))}
+           'CEM, free': (CEM, dict(legal=False)), 'Wachter at the boundary, legal': (Wachter, dict(aim=.5)), 'CEM with autoencoder, legal': (CEM, dict(autoencoder=True)),
+           'GrowingSpheres to the first failure, legal': (GrowingSpheres, dict(select='first')), 'GrowingSpheres to the first failure, free': (GrowingSpheres, dict(select='first', legal=False))}
 
 COLUMNS = ['paper_l1', 'paper_l1_std', 'paper_l2', 'paper_l2_std', 'paper_coherence', 'paper_coherence_std']
 PRINTED = pd.DataFrame({

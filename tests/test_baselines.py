@@ -336,7 +336,7 @@ def test_settings_and_order_of_calls(bank, cls):
         with pytest.raises(ValueError, match=f'{next(iter(bad))} must'): cls(net, tabular(df), **bad)
 
 BAD = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict(decay=0.), dict(tol=-.1)], CEM: [dict(kappa=-1.), dict(beta=-1.), dict(c=0.), dict(steps=0), dict(autoencoder='no')],
-       GrowingSpheres: [dict(samples=0), dict(radius=0.)], LORE: [dict(samples=10), dict(generations=-1), dict(eps=-.1), dict(least=0), dict(together=0)]}
+       GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')], LORE: [dict(samples=10), dict(generations=-1), dict(eps=-.1), dict(least=0), dict(together=0)]}
 
 
 def test_neighbourhoods_are_near_and_balanced(bank):
