@@ -305,7 +305,7 @@ def test_digits(cls):
     domain = images(block=2)
     x, y = domain.encode(train_set).x, torch.tensor(train_set['label'])
     net = train(digit_cnn((1, 8, 8), seed=0), x, y, epochs=15, batch_size=32)
-    cfs = cls(net, domain, **QUICK[cls] | dict(tau=.7)).fit(train_set).explain(test_set.select(range(4)), [3, 5, 9, 8])
+    cfs = cls(net, domain, **QUICK[cls] | dict(tau=.7) | (dict(lam=1e4, rounds=3, steps=80) if cls is Wachter else {})).fit(train_set).explain(test_set.select(range(4)), [3, 5, 9, 8])
     assert cfs.valid.sum() >= 3 and ((cfs.xp*255 - (cfs.xp*255).round()).abs() < 1e-3).all()
 
 
@@ -315,7 +315,7 @@ def test_reviews(cls):
     v = corpus_vectors(tr['text'], 16)
     net = text_cnn(16, filters=16, seed=0)
     train(Lookup(v, net), word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
-    extra = dict(radius=2., samples=30) if cls is GrowingSpheres else dict(rounds=3, steps=60) if cls is Wachter else dict(rounds=4, steps=60)
+    extra = dict(radius=2., samples=30) if cls is GrowingSpheres else dict(lam=1e4, rounds=3, steps=100, lr=.02) if cls is Wachter else dict(rounds=4, steps=60)
     cfs = cls(net, sentences(v, length=40), **QUICK[cls] | extra | dict(tau=.5)).fit(tr).explain(te.select(range(4)))
     assert cfs.valid.any() and all(isinstance(t, str) for t in cfs.raw) and (cfs.x == cfs.xp).any()
 

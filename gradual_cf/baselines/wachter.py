@@ -188,13 +188,24 @@ class Wachter(Explainer):
         self.mad = mad(self.x_train)
         return self
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c29
+# %% ../../nbs/20_baselines.wachter.ipynb #c30
+@patch
+def distance(
+    self:Wachter,
+    x:Tensor,  # Inputs, `(n, *s)`
+    xp:Tensor, # Counterfactuals, `(n, *s)`
+) -> Tensor:   # `(n,)`
+    "Sum of the differences, each in units of its entry's spread."
+    return ((xp - x)/self.mad).flatten(1).abs().sum(1)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c31
 @patch
 def descend(
     self:Wachter,
     room:Room,     # Inputs and where they may go
     target:Tensor, # Target class of each row, long `(n,)`
     lam:Tensor,    # Weight of the prediction for each row, `(n,)`
+    loose:bool=False, # Descend where there are no rules, and ask about the nearest admissible row
 ) -> tuple[Nearest, Tensor]: # What arrived, and whether each row was there where its loss was least, bool `(n,)`
     "One round: descend with given weights and keep the nearest row that arrives."
     rests = torch.zeros_like(target, dtype=torch.bool)
@@ -202,12 +213,14 @@ def descend(
     level = max(h.aim - h.tol, enough(h.tau))
     for i in range(h.steps):
         xp = room.admit(d.v)
-        g,z = through(self.model, xp, squared(target, h.aim, lam))
-        p,dist = target_prob(z, target), ((xp - room.x)/self.mad).flatten(1).abs().sum(1)
-        best.see(d.rows, xp, dist, p >= level)
+        at = room._replace(project=None).admit(d.v) if loose else xp
+        g,z = through(self.model, at, squared(target, h.aim, lam))
+        p,dist = target_prob(z, target), self.distance(room.x, at)
+        there = target_prob(self.model(xp).detach(), target) >= enough(h.tau) if loose else p >= level
+        best.see(d.rows, xp, self.distance(room.x, xp), there)
         gain = d.note(lam*(p - h.aim)**2 + dist, h.decay)
-        rests[d.rows] = torch.where(gain, p >= level, rests[d.rows])
-        d.step(torch.where(room.fixed, 0., g + (xp - room.x).sign()/self.mad))
+        rests[d.rows] = torch.where(gain, there, rests[d.rows])
+        d.step(torch.where(room.fixed, 0., g + (at - room.x).sign()/self.mad))
         go = d.stale < h.patience
         if i % 10 == 9 and not go.all():
             d.keep(go)
@@ -215,17 +228,32 @@ def descend(
             if not len(lam): break
     return best, rests
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c31
+# %% ../../nbs/20_baselines.wachter.ipynb #c33
+@patch
+def bisect(
+    self:Wachter,
+    room:Room,     # Inputs and where they may go
+    target:Tensor, # Target class of each row, long `(n,)`
+    loose:bool,    # Whether to descend where there are no rules
+) -> Nearest:
+    "Look for each row's weight and keep its nearest counterfactual."
+    best = Nearest(room.x)
+    lam,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.lam, 0., torch.inf))
+    for _ in range(self.hyper.rounds):
+        made,rests = self.descend(room, target, lam, loose)
+        best.see(torch.arange(len(lam), device=lam.device), made.xp, made.dist, made.dist < torch.inf)
+        high,low = torch.where(rests, lam, high), torch.where(rests, low, lam)
+        lam = torch.where(high == torch.inf, 10*lam, torch.where(low == 0, high/10, (low*high).sqrt()))
+    return best
+
 @patch
 def search(self:Wachter, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "Bisect each row's weight and return its nearest counterfactual, `(n, *s)`."
+    "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
     room,best = room_of(self, enc), Nearest(enc.x)
     live = (target_prob(predict(self.model, enc.x), target) < self.hyper.tau).nonzero()[:, 0]
-    lam,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.lam, 0., torch.inf))
     with evaluating(self.model):
-        for _ in range(self.hyper.rounds if len(live) else 0):
-            made,rests = self.descend(room.take(live), target[live], lam[live])
-            best.see(live, made.xp, made.dist, made.dist < torch.inf)
-            high[live],low[live] = torch.where(rests, lam[live], high[live]), torch.where(rests, low[live], lam[live])
-            lam = torch.where(high == torch.inf, 10*lam, torch.where(low == 0, high/10, (low*high).sqrt()))
+        for loose in (False, True) if self.hyper.legal else (False,):
+            if not len(live := live[best.dist[live] == torch.inf]): break
+            found = self.bisect(room.take(live), target[live], loose)
+            best.see(live, found.xp, found.dist, found.dist < torch.inf)
     return best.xp
