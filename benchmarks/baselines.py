@@ -3,8 +3,8 @@
     python benchmarks/baselines.py [--rows 1000] [--seed 0] [--only heloc …] [--out benchmarks/results/baselines.csv]
 
 Needs GRADUAL_CF_DATA. Each method runs twice: inside the data's bounds and in whole numbers (`legal`), and where its own paper lets it go (`free`). L1, L2, coherence, range and logit gap are means over the
-rows that were found (a row left as it was would count as no change at all); `valid` is their share. Each line is kept in `--parts` as soon as it is measured, and a second call goes on where the first one stopped; `--parts` of
-other rows, seed or versions are not read.
+rows that were found (a row left as it was would count as no change at all); `valid` is their share. Each line is kept in `--parts` as soon as it is measured, and a second call goes on where the first one stopped; lines of
+other rows, seed or versions are not read. `--out` always holds what there is so far. Remove a part after a change to its method: the code is not part of its name.
 """
 import argparse
 import sys
@@ -25,9 +25,10 @@ from gradual_cf.core import atomic, cache_dir
 from gradual_cf.metrics import measures
 from gradual_cf.tasks import fingerprint
 
-SYSTEMS = {'ours, default': (GradualCF, {}), 'ours, paper': (GradualCF, PAPER), 'GrowingSpheres, legal': (GrowingSpheres, {}), 'LORE, legal': (LORE, {}), 'Wachter, legal': (Wachter, {}),
-           'CEM, legal': (CEM, {}), 'GrowingSpheres, free': (GrowingSpheres, dict(legal=False)), 'LORE, free': (LORE, dict(legal=False)), 'Wachter, free': (Wachter, dict(legal=False)),
-           'CEM, free': (CEM, dict(legal=False)), 'Wachter at the boundary, legal': (Wachter, dict(aim=.5)), 'CEM with autoencoder, legal': (CEM, dict(autoencoder=True))}
+SYSTEMS = {'ours, default': (GradualCF, {}), 'ours, paper': (GradualCF, PAPER), 'GrowingSpheres, legal': (GrowingSpheres, {}), 'Wachter, legal': (Wachter, {}), 'CEM, legal': (CEM, {}),
+           'LORE, legal': (LORE, {}), 'GrowingSpheres, free': (GrowingSpheres, dict(legal=False)), 'LORE, free': (LORE, dict(legal=False)), 'Wachter, free': (Wachter, dict(legal=False)),
+           'CEM, free': (CEM, dict(legal=False)), 'Wachter at the boundary, legal': (Wachter, dict(aim=.5)), 'CEM with autoencoder, legal': (CEM, dict(autoencoder=True)),
+           'GrowingSpheres to the first failure, legal': (GrowingSpheres, dict(select='first')), 'GrowingSpheres to the first failure, free': (GrowingSpheres, dict(select='first', legal=False))}
 
 COLUMNS = ['paper_l1', 'paper_l1_std', 'paper_l2', 'paper_l2_std', 'paper_coherence', 'paper_coherence_std']
 PRINTED = pd.DataFrame({
@@ -85,8 +86,8 @@ def main():
             path = a.parts/f'{data}-{name.replace(", ", "-").replace(" ", "_")}-{fingerprint(a.rows, a.seed, versions, hyper)}.csv'
             lines.append(kept(path, lambda: dict(data=data, system=name, **measured(task, cls, hyper, a.rows, a.seed), **versions)))
             print(lines[-1][['data', 'system', 'valid', 'l1', 'l2', 'coherence@8', 'in_range', 'cpu_seconds_per_row']].round(4).to_string(header=False, index=False), flush=True)
-    df = beside(pd.concat(lines, ignore_index=True).sort_values('data', kind='stable', ignore_index=True))
-    with atomic(a.out) as tmp: df.round(5).to_csv(tmp, index=False)
+            df = beside(pd.concat(lines, ignore_index=True).sort_values('data', kind='stable', ignore_index=True))
+            with atomic(a.out) as tmp: df.round(5).to_csv(tmp, index=False)
     shown = ['data', 'system', 'valid', 'l1', 'paper_l1', 'l2', 'paper_l2', 'coherence@8', 'coherence@12', 'coherence@all', 'paper_coherence', 'in_range', 'logit_gap', 'cpu_seconds_per_row']
     print(f'\n{a.rows} rows, seed {a.seed}, {versions}\n{df[shown].round(3).to_string(index=False)}')
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from .wachter import Nearest, Room, enough, room_of, target_prob, through
+from .wachter import Nearest, Room, check_settings, enough, room_of, target_prob, through
 from ..core import Encoded, Explainer, evaluating, patch, predict
 from ..models import seeded
 
@@ -86,6 +86,12 @@ class CEM(Explainer):
         steps=1000,      # FISTA steps a round
         lr=.01           # First learning rate
     )
+    def __init__(self, model, domain, **hyper):
+        super().__init__(model, domain, **hyper)
+        check_settings(self.hyper, ('c', 'lr'), ('rounds', 'steps'), ('kappa', 'beta', 'gamma'))
+        a = self.hyper.autoencoder
+        if not (a is None or a is True or callable(a)): raise ValueError(f'autoencoder must be a module, True or None, got {a!r}')
+
     def fit(self, data) -> CEM:
         "Learn the box, and the autoencoder if asked for; returns the explainer."
         super().fit(data)

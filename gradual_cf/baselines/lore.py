@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .wachter import enough, room_of, target_prob
+from .wachter import check_settings, enough, room_of, target_prob
 from ..core import Counterfactuals, Encoded, Explainer, patch, predict, take_rows
 from ..tabular import Table
 
@@ -133,6 +133,7 @@ def fitness(
     s = lambda v: torch.sigmoid(10*(v - .5))
     return .5*s(like) + .5*s((label == wanted[..., None]).to(like))
 
+# %% ../../nbs/23_baselines.lore.ipynb #c17
 def hall_of_fame(
     pop:Tensor,   # Candidates, `(b, 2, q, d)`
     label:Tensor, # Their classes, long `(b, 2, q)`
@@ -148,7 +149,7 @@ def hall_of_fame(
     i = order.gather(2, top.indices)
     return pop.gather(2, i[..., None].expand(*i.shape, pop.shape[-1])), label.gather(2, i), top.values
 
-# %% ../../nbs/23_baselines.lore.ipynb #c16
+# %% ../../nbs/23_baselines.lore.ipynb #c18
 def breed(
     model,          # Maps `(n, d)` to raw logits `(n, k)`
     x:Tensor,       # Rows, `(b, d)`
@@ -173,7 +174,7 @@ def breed(
         best = hall_of_fame(*(torch.cat(two, 2) for two in zip(best, (pop, label, fit))), p//10)
     return torch.cat([best[0], pop], 2).flatten(1, 2), torch.cat([best[1], label], 2).flatten(1, 2)
 
-# %% ../../nbs/23_baselines.lore.ipynb #c21
+# %% ../../nbs/23_baselines.lore.ipynb #c23
 class Leaves(NamedTuple):
     "The leaves of a tree as boxes."
     low:np.ndarray   # A row is above, `(m, d)`
@@ -188,7 +189,7 @@ def leaves(
 ) -> Leaves:
     "Fit a balanced decision tree and list its leaves."
     from sklearn.tree import DecisionTreeClassifier
-    fitted = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=least, random_state=seed).fit(x, label)
+    fitted = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=least, min_impurity_decrease=1e-7, random_state=seed).fit(x, label)
     t,out = fitted.tree_, []
     todo = [(0, np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf))]
     while todo:
@@ -200,7 +201,7 @@ def leaves(
             todo += [(t.children_left[i], low, left), (t.children_right[i], right, high)]
     return Leaves(*map(np.stack, zip(*out)))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c23
+# %% ../../nbs/23_baselines.lore.ipynb #c25
 def conditions(
     table:Table,     # Columns and their units
     low:np.ndarray,  # A row is above, encoded, `(d,)`
@@ -220,7 +221,7 @@ def conditions(
             out[g] = Condition(c.name, *raw)
     return out
 
-# %% ../../nbs/23_baselines.lore.ipynb #c25
+# %% ../../nbs/23_baselines.lore.ipynb #c27
 def crossings(
     table:Table,    # Columns
     l:Leaves,       # Leaves of the target
@@ -238,7 +239,7 @@ def crossings(
         out[:, at] = np.where(false[:, g, None], np.eye(c.width)[may.argmax(1)], x[at])
     return out, false
 
-# %% ../../nbs/23_baselines.lore.ipynb #c26
+# %% ../../nbs/23_baselines.lore.ipynb #c28
 class Reason(NamedTuple):
     "What LORE says about one row."
     rule:Rule       # The factual rule
@@ -257,9 +258,10 @@ class LORE(Explainer):
         super().__init__(model, domain, **hyper)
         self.table = getattr(domain.decode, '__self__', None)
         if not isinstance(self.table, Table): raise ValueError(f'domain must be of a table for LORE, from tabular(...), got {type(self.table or domain).__name__}')
+        check_settings(self.hyper, counts=('samples', 'generations', 'least', 'together'), not_negative=('eps',))
         if self.hyper.samples % 4 or self.hyper.samples < 40: raise ValueError(f'samples must be a multiple of 4 of at least 40, got {self.hyper.samples}')
 
-# %% ../../nbs/23_baselines.lore.ipynb #c28
+# %% ../../nbs/23_baselines.lore.ipynb #c30
 @dataclass(frozen=True, repr=False)
 class Reasoned(Counterfactuals):
     "Counterfactuals with the rules they come from."
@@ -271,6 +273,7 @@ class Reasoned(Counterfactuals):
         plain = Counterfactuals.__getitem__(replace(self, rules=()), i)
         return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
 
+# %% ../../nbs/23_baselines.lore.ipynb #c32
 @patch
 def measured_rule(
     self:LORE,
@@ -286,7 +289,7 @@ def measured_rule(
     cs = conditions(self.table, *box)
     return Rule(tuple(cs.values()), outcome, hits.double().mean().item() if len(hits) else np.nan, inside.double().mean().item(), tuple(cs[g] for g in changed if g in cs))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c29
+# %% ../../nbs/23_baselines.lore.ipynb #c33
 @patch
 def read_tree(
     self:LORE,
@@ -310,7 +313,7 @@ def read_tree(
     others = tuple(self.measured_rule((way.low[i], way.high[i]), int(target), false[i].nonzero()[0]) for i in np.flatnonzero(ok & (false.sum(1) == few)))
     return xp, Reason(self.measured_rule((l.low[home], l.high[home]), own), others)
 
-# %% ../../nbs/23_baselines.lore.ipynb #c30
+# %% ../../nbs/23_baselines.lore.ipynb #c34
 @patch
 def reasons(
     self:LORE,
@@ -342,7 +345,7 @@ def search(self:LORE, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "The confirmed points, `(n, d)`; a row without one stays as it is."
     return torch.cat([xp for xp,_ in self.reasons(enc, target, seed, rules=False)])
 
-# %% ../../nbs/23_baselines.lore.ipynb #c32
+# %% ../../nbs/23_baselines.lore.ipynb #c36
 @patch
 def explain(
     self:LORE,
@@ -361,7 +364,7 @@ def explain(
     cfs = super(LORE, worker).explain(data, target, seed, progress)
     return Reasoned(**{f: getattr(cfs, f) for f in cfs.__dataclass_fields__}, rules=tuple(noted))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c37
+# %% ../../nbs/23_baselines.lore.ipynb #c41
 def _becomes(changes):
     "Changes of one row in words."
     num = lambda v: _number(v) if isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) else str(v)

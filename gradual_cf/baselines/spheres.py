@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .wachter import Nearest, Room, enough, room_of, target_prob
+from .wachter import Nearest, Room, check_settings, enough, room_of, target_prob
 from ..core import Encoded, Explainer, evaluating, patch, predict
 
 # %% auto #0
@@ -36,9 +36,14 @@ class GrowingSpheres(Explainer):
     defaults = dict(
         samples=1000, # Points in a shell
         radius=.2,    # Radius of the first ball, > 0
-        select=True,  # Put back what need not change
+        select=True,  # Put back what need not change; 'first' stops at the first that must stay, False leaves it out
         chunk=2**22   # Numbers in a batch of points, which bounds memory
     )
+    def __init__(self, model, domain, **hyper):
+        super().__init__(model, domain, **hyper)
+        check_settings(self.hyper, ('radius',), ('samples', 'chunk'))
+        if self.hyper.select not in (True, False, 'first'): raise ValueError(f"select must be True, False or 'first', got {self.hyper.select!r}")
+
     def fit(self, data) -> GrowingSpheres:
         "Learn how far the data reach; returns the explainer."
         super().fit(data)
@@ -90,21 +95,23 @@ def restored(
     xp:Tensor,     # Counterfactuals, `(n, *s)`
     target:Tensor, # Target class of each row, long `(n,)`
     level:float,   # Probability that must remain
+    first:bool=False, # Leave a row after its first failure
 ) -> Tensor:       # `(n, *s)`
     "Put back each group that can go without losing the class, the smallest change first."
     flat,rows = room.groups.flatten(), torch.arange(len(xp), device=xp.device)
     size = xp.new_zeros(len(xp), int(flat.max()) + 1).index_add_(1, flat, (xp - room.x).flatten(1).square())
-    order,xp = size.argsort(dim=1, stable=True), xp.clone()
+    order,xp,on = size.argsort(dim=1, stable=True), xp.clone(), torch.ones(len(xp), dtype=torch.bool, device=xp.device)
     for j in range(order.shape[1]):
-        live = (size[rows, order[:, j]] > 0).nonzero()[:, 0]
+        live = (on & (size[rows, order[:, j]] > 0)).nonzero()[:, 0]
         if not len(live): continue
         this = room.groups == order[live, j].view(-1, *[1]*room.groups.ndim)
         trial = torch.where(this, room.x[live], xp[live])
         ok = target_prob(predict(model, trial), target[live]) >= level
         xp[live[ok]] = trial[ok]
+        if first: on[live[~ok]] = False
     return xp
 
-# %% ../../nbs/22_baselines.spheres.ipynb #c17
+# %% ../../nbs/22_baselines.spheres.ipynb #c18
 @patch
 def grow(
     self:GrowingSpheres,
@@ -129,6 +136,7 @@ def grow(
         live = live[found.dist == torch.inf]
     return best
 
+# %% ../../nbs/22_baselines.spheres.ipynb #c19
 @patch
 def search(self:GrowingSpheres, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "Grow a sphere around every row, then put back what can go; `(n, *s)`."
@@ -137,6 +145,7 @@ def search(self:GrowingSpheres, enc:Encoded, target:Tensor, seed:int=0) -> Tenso
     if not len(live): return xp
     sub,t = room.take(live), target[live]
     found = self.grow(sub, t, seed)
-    kept = restored(self.model, sub, found.xp, t, enough(self.hyper.tau)) if self.hyper.select else found.xp
+    how = self.hyper.select
+    kept = restored(self.model, sub, found.xp, t, enough(self.hyper.tau), how == 'first') if how else found.xp
     xp[live] = torch.where((found.dist < torch.inf).view(-1, *[1]*(xp.ndim - 1)), kept, sub.x)
     return xp

@@ -14,7 +14,8 @@ from ..core import Encoded, Explainer, evaluating, patch, predict
 from ..masking import expand_groups
 
 # %% auto #0
-__all__ = ['Room', 'room_of', 'target_prob', 'enough', 'through', 'mad', 'Descent', 'Nearest', 'squared', 'Wachter']
+__all__ = ['Room', 'room_of', 'target_prob', 'enough', 'check_settings', 'through', 'mad', 'Descent', 'Nearest', 'squared',
+           'Wachter']
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c6
 class Room(NamedTuple):
@@ -70,6 +71,22 @@ def enough(
     return tau + .001*(1 - tau)
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c14
+def check_settings(
+    h,               # Namespace with an explainer's settings
+    positive=(),     # Names of settings that must be above 0
+    counts=(),       # Names of settings that must be whole numbers of at least 1
+    not_negative=(), # Names of settings that must be at least 0
+    share=(),        # Names of settings that must be in (0, 1]
+):
+    "Raise `ValueError` for a setting out of its range."
+    kinds = ((positive, lambda v: v > 0, 'positive'), (counts, lambda v: v >= 1 and v == int(v), 'a whole number of at least 1'),
+             (not_negative, lambda v: v >= 0, 'at least 0'), (share, lambda v: 0 < v <= 1, 'in (0, 1]'))
+    for names,ok,what in kinds:
+        for k in names:
+            v = getattr(h, k)
+            if isinstance(v, bool) or not isinstance(v, (int, float)) or not ok(v): raise ValueError(f'{k} must be {what}, got {v!r}')
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c16
 def through(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     xp:Tensor,      # Where, `(n, *s)`
@@ -81,7 +98,7 @@ def through(
     if not z.requires_grad: raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; GrowingSpheres and LORE need none')
     return torch.autograd.grad(z, xp, slope(z.detach()))[0], z.detach()
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c17
+# %% ../../nbs/20_baselines.wachter.ipynb #c19
 def mad(
     x:Tensor, # Training rows, `(n, *s)`
 ) -> Tensor:  # `(*s)`, > 0
@@ -91,7 +108,7 @@ def mad(
     m = torch.where(m > 0, m, far.mean(0))
     return torch.where(m > 0, m, m[m > 0].min() if (m > 0).any() else torch.ones_like(m))
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c21
+# %% ../../nbs/20_baselines.wachter.ipynb #c23
 class Descent:
     "Adam on some rows that leave one by one; each has its own learning rate and restarts when that falls."
     def __init__(self, x:Tensor, lr:float):
@@ -119,7 +136,7 @@ class Descent:
         "Go on with the rows `i` only, bool."
         for k,t in vars(self).items(): setattr(self, k, t[i])
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c22
+# %% ../../nbs/20_baselines.wachter.ipynb #c24
 class Nearest:
     "The nearest row seen so far that arrived."
     def __init__(self, x:Tensor): self.xp,self.dist = x.clone(),torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
@@ -135,7 +152,7 @@ class Nearest:
         if len(win): self.xp[rows[win]],self.dist[rows[win]] = xp[win],dist[win]
         return win
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c24
+# %% ../../nbs/20_baselines.wachter.ipynb #c26
 def squared(
     target:Tensor, # Target class of each row, long `(n,)`
     aim:float,     # Probability to come near, p*
@@ -148,7 +165,7 @@ def squared(
         return (2*lam[:, None]*(p - aim)*p)*torch.nn.functional.one_hot(target, z.shape[1]).to(f).sub(f)
     return slope
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c26
+# %% ../../nbs/20_baselines.wachter.ipynb #c28
 class Wachter(Explainer):
     "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
     defaults = dict(
@@ -161,19 +178,34 @@ class Wachter(Explainer):
         decay=.5,   # Factor of a row's learning rate after ten steps without gain, in (0, 1]
         patience=50 # Steps without gain after which a row rests
     )
+    def __init__(self, model, domain, **hyper):
+        super().__init__(model, domain, **hyper)
+        check_settings(self.hyper, ('lam', 'lr'), ('rounds', 'steps', 'patience'), ('tol',), ('aim', 'decay'))
+
     def fit(self, data) -> Wachter:
         "Learn the spread of every entry; returns the explainer."
         super().fit(data)
         self.mad = mad(self.x_train)
         return self
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c27
+# %% ../../nbs/20_baselines.wachter.ipynb #c30
+@patch
+def distance(
+    self:Wachter,
+    x:Tensor,  # Inputs, `(n, *s)`
+    xp:Tensor, # Counterfactuals, `(n, *s)`
+) -> Tensor:   # `(n,)`
+    "Sum of the differences, each in units of its entry's spread."
+    return ((xp - x)/self.mad).flatten(1).abs().sum(1)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c31
 @patch
 def descend(
     self:Wachter,
     room:Room,     # Inputs and where they may go
     target:Tensor, # Target class of each row, long `(n,)`
     lam:Tensor,    # Weight of the prediction for each row, `(n,)`
+    loose:bool=False, # Descend where there are no rules, and ask about the nearest admissible row
 ) -> tuple[Nearest, Tensor]: # What arrived, and whether each row was there where its loss was least, bool `(n,)`
     "One round: descend with given weights and keep the nearest row that arrives."
     rests = torch.zeros_like(target, dtype=torch.bool)
@@ -181,12 +213,14 @@ def descend(
     level = max(h.aim - h.tol, enough(h.tau))
     for i in range(h.steps):
         xp = room.admit(d.v)
-        g,z = through(self.model, xp, squared(target, h.aim, lam))
-        p,dist = target_prob(z, target), ((xp - room.x)/self.mad).flatten(1).abs().sum(1)
-        best.see(d.rows, xp, dist, p >= level)
+        at = room._replace(project=None).admit(d.v) if loose else xp
+        g,z = through(self.model, at, squared(target, h.aim, lam))
+        p,dist = target_prob(z, target), self.distance(room.x, at)
+        there = target_prob(self.model(xp).detach(), target) >= enough(h.tau) if loose else p >= level
+        best.see(d.rows, xp, self.distance(room.x, xp), there)
         gain = d.note(lam*(p - h.aim)**2 + dist, h.decay)
-        rests[d.rows] = torch.where(gain, p >= level, rests[d.rows])
-        d.step(torch.where(room.fixed, 0., g + (xp - room.x).sign()/self.mad))
+        rests[d.rows] = torch.where(gain, there, rests[d.rows])
+        d.step(torch.where(room.fixed, 0., g + (at - room.x).sign()/self.mad))
         go = d.stale < h.patience
         if i % 10 == 9 and not go.all():
             d.keep(go)
@@ -194,17 +228,32 @@ def descend(
             if not len(lam): break
     return best, rests
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c29
+# %% ../../nbs/20_baselines.wachter.ipynb #c33
+@patch
+def bisect(
+    self:Wachter,
+    room:Room,     # Inputs and where they may go
+    target:Tensor, # Target class of each row, long `(n,)`
+    loose:bool,    # Whether to descend where there are no rules
+) -> Nearest:
+    "Look for each row's weight and keep its nearest counterfactual."
+    best = Nearest(room.x)
+    lam,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.lam, 0., torch.inf))
+    for _ in range(self.hyper.rounds):
+        made,rests = self.descend(room, target, lam, loose)
+        best.see(torch.arange(len(lam), device=lam.device), made.xp, made.dist, made.dist < torch.inf)
+        high,low = torch.where(rests, lam, high), torch.where(rests, low, lam)
+        lam = torch.where(high == torch.inf, 10*lam, torch.where(low == 0, high/10, (low*high).sqrt()))
+    return best
+
 @patch
 def search(self:Wachter, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "Bisect each row's weight and return its nearest counterfactual, `(n, *s)`."
+    "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
     room,best = room_of(self, enc), Nearest(enc.x)
     live = (target_prob(predict(self.model, enc.x), target) < self.hyper.tau).nonzero()[:, 0]
-    lam,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.lam, 0., torch.inf))
     with evaluating(self.model):
-        for _ in range(self.hyper.rounds if len(live) else 0):
-            made,rests = self.descend(room.take(live), target[live], lam[live])
-            best.see(live, made.xp, made.dist, made.dist < torch.inf)
-            high[live],low[live] = torch.where(rests, lam[live], high[live]), torch.where(rests, low[live], lam[live])
-            lam = torch.where(high == torch.inf, 10*lam, torch.where(low == 0, high/10, (low*high).sqrt()))
+        for loose in (False, True) if self.hyper.legal else (False,):
+            if not len(live := live[best.dist[live] == torch.inf]): break
+            found = self.bisect(room.take(live), target[live], loose)
+            best.see(live, found.xp, found.dist, found.dist < torch.inf)
     return best.xp

@@ -1,0 +1,367 @@
+"""The baselines against closed forms, slow replicas and their own rules."""
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import toy
+from test_invariants import table
+from torch import nn
+
+from gradual_cf.all import GradualCF, corpus_vectors, images, load_digits, load_toy_reviews, sentences, tabular, tabular_mlp, text_cnn, train
+from gradual_cf.baselines.cem import CEM, shrink
+from gradual_cf.baselines.lore import LORE, because, breed
+from gradual_cf.baselines.spheres import GrowingSpheres
+from gradual_cf.baselines.wachter import Wachter
+from gradual_cf.composition import box
+from gradual_cf.core import Domain, Encoded
+from gradual_cf.models import digit_cnn
+from gradual_cf.text import Lookup, word_ids
+
+QUICK = {Wachter: dict(rounds=4, steps=120), CEM: dict(rounds=4, steps=120), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
+ALL, DOMAINLESS = list(QUICK), [Wachter, CEM, GrowingSpheres]
+named = pytest.mark.parametrize('cls', ALL, ids=lambda c: c.__name__)
+
+
+class Linear(nn.Module):
+    "Two logits whose difference is linear, in 64-bit floats."
+    def __init__(self, w, b):
+        super().__init__()
+        self.w, self.b = nn.Parameter(w.double()), b
+    def forward(self, x): return torch.stack([0*x[:, 0], x @ self.w + self.b], 1)
+
+
+def plain(d, low=-9., high=9.):
+    "A domain of `d` numbers."
+    return Domain(lambda r: Encoded(torch.as_tensor(r).clone(), torch.zeros(len(r), d, dtype=torch.bool)), lambda x, raw=None, legal=True: x, lambda s: torch.arange(d), box(low, high))
+
+
+@pytest.fixture(scope='module')
+def linear():
+    g = torch.Generator().manual_seed(0)
+    x = torch.rand(400, 5, generator=g, dtype=torch.float64)*torch.tensor([.5, 1., 1.5, 1., 2.]).double()
+    return x, Linear(torch.tensor([-3., 2., 1., -.5, 2.2]), -4.)
+
+
+@pytest.mark.parametrize('legal', [False, True])
+def test_wachter_reaches_the_analytic_optimum(linear, legal):
+    "On a linear model the nearest row in d moves one entry, the one with the best slope for its MAD, exactly to logit(p* - tol)."
+    x, model = linear
+    e = Wachter(model, plain(5), legal=legal).fit(x)
+    cfs = e.explain(x[:12], 1)
+    away = cfs.before < .5
+    gap = math.log(.95/.05) - model(x[:12])[:, 1]
+    best = gap*(1/(e.mad*model.w.abs())).min()
+    d = ((cfs.xp - cfs.x).abs()/e.mad).sum(1)
+    assert away.sum() >= 8 and cfs.valid.all() and (cfs.prob[away] >= .95 - 1e-9).all()
+    torch.testing.assert_close(d[away], best[away].detach(), rtol=.02, atol=0)
+    assert (d[away] >= best[away]*(1 - 1e-9)).all()                       # nothing can be nearer
+    main = (model.w.abs()*e.mad).argmax()
+    assert ((cfs.xp - cfs.x).abs()[away].argmax(1) == main).all()
+
+
+def slow_fista(x, w, b, c, margin, beta, lr, steps, low, high):
+    "CEM's inner loop for one row and a linear model, in plain numbers."
+    xp = y = list(x)
+    best, size = None, math.inf
+    for i in range(steps):
+        z = sum(wi*yi for wi, yi in zip(w, y)) + b
+        rate, new = lr*math.sqrt(1 - i/steps), []
+        for j in range(len(x)):
+            g = (-c*w[j] if margin - z > 0 else 0.) + 2*(y[j] - x[j])
+            v = y[j] - x[j] - rate*g
+            v = 0. if abs(v) <= beta else v - math.copysign(beta, v)
+            new.append(min(max(x[j] + v, low[j]), high[j]))
+        y, xp = [n + i/(i + 3)*(n - o) for n, o in zip(new, xp)], new
+        d = [a - o for a, o in zip(xp, x)]
+        net = beta*sum(map(abs, d)) + sum(v*v for v in d)
+        if sum(wi*v for wi, v in zip(w, xp)) + b >= margin - 1e-9 and net < size: best, size = xp, net
+    return best
+
+
+@pytest.mark.parametrize('c', [10., 40.])
+def test_cem_equals_a_slow_replica(linear, c):
+    x, model = linear
+    e = CEM(model, plain(5), rounds=1, steps=200, c=c).fit(x)
+    cfs, checked = e.explain(x[:12], 1), 0
+    for row, xp, before in zip(x[:12], cfs.xp, cfs.before):
+        if before >= .5: continue
+        slow = slow_fista(row.tolist(), model.w.tolist(), model.b, c, e.margin(), .1, .01, 200, x.amin(0).tolist(), x.amax(0).tolist())
+        torch.testing.assert_close(xp, row if slow is None else torch.tensor(slow, dtype=torch.float64), rtol=0, atol=1e-8)
+        checked += slow is not None
+    assert checked > 3
+
+
+def test_cem_leaves_zero_only_where_it_pays(linear):
+    "With threshold β at learning rate lr an entry leaves x only if c·|w| lr > β: below that nothing ever moves."
+    x, model = linear
+    top = .1/(.01*model.w.abs().max().item())
+    row = x[:12][GradualCF(model, plain(5), init='input', rank='gradient', sigma=0).fit(x).explain(x[:12], 1).before < .5]
+    for c, moves in ((.99*top, False), (1.5*top, True)):
+        cfs = CEM(model, plain(5), rounds=1, c=c).fit(x).explain(row, 1)
+        assert ((cfs.xp != cfs.x).any() == moves).item()
+    assert shrink(torch.tensor([.3, -.05, -.2]), .1).sub(torch.tensor([.2, 0., -.1])).abs().max() < 1e-7
+
+
+def test_cem_heeds_the_autoencoder(linear):
+    "An autoencoder that gives back only the first entry makes the others expensive; without one the last and best entry moves."
+    x, model = linear
+    coder = lambda v: torch.cat([v[:, :1], x[:1, 1:].expand(len(v), -1)], 1)
+    row = x[:1]
+    assert model(row)[0, 1] < 0
+    with_, without = (CEM(model, plain(5), autoencoder=a, gamma=20., rounds=6).fit(x).explain(row, 1) for a in (coder, None))
+    off = lambda c: (c.xp - c.x)[:, 1:].norm().item()
+    assert with_.valid.all() and without.valid.all() and off(with_) < off(without)
+
+
+@pytest.mark.parametrize('h', [.03, .15, .5, 1.1])
+def test_growing_spheres_finds_the_radius_of_a_half_space(h):
+    "The nearest enemy of a half-space at distance h lies at h, and at most one shell beyond."
+    w = torch.tensor([.6, .8])
+    model = Linear(w, -h)
+    x = torch.zeros(3, 2).double()
+    e = GrowingSpheres(model, plain(2), select=False, samples=3000).fit(torch.randn(50, 2, generator=torch.Generator().manual_seed(0)).double())
+    cfs = e.explain(x, 1)
+    r = (cfs.xp - cfs.x).norm(dim=1)
+    assert cfs.valid.all() and (r >= h).all() and (r <= h*1.1).all()
+    torch.testing.assert_close((cfs.xp[0]/r[0]).float(), w, atol=.35, rtol=0)
+    put_back = GrowingSpheres(model, plain(2), samples=3000).fit(torch.rand(50, 2, generator=torch.Generator().manual_seed(1)).double()*4).explain(x, 1)
+    assert put_back.valid.all() and ((put_back.xp - put_back.x).norm(dim=1) <= r + 1e-9).all()
+
+
+@pytest.fixture(scope='module')
+def stepped():
+    "A frame and a model that decides by one column alone: income above 1,500."
+    df, _ = table(400)
+    domain = tabular(df)
+    x = domain.encode(df).x
+    at = list(df.columns).index('income')
+    cut = (1500 - df.income.min())/(df.income.max() - df.income.min())
+    return df, domain, lambda x: torch.stack([0*x[:, at], 50*(x[:, at] - cut)], 1)
+
+
+def test_lore_recovers_axis_and_threshold(stepped):
+    df, domain, model = stepped
+    lore = LORE(model, domain).fit(df)
+    low = df[df.income < 1400].iloc[:6]
+    cfs = lore.explain(low)
+    for i, why in enumerate(cfs.rules):
+        assert [c.feature for c in why.rule.conditions] == ['income'] and why.rule.outcome == 0
+        assert abs(why.rule.conditions[0].high - 1500) < 60 and why.rule.conditions[0].low == -np.inf
+        assert why.rule.precision > .95 and why.rule.coverage == pytest.approx((df.income <= why.rule.conditions[0].high).mean(), abs=1e-9)
+        assert why.others and why.others[0].changed[0].feature == 'income' and abs(why.others[0].changed[0].low - 1500) < 60
+    assert cfs.valid.all() and set(cfs.changes().feature) == {'income'}
+    words = because(GradualCF(model, domain, sigma=0).fit(df).explain(low), lore, ['denied', 'approved'])
+    assert words.sentence.str.fullmatch(r'denied because income ≤ 1,\d{3}(\.\d+)?; approved if income becomes 1,\d{3}(\.\d+)?').all()
+    assert list(words.index) == list(low.index) and words.precision.gt(.95).all()
+
+
+def test_a_rules_numbers_are_those_of_the_frame(stepped):
+    df, domain, _ = stepped
+    x = domain.encode(df).x
+    net = train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(table(400)[1].to_numpy()), epochs=40)
+    lore = LORE(net, domain).fit(df)
+    label = lore.z_train.argmax(1).numpy()
+    kinds = set()
+    for i, why in enumerate(lore.explain(df.iloc[:25]).rules):
+        for rule in (why.rule, *why.others):
+            inside = rule.covers(df)
+            assert rule.coverage == pytest.approx(inside.mean(), abs=1e-9)
+            assert not inside.any() or rule.precision == pytest.approx((label[inside] == rule.outcome).mean(), abs=1e-9)
+            kinds |= {c.feature for c in rule.conditions}
+        assert why.rule.covers(df.iloc[[i]]).all() and not any(r.covers(df.iloc[[i]]).any() for r in why.others)
+        assert all(set(r.changed) <= set(r.conditions) and r.changed for r in why.others)
+    assert {'job', 'income', 'late'} <= kinds                            # categories, numbers and coded integers
+
+
+def test_rules_of_one_hot_columns():
+    "A category that comes as 0/1 columns is one condition and moves as one."
+    df, y = table(300)
+    df = pd.get_dummies(df.drop(columns=['owner']), columns=['job'], dtype=int)
+    jobs = [c for c in df if c.startswith('job_')]
+    domain = tabular(df, categorical={'job': jobs})
+    model = lambda x: torch.stack([0*x[:, 0], 9*x[:, domain.encode(df.iloc[:1]).x.shape[1] - 1] - 4], 1)   # the last sibling decides
+    cfs = LORE(model, domain).fit(df).explain(df[df[jobs[-1]] == 0].iloc[:5])
+    assert cfs.valid.all() and (cfs.raw[jobs].sum(axis=1) == 1).all() and set(cfs.changes().feature) == {'job'}
+    for why in cfs.rules: assert [c.feature for c in why.rule.conditions] == ['job'] and why.rule.covers(df).mean() == pytest.approx(why.rule.coverage)
+
+
+@pytest.fixture(scope='module')
+def bank():
+    df, y = table()
+    x = tabular(df).encode(df).x
+    return df, train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(y.to_numpy()), epochs=60)
+
+
+RULES = dict(immutable=['age'], bounds={'income': (400., 3000.)}, increase_only=['late'])
+
+@named
+def test_constraints_hold(bank, cls):
+    df, net = bank
+    domain = tabular(df, **RULES)
+    cfs = cls(net, domain, **QUICK[cls]).fit(df).explain(df.iloc[:40])
+    old, new = df.iloc[:40], cfs.raw
+    assert domain.legal(old, new).all() and (new.age == old.age).all() and (new.late >= old.late).all() and list(new.dtypes) == list(old.dtypes)
+    assert ((new.income == old.income) | new.income.between(400, 3000)).all() and ((new.late == old.late) | (new.late >= 0)).all()
+    assert (old.astype(object) != new.astype(object)).any(axis=1).any() and cfs.valid.double().mean() > .5
+    assert (cfs.xp == cfs.x)[cfs.before >= cfs.tau].all() and (cfs.found >= cfs.tau).equal(cfs.valid)
+
+
+@named
+def test_without_rules_frozen_still_stays(bank, cls):
+    df, net = bank
+    cfs = cls(net, tabular(df, immutable=['age', 'job']), legal=False, **QUICK[cls]).fit(df).explain(df.iloc[:40])
+    assert (cfs.raw.age == df.age.iloc[:40]).all() and (cfs.raw.job == df.job.iloc[:40]).all() and cfs.valid.any()
+
+
+@named
+def test_free_goes_beyond_the_rules(bank, cls):
+    df, net = bank
+    cfs = cls(net, tabular(df, **RULES), legal=False, **QUICK[cls]).fit(df).explain(df.iloc[:40])
+    assert not tabular(df, **RULES).legal(df.iloc[:40], cfs.raw).all()
+
+
+@named
+def test_a_row_alone_is_the_row_in_a_batch(bank, cls):
+    df, net = bank
+    wide = tabular_mlp(net.spec['d'], seed=0).double()
+    wide.load_state_dict(net.state_dict())
+    e = cls(wide, tabular(df), **QUICK[cls]).fit(df)
+    many = e.explain(df.iloc[:12], seed=3)
+    for i in (0, 5, 11): torch.testing.assert_close(e.explain(df.iloc[[i]], seed=3).xp, many.xp[i:i+1], rtol=0, atol=1e-6)
+    small = cls(wide, tabular(df), **QUICK[cls], batch_size=5).fit(df).explain(df.iloc[:12], seed=3)
+    torch.testing.assert_close(small.xp, many.xp, rtol=0, atol=1e-6)
+    if cls in (GrowingSpheres, LORE): assert not e.explain(df.iloc[:12], seed=4).xp.equal(many.xp)
+
+
+@named
+def test_nothing_of_the_users_is_touched(bank, cls):
+    df, net = bank
+    net.train()
+    net[0].eval()
+    modes, weights = [m.training for m in net.modules()], {k: v.clone() for k, v in net.state_dict().items()}
+    net[0].weight.requires_grad_(False)
+    rng, np_rng, frame, threads = torch.get_rng_state(), np.random.get_state()[1].copy(), df.copy(), torch.get_num_threads()
+    extra = dict(autoencoder=True) if cls is CEM else {}
+    cls(net, tabular(df), **QUICK[cls], **extra).fit(df).explain(df.iloc[:10])
+    assert [m.training for m in net.modules()] == modes and all(torch.equal(v, weights[k]) for k, v in net.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), rng) and (np.random.get_state()[1] == np_rng).all() and torch.get_num_threads() == threads
+    assert all(p.grad is None for p in net.parameters()) and not net[0].weight.requires_grad and net[2].weight.requires_grad
+    pd.testing.assert_frame_equal(df, frame)
+    net[0].weight.requires_grad_(True)
+    net.eval()
+
+
+@named
+def test_no_counterfactual_is_no_exception(bank, cls):
+    "A model that hardly moves: class 1 exists in the training rows by a hair's breadth of `age`, which is immutable."
+    df, _ = bank
+    domain = tabular(df, immutable=['age'])
+    model = lambda x: torch.stack([x[:, 0] - .5, .5 - x[:, 0]], 1)*20 + 0*x.sum(1, keepdim=True)
+    cfs = cls(model, domain, **QUICK[cls]).fit(df).explain(df.iloc[:10])
+    assert not cfs.valid.any() and cfs.xp.equal(cfs.x)
+
+
+def test_rows_that_nobody_can_help_do_not_disturb_others(bank):
+    df, net = bank
+    domain = tabular(df, immutable=[c for c in df if c != 'income'])
+    for cls in ALL:
+        cfs = cls(net, domain, **QUICK[cls]).fit(df).explain(df.iloc[:40])
+        assert 0 < cfs.valid.sum() < 40 and set(cfs.changes().feature) == {'income'}
+        assert (cfs.xp == cfs.x)[~cfs.valid].all()
+
+
+@pytest.mark.parametrize('cls', [GrowingSpheres, LORE], ids=lambda c: c.__name__)
+def test_sampling_needs_no_gradient(cls):
+    from sklearn.ensemble import RandomForestClassifier
+    df, y = table()
+    domain = tabular(df)
+    forest = RandomForestClassifier(20, random_state=0).fit(domain.encode(df).x.numpy(), y)
+    model = lambda x: torch.as_tensor(np.log(forest.predict_proba(x.numpy()) + 1e-3)*3).to(x)
+    cfs = cls(model, domain, **QUICK[cls]).fit(df).explain(df.iloc[:10])
+    assert cfs.valid.double().mean() > .5
+
+
+@pytest.mark.parametrize('cls', [Wachter, CEM], ids=lambda c: c.__name__)
+def test_a_model_without_gradient_is_told_so(bank, cls):
+    df, net = bank
+    with pytest.raises(ValueError, match='model must be differentiable.*GrowingSpheres and LORE need none'): cls(lambda x: net(x).detach(), tabular(df)).fit(df).explain(df.iloc[:3])
+
+
+@pytest.mark.parametrize('cls', DOMAINLESS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize('legal', [True, False])
+def test_three_classes_and_groups_of_all_kinds(cls, legal):
+    for p in (toy.columns(3), toy.blocks(), toy.tokens()):
+        e = cls(p.model, p.domain, legal=legal, **QUICK[cls]).fit(p.x)
+        cfs = e.explain(p.x[:20], 1)
+        assert (cfs.xp == cfs.x)[p.frozen[:20][:, p.groups]].all() and cfs.valid.double().mean() > .6
+        if legal: assert (cfs.xp >= 0).all() and (cfs.xp <= 1).all()
+
+
+@pytest.mark.parametrize('cls', DOMAINLESS, ids=lambda c: c.__name__)
+def test_digits(cls):
+    train_set, test_set = load_digits()
+    domain = images(block=2)
+    x, y = domain.encode(train_set).x, torch.tensor(train_set['label'])
+    net = train(digit_cnn((1, 8, 8), seed=0), x, y, epochs=15, batch_size=32)
+    cfs = cls(net, domain, **QUICK[cls] | dict(tau=.7) | (dict(lam=1e4, rounds=3, steps=80) if cls is Wachter else {})).fit(train_set).explain(test_set.select(range(4)), [3, 5, 9, 8])
+    assert cfs.valid.sum() >= 3 and ((cfs.xp*255 - (cfs.xp*255).round()).abs() < 1e-3).all()
+
+
+@pytest.mark.parametrize('cls', DOMAINLESS, ids=lambda c: c.__name__)
+def test_reviews(cls):
+    tr, te = load_toy_reviews(400, 6)
+    v = corpus_vectors(tr['text'], 16)
+    net = text_cnn(16, filters=16, seed=0)
+    train(Lookup(v, net), word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
+    extra = dict(radius=2., samples=30) if cls is GrowingSpheres else dict(lam=1e4, rounds=3, steps=100, lr=.02) if cls is Wachter else dict(rounds=4, steps=60)
+    cfs = cls(net, sentences(v, length=40), **QUICK[cls] | extra | dict(tau=.5)).fit(tr).explain(te.select(range(4)))
+    assert cfs.valid.any() and all(isinstance(t, str) for t in cfs.raw) and (cfs.x == cfs.xp).any()
+
+
+def test_lore_is_for_tables():
+    p = toy.tokens()
+    with pytest.raises(ValueError, match='domain must be of a table for LORE.*got Domain'): LORE(p.model, p.domain)
+    with pytest.raises(ValueError, match='domain must be of a table for LORE.*got Pixels'): LORE(p.model, images())
+
+
+@named
+def test_settings_and_order_of_calls(bank, cls):
+    df, net = bank
+    with pytest.raises(ValueError, match='settings must be among'): cls(net, tabular(df), nonsense=1)
+    with pytest.raises(ValueError, match='fit must be called'): cls(net, tabular(df)).explain(df.iloc[:2])
+    with pytest.raises(ValueError, match='target must be in'): cls(net, tabular(df)).fit(df).explain(df.iloc[:2], target=2)
+    for bad in BAD[cls]:
+        with pytest.raises(ValueError, match=f'{next(iter(bad))} must'): cls(net, tabular(df), **bad)
+
+BAD = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict(decay=0.), dict(tol=-.1)], CEM: [dict(kappa=-1.), dict(beta=-1.), dict(c=0.), dict(steps=0), dict(autoencoder='no')],
+       GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')], LORE: [dict(samples=10), dict(generations=-1), dict(eps=-.1), dict(least=0), dict(together=0)]}
+
+
+def test_neighbourhoods_are_near_and_balanced(bank):
+    df, net = bank
+    domain = tabular(df)
+    lore = LORE(net, domain).fit(df)
+    x = lore.encode(df.iloc[:6]).x
+    own = net(x).argmax(1)
+    near, label = breed(net, x, torch.stack([own, 1 - own], 1), lore.x_train, domain.groups((x.shape[1],)))
+    share = (label == own[:, None]).double().mean(1)
+    assert ((share > .3) & (share < .7)).all() and near.shape[1] == 1100
+    far = lambda rows: (rows - x[:, None]).abs().mean((1, 2))
+    assert (far(near) < far(lore.x_train[None].expand(6, -1, -1))).all()
+    z = near[..., -5:-2] if 'owner' in df else near
+    assert label.equal(net(near.flatten(0, 1)).argmax(1).view_as(label)) and ((z == 0) | (z == 1)).all()
+
+
+def test_because_says_when_there_is_nothing_to_say(bank):
+    df, net = bank
+    lore = LORE(net, tabular(df), **QUICK[LORE]).fit(df)
+    cf = GradualCF(net, tabular(df, immutable=[c for c in df if c != 'age'])).fit(df)
+    cfs = cf.explain(df.iloc[:20], target=1)
+    out = because(cfs, lore, ['no', 'yes'])
+    assert list(out.valid) == cfs.valid.tolist() and out.valid.any() and not out.valid.all()
+    assert out.sentence[~out.valid].str.endswith('no way to yes was found').all() and out.sentence[(cfs.before >= .5).numpy()].str.endswith('yes already').all()
+    other = tabular(df.drop(columns='job'))
+    net2 = tabular_mlp(other.encode(df.drop(columns='job').iloc[:1]).x.shape[1], seed=0)
+    with pytest.raises(ValueError, match='lore must be fitted on rows'): because(cfs, LORE(toy.sharpen(net2, other.encode(df.drop(columns='job')).x.float()), other).fit(df.drop(columns='job')))
