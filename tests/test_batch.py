@@ -353,7 +353,7 @@ def test_the_summary_of_a_folder_is_that_of_its_frame(cf, tmp_path):
 @pytest.mark.skipif(not os.environ.get('GRADUAL_CF_SLOW'), reason='200,000 rows take minutes: set GRADUAL_CF_SLOW=1')
 @pytest.mark.parametrize('workers', [0, 2])
 def test_200_000_rows_killed_three_times(tmp_path, workers):
-    subprocess.run([sys.executable, str(ROOT/'benchmarks/batch.py'), '--only', 'kill', '--rows', '200000', '--workers', str(workers), '--folder', str(tmp_path)], check=True, env=os.environ | dict(PYTHONPATH=str(ROOT)))
+    subprocess.run([sys.executable, str(ROOT/'benchmarks/batch.py'), '--only', 'kill', '--rows', '200000', '--workers', str(workers), '--folder', str(tmp_path), '--out', str(tmp_path/'batch.csv')], check=True, env=os.environ | dict(PYTHONPATH=str(ROOT)))
 
 
 # ---- the command
