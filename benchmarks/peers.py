@@ -1,6 +1,6 @@
 """The default mode against DiCE (random, genetic), NICE and lore_sa on the same network and rows.
 
-    GRADUAL_CF_DATA=... python benchmarks/peers.py [--rows 1000] [--limit 60] [--venvs DIR] [--out benchmarks/results/peers.csv]
+    GRADUAL_CF_DATA=... python benchmarks/peers.py [--rows 1000] [--limit 60] [--only lore_sa] [--venvs DIR] [--out benchmarks/results/peers.csv]
 
 Each peer runs in a venv of its own, made under a temporary folder (or kept in --venvs), and is skipped with the reason where it will not install. All see min-max scaled columns; peers may
 choose fractions where ours keeps whole numbers. Ours explains --rows rows in one call, a peer as many of the same rows as fit into --limit CPU seconds. Without GRADUAL_CF_DATA the embedded
@@ -83,7 +83,7 @@ def draw(df, path):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--rows', type=int, default=1000); a.add_argument('--limit', type=float, default=60); a.add_argument('--venvs', type=Path); a.add_argument('--out', type=Path, default=Path('benchmarks/results/peers.csv'))
+    a.add_argument('--rows', type=int, default=1000); a.add_argument('--limit', type=float, default=60); a.add_argument('--venvs', type=Path); a.add_argument('--only', nargs='*', choices=PEERS, default=list(PEERS), help='measure these again and keep the other lines of the table'); a.add_argument('--out', type=Path, default=Path('benchmarks/results/peers.csv'))
     a = a.parse_args()
     torch.set_num_threads(1)
     task = load_task('heloc' if os.environ.get('GRADUAL_CF_DATA') else 'breast_cancer')
@@ -94,8 +94,9 @@ def main():
         save_model(task.model, d/'model.safetensors')
         names = [f'x{j}' for j in range(cfs.x.shape[1])]
         for name, x in (('train', task.domain.encode(task.X).x), ('test', cfs.x)): pd.DataFrame(x.numpy(), columns=names).to_csv(d/f'{name}.csv', index=False)
-        lines = [first]
-        for name in PEERS:
+        old = pd.read_csv(a.out).to_dict('records') if a.out.exists() else []
+        lines = [first, *(l for l in old if l['method'] in PEERS and l['method'] not in a.only)]
+        for name in a.only:
             lines.append(peer(name, task, cfs, d, a.venvs or d, a.limit))
             print(lines[-1], flush=True)
     df = pd.DataFrame(lines).assign(data=task.name, times_ours=lambda df: df.ms_a_row/df.ms_a_row[0])

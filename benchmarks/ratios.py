@@ -129,8 +129,8 @@ def main():
         for l in part:
             lines.append(l)
             print({k: round(v, 3) if isinstance(v, float) else v for k,v in l.items()}, flush=True)
-    df = pd.DataFrame(lines).assign(torch=torch.__version__)
-    with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
+            df = pd.DataFrame(lines).assign(torch=torch.__version__)
+            with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)  # what was measured is kept, whenever the rest is stopped
     draw(df, a.out.with_suffix('.png'))
 
 

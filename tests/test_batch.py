@@ -141,7 +141,7 @@ def children(pid):
     return out
 
 
-def wait_for(folder, n, p, limit=120):
+def wait_for(folder, n, p, limit=600):
     "Wait until `n` parts are there."
     end = time.time() + limit
     while len(list(folder.glob('part-*'))) < n and p.poll() is None:
@@ -182,7 +182,7 @@ def test_a_killed_worker_is_replaced(cf, tmp_path):
     crew = children(p.pid)
     assert len(crew) == 2
     os.kill(crew[0], signal.SIGKILL)
-    assert p.wait(120) == 0, p.stderr.read()
+    assert p.wait(600) == 0, p.stderr.read()
     assert content(tmp_path/'out') == whole
 
 
