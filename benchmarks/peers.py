@@ -59,9 +59,10 @@ def peer(name, task, cfs, folder, venvs, limit):
     "A peer on the same rows."
     try:
         python = venv(venvs, *PEERS[name])
-        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=60 + 20*limit)
+        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=(wall := 120 + 120*limit))
         if r.returncode: raise RuntimeError((r.stderr.strip().splitlines() or ['?'])[-1][:150])
-    except (RuntimeError, subprocess.SubprocessError) as e: return dict(method=name, rows=0, note=f'skipped: {e}')
+    except subprocess.TimeoutExpired: return dict(method=name, rows=0, note=f'skipped: no result in {wall:.0f} s')
+    except (RuntimeError, subprocess.CalledProcessError) as e: return dict(method=name, rows=0, note=f'skipped: {e}')
     got, x = np.load(folder/f'{name}.npz'), cfs.x
     n, failed = len(got['xp']), r.stderr.count('row ')
     xp = torch.from_numpy(got['xp']).to(x)
@@ -76,7 +77,7 @@ def draw(df, path):
     fig, ax = plt.subplots(figsize=(6.5, 4), layout='constrained')
     for i,l in enumerate(df[df.rows > 0].itertuples()):
         ax.plot(l.ms_a_row, l.changed, 'o', ms=9, color=f'C{i}')
-        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (7, 6), textcoords='offset points', fontsize=8, color=f'C{i}')
+        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (0, 8), textcoords='offset points', ha='center', fontsize=8, color=f'C{i}')
     ax.set(xscale='log', yscale='log', xlabel='CPU ms a row', ylabel='features changed'), ax.margins(.25)
     with atomic(path) as tmp: fig.savefig(tmp, dpi=110, format='png')
 
