@@ -77,7 +77,7 @@ def draw(df, path):
     fig, ax = plt.subplots(figsize=(6.5, 4), layout='constrained')
     for i,l in enumerate(df[df.rows > 0].itertuples()):
         ax.plot(l.ms_a_row, l.changed, 'o', ms=9, color=f'C{i}')
-        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (0, 8), textcoords='offset points', ha='center', fontsize=8, color=f'C{i}')
+        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (0, -17 if i % 2 else 8), textcoords='offset points', ha='center', fontsize=8, color=f'C{i}')
     ax.set(xscale='log', yscale='log', xlabel='CPU ms a row', ylabel='features changed'), ax.margins(.25)
     with atomic(path) as tmp: fig.savefig(tmp, dpi=110, format='png')
 
