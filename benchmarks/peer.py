@@ -56,7 +56,7 @@ def lore(method, net, train, y, test):
     from lore_sa.bbox.sklearn_classifier_bbox import sklearnBBox
     from lore_sa.dataset import TabularDataset
     from lore_sa.lore import TabularRandomGeneratorLore
-    e = TabularRandomGeneratorLore(sklearnBBox(net), TabularDataset(data=train.assign(outcome=y), class_name='outcome'))
+    e = TabularRandomGeneratorLore(sklearnBBox(net), TabularDataset(data=train.assign(outcome=y), class_name='outcome', categorial_columns=['outcome']))
     def one(i):
         x = test.to_numpy()[i]
         found = np.asarray(e.explain(x)['counterfactual_samples'], float).reshape(-1, len(x))

@@ -1,6 +1,6 @@
 """The default mode against DiCE (random, genetic), NICE and lore_sa on the same network and rows.
 
-    GRADUAL_CF_DATA=... python benchmarks/peers.py [--rows 1000] [--limit 60] [--venvs DIR] [--out benchmarks/results/peers.csv]
+    GRADUAL_CF_DATA=... python benchmarks/peers.py [--rows 1000] [--limit 60] [--only lore_sa] [--venvs DIR] [--out benchmarks/results/peers.csv]
 
 Each peer runs in a venv of its own, made under a temporary folder (or kept in --venvs), and is skipped with the reason where it will not install. All see min-max scaled columns; peers may
 choose fractions where ours keeps whole numbers. Ours explains --rows rows in one call, a peer as many of the same rows as fit into --limit CPU seconds. Without GRADUAL_CF_DATA the embedded
@@ -59,9 +59,10 @@ def peer(name, task, cfs, folder, venvs, limit):
     "A peer on the same rows."
     try:
         python = venv(venvs, *PEERS[name])
-        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=60 + 20*limit)
+        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=(wall := 120 + 120*limit))
         if r.returncode: raise RuntimeError((r.stderr.strip().splitlines() or ['?'])[-1][:150])
-    except (RuntimeError, subprocess.SubprocessError) as e: return dict(method=name, rows=0, note=f'skipped: {e}')
+    except subprocess.TimeoutExpired: return dict(method=name, rows=0, note=f'skipped: no result in {wall:.0f} s')
+    except (RuntimeError, subprocess.CalledProcessError) as e: return dict(method=name, rows=0, note=f'skipped: {e}')
     got, x = np.load(folder/f'{name}.npz'), cfs.x
     n, failed = len(got['xp']), r.stderr.count('row ')
     xp = torch.from_numpy(got['xp']).to(x)
@@ -76,14 +77,14 @@ def draw(df, path):
     fig, ax = plt.subplots(figsize=(6.5, 4), layout='constrained')
     for i,l in enumerate(df[df.rows > 0].itertuples()):
         ax.plot(l.ms_a_row, l.changed, 'o', ms=9, color=f'C{i}')
-        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (7, 6), textcoords='offset points', fontsize=8, color=f'C{i}')
+        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (0, -17 if i % 2 else 8), textcoords='offset points', ha='center', fontsize=8, color=f'C{i}')
     ax.set(xscale='log', yscale='log', xlabel='CPU ms a row', ylabel='features changed'), ax.margins(.25)
     with atomic(path) as tmp: fig.savefig(tmp, dpi=110, format='png')
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--rows', type=int, default=1000); a.add_argument('--limit', type=float, default=60); a.add_argument('--venvs', type=Path); a.add_argument('--out', type=Path, default=Path('benchmarks/results/peers.csv'))
+    a.add_argument('--rows', type=int, default=1000); a.add_argument('--limit', type=float, default=60); a.add_argument('--venvs', type=Path); a.add_argument('--only', nargs='*', choices=PEERS, default=list(PEERS), help='measure these again and keep the other lines of the table'); a.add_argument('--out', type=Path, default=Path('benchmarks/results/peers.csv'))
     a = a.parse_args()
     torch.set_num_threads(1)
     task = load_task('heloc' if os.environ.get('GRADUAL_CF_DATA') else 'breast_cancer')
@@ -94,8 +95,9 @@ def main():
         save_model(task.model, d/'model.safetensors')
         names = [f'x{j}' for j in range(cfs.x.shape[1])]
         for name, x in (('train', task.domain.encode(task.X).x), ('test', cfs.x)): pd.DataFrame(x.numpy(), columns=names).to_csv(d/f'{name}.csv', index=False)
-        lines = [first]
-        for name in PEERS:
+        old = pd.read_csv(a.out).to_dict('records') if a.out.exists() else []
+        lines = [first, *(l for l in old if l['method'] in PEERS and l['method'] not in a.only)]
+        for name in a.only:
             lines.append(peer(name, task, cfs, d, a.venvs or d, a.limit))
             print(lines[-1], flush=True)
     df = pd.DataFrame(lines).assign(data=task.name, times_ours=lambda df: df.ms_a_row/df.ms_a_row[0])

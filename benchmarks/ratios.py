@@ -1,6 +1,6 @@
 """Time of an explanation over one raw forward+backward pass of the same model, by rows, width, kind of network; peak memory a row.
 
-    python benchmarks/ratios.py [--rounds 5] [--most 100000] [--out benchmarks/results/ratios.csv]
+    python benchmarks/ratios.py [--rounds 5] [--most 100000] [--only rows] [--out benchmarks/results/ratios.csv]
 
 Everything is a ratio within one run: ours and the floor are timed in turn, in CPU seconds of one thread, and the medians and quartiles of the ratios are kept. Calls of 10,000 rows are timed twice, of 100,000 once.
 """
@@ -31,7 +31,7 @@ def cpu(f):
 
 def floor(model, x, steps=1):
     "CPU seconds of a pass forward and back, repeated until it can be measured."
-    times = max(1, 20_000//len(x))
+    times = max(1, min(200, 20_000//len(x)))
     return cpu(lambda: [raw_steps(model, x, None, steps) for _ in range(times)])/times/steps
 
 
@@ -122,15 +122,18 @@ def draw(df, path):
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--rounds', type=int, default=5); a.add_argument('--most', type=int, default=100_000); a.add_argument('--out', type=Path, default=Path('benchmarks/results/ratios.csv'))
+    parts = dict(memory=memory, kind=kinds, width=by_width, rows=lambda r: by_rows(r, a.most))
+    a.add_argument('--only', nargs='*', choices=parts, default=list(parts), help='measure these again and keep the other lines of the table')
     a = a.parse_args()
     torch.set_num_threads(1)
-    lines = []
-    for part in (memory(a.rounds), kinds(a.rounds), by_width(a.rounds), by_rows(a.rounds, a.most)):
-        for l in part:
+    again = {q for p in a.only for q in (('columns', 'units') if p == 'width' else (p,))}
+    lines = [l for l in (pd.read_csv(a.out).drop(columns='torch').to_dict('records') if a.out.exists() else []) if l['part'] not in again]
+    for part in a.only:
+        for l in parts[part](a.rounds):
             lines.append(l)
             print({k: round(v, 3) if isinstance(v, float) else v for k,v in l.items()}, flush=True)
-    df = pd.DataFrame(lines).assign(torch=torch.__version__)
-    with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
+            df = pd.DataFrame(lines).assign(torch=torch.__version__)
+            with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)  # what was measured is kept, whenever the rest is stopped
     draw(df, a.out.with_suffix('.png'))
 
 

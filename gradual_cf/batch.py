@@ -23,10 +23,10 @@ from .losses import Mix
 
 # %% auto #0
 __all__ = ['MANIFEST', 'template', 'reads', 'as_rows', 'check_batch_target', 'batch_fn', 'Source', 'rebatch', 'frame_source',
-           'hub_source', 'check_schema', 'parquet_source', 'csv_source', 'open_source', 'added_types', 'Work',
-           'describe', 'tensor_digest', 'domain_digest', 'model_digest', 'versions', 'as_manifest', 'write_json',
-           'check_manifest', 'locked', 'part_path', 'finished_parts', 'claimed', 'write_part', 'serial', 'Crew',
-           'processes', 'run', 'explain_dataset', 'packed', 'unpacked', 'moved', 'Actor', 'part_rows', 'actors',
+           'hub_source', 'check_schema', 'parquet_source', 'csv_source', 'open_source', 'added_types', 'as_batch',
+           'Work', 'describe', 'tensor_digest', 'domain_digest', 'model_digest', 'versions', 'as_manifest',
+           'write_json', 'check_manifest', 'locked', 'part_path', 'finished_parts', 'claimed', 'write_part', 'serial',
+           'Crew', 'processes', 'run', 'explain_dataset', 'packed', 'unpacked', 'moved', 'Actor', 'part_rows', 'actors',
            'explain_ray', 'changed_values', 'summary', 'plot_summary']
 
 # %% ../nbs/41_batch.ipynb #c9
@@ -51,7 +51,7 @@ def reads(
 # %% ../nbs/41_batch.ipynb #c12
 def _picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
-    if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.array(v.tolist() if isinstance(v, np.ndarray) and v.dtype == object else v, dtype=None)
+    if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.asarray(v)
     from PIL import Image
     return Image.open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
 
@@ -62,7 +62,7 @@ def as_rows(
     "The columns that are read, as raw rows; raises `ValueError` where one is missing."
     names = reads(explainer)
     if lost := [c for c in names if c not in batch]: raise ValueError(f'ds must have the columns {names}, got none named {lost}')
-    if explainer.domain.plane: return [_picture(v) if np.ndim(v) != 2 or isinstance(v, list) else np.asarray(v) for v in batch['image']]
+    if explainer.domain.plane: return [_picture(v) for v in batch['image']]
     return pd.DataFrame({c: list(batch[c]) if explainer.domain.text else batch[c] for c in names})
 
 # %% ../nbs/41_batch.ipynb #c14
@@ -268,6 +268,14 @@ def added_types(
     return {f'cf:{c}': one(c) for c in df} | info
 
 # %% ../nbs/41_batch.ipynb #c39
+def as_batch(
+    table, # Arrow table
+) -> dict: # Column -> array, or list where values are nested
+    "A table as `batch_fn` takes it."
+    import pyarrow as pa
+    df = table.to_pandas(ignore_metadata=True)
+    return {f.name: table[f.name].to_pylist() if pa.types.is_nested(f.type) else df[f.name].to_numpy() for f in table.schema}
+
 class Work:
     "Explain one part: Arrow table in, Arrow table out."
     def __init__(self,
@@ -283,8 +291,7 @@ class Work:
         table, # Arrow table of a part
     ):         # The same with columns added
         import pyarrow as pa
-        df = table.to_pandas(ignore_metadata=True)
-        out = self.fn({c: df[c].to_numpy() for c in df})
+        out = self.fn(as_batch(table))
         for c in list(out)[len(self.names):]:
             v = out[c].cpu().numpy() if isinstance(out[c], Tensor) else out[c]
             v = v.tolist() if isinstance(v, np.ndarray) and v.ndim > 1 else v
@@ -301,7 +308,7 @@ def describe(
     if isinstance(v, (list, tuple)): return [describe(u, depth) for u in v]
     if isinstance(v, dict): return {str(k): describe(u, depth) for k,u in sorted(v.items(), key=str)}
     if isinstance(v, Mix): return describe(v.terms, depth)
-    if not isinstance(v, FunctionType): return f'{type(v).__module__}.{type(v).__qualname__}'
+    if not isinstance(v, FunctionType): return [f'{type(v).__module__}.{type(v).__qualname__}', {k: u for k,u in getattr(v, '__dict__', {}).items() if isinstance(u, (bool, int, float, str))}]
     code = hashlib.sha256(v.__code__.co_code + repr([c for c in v.__code__.co_consts if isinstance(c, (int, float, str))]).encode()).hexdigest()[:12]
     cells = dict(zip(v.__code__.co_freevars, v.__closure__ or ())) if depth else {}
     return [f'{v.__module__}.{v.__qualname__}', code, {k: describe(c.cell_contents, depth - 1) for k,c in cells.items()}]
@@ -352,12 +359,12 @@ def as_manifest(
     seed:int,            # Seed of everything random
 ) -> dict:
     "Everything that decides the output."
-    few = next(t for t in source.tables() if len(t)).slice(0, 64).to_pandas(ignore_metadata=True)
+    few = as_batch(next(t for t in source.tables() if len(t)).slice(0, 64))
     d,dev,dtype = explainer.domain, *explainer.place
     return dict(format=1, explainer=type(explainer).__name__, settings=describe(vars(explainer.hyper)), target=target, seed=seed, batch_size=batch_size,
                 rows=source.rows, input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}),
                 model=dict(network=describe(getattr(explainer.model, 'spec', None)), sha256=model_digest(explainer), device=dev.type, dtype=str(dtype)),
-                training_rows=tensor_digest(explainer.x_train), domain=[describe(d.probe), describe(d.views), domain_digest(explainer, as_rows(explainer, {c: few[c].to_numpy() for c in few}))],
+                training_rows=tensor_digest(explainer.x_train), domain=[describe(d.probe), describe(d.views), domain_digest(explainer, as_rows(explainer, few))],
                 versions=versions())
 
 # %% ../nbs/41_batch.ipynb #c52
@@ -370,16 +377,21 @@ def write_json(
     "Write JSON atomically."
     with atomic(path) as tmp: tmp.write_text(json.dumps(v, indent=1, sort_keys=True) + '\n')
 
+def _flat(m):
+    "A manifest as one level of keys, without what may differ: whether it is finished, and where the input lies."
+    one = {k: v for k,v in m.items() if k not in ('finished', 'input') and not isinstance(v, dict)}
+    two = {f'{k}.{j}': u for k,v in m.items() if isinstance(v, dict) and k != 'input' for j,u in v.items()}
+    return one | two | {'input.sha256': m.get('input', {}).get('sha256')}
+
 def check_manifest(
     old:dict, # From the folder
     new:dict, # Of this run
     out,      # The folder
 ):
-    "Raise `ValueError` that names what differs; where the input lies does not matter."
-    flat = lambda m: {f'{k}.{j}' if j else k: u for k,v in m.items() for j,u in (v.items() if isinstance(v, dict) and k != 'input' else [('', v)]) if k not in ('finished', 'input')} | {'input.sha256': m.get('input', {}).get('sha256')}
-    a,b = flat(old), flat(json.loads(json.dumps(new)))
-    diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now' for k in dict.fromkeys([*a, *b]) if a.get(k) != b.get(k)]
-    if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(d[:200] for d in diff[:3])}')
+    "Raise `ValueError` that names what differs."
+    a,b = _flat(old), _flat(json.loads(json.dumps(new)))
+    diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now'[:300] for k in dict.fromkeys([*a, *b]) if a.get(k) != b.get(k)]
+    if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff[:3])}')
 
 # %% ../nbs/41_batch.ipynb #c53
 @contextmanager
@@ -696,7 +708,7 @@ def explain_ray(
     ray = _ray()
     if not isinstance(workers, (int, np.integer)) or workers < 1: raise ValueError(f'workers must be a whole number of at least 1, got {workers!r}')
     explainer.check_fitted()
-    if not ray.is_initialized(): ray.init(address=address, log_to_driver=False, configure_logging=False, include_dashboard=False) if address is None else ray.init(address=address, log_to_driver=False)
+    if not ray.is_initialized(): ray.init(address=address, log_to_driver=False, **{} if address else dict(include_dashboard=False))
     cards = gpus if gpus is not None else float(explainer.place[0].type == 'cuda')
     source = open_source(ds)
     args = (source.schema, check_batch_target(explainer, target), seed)
