@@ -158,7 +158,7 @@ def box(ps):
     for p in ps:
         if p.stem == 'index' or p.group == len(GROUPS): continue
         if not rows or rows[-1][2] != p.group: rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
-        rows.append([f'[{p.title}]({p.rel})', p.about[:1].lower() + p.about[1:] if p.about[1:2].islower() else p.about, p.group])
+        rows.append([f'[{p.title}]({p.rel})', p.about, p.group])
     return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
 
 
