@@ -72,7 +72,7 @@ def run_all(ps):
         for f in as_completed(waiting):
             if e := f.exception(): failed.append(re.sub(r'\x1b\[[\d;]*m', '', f'{waiting[f].rel}: {e}')); continue
             nb = f.result()
-            bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds} s')
+            bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds:.0f} s')
             bar.update()
     if failed: sys.exit('\n\n'.join(failed))
     return {p.stem: execute(p.path) for p in ps}, len(todo)
@@ -158,7 +158,7 @@ def box(ps):
     for p in ps:
         if p.stem == 'index' or p.group == len(GROUPS): continue
         if not rows or rows[-1][2] != p.group: rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
-        rows.append([f'[{p.title}]({p.rel})', p.about[:1].lower() + p.about[1:] if p.about[1:2].islower() else p.about, p.group])
+        rows.append([f'[{p.title}]({p.rel})', p.about, p.group])
     return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
 
 
@@ -273,8 +273,10 @@ def site():
     (OUT/'notebooks').mkdir()
     for p in shown: shutil.copy(p.path, OUT/'notebooks')
     llms([('Start', shown[:1]), *[g for g in groups if g[1]]], done)
-    slow = sorted(ps, key=lambda p: -ran[p.stem].metadata.seconds)[:6]
-    print('slowest notebooks when they were run: ' + ', '.join(f'{p.rel[:-6]} {ran[p.stem].metadata.seconds:.0f} s' for p in slow))
+    cpu = lambda p: ran[p.stem].metadata.get('cpu', 0)
+    lines = [f'{p.rel}\t{ran[p.stem].metadata.seconds}\t{cpu(p)}' for p in ps]
+    (ROOT/'_proc_site/times.tsv').write_text('notebook\tseconds\tprocessor seconds\n' + '\n'.join(lines) + '\n')
+    print('most processor time: ' + ', '.join(f'{p.rel[:-6]} {cpu(p):.0f} s' for p in sorted(ps, key=cpu, reverse=True)[:6]) + '; all in _proc_site/times.tsv')
     print(f'{len(shown) + len(extra)} pages; {count} of {len(ps)} notebooks run in {executed - start:.0f} s, pages in {time.time() - executed:.0f} s, {time.time() - start:.0f} s in all: {OUT.name}/index.html')
 
 

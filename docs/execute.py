@@ -7,6 +7,7 @@ import ast
 import base64
 import hashlib
 import importlib.metadata
+import inspect
 import io
 import os
 import re
@@ -34,11 +35,21 @@ def runs(c): return c.cell_type == 'code' and not set(directives(c.source)) & SK
 def module_files(): return {'.'.join(p.relative_to(ROOT).with_suffix('').parts).removesuffix('.__init__'): p for p in (ROOT/'gradual_cf').rglob('*.py') if p.name != '_modidx.py'}
 
 
-def imports(code):
-    "Modules of this package that some code imports, also inside functions."
+def imports(code, package='gradual_cf'):
+    "Modules of this package that some code in `package` imports, also inside functions; nbdev writes relative imports into modules."
     named = re.findall(r'(?:from|import)\s+(gradual_cf(?:\.\w+)*)', code)
-    named += [f'gradual_cf.{m}' for line in re.findall(r'from gradual_cf import ([\w, ]+)', code) for m in re.split(r'\W+', line)]
+    for dots, name, what in re.findall(r'from[ \t]+(\.+|gradual_cf(?=[ \t]))([\w.]*)[ \t]+import[ \t]+([\w, \t]+)', code):
+        parts = package.split('.')
+        base = '.'.join(parts[:len(parts) - len(dots) + 1]) if dots[0] == '.' else dots
+        named += [f'{base}.{name}'] if name else [f'{base}.{w}' for w in re.findall(r'\w+', what)]
     return {m for m in named if m in module_files()}
+
+
+@cache
+def module_imports(name):
+    "Modules that a module imports."
+    f = module_files()[name]
+    return imports(f.read_text(), name if f.stem == '__init__' else name.rpartition('.')[0])
 
 
 @cache
@@ -52,14 +63,14 @@ def needed(code):
     seen, todo = set(), imports(code) | {'gradual_cf.core'}
     while todo:
         seen.add(m := todo.pop())
-        todo |= imports(module_files()[m].read_text()) - seen
+        todo |= module_imports(m) - seen
     return sorted(seen)
 
 
 def key(p):
     "The name of the kept run of notebook `p` as it stands."
     code = '\n\0'.join(c.source for c in nbformat.read(p, 4).cells if c.cell_type == 'code')
-    h = hashlib.sha256((START + code + Path(__file__).read_text()).encode())
+    h = hashlib.sha256((START + code + ''.join(map(inspect.getsource, (run, shrink, smaller)))).encode())
     for m in needed(code): h.update(module_hash(m).encode())
     for f in sorted((ROOT/'benchmarks/results').rglob('*')):
         if f.is_file() and f.name in code: h.update(f.read_bytes())
@@ -98,10 +109,12 @@ def run(p):
     for c in nb.cells:
         if c.cell_type == 'code' and not runs(c): c.source = ''
     nb.cells.insert(0, nbformat.v4.new_code_cell(START))
+    nb.cells.append(nbformat.v4.new_code_cell('import time; print(time.process_time())'))
     NotebookClient(nb, timeout=900, kernel_name='python3', store_widget_state=True, extra_arguments=['--log-level=ERROR'], resources={'metadata': {'path': str(p.parent)}}).execute()
+    cpu = float(nb.cells.pop().outputs[0].text)
     del nb.cells[0]
     shrink(nb)
-    nb.metadata['seconds'] = round(time.time() - start, 1)
+    nb.metadata['seconds'], nb.metadata['cpu'] = round(time.time() - start, 1), round(cpu, 1)
     return nb
 
 
@@ -118,5 +131,5 @@ def execute(p):
     outputs = iter([c for c in ran.cells if c.cell_type == 'code'])
     for c in nb.cells:
         if c.cell_type == 'code': c.outputs = next(outputs).outputs
-    nb.metadata.update({k: ran.metadata[k] for k in ('widgets', 'seconds') if k in ran.metadata})
+    nb.metadata.update({k: ran.metadata[k] for k in ('widgets', 'seconds', 'cpu') if k in ran.metadata})
     return nb

@@ -1,8 +1,7 @@
 // Walk over every page of the built site in headless Chromium, as a reader with a mouse, a phone, dark glasses and a screen reader would.
 // usage: node tests/site.mjs _docs [--shots DIR] [--only PART] ; prints JSON: {pages, steppers, problems: [...]}
 import { chromium } from 'playwright-core';
-import { readFileSync, readdirSync, existsSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { createHash } from 'node:crypto';
+import { readFileSync, readdirSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createRequire } from 'node:module';
@@ -17,7 +16,7 @@ const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/
 const settled = p => p.evaluate(() => window.MathJax?.startup?.promise).catch(() => null);
 const theme = (p, t) => p.evaluate(t => { document.body.dataset.theme = t; }, t);
 const wide = p => p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-const findings = async (p, only) => (await p.evaluate(only => window.axe.run(document, { resultTypes: ['violations'], ...(only ? { runOnly: { type: 'rule', values: only } } : {}) })
+const findings = async (p, only) => (await p.evaluate(only => window.axe.run(document, { preload: false, resultTypes: ['violations'], ...(only ? { runOnly: { type: 'rule', values: only } } : {}) })
   .then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => `${v.id} (${v.nodes.length}): ${v.nodes[0].target} ${v.nodes[0].any?.[0]?.message ?? ''}`)), only));
 
 function checkLinks(name, links) {
@@ -78,10 +77,15 @@ async function drive(context, f) {
   const box = p.locator('.jupyter-widgets.widget-vbox:has(.noUi-handle)').first();
   await box.waitFor({ timeout: 20000 });
   const handle = box.locator('.noUi-handle').first(), last = +await handle.getAttribute('aria-valuemax'), shown = new Set();
-  const look = async () => { await p.waitForTimeout(80); shown.add(createHash('sha256').update(await box.locator('img:visible').first().evaluate(async i => { const r = await (await fetch(i.src)).arrayBuffer(); return [...new Uint8Array(r)].join(); }).catch(async () => await box.locator('img:visible').first().getAttribute('src'))).digest('hex')); };
+  const look = async () => {
+    await p.waitForTimeout(120);
+    const now = await box.evaluate(e => { const i = [...e.querySelectorAll('img')].find(i => i.getBoundingClientRect().width > 0); return { picture: i && i.naturalWidth > 0 ? i.src : '', text: e.querySelector('[role=status]')?.textContent ?? '' }; });
+    if (!now.picture) say(f, 'stepper shows no picture');
+    shown.add(now.text);
+  };
   await handle.focus(); await look();
   for (let i = 0; i < last; i++) { await p.keyboard.press('ArrowRight'); await look(); }
-  if (shown.size !== last + 1) say(f, `stepper shows ${shown.size} pictures for ${last + 1} states`);
+  if (shown.size !== last + 1) say(f, `stepper shows ${shown.size} different states of ${last + 1}`);
   for (let i = 0; i < last; i++) await p.keyboard.press('ArrowLeft');
   const at = +await handle.getAttribute('aria-valuenow');
   await box.locator('button').first().click(); await p.waitForTimeout(1600);
@@ -120,6 +124,7 @@ try {
   else {
     const queue = [...files], worker = async () => { const c = await b.newContext({ viewport: { width: 1280, height: 900 } }); for (let f; (f = queue.shift());) await visit(c, f); await c.close(); };
     await Promise.all([worker(), worker()]);
+    if (option('--only')) console.error(problems.join('\n'));
     const steppers = files.filter(f => /"_model_name": ?"StackModel"/.test(readFileSync(join(root, f), 'utf8')));
     const c = await b.newContext({ viewport: { width: 1280, height: 900 } });
     for (const f of steppers.slice(0, 4)) await drive(c, f).catch(e => say(f, `stepper: ${String(e).slice(0, 200)}`));

@@ -1,9 +1,18 @@
 // Names for controls that the widget library leaves without one, keyboard access for what scrolls, and the search key.
 const label = (sel, text) => document.querySelectorAll(sel).forEach(e => e.hasAttribute('aria-label') || e.setAttribute('aria-label', text));
+// The widget library speaks to MathJax 2; MathJax 3 is here, which typesets the page by itself.
+let mathjax = window.MathJax;
+const withHub = m => { if (m && !m.Hub) m.Hub = { Queue() {} }; return m; };
+withHub(mathjax);
+Object.defineProperty(window, 'MathJax', { configurable: true, get: () => mathjax, set: m => { mathjax = withHub(m); } });
+
 const mend = () => {
+  document.querySelectorAll('.caption[role=heading]').forEach(e => e.setAttribute('aria-level', '2'));
+  document.querySelectorAll('details.hide > summary').forEach(e => e.removeAttribute('aria-label'));
+  document.querySelectorAll('.widget-play').forEach(p => ['play or pause', 'stop', 'repeat'].forEach((t, i) => { const b = p.querySelectorAll('button')[i]; if (b) b.setAttribute('aria-label', t); }));
   label('.noUi-handle', 'step of the construction');
   label('.widget-readout', 'step of the construction');
-  document.querySelectorAll('.widget-play button, .jupyter-widgets button').forEach(b => b.title && !b.getAttribute('aria-label') && b.setAttribute('aria-label', b.title));
+  document.querySelectorAll('.jupyter-widgets button').forEach(b => b.getAttribute('aria-label') || b.setAttribute('aria-label', b.title || b.textContent.trim() || 'button'));
   document.querySelectorAll('.widget-play input').forEach(e => e.setAttribute('aria-label', 'play'));
   document.querySelectorAll('.jupyter-widgets .widget-image').forEach(img => {
     const text = img.parentElement && img.parentElement.querySelector('[role=status]');

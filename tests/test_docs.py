@@ -1,0 +1,81 @@
+"""What the site's builder decides: when a kept run is still true, what a name in backticks means, what an entry says."""
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+pytest.importorskip('myst_nb', reason='the requirements of the site are not installed: make docs')
+sys.path.insert(0, str(ROOT/'docs'))
+import api      # noqa: E402
+import execute  # noqa: E402
+
+
+def notebook(path, *cells):
+    "Write a notebook of (kind, source) cells."
+    make = {'md': nbformat.v4.new_markdown_cell, 'code': nbformat.v4.new_code_cell}
+    nbformat.write(nbformat.v4.new_notebook(cells=[make[k](s, id=f'c{i}') for i, (k, s) in enumerate(cells)]), path)
+    return path
+
+
+def test_a_run_depends_on_code_and_not_on_prose(tmp_path):
+    p = tmp_path/'page.ipynb'
+    code = ('code', 'from gradual_cf.losses import mix')
+    first = execute.key(notebook(p, ('md', '# A'), code))
+    assert execute.key(notebook(p, ('md', '# B, said otherwise'), code)) == first
+    assert execute.key(notebook(p, ('md', '# A'), ('code', code[1] + '\nmix()'))) != first
+
+
+def test_a_run_depends_on_the_modules_it_imports_and_on_those_they_import():
+    need = execute.needed('from gradual_cf.gradual import GradualCF')
+    assert {'gradual_cf.core', 'gradual_cf.masking', 'gradual_cf.losses', 'gradual_cf.gradual'} <= set(need)
+    assert 'gradual_cf.cli' not in need
+    assert execute.imports('from ..core import patch\nfrom . import losses', 'gradual_cf.baselines') == {'gradual_cf.core'}
+    assert execute.imports('from . import losses') == {'gradual_cf.losses'}
+    assert 'gradual_cf.text' in execute.needed('from gradual_cf.all import *')
+
+
+def test_a_run_depends_on_the_results_that_it_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, 'ROOT', tmp_path)
+    (tmp_path/'benchmarks/results').mkdir(parents=True)
+    kept = tmp_path/'benchmarks/results/kept.csv'
+    kept.write_text('1')
+    p = notebook(tmp_path/'page.ipynb', ('code', "open('kept.csv')"))
+    q = notebook(tmp_path/'other.ipynb', ('code', '1'))
+    before = execute.key(p), execute.key(q)
+    kept.write_text('2')
+    assert execute.key(p) != before[0] and execute.key(q) == before[1]
+
+
+@pytest.fixture(scope='module')
+def syms():
+    found = api.symbols({m: m for m in ('core', 'losses', 'gradual')})
+    for s in found: s.at['api'] = f'api-{s.module}-{s.name}'.lower()
+    return found
+
+
+def test_entries_have_what_the_source_says(syms):
+    by_name = {s.name: s for s in syms}
+    text = api.entry(by_name['GradualCF'], 'api', 2)
+    assert text.startswith('(api-gradual-gradualcf)=\n## `GradualCF`') and '| `sigma` | `50` |' in text
+    assert '| `x` | `Tensor` | Model input, `(n, *s)` |' in api.entry(by_name['Encoded'], 'api', 2)
+    assert 'Counterfactuals.save' in by_name and 'Encoded.take' in by_name and 'PAPER' in by_name
+    assert not any(n.startswith('_') or '._' in n for n in by_name)
+
+
+def test_names_become_links_once_and_only_in_prose(syms):
+    links = api.Links(syms, set())
+    out = links.link('# `mix`\n\nUse `mix`, then `mix` again; not `nothing` or [`mix`](x.md).\n\n```python\n`mix`\n```', 'losses')
+    assert out.count('](#api-losses-mix)') == 1 and '# `mix`\n' in out and '```python\n`mix`' in out
+
+
+def test_pictures_get_smaller_and_stay_pictures():
+    import io
+    import numpy as np
+    from PIL import Image
+    a = np.zeros((60, 60, 4), np.uint8) + 255
+    a[10:50, 10:50, :3] = np.random.default_rng(0).integers(0, 4, (40, 40, 3))*60
+    Image.fromarray(a).save(out := io.BytesIO(), 'PNG', compress_level=0)
+    small = execute.smaller(out.getvalue())
+    assert len(small) < len(out.getvalue()) and Image.open(io.BytesIO(small)).size == (60, 60) and execute.smaller(small) == small
