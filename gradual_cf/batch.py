@@ -772,15 +772,18 @@ def plot_summary(
     for ax,(to,g) in zip(axes[0], groups): _bars(ax, to, g.head(most))
     return fig
 
+def _short(l):
+    "The median change of a number, or the most frequent new level."
+    return f'→ {l.most}' if l.median != l.median else f'{l.median:+,.0f}' if abs(l.median) >= 100 else f'{l.median:+.3g}'
+
 def _bars(ax, to, g):
-    "One class: diverging bars."
+    "One class: diverging bars, the median change in the margin."
     y,other = -np.arange(len(g)), g.changed - g.up - g.down
-    for v,at,c,l in ((g.up, 0, 'C0', 'rises'), (-g.down, 0, 'C1', 'falls'), (other, g.up, '.6', 'another level')):
-        if (v != 0).any(): ax.barh(y, v, left=at, color=c, label=l)
-    wide = max(g.up.max(), g.down.max(), (g.up + other).max())
-    for i,l in zip(y, g.itertuples()): ax.text(1.04*wide, i, f'{l.median:+,.3g}' if l.median == l.median else f'→ {l.most}', va='center', fontsize=8)
+    for v,at,c in ((g.up, 0, 'C0'), (-g.down, 0, 'C1'), (other, g.up, '.6')): ax.barh(y, v, left=at, color=c, height=.7)
+    for i,l in zip(y, g.itertuples()): ax.annotate(_short(l), (1.02, i), xycoords=('axes fraction', 'data'), va='center', fontsize=8)
+    ax.annotate('median change', (1.02, 1), xycoords='axes fraction', va='bottom', fontsize=8)
     ax.set_yticks(y, g.feature, fontsize=8)
-    ax.set(title=f'to be {to} ({g.rows.iloc[0]:,} rows)', xlabel='share of rows', xlim=(-1.1*wide if g.down.any() else 0, 1.35*wide))
+    ax.set(title=f'to be {to} ({g.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
     ax.xaxis.set_major_formatter(lambda v, _: f'{abs(v):.0%}')
     ax.axvline(0, color='.3', lw=.8)
-    ax.legend(fontsize=8, loc='lower right'); ax.spines[['top', 'right']].set_visible(False)
+    ax.spines[['top', 'right']].set_visible(False)
