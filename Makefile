@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs site serve readme lab export clean
+.PHONY: demo test bench docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -13,6 +13,14 @@ test: export OMP_NUM_THREADS = 1  # two workers side by side: one thread each
 test: $(VENV)/.dev       ## run every notebook and every test
 	env -u GRADUAL_CF_DATA $(BIN)/nbdev_test --n_workers 2 --do_print --timing   # notebooks need no data; tests/ read it where it is set
 	$(BIN)/python -m pytest -q tests
+
+bench: export OMP_NUM_THREADS = 1
+bench: $(VENV)/.dev      ## measure speed, as ratios within one run
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/ratios.py
+	$(BIN)/python benchmarks/batch.py
+	$(BIN)/python benchmarks/peers.py
+	-$(BIN)/python benchmarks/gpu.py
 
 docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/
 	$(BIN)/python docs/build.py
