@@ -66,16 +66,17 @@ def pages():
 
 def run_all(ps):
     "Execute what is not kept, in parallel; returns notebooks and how many were run."
-    todo, failed = [p for p in ps if not (KEPT/key(p.path)).exists()], []
+    names = {p.stem: key(p.path) for p in ps}
+    todo, failed = [p for p in ps if not (KEPT/names[p.stem]).exists()], []
     with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as ex, tqdm(total=len(todo), desc='notebooks', disable=not todo) as bar:
-        waiting = {ex.submit(execute, p.path): p for p in todo}
+        waiting = {ex.submit(execute, p.path, names[p.stem]): p for p in todo}
         for f in as_completed(waiting):
             if e := f.exception(): failed.append(re.sub(r'\x1b\[[\d;]*m', '', f'{waiting[f].rel}: {e}')); continue
             nb = f.result()
             bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds:.0f} s')
             bar.update()
     if failed: sys.exit('\n\n'.join(failed))
-    return {p.stem: execute(p.path) for p in ps}, len(todo)
+    return {p.stem: execute(p.path, names[p.stem]) for p in ps}, len(todo)
 
 
 def defined(src):
@@ -117,6 +118,18 @@ def code_cell(c, page, heading):
     return n
 
 
+def joined(cells):
+    "Folded cells that show nothing are folded together with the next."
+    out = []
+    for c in cells:
+        last = out[-1] if out else None
+        if last is not None and c.cell_type == last.cell_type == 'code' and not last.outputs and 'hide-input' in c.metadata.get('tags', []):
+            out.pop()
+            c.source = f'{last.source}\n\n{c.source}'
+        out.append(c)
+    return out
+
+
 def claim_card(cells):
     "A figure's claim and verdict as a card at the top."
     claim = verdict = None
@@ -146,7 +159,7 @@ def process(nb, page, syms, links):
             if src: cells.append(new_md(links.link(src, page.stem)))
         elif dirs & {'export', 'exports', 'exporti'}: cells += source_cells(c.source, page, syms, links)
         elif strip(c.source).strip() and not dirs & {'hide', 'default_exp'}: cells.append(code_cell(c, page, heading))
-    if page.rel.startswith('figures/'): cells = claim_card(cells)
+    if page.rel.startswith('figures/'): cells = claim_card(joined(cells))
     out = nbformat.v4.new_notebook(cells=cells, metadata={k: nb.metadata[k] for k in ('kernelspec', 'language_info', 'widgets') if k in nb.metadata})
     for i, c in enumerate(out.cells): c['id'] = f'c{i}'
     return out
@@ -290,7 +303,7 @@ def picture(o, i):
 def readme(check):
     "README.md from the index notebook: its text, code and outputs."
     page = Page(NBS/CFG.readme_nb)
-    nb, parts, shown = process(execute(page.path), page, [], Links([], ())), [], 0
+    nb, parts, shown = process(execute(page.path, key(page.path)), page, [], Links([], ())), [], 0
     if not check: shutil.rmtree(NBS/'images', ignore_errors=True)
     for c in nb.cells:
         if c.cell_type == 'markdown': parts.append(fill(c.source, pages())); continue

@@ -118,9 +118,9 @@ def run(p):
     return nb
 
 
-def execute(p):
-    "Notebook `p` with outputs: kept ones where they are still true."
-    kept, nb = KEPT/key(p), nbformat.read(p, 4)
+def execute(p, name):
+    "Notebook `p` with outputs: those kept under `name`, its key, where there are any."
+    kept, nb = KEPT/name, nbformat.read(p, 4)
     if not kept.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
         done = run(p)
