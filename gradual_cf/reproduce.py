@@ -383,7 +383,7 @@ def code_cells(
 ) -> list[str]:
     "The sources of a notebook's code cells, in order, without nbdev's directives."
     cells = json.loads(Path(path).read_text())['cells']
-    return [''.join(c['source']) for c in cells if c['cell_type'] == 'code' and 'nbdev_export()' not in ''.join(c['source'])]
+    return [''.join(c['source']) for c in cells if c['cell_type'] == 'code' and 'import nbdev' not in ''.join(c['source'])]
 
 # %% ../nbs/33_reproduce.ipynb #c44
 def run_cell(
