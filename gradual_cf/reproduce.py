@@ -429,4 +429,4 @@ def _figure_parts(name):
 for _name,_what in dict(fig3='logits of real and of failed images', fig4='the masking step in detail', fig5='six pairs of digits', fig6='which pictures people recognise',
                         fig7='from a black image', fig8='with and without the logit distribution', fig9='relevance on counterfactuals', fig2='the procedure').items():
     EXPERIMENTS[_name] = Experiment(_what, _figure_parts(_name), run_notebook)
-EXPERIMENTS = {k: EXPERIMENTS[k] for k in sorted(EXPERIMENTS, key=lambda k: (k[0] != 't', k))}
+for _name in sorted(EXPERIMENTS, key=lambda k: (k[0] != 't', k)): EXPERIMENTS[_name] = EXPERIMENTS.pop(_name)  # tables first
