@@ -47,7 +47,7 @@ def symbols(chapters):
         for n in mod.__all__:
             obj = getattr(mod, n)
             if isinstance(obj, type): classes.append(obj)
-            if '.' not in n and getattr(obj, '__module__', mod.__name__) in (mod.__name__, 'builtins', 'functools') and not (m == 'all' or _imported(mod, n)): out.append(Symbol(n, m, obj, chapters[m]))
+            if '.' not in n and (not callable(obj) or getattr(obj, '__module__', mod.__name__) in (mod.__name__, 'builtins', 'functools')) and not (m == 'all' or _imported(mod, n)): out.append(Symbol(n, m, obj, chapters[m]))
     for c in dict.fromkeys(classes):
         for n, f in own_methods(c).items():
             m = function(f).__module__.removeprefix('gradual_cf.')
