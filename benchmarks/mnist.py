@@ -18,8 +18,8 @@ import torch
 from gradual_cf.composition import compose
 from gradual_cf.core import atomic, changed_groups, predict
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.images import images, without_images
-from gradual_cf.losses import Point, Ref
+from gradual_cf.images import without_images
+from gradual_cf.losses import Ref
 from gradual_cf.models import accuracy, digit_cnn, load_model, train
 from gradual_cf.tasks import load_task
 

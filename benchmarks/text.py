@@ -1,7 +1,7 @@
 """Random IMDB test reviews of 256 words: validity on the words themselves, words changed, and what the choice of words costs.
 
     GRADUAL_CF_DATA=... python benchmarks/text.py --rows 500 --json benchmarks/results/text.json     # 100 and 300 entries
-    GRADUAL_CF_DATA=... python benchmarks/text.py --only paper --rows 100 --json FILE                # Eq. 7 on vectors, then the nearest words
+    GRADUAL_CF_DATA=... python benchmarks/text.py --only paper --json FILE                           # Eq. 7 on vectors, then the nearest words
     GRADUAL_CF_DATA=... python benchmarks/text.py --speed                                            # reviews a second, batch against one by one
 
 The file keeps what is done: a second call goes on. CPU seconds are counted, since other programs on the machine lengthen wall time.
@@ -20,7 +20,7 @@ from gradual_cf.core import atomic
 
 any_word = lambda w: w.isalpha()
 SETTINGS = dict(default=('imdb', {}, {}), default300=('imdb300', {}, {}), any_word=('imdb', dict(allow=any_word), {}), greedy=('imdb', dict(beam=1), {}),
-                paper=('imdb', {}, PAPER | dict(sigma=100)))
+                paper=('imdb', {}, PAPER))
 
 
 def prepared(name, rows, seed):

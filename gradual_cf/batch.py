@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 import gradual_cf
-from .core import Explainer, atomic, predict
+from .core import Explainer, atomic
 from .losses import Mix
 
 # %% auto #0
@@ -77,7 +77,7 @@ def check_batch_target(
     if not isinstance(target, (int, np.integer)) or isinstance(target, bool) or not 0 <= target < k: raise ValueError(f'target must be a class in 0..{k-1}, the name of a column, or None, got {target!r}')
     return int(target)
 
-# %% ../nbs/41_batch.ipynb #c15
+# %% ../nbs/41_batch.ipynb #c16
 def batch_fn(
     explainer:Explainer, # Fitted
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
@@ -96,7 +96,7 @@ def batch_fn(
         return {**batch, **made}
     return explain
 
-# %% ../nbs/41_batch.ipynb #c20
+# %% ../nbs/41_batch.ipynb #c21
 class Source(NamedTuple):
     "Rows that can be streamed again and again, always in the same order."
     name:str       # For people
@@ -112,7 +112,7 @@ class Source(NamedTuple):
         "Cut the stream into parts of `size` rows, whatever the pieces it comes in."
         return ((k, t) for k,t in enumerate(rebatch(self.tables(), size)) if k not in done)
 
-# %% ../nbs/41_batch.ipynb #c22
+# %% ../nbs/41_batch.ipynb #c23
 def rebatch(
     tables:Iterable, # Arrow tables
     size:int,        # Rows of a part, ≥ 1
@@ -127,7 +127,7 @@ def rebatch(
             rest = rest.slice(size)
     if rest is not None and len(rest): yield rest.combine_chunks()
 
-# %% ../nbs/41_batch.ipynb #c26
+# %% ../nbs/41_batch.ipynb #c27
 def _plain_table(t):
     "A table without metadata, and with categories as their values."
     import pyarrow as pa
@@ -152,7 +152,7 @@ def _table_digest(tables):
         for b in t.combine_chunks().to_batches(): h.update(b.serialize())
     return h.hexdigest()
 
-# %% ../nbs/41_batch.ipynb #c28
+# %% ../nbs/41_batch.ipynb #c29
 def _memory_source(name, n, cut, step=1 << 16):
     "Rows that can be cut by position."
     tables = lambda: (_plain_table(cut(i, min(i + step, n))) for i in range(0, n, step))
@@ -173,7 +173,7 @@ def hub_source(
     ds = ds.with_format('arrow')
     return _memory_source('Dataset', len(ds), lambda i, j: ds[i:j])
 
-# %% ../nbs/41_batch.ipynb #c30
+# %% ../nbs/41_batch.ipynb #c31
 def _opened(path):
     "A parquet file, its rows read as they are needed."
     import pyarrow as pa, pyarrow.parquet as pq
@@ -191,7 +191,7 @@ def check_schema(
     diff = [f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
     if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {"; ".join(diff)}')
 
-# %% ../nbs/41_batch.ipynb #c31
+# %% ../nbs/41_batch.ipynb #c33
 def _shard_tables(paths, names, step=1 << 13):
     "Stream parquet files one after the other."
     import pyarrow as pa
@@ -213,7 +213,7 @@ def parquet_source(
     names = schemas[0].names
     return Source(path.name, sum(h.metadata.num_rows for h in heads), _file_digest(paths), schemas[0], lambda: _shard_tables(paths, names))
 
-# %% ../nbs/41_batch.ipynb #c33
+# %% ../nbs/41_batch.ipynb #c35
 def _csv_chunks(path, step, **kw):
     "Frames of a CSV file; raises `ValueError` where it cannot be read."
     try:
@@ -235,7 +235,7 @@ def csv_source(
     tables = lambda: (_plain_table(pa.Table.from_pandas(df, preserve_index=False)) for df in _csv_chunks(path, step, dtype=types))
     return Source(Path(path).name, rows, _file_digest([Path(path)]), next(tables()).schema, tables)
 
-# %% ../nbs/41_batch.ipynb #c34
+# %% ../nbs/41_batch.ipynb #c37
 def open_source(
     ds, # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
 ) -> Source:
@@ -250,7 +250,7 @@ def open_source(
     if not s.rows: raise ValueError(f'ds must have at least one row, got none in {s.name!r}')
     return s
 
-# %% ../nbs/41_batch.ipynb #c38
+# %% ../nbs/41_batch.ipynb #c41
 def added_types(
     explainer:Explainer, # Fitted
     schema,              # Arrow schema of the input
@@ -267,7 +267,7 @@ def added_types(
         return pa.float64() if not explainer.hyper.legal else pa.from_numpy_dtype(np.promote_types(df[c].dtype, t.to_pandas_dtype()))
     return {f'cf:{c}': one(c) for c in df} | info
 
-# %% ../nbs/41_batch.ipynb #c39
+# %% ../nbs/41_batch.ipynb #c43
 def as_batch(
     table, # Arrow table
 ) -> dict: # Column -> array, or list where values are nested
@@ -298,7 +298,7 @@ class Work:
             table = table.append_column(c, pa.array(v, type=self.types.get(c), safe=True))
         return table
 
-# %% ../nbs/41_batch.ipynb #c42
+# %% ../nbs/41_batch.ipynb #c46
 def describe(
     v,            # Any setting
     depth:int=4,  # How far to look into what functions close over
@@ -313,7 +313,7 @@ def describe(
     cells = dict(zip(v.__code__.co_freevars, v.__closure__ or ())) if depth else {}
     return [f'{v.__module__}.{v.__qualname__}', code, {k: describe(c.cell_contents, depth - 1) for k,c in cells.items()}]
 
-# %% ../nbs/41_batch.ipynb #c45
+# %% ../nbs/41_batch.ipynb #c49
 def tensor_digest(
     *tensors, # Of any shape and dtype
 ) -> str:
@@ -336,7 +336,7 @@ def domain_digest(
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
     return tensor_digest(*seen)
 
-# %% ../nbs/41_batch.ipynb #c46
+# %% ../nbs/41_batch.ipynb #c51
 def model_digest(
     explainer:Explainer, # Fitted
 ) -> str:
@@ -350,7 +350,7 @@ def versions() -> dict: # Package -> version
     import pyarrow
     return dict(gradual_cf=gradual_cf.__version__, torch=torch.__version__, numpy=np.__version__, pandas=pd.__version__, pyarrow=pyarrow.__version__, python=platform.python_version())
 
-# %% ../nbs/41_batch.ipynb #c47
+# %% ../nbs/41_batch.ipynb #c53
 def as_manifest(
     explainer:Explainer, # Fitted
     source:Source,       # The input
@@ -367,7 +367,7 @@ def as_manifest(
                 training_rows=tensor_digest(explainer.x_train), domain=[describe(d.probe), describe(d.views), domain_digest(explainer, as_rows(explainer, few))],
                 versions=versions())
 
-# %% ../nbs/41_batch.ipynb #c52
+# %% ../nbs/41_batch.ipynb #c58
 MANIFEST = '_manifest.json'
 
 def write_json(
@@ -393,7 +393,7 @@ def check_manifest(
     diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now'[:300] for k in dict.fromkeys([*a, *b]) if a.get(k) != b.get(k)]
     if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff[:3])}')
 
-# %% ../nbs/41_batch.ipynb #c53
+# %% ../nbs/41_batch.ipynb #c60
 @contextmanager
 def locked(
     out:Path, # The folder
@@ -408,7 +408,7 @@ def locked(
         except BlockingIOError: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
         yield
 
-# %% ../nbs/41_batch.ipynb #c55
+# %% ../nbs/41_batch.ipynb #c62
 def part_path(
     out,   # The folder
     k:int, # Number of the part
@@ -428,7 +428,7 @@ def finished_parts(
         except (pa.ArrowException, OSError): return False
     return {k for k in range(-(-rows//size)) if part_path(out, k).is_file() and whole(k)}
 
-# %% ../nbs/41_batch.ipynb #c56
+# %% ../nbs/41_batch.ipynb #c64
 @contextmanager
 def claimed(
     out:Path,      # The folder; made where missing
@@ -448,7 +448,7 @@ def claimed(
         yield finished_parts(out, manifest['rows'], manifest['batch_size'])
         write_json(path, old | dict(finished=True))
 
-# %% ../nbs/41_batch.ipynb #c57
+# %% ../nbs/41_batch.ipynb #c66
 def write_part(
     out,   # The folder
     k:int, # Number of the part
@@ -464,7 +464,7 @@ def write_part(
         if e.errno != errno.ENOSPC: raise
         raise OSError(errno.ENOSPC, f'no space is left for part {k}; what was finished is kept: make room and run the same call again', str(out)) from None
 
-# %% ../nbs/41_batch.ipynb #c59
+# %% ../nbs/41_batch.ipynb #c68
 def _where(k, size, e):
     "An error with the rows it belongs to."
     return ValueError(f'rows {k*size}..{(k + 1)*size - 1} of ds: {e}')
@@ -479,7 +479,7 @@ def serial(
         try: yield k, work(t)
         except ValueError as e: raise _where(k, size, e) from e
 
-# %% ../nbs/41_batch.ipynb #c61
+# %% ../nbs/41_batch.ipynb #c70
 def _serve(conn, blob):
     "A worker: one thread, one part after the other, until the pipe closes."
     import dill, signal
@@ -504,7 +504,7 @@ def _worker(blob):
     theirs.close()
     return ours, p
 
-# %% ../nbs/41_batch.ipynb #c62
+# %% ../nbs/41_batch.ipynb #c72
 class Crew:
     "Workers, and which part each of them has."
     def __init__(self, work, count):
@@ -534,7 +534,7 @@ class Crew:
             p.terminate()
         for p in self.procs.values(): p.join()
 
-# %% ../nbs/41_batch.ipynb #c63
+# %% ../nbs/41_batch.ipynb #c74
 def processes(
     work:Work,      # What to do
     parts:Iterable, # (number, Arrow table)
@@ -558,7 +558,7 @@ def processes(
                 yield k, table
     finally: crew.close()
 
-# %% ../nbs/41_batch.ipynb #c65
+# %% ../nbs/41_batch.ipynb #c76
 def run(
     explainer:Explainer, # Fitted
     ds,                  # What `open_source` takes
@@ -584,7 +584,7 @@ def run(
                 bar.update(len(table))
     return out
 
-# %% ../nbs/41_batch.ipynb #c66
+# %% ../nbs/41_batch.ipynb #c78
 def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
@@ -602,7 +602,7 @@ def explain_dataset(
         return processes(work, parts, size, workers) if workers else serial(work, parts, size)
     return run(explainer, ds, out, target, batch_size, seed, progress, engine)
 
-# %% ../nbs/41_batch.ipynb #c71
+# %% ../nbs/41_batch.ipynb #c83
 def packed(
     table, # Arrow table
 ) -> bytes:
@@ -619,7 +619,7 @@ def unpacked(
     import pyarrow as pa
     return pa.ipc.open_stream(data).read_all()
 
-# %% ../nbs/41_batch.ipynb #c74
+# %% ../nbs/41_batch.ipynb #c86
 def moved(
     v,      # An explainer, module, tensor, or tuples, lists and dicts of them
     device, # Where to
@@ -635,7 +635,7 @@ def moved(
         v.place = (torch.device(device), v.place[1])
     return v
 
-# %% ../nbs/41_batch.ipynb #c75
+# %% ../nbs/41_batch.ipynb #c88
 class Actor:
     "A worker of Ray's pool: one thread, one part at a time."
     def __init__(self, make):
@@ -647,7 +647,7 @@ class Actor:
         try: return dict(part=[k], table=[packed(self.work(unpacked(batch['table'][0])))], error=[''])
         except ValueError as e: return dict(part=[k], table=[b''], error=[str(e)])
 
-# %% ../nbs/41_batch.ipynb #c76
+# %% ../nbs/41_batch.ipynb #c90
 def _ray():
     "Ray and its data library; raises `ImportError` with a hint where they are missing."
     try: import ray, ray.data
@@ -670,7 +670,7 @@ def part_rows(
             return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None))]
     return Parts()
 
-# %% ../nbs/41_batch.ipynb #c77
+# %% ../nbs/41_batch.ipynb #c92
 def actors(
     explainer:Explainer,   # Fitted
     args:tuple,            # Further arguments of `Work`
@@ -691,7 +691,7 @@ def actors(
         if row['error']: raise _where(int(row['part']), size, row['error'])
         yield int(row['part']), unpacked(row['table'])
 
-# %% ../nbs/41_batch.ipynb #c78
+# %% ../nbs/41_batch.ipynb #c94
 def explain_ray(
     explainer:Explainer, # Fitted
     ds,                  # As `explain_dataset` takes it; a file must be where the reading machine sees it
@@ -714,7 +714,7 @@ def explain_ray(
     args = (source.schema, check_batch_target(explainer, target), seed)
     return run(explainer, source, out, target, batch_size, seed, progress, lambda work, source, size, done: actors(explainer, args, source, size, done, workers, cards))
 
-# %% ../nbs/41_batch.ipynb #c80
+# %% ../nbs/41_batch.ipynb #c96
 def _answers(out):
     "Frames of a folder of parts, one at a time; or the frame itself."
     if isinstance(out, pd.DataFrame):
@@ -735,7 +735,7 @@ def changed_values(
         lines.append(pd.DataFrame(dict(target=ch.cf_target.to_numpy(), feature=c, before=ch[c].to_numpy(object), after=ch[f'cf:{c}'].to_numpy(object))))
     return pd.concat(lines, ignore_index=True)
 
-# %% ../nbs/41_batch.ipynb #c83
+# %% ../nbs/41_batch.ipynb #c99
 def _feature_line(g, n):
     "How often one feature changes, where to and by how much."
     delta = pd.to_numeric(g.after, errors='coerce').astype(float) - pd.to_numeric(g.before, errors='coerce').astype(float)
@@ -757,7 +757,7 @@ def summary(
     table = pd.DataFrame(lines, columns=['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most'])
     return table.sort_values(['to', 'changed'], ascending=[True, False], kind='stable', ignore_index=True)
 
-# %% ../nbs/41_batch.ipynb #c88
+# %% ../nbs/41_batch.ipynb #c104
 def plot_summary(
     table:pd.DataFrame, # From `summary`
     most:int=10,        # Features drawn for each class

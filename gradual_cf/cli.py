@@ -112,7 +112,7 @@ def _draw(cf, cfs, one, target, seed, out, html, title, classes):
     if out: cfs.plot().savefig(out, dpi=150)
     if html: save_page(html, cf.trace(one, target, seed), title=title, classes=classes)
 
-# %% ../nbs/42_cli.ipynb #c13
+# %% ../nbs/42_cli.ipynb #c14
 @app.command()
 def explain(
     dataset:str=_DATASET,
@@ -141,7 +141,7 @@ def explain(
     typer.echo(json.dumps(record | dict(row=row if record['row'] is None else record['row'])) if json_ else as_text(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
-# %% ../nbs/42_cli.ipynb #c15
+# %% ../nbs/42_cli.ipynb #c16
 def as_summary(
     table:pd.DataFrame, # From `gradual_cf.metrics.evaluate`
     **more,             # Further fields
@@ -157,7 +157,7 @@ def as_summary(
     return fields | dict(l1_std=number(spread['l1']), l2_std=number(spread['l2']), coherence={str(e): number(m) for e,m in zip(coh.eps, coh['mean'])},
                          coherence_share={str(e): number(s) for e,s in zip(coh.eps, coh.share)}) | more
 
-# %% ../nbs/42_cli.ipynb #c17
+# %% ../nbs/42_cli.ipynb #c18
 def other_class(
     cf:GradualCF,            # Fitted
     rows,                    # Raw rows
@@ -168,7 +168,7 @@ def other_class(
     n,k = z.shape
     return None if k == 2 else (z.argmax(1).cpu().numpy() + rng.integers(1, k, n)) % k
 
-# %% ../nbs/42_cli.ipynb #c18
+# %% ../nbs/42_cli.ipynb #c20
 @app.command()
 def evaluate(
     dataset:str=_DATASET,
@@ -187,11 +187,11 @@ def evaluate(
     out = as_summary(table, accuracy=round(task.accuracy(), 6), rows=len(pick), seed=seed, dataset=dataset, settings=settings)
     typer.echo(json.dumps(out) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
-# %% ../nbs/42_cli.ipynb #c20
+# %% ../nbs/42_cli.ipynb #c22
 from .batch import explain_dataset, explain_ray, plot_summary, summary
 from .models import read_checkpoint
 
-# %% ../nbs/42_cli.ipynb #c21
+# %% ../nbs/42_cli.ipynb #c24
 def _engine(name, workers, address):
     "The function of an engine with its own options."
     if name == 'ray': return explain_ray, dict(workers=workers or 2, address=address)
@@ -205,7 +205,7 @@ def batch_task(model, dataset, data, seed, immutable) -> Task:
     if name not in RECIPES: raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, got {name!r}')
     return load_task(name, data, seed, model, sys.stderr.isatty(), **_constraints(name, immutable, None))
 
-# %% ../nbs/42_cli.ipynb #c22
+# %% ../nbs/42_cli.ipynb #c26
 @app.command()
 def batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
@@ -231,7 +231,7 @@ def batch(
     told = _told(task, out, picture)
     typer.echo(json.dumps(told) if json_ else _told_text(told, out))
 
-# %% ../nbs/42_cli.ipynb #c24
+# %% ../nbs/42_cli.ipynb #c28
 def _told(task, out, picture):
     "Counts of a folder, and for tables the most frequent changes."
     files = sorted(out.glob('part-*.parquet'))
@@ -246,7 +246,7 @@ def _told_text(told, out):
     lines = [f'  to be {l["to"]}: {l["feature"]} in {l["changed"]:.0%} of {l["rows"]:,} rows' + (f', up {l["up"]:.0%}, down {l["down"]:.0%}, median {l["median"]:+,.4g}' if l['median'] is not None else f', most often to {l["most"]}') for l in told['changes']]
     return '\n'.join([f'{told["rows"]:,} rows in {told["parts"]} parts in {out}, {told["valid"]:.1%} with a counterfactual', *lines])
 
-# %% ../nbs/42_cli.ipynb #c26
+# %% ../nbs/42_cli.ipynb #c30
 @app.command()
 def train(
     dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL,
@@ -259,7 +259,7 @@ def train(
     info = dict(dataset=dataset, seed=seed, accuracy=round(task.accuracy(), 6), rows=len(task.X), model=str(out) if out else None)
     typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {info["accuracy"]:.3f}, trained on {len(task.X):,} rows{f", written to {out}" if out else ""}')
 
-# %% ../nbs/42_cli.ipynb #c28
+# %% ../nbs/42_cli.ipynb #c32
 @app.command()
 def reproduce(
     name:str=typer.Argument(..., help=f'{", ".join(EXPERIMENTS)}, or all.'),
@@ -278,7 +278,7 @@ def reproduce(
         typer.echo(json.dumps(report.as_dict()) if json_ else f'{report}\n')
     if failed: raise typer.Exit(3 if name == 'all' else 2)
 
-# %% ../nbs/42_cli.ipynb #c30
+# %% ../nbs/42_cli.ipynb #c34
 def demo_digit(
     out:Path,   # Where the picture goes
     seed:int=0, # Seed of the network and the search
@@ -295,7 +295,7 @@ def demo_digit(
     typer.echo(f'\nThe picture is in {out}')
     return bool(cfs.valid.all())
 
-# %% ../nbs/42_cli.ipynb #c31
+# %% ../nbs/42_cli.ipynb #c36
 @app.command()
 def demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),

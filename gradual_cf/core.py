@@ -4,8 +4,8 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import json, os, tempfile
-from collections.abc import Callable, Sequence
+import os, tempfile
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,8 @@ from tqdm.auto import tqdm
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'log_prob',
-           'check_target', 'Counterfactuals', 'take_rows', 'atomic', 'cache_dir', 'Explainer', 'changed_groups']
+           'target_prob', 'per_row', 'check_target', 'Counterfactuals', 'take_rows', 'atomic', 'cache_dir', 'Explainer',
+           'changed_groups']
 
 # %% ../nbs/00_core.ipynb #c6
 def patch(
@@ -129,7 +130,22 @@ def log_prob(
     "Log-probability of the target class."
     return z.movedim(-1, 0).contiguous().log_softmax(0).gather(0, target[None])[0]  # classes first: a softmax over two neighbouring numbers is slow
 
+def target_prob(
+    z:Tensor,      # Logits, `(..., k)`
+    target:Tensor, # Class, long `(...)`
+) -> Tensor:       # `(...)`, in [0, 1]
+    "Probability of the target class."
+    return log_prob(z, target).exp()
+
 # %% ../nbs/00_core.ipynb #c29
+def per_row(
+    v:Tensor,    # One value a row, `(n,)`
+    like:Tensor, # Rows, `(n, *s)`
+) -> Tensor:     # `(n, 1, ...)`
+    "`v` with the rank of `like`, to broadcast over each row's entries."
+    return v.view(-1, *[1]*(like.ndim - 1))
+
+# %% ../nbs/00_core.ipynb #c32
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
     z:Tensor, # Logits at the inputs, `(n, k)`
@@ -145,7 +161,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../nbs/00_core.ipynb #c32
+# %% ../nbs/00_core.ipynb #c35
 @dataclass(frozen=True, repr=False)
 class Counterfactuals:
     "A batch of inputs, what was changed in them, and what the model says now."
@@ -176,7 +192,7 @@ class Counterfactuals:
         ts = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
         return replace(self, **ts, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
-# %% ../nbs/00_core.ipynb #c34
+# %% ../nbs/00_core.ipynb #c37
 @patch
 def changes(self:Counterfactuals) -> pd.DataFrame: # One line a change: row, feature, before, after
     "What changed, as a tidy frame."
@@ -195,7 +211,7 @@ def plot(self:Counterfactuals, **kw): # A matplotlib figure
     "Draw the changes, as the domain draws them."
     return self.domain.plot(self, **kw)
 
-# %% ../nbs/00_core.ipynb #c36
+# %% ../nbs/00_core.ipynb #c39
 def take_rows(
     data, # Frame, series, tensor, array or list of rows
     i,    # Slice, list of positions, or bool mask
@@ -208,7 +224,7 @@ def take_rows(
     if isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c42
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -225,13 +241,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c41
+# %% ../nbs/00_core.ipynb #c44
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c42
+# %% ../nbs/00_core.ipynb #c45
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 def _prefixed(raw, prefix):
@@ -245,7 +261,7 @@ def _unprefixed(df, prefix):
     if cols == [prefix]: return df[prefix].tolist()
     return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c47
 @patch
 def save(
     self:Counterfactuals,
@@ -260,7 +276,7 @@ def save(
     with atomic(path) as tmp: df.to_parquet(tmp)
     return Path(path)
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c49
 @patch
 def load(
     cls:Counterfactuals,
@@ -274,7 +290,7 @@ def load(
     tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
     return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
 
-# %% ../nbs/00_core.ipynb #c48
+# %% ../nbs/00_core.ipynb #c51
 CHANGED = '#c24e00' # What changed, in every plot, table and text
 STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second colour of the cycle is `CHANGED`
     'axes.prop_cycle': f"cycler('color', ['#0072b2', '{CHANGED}', '#007a5a', '#a8488a', '#56b4e9', '#666666'])",
@@ -282,7 +298,7 @@ STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second
     'boxplot.medianprops.color': '.2', 'legend.frameon': False,
 }
 
-# %% ../nbs/00_core.ipynb #c52
+# %% ../nbs/00_core.ipynb #c55
 class Explainer:
     "Check, batch and measure; a subclass writes `search`."
     defaults = dict(
@@ -311,7 +327,7 @@ class Explainer:
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
-# %% ../nbs/00_core.ipynb #c54
+# %% ../nbs/00_core.ipynb #c57
 @patch
 def encode(
     self:Explainer,
@@ -337,7 +353,7 @@ def fit(
     self.z_train = check_logits(predict(self.model, self.x_train))
     return self
 
-# %% ../nbs/00_core.ipynb #c55
+# %% ../nbs/00_core.ipynb #c58
 @patch
 def check_fitted(self:Explainer):
     "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -345,7 +361,7 @@ def check_fitted(self:Explainer):
     if (now := place(self.model)) != self.place:
         raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
 
-# %% ../nbs/00_core.ipynb #c57
+# %% ../nbs/00_core.ipynb #c60
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -355,7 +371,7 @@ def changed_groups(
     diff = (x != xp).flatten(1).to(x.dtype)
     return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c59
+# %% ../nbs/00_core.ipynb #c62
 @patch
 def explain(
     self:Explainer,
@@ -375,7 +391,7 @@ def explain(
     xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
     return self.measure(data, enc.x, z, xp, target)
 
-# %% ../nbs/00_core.ipynb #c61
+# %% ../nbs/00_core.ipynb #c64
 @patch
 def measure(
     self:Explainer,

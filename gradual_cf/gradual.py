@@ -12,10 +12,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .composition import Composed, box, chain, compose, gradient, init_composite, prototypes
+from .composition import Composed, compose, gradient, init_composite, prototypes
 from .core import Domain, Encoded, Explainer, check_logits, check_target, evaluating, patch, predict
-from .losses import Logits, Mix, Point, Ref, fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation_beta
-from .masking import expand_groups, gain_groups, merit, probe, rank_groups, sensitivity, shortfall
+from .losses import Mix, Point, Ref, fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation_beta
+from .masking import expand_groups, gain_groups, in_group, merit, probe, rank_groups, sensitivity, shortfall
 
 # %% auto #0
 __all__ = ['PAPER', 'Step', 'Search', 'slope', 'promising', 'next_group', 'composed', 'construct', 'GradualCF', 'check_settings',
@@ -93,7 +93,7 @@ def next_group(
     if s.rank in ('gain', 'room'): return promising(s, x, xp, c, ref, free), c, free.any(1)
     if s.probe is not None: found = s.probe(s, x, xp, ref, free)
     else: found = probe(s.model, x, xp, ref.target, free, s.groups, s.propose, s.project, s.level, ref.mu, ref.gap, s.zoom)
-    fresh = s.groups == found.group.view(-1, *[1]*s.groups.ndim)
+    fresh = in_group(s.groups, found.group)
     return found.group, torch.where(fresh, found.xp, c), found.score > -torch.inf
 
 # %% ../nbs/04_gradual.ipynb #c19

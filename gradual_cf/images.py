@@ -5,7 +5,6 @@
 # %% ../nbs/12_images.ipynb #c4
 from __future__ import annotations
 import base64, io, os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .core import per_row
+
 # %% auto #0
 __all__ = ['Logits', 'fit_logits', 'Ref', 'Point', 'closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum',
            'target_score', 'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
@@ -96,7 +98,7 @@ def logit_gap(
 # %% ../nbs/02_losses.ipynb #c20
 def _unit(d):
     "Rows of `d` scaled to length one, in place; zero rows stay zero."
-    size = torch.linalg.vector_norm(d.flatten(1), dim=1).view(-1, *[1]*(d.ndim - 1))
+    size = per_row(torch.linalg.vector_norm(d.flatten(1), dim=1), d)
     return d.div_(size.clamp_min_(torch.finfo(d.dtype).tiny))
 
 @closed_form(lambda p: (None, _unit(p.logits - p.ref.mu)))

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .core import evaluating, log_prob
+from .core import evaluating, log_prob, per_row
 
 # %% auto #0
-__all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'perturb', 'sensitivity', 'group_mean',
+__all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'group_mean',
            'rank_groups', 'gain_groups', 'shortfall', 'merit', 'trials', 'Probed', 'probe']
 
 # %% ../nbs/01_masking.ipynb #c6
@@ -51,6 +51,13 @@ def expand_groups(
 ) -> Tensor:       # The mask, bool `(n, *s)`
     "Read a choice of groups as a mask over entries."
     return on[:, groups]
+
+def in_group(
+    groups:Tensor, # Group of every entry, long `(*s)`
+    g:Tensor,      # A group for each row, long `(n,)`
+) -> Tensor:       # Bool `(n, *s)`
+    "The entries of each row's own group."
+    return groups == per_row(g, groups[None])
 
 # %% ../nbs/01_masking.ipynb #c21
 def perturb(
@@ -168,7 +175,7 @@ def _best_in_group(x, xp, may, group, groups, ask, propose, project, zoom):
     a,b = xp.flatten(1)[there, entry], best.flatten(1)[there, entry]
     finer = trials(x[there], xp[there], torch.lerp(a[:, None], b[:, None], share)[..., None], entry, project)
     s,t = _best_of(finer, x[there], xp[there], may[there], lambda t: ask(t, there))
-    score[there],best[there] = torch.maximum(s, score[there]), torch.where((s > score[there]).view(-1, *[1]*(x.ndim - 1)), t, best[there])
+    score[there],best[there] = torch.maximum(s, score[there]), torch.where(per_row(s > score[there], x), t, best[there])
     return score, best
 
 # %% ../nbs/01_masking.ipynb #c49

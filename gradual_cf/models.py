@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from .core import atomic, check_logits, evaluating, place, predict
+from .core import atomic, place, predict
 
 # %% auto #0
 __all__ = ['NETWORKS', 'seeded', 'network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'TextCNN', 'text_cnn', 'swaps',

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .core import Counterfactuals, Encoded, Explainer, changed_groups, check_logits, predict
+from .core import Counterfactuals, Encoded, Explainer, changed_groups, check_logits, per_row, predict, target_prob
 from .gradual import GradualCF
+from .masking import in_group
 
 # %% auto #0
 __all__ = ['Bar', 'slack', 'bar_of', 'put_back', 'put_back_smallest', 'group_sizes', 'pull_back', 'pull_all', 'settle', 'restore',
@@ -38,7 +39,7 @@ def slack(
 ) -> Tensor:   # `(n,)`, below 0 where it is missed
     "How far each row is above its bar, in probability or in logits, whichever is less."
     z = predict(model, xp, max(1, 2**24//xp.shape[1:].numel()))
-    over = z.softmax(1).gather(1, bar.target[:, None])[:, 0] - bar.least
+    over = target_prob(z, bar.target) - bar.least
     return over if bar.gap is None else torch.minimum(over, bar.gap - (z - bar.mu).abs().mean(1))
 
 # %% ../nbs/05_refine.ipynb #c8
@@ -50,7 +51,7 @@ def bar_of(
 ) -> Bar:
     "The bar of each row: the explainer's own stop rule, or what the row has where that is less."
     z,h = predict(explainer.model, xp), explainer.hyper
-    p,level = z.softmax(1).gather(1, target[:, None])[:, 0], tau + getattr(h, 'margin', 0.)*(1 - tau)
+    p,level = target_prob(z, target), tau + getattr(h, 'margin', 0.)*(1 - tau)
     least = torch.where(p >= tau, p.clamp_max(level), 2.)
     ref = explainer.ref(target) if isinstance(explainer, GradualCF) else None
     if ref is None or ref.gap is None: return Bar(target, least)
@@ -67,16 +68,15 @@ def put_back(
 ) -> Tensor:       # `(n, *s)`
     "Put changed groups back one by one, each time the one that is missed least, while every row stays above its bar."
     xp,live = xp.clone(), torch.arange(len(x), device=x.device)
-    at = lambda g: groups == g.view(-1, *[1]*groups.ndim)
     while len(live):
         on = changed_groups(x[live], xp[live], groups)
         score = torch.full(on.shape, -torch.inf, dtype=x.dtype, device=x.device)
         for row,g in zip(*(v.split(max(1, batch//x.shape[1:].numel())) for v in on.nonzero(as_tuple=True))):
             i = live[row]
-            score[row, g] = slack(model, torch.where(at(g), x[i], xp[i]), bar.take(i))
+            score[row, g] = slack(model, torch.where(in_group(groups, g), x[i], xp[i]), bar.take(i))
         best,g = score.max(1)
         live,g = live[best >= 0], g[best >= 0]
-        xp[live] = torch.where(at(g), x[live], xp[live])
+        xp[live] = torch.where(in_group(groups, g), x[live], xp[live])
     return xp
 
 # %% ../nbs/05_refine.ipynb #c13
@@ -86,14 +86,17 @@ def put_back_smallest(
     xp:Tensor,     # Counterfactuals, `(n, *s)`
     bar:Bar,       # What rows must still reach
     groups:Tensor, # Group of every entry, long `(*s)`
+    first:bool=False, # Leave a row after its first failure
 ) -> Tensor:       # `(n, *s)`
     "Ask each changed group once, the smallest change first, whether it can go."
     xp,on = xp.clone(), changed_groups(x, xp, groups)
-    order = group_sizes(x, xp, groups).masked_fill(~on, torch.inf).argsort(dim=1, stable=True)
-    for i in range(int(on.sum(1).max())):
-        c = torch.where(groups == order[:, i].view(-1, *[1]*groups.ndim), x, xp)
-        ok = (slack(model, c, bar) >= 0) & (on.sum(1) > i)
-        xp[ok] = c[ok]
+    order,left = group_sizes(x, xp, groups).masked_fill(~on, torch.inf).argsort(dim=1, stable=True), on.sum(1)
+    for i in range(int(left.max())):
+        live = (left > i).nonzero()[:, 0]
+        c = torch.where(in_group(groups, order[live, i]), x[live], xp[live])
+        ok = slack(model, c, bar.take(live)) >= 0
+        xp[live[ok]] = c[ok]
+        if first: left[live[~ok]] = 0
     return xp
 
 def group_sizes(
@@ -116,12 +119,11 @@ def pull_back(
     halvings:int=10, # Questions asked, ≥ 1: the stretch is resolved to 2⁻ʰ
 ) -> Tensor:       # `(n, *s)`
     "Move the masked entries towards the input by halving the stretch between the last point that holds and the last that does not."
-    wide = lambda v: v.view(-1, *[1]*(x.ndim - 1))
     best,far = xp.clone(), torch.ones(len(x), dtype=x.dtype, device=x.device)
     near = torch.zeros_like(far)
     for _ in range(halvings):
         mid = (near + far)/2
-        c = x + wide(mid)*(xp - x)
+        c = x + per_row(mid, x)*(xp - x)
         c = torch.where(mask, c if project is None else project(c, x), best)
         ok = slack(model, c, bar) >= 0
         best[ok],far,near = c[ok], torch.where(ok, mid, far), torch.where(ok, near, mid)
@@ -143,7 +145,7 @@ def pull_all(
     order = group_sizes(x, xp, groups).argsort(dim=1, descending=True, stable=True)
     for i in range(int(many.max())):
         rows = ((many > i) & (many > 1)).nonzero()[:, 0]
-        if len(rows): xp[rows] = pull_back(model, x[rows], xp[rows], bar.take(rows), groups == order[rows, i].view(-1, *[1]*groups.ndim), project)
+        if len(rows): xp[rows] = pull_back(model, x[rows], xp[rows], bar.take(rows), in_group(groups, order[rows, i]), project)
     return xp
 
 # %% ../nbs/05_refine.ipynb #c24
@@ -166,7 +168,7 @@ def settle(
         new = measure(xp)
         better = new.valid & (count(new) <= count(now)) & (far(new) < far(now) - _LEAST)
         live = live[better[live]]
-        if len(live): now = measure(torch.where(better.view(-1, *[1]*(xp.ndim - 1)), new.xp, now.xp))
+        if len(live): now = measure(torch.where(per_row(better, xp), new.xp, now.xp))
     return now
 
 # %% ../nbs/05_refine.ipynb #c25
@@ -235,4 +237,4 @@ def another(
     z,groups = predict(explainer.model, first.x), first.domain.groups(first.x.shape[1:]).to(first.x.device)
     found = explainer.measure(first.data, first.x, z, xp, first.target)
     bad = ~found.valid | (changed_groups(first.x, found.xp, groups) & used).any(1)
-    return torch.where(bad.view(-1, *[1]*(xp.ndim - 1)), first.x, xp)
+    return torch.where(per_row(bad, xp), first.x, xp)

@@ -8,8 +8,6 @@ import base64, html, io, json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import torch
 
 from .core import CHANGED, Counterfactuals, atomic
@@ -72,7 +70,7 @@ def image_panels(
     newest = (trace.groups == trace[i - 1].group.item()).view(-1, *on.shape)[0]
     for ax in (axs[1], axs[3]): outline(ax, newest, color=CHANGED, lw=2)
 
-# %% ../nbs/40_stepper.ipynb #c11
+# %% ../nbs/40_stepper.ipynb #c12
 def change_panel(
     ax,          # A matplotlib axis
     trace:Trace, # From `GradualCF.trace`
@@ -90,7 +88,7 @@ def change_panel(
                 weight='normal' if l.feature in old else 'bold', transform=ax.transAxes, va='center', parse_math=False)
     if len(lines) > most: ax.text(0, 0, f'… and {len(lines) - most} more', fontsize=9, transform=ax.transAxes)
 
-# %% ../nbs/40_stepper.ipynb #c13
+# %% ../nbs/40_stepper.ipynb #c14
 def opinion_panels(
     axs,         # Two matplotlib axes
     trace:Trace, # From `GradualCF.trace`
@@ -110,7 +108,7 @@ def opinion_panels(
     axs[1].set(ylim=(reach.min() - 1, reach.max() + 1))
     axs[1].set_title(f'logits, and those of real {_name(t, classes)}', fontsize=9)
 
-# %% ../nbs/40_stepper.ipynb #c14
+# %% ../nbs/40_stepper.ipynb #c16
 def loss_panel(
     ax,          # A matplotlib axis
     trace:Trace, # From `GradualCF.trace`
@@ -127,7 +125,7 @@ def loss_panel(
     ax.set_title('parts of the loss', fontsize=9)
     if len(now): ax.legend(fontsize=7, loc='upper right')
 
-# %% ../nbs/40_stepper.ipynb #c16
+# %% ../nbs/40_stepper.ipynb #c18
 class Frame(bytes):
     "A PNG picture with its description in `text`."
     def __new__(cls, png:bytes, text:str=''):
@@ -138,7 +136,7 @@ class Frame(bytes):
     def __repr__(self): return f'Frame({len(self):,} bytes, {self.text!r})'
     def _repr_png_(self): return bytes(self)
 
-# %% ../nbs/40_stepper.ipynb #c17
+# %% ../nbs/40_stepper.ipynb #c20
 def frame(
     trace:Trace, # From `GradualCF.trace`
     i:int,       # Steps taken, 0 for the input
@@ -169,7 +167,7 @@ def frames(
     "Draw every state of a trace."
     return [frame(trace, i, classes, dpi) for i in range(len(trace) + 1)]
 
-# %% ../nbs/40_stepper.ipynb #c23
+# %% ../nbs/40_stepper.ipynb #c26
 def stepper(
     trace,            # A `Trace`, or pictures from `frames`
     classes:Sequence=(), # Names of the classes
@@ -189,7 +187,7 @@ def stepper(
     W.jslink((slider, 'value'), (stack, 'selected_index'))
     return W.VBox([W.HBox([play, slider]), stack])
 
-# %% ../nbs/40_stepper.ipynb #c27
+# %% ../nbs/40_stepper.ipynb #c30
 _PAGE = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -210,7 +208,7 @@ show(0);
 </script></html>
 '''
 
-# %% ../nbs/40_stepper.ipynb #c28
+# %% ../nbs/40_stepper.ipynb #c32
 def step_page(
     trace,            # A `Trace`, or pictures from `frames`
     title:str='Gradual construction', # Heading of the page

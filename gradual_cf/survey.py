@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Counterfactuals, atomic, patch, predict
+from .core import atomic, patch, predict
 
 # %% auto #0
 __all__ = ['COLUMNS', 'PROXY', 'Questions', 'questions', 'Sheet', 'survey', 'survey_page', 'save_survey', 'wilson', 'Tally',

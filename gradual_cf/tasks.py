@@ -4,7 +4,7 @@
 
 # %% ../nbs/15_tasks.ipynb #c4
 from __future__ import annotations
-import hashlib, json, os
+import hashlib, json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from torch import nn
 
 import gradual_cf
 from .core import Domain, atomic, cache_dir, take_rows
-from .images import images, load_digits, load_mnist, pixels
+from .images import images, load_digits, load_mnist
 from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
 from .tabular import load_breast_cancer, load_heloc, load_uci_credit, tabular
 from .text import Lookup, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, word_ids

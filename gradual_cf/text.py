@@ -111,7 +111,7 @@ def _opened(path, member):
     else:
         with open(path, 'rb') as f: yield f
 
-# %% ../nbs/13_text.ipynb #c19
+# %% ../nbs/13_text.ipynb #c20
 def _parse(line, where, e):
     "A line of a vectors file: the word and its `e` numbers (any, where `e` is None)."
     try: word,*numbers = line.decode('utf-8').rstrip().split(' ')
@@ -123,7 +123,7 @@ def _parse(line, where, e):
     if not np.isfinite(v).all(): raise ValueError(f'{where} must hold finite numbers, got {v[~np.isfinite(v)][0]} for {word!r}')
     return word,v
 
-# %% ../nbs/13_text.ipynb #c21
+# %% ../nbs/13_text.ipynb #c22
 def _read_lines(path, f, vocab):
     "Words and vectors of an open file; each word's line number guards against a second one."
     seen,kept,e = {},[],None
@@ -148,7 +148,7 @@ def read_vectors(
         with _opened(path, member) as f: return _read_lines(path, f, vocab)
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err: raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
 
-# %% ../nbs/13_text.ipynb #c23
+# %% ../nbs/13_text.ipynb #c24
 def _kept_as(path, vocab, member):
     "Where parsed vectors are kept, without ending."
     st = path.stat()
@@ -177,7 +177,7 @@ def _keep(v, table, words):
     with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, v.table.numpy())
     with atomic(words) as tmp: tmp.write_text(json.dumps(v.words))
 
-# %% ../nbs/13_text.ipynb #c26
+# %% ../nbs/13_text.ipynb #c27
 def load_imdb(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # train and test, `datasets.Dataset` of 25,000 reviews each
@@ -191,7 +191,7 @@ def load_imdb(
     if lost := [f for f in files if not f.is_file()]: raise ValueError(f'path must be a data folder with imdb/{lost[0].name}, got {str(folder)!r}')
     return tuple(datasets.Dataset(pq.read_table(f, columns=['text', 'label'])) for f in files)
 
-# %% ../nbs/13_text.ipynb #c28
+# %% ../nbs/13_text.ipynb #c29
 _GOOD = 'wonderful brilliant touching superb delightful gripping charming excellent memorable funny'.split()
 _BAD = 'awful dreadful boring terrible clumsy tedious dull mediocre forgettable lame'.split()
 _THINGS = 'film plot cast music ending script acting direction story dialogue'.split()
@@ -220,7 +220,7 @@ def load_toy_reviews(
     part = lambda s: datasets.Dataset.from_dict(dict(text=list(texts[s]), label=list(labels[s])))
     return part(slice(n_train)), part(slice(n_train, None))
 
-# %% ../nbs/13_text.ipynb #c32
+# %% ../nbs/13_text.ipynb #c33
 def corpus_vectors(
     texts:Iterable,  # Raw texts
     dim:int=16,      # Entries of a vector, at most the number of words
@@ -240,7 +240,7 @@ def corpus_vectors(
     u,s,_ = np.linalg.svd(pmi)
     return Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
 
-# %% ../nbs/13_text.ipynb #c36
+# %% ../nbs/13_text.ipynb #c37
 FUNCTION_WORDS = frozenset('''a an the and or but nor if so than as that this these those there here it its he she his her hers him they them their theirs we us our ours you your yours i me my mine
 who whom whose which what when where why how of at by for with about to from in on up out over under into onto through during before after above below between off down until while because since
 is are was were be been being am do does did done doing have has had having can could will would shall should may might must ought not no n't 's 'm 'd 'll 're 've ca wo ai
@@ -253,7 +253,7 @@ def content_word(
     "Whether a word is none of the function words of English."
     return word not in FUNCTION_WORDS
 
-# %% ../nbs/13_text.ipynb #c38
+# %% ../nbs/13_text.ipynb #c39
 def ending(
     word:str, # Lower case
 ) -> str|None: # Class of the word; None for function words, which stay
@@ -261,7 +261,7 @@ def ending(
     if not content_word(word): return None
     return next((e for e in ('ly', 'ing', 'ed', 'ness', 'ion', 's') if len(word) > len(e) + 2 and word.endswith(e)), '')
 
-# %% ../nbs/13_text.ipynb #c41
+# %% ../nbs/13_text.ipynb #c42
 def word_classes(
     vectors:Vectors,    # Words and vectors
     allow=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
@@ -277,7 +277,7 @@ def word_classes(
     if not names: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
     return torch.tensor(out)
 
-# %% ../nbs/13_text.ipynb #c44
+# %% ../nbs/13_text.ipynb #c45
 class Sentences:
     "Texts as word vectors and back."
     def __init__(self, vectors:Vectors, length:int, tokenizer:Callable, classes:Tensor):
@@ -298,7 +298,7 @@ class Sentences:
             if not isinstance(t, str): raise ValueError(f'data must be texts, got {type(t).__name__} in row {i}')
         return out
 
-# %% ../nbs/13_text.ipynb #c45
+# %% ../nbs/13_text.ipynb #c47
 @patch
 def read(
     self:Sentences,
@@ -317,7 +317,7 @@ def read(
         free[i, :len(row)] = ~torch.tensor(glued)
     return texts, ids, free & (ids >= 0) & (self.classes[ids.clamp_min(0)] >= 0)
 
-# %% ../nbs/13_text.ipynb #c46
+# %% ../nbs/13_text.ipynb #c49
 @patch
 def encode(
     self:Sentences,
@@ -339,7 +339,7 @@ def project(
     out[moved] = self.vectors.table[nearest_words(self.vectors, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
-# %% ../nbs/13_text.ipynb #c48
+# %% ../nbs/13_text.ipynb #c51
 def rewrite(
     text:str,       # Raw text
     spans:Sequence, # Places of its tokens
@@ -372,7 +372,7 @@ def decode(
     new = [{p: words.words[next(named)] for p in m.nonzero()[:, 0].tolist()} for m in moved]
     return [rewrite(t, list(self.tokenizer(t)), n) for t,n in zip(texts, new)]
 
-# %% ../nbs/13_text.ipynb #c50
+# %% ../nbs/13_text.ipynb #c53
 @patch
 def swapped(
     self:Sentences,
@@ -395,7 +395,7 @@ def changes(
     lines = [(i, p, a, b, torch.cosine_similarity(row(a), row(b), dim=0).item()) for i,d in enumerate(self.swapped(cfs)) for p,(a,b) in d.items()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
 
-# %% ../nbs/13_text.ipynb #c52
+# %% ../nbs/13_text.ipynb #c55
 @patch
 def measures(
     self:Sentences,
@@ -407,7 +407,7 @@ def measures(
     found = cfs.prob if cfs.found is None else cfs.found
     return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=np.array([lookup_form(w) in self.vectors for w in table.after], bool))
 
-# %% ../nbs/13_text.ipynb #c54
+# %% ../nbs/13_text.ipynb #c57
 @patch
 def legal(
     self:Sentences,
@@ -428,7 +428,7 @@ def legal(
             out[i, min(p, self.length - 1)] &= p < self.length and free[i, p].item() and k >= 0 and self.classes[k].item() >= 0
     return out
 
-# %% ../nbs/13_text.ipynb #c56
+# %% ../nbs/13_text.ipynb #c59
 def _excerpt(t, spans, at, most):
     "The part of a text around the changed words, by position: start and end."
     if len(spans) <= most: return 0, len(t)
@@ -454,7 +454,7 @@ def marked(
         end = spans[i][1]
     return ''.join(out) + plain(text[end:b]) + (' …' if b < len(text) else '')
 
-# %% ../nbs/13_text.ipynb #c57
+# %% ../nbs/13_text.ipynb #c61
 def _headline(cfs, classes):
     t = cfs.target[0].item()
     name = classes[t] if classes else f'class {t}'
@@ -485,7 +485,7 @@ def show_terminal(
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
     return '\n'.join(f'{_headline(cfs[i], classes)}\n    {self.marked(cfs[i], form)}' for i in range(len(cfs)))
 
-# %% ../nbs/13_text.ipynb #c59
+# %% ../nbs/13_text.ipynb #c63
 def word_pool(
     v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
     g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
@@ -509,7 +509,7 @@ def word_pool(
     dist = (size**2 + sizes**2 - 2*cosine*size*sizes).clamp_min(0).sqrt()
     return at, *promising(gain, dist, min(q, len(E)))
 
-# %% ../nbs/13_text.ipynb #c60
+# %% ../nbs/13_text.ipynb #c65
 @patch
 def candidates(
     self:Sentences,
@@ -526,7 +526,7 @@ def candidates(
     at,pick,ok = word_pool(x, g, (g*x).sum(2), free, E, lambda old: self.same_class(old, cls), p, q, near)
     return Pool(at, E[pick], ok)
 
-# %% ../nbs/13_text.ipynb #c61
+# %% ../nbs/13_text.ipynb #c67
 @patch
 def proposals(self:Sentences, common, x):
     "Vectors and classes of proposable words, on the device and in the dtype of `x`."
@@ -543,7 +543,7 @@ def same_class(self:Sentences, old, cls):
     ids = nearest_words(self.vectors, old.flatten(0, 1).cpu())[0][:, 0]
     return self.classes[ids].to(old.device).view(old.shape[:2])[..., None] == cls
 
-# %% ../nbs/13_text.ipynb #c63
+# %% ../nbs/13_text.ipynb #c69
 def sentences(
     vectors:Vectors,    # From `load_glove`, `corpus_vectors` or your own
     length:int=256,     # Words that the network reads, ≥ 5
@@ -565,7 +565,7 @@ def sentences(
     return Domain(s.encode, s.decode, token_groups, s.project, None, s.show, s.changes, s.legal,
                   defaults=dict(tau=.9, sigma=0, batch_size=32), probe=lookahead(pool, beam, depth), measures=s.measures, text=s.show_terminal)
 
-# %% ../nbs/13_text.ipynb #c67
+# %% ../nbs/13_text.ipynb #c73
 class Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
     def __init__(self,
@@ -579,7 +579,7 @@ class Lookup(nn.Module):
         "Logits of texts given as positions, `(n, l)`, -1 for none."
         return self.model(self.rows(ids.long()))
 
-# %% ../nbs/13_text.ipynb #c69
+# %% ../nbs/13_text.ipynb #c75
 def word_ids(
     vectors:Vectors, # Words and vectors
     data,            # Texts

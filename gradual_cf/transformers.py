@@ -5,7 +5,6 @@
 # %% ../nbs/14_transformers.ipynb #c4
 from __future__ import annotations
 import re
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn

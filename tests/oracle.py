@@ -74,7 +74,7 @@ def probe(model, x, xp, t, free, groups, mu, gap, s):
             if (m := merit(model, x, c, t, s['level'], mu, gap)) > high: top,high = c,m
         if top is None: continue
         if high > 0 and int((groups == g).sum()) == 1:
-            a,b,coarse = xp[groups == g], top[groups == g], top
+            a,b = xp[groups == g], top[groups == g]
             for share in range(1, 10):
                 c = xp.clone()
                 c[groups == g] = torch.lerp(a, b, torch.linspace(0, 1, 11, dtype=x.dtype)[share])

@@ -3,7 +3,6 @@ import pytest
 
 from gradual_cf.ablations import ABLATIONS, ablate, kind_of, pick, some_rows
 from gradual_cf.all import PAPER, GradualCF, load_task
-from gradual_cf.gradual import check_settings
 
 
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])

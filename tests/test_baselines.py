@@ -135,7 +135,6 @@ def stepped():
     "A frame and a model that decides by one column alone: income above 1,500."
     df, _ = table(400)
     domain = tabular(df)
-    x = domain.encode(df).x
     at = list(df.columns).index('income')
     cut = (1500 - df.income.min())/(df.income.max() - df.income.min())
     return df, domain, lambda x: torch.stack([0*x[:, at], 50*(x[:, at] - cut)], 1)

@@ -21,6 +21,7 @@ import torch
 from gradual_cf.all import PAPER, GradualCF, load_digits, load_task, save_model, tabular, tabular_mlp
 from gradual_cf.batch import MANIFEST, batch_fn, explain_dataset, finished_parts, open_source, part_path, plot_summary, summary
 from gradual_cf.core import predict
+from shell import shell
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -359,16 +360,7 @@ def test_200_000_rows_killed_three_times(tmp_path, workers):
 # ---- the command
 
 @pytest.fixture(scope='module')
-def sh(tmp_path_factory):
-    "Run `gradual-cf` in a process of its own."
-    cache = tmp_path_factory.mktemp('cache')
-    env = {k: v for k,v in os.environ.items() if k != 'GRADUAL_CF_DATA'} | dict(GRADUAL_CF_CACHE=str(cache), HF_HUB_OFFLINE='1', PYTHONPATH=str(ROOT))
-    def run(*args, code=0):
-        r = subprocess.run([sys.executable, '-c', 'from gradual_cf.cli import app; app()', *map(str, args)], capture_output=True, text=True, env=env, timeout=300)
-        assert r.returncode == code, (r.returncode, r.stdout, r.stderr)
-        assert 'Traceback' not in r.stderr
-        return r
-    return run
+def sh(tmp_path_factory): return shell(tmp_path_factory.mktemp('cache'))
 
 
 def test_the_command(sh, tmp_path):

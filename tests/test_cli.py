@@ -1,13 +1,11 @@
 """The command in a process of its own: output, exit codes, cache."""
 import json
-import os
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
 from gradual_cf.all import load_breast_cancer
+from shell import shell
 
 
 @pytest.fixture(scope='module')
@@ -15,15 +13,7 @@ def cache(tmp_path_factory): return tmp_path_factory.mktemp('cache')
 
 
 @pytest.fixture
-def sh(cache, tmp_path):
-    "Run `gradual-cf` with its own cache, in an empty folder and without any data."
-    env = {k: v for k,v in os.environ.items() if k != 'GRADUAL_CF_DATA'} | dict(GRADUAL_CF_CACHE=str(cache), HF_HUB_OFFLINE='1')
-    def run(*args, code=0):
-        r = subprocess.run([sys.executable, '-c', 'from gradual_cf.cli import app; app()', *map(str, args)], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=300)
-        assert r.returncode == code, (r.returncode, r.stdout, r.stderr)
-        assert 'Traceback' not in r.stderr
-        return r
-    return run
+def sh(cache, tmp_path): return shell(cache, tmp_path)
 
 
 def test_demo_needs_nothing(sh, tmp_path):

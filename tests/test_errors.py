@@ -7,7 +7,7 @@ import toy
 from test_invariants import table
 from torch import nn
 
-from gradual_cf.all import PAPER, GradualCF, load_heloc, load_model, tabular, tabular_mlp
+from gradual_cf.all import GradualCF, load_heloc, load_model, tabular, tabular_mlp
 
 
 @pytest.fixture(scope='module')

@@ -9,9 +9,9 @@ from torch import nn
 
 from gradual_cf.core import changed_groups, predict
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.images import arrange, images, load_digits, load_mnist, pixels, shifts
-from gradual_cf.losses import Point, Ref, mix, prototype_distance, term_grad
-from gradual_cf.models import accuracy, digit_cnn, seeded
+from gradual_cf.images import arrange, images, load_mnist, pixels, shifts
+from gradual_cf.losses import Point, Ref, prototype_distance, term_grad
+from gradual_cf.models import accuracy, seeded
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: MNIST is not part of the project')

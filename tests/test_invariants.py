@@ -3,7 +3,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import toy
 from hypothesis import given, settings, strategies as st
 
 from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular, tabular_mlp, train

@@ -10,8 +10,7 @@ from captum.attr._utils.lrp_rules import EpsilonRule, GammaRule
 from torch import nn
 from toy import columns
 
-from gradual_cf.composition import box
-from gradual_cf.core import Domain, Encoded, predict
+from gradual_cf.core import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.images import images
 from gradual_cf.lrp import LAYERS, box_shares, epsilon, folded, gamma, lrp, positive, relevance, z_box

@@ -8,9 +8,8 @@ import toy
 from hypothesis import given, settings, strategies as st
 
 from gradual_cf.all import PAPER, GradualCF, load_task
-from gradual_cf.composition import box
 from gradual_cf.core import Encoded, Explainer, changed_groups, take_rows
-from gradual_cf.refine import bar_of, bisect, diverse, put_back, put_back_smallest, refine, restore
+from gradual_cf.refine import bar_of, bisect, diverse, put_back, refine, restore
 
 WAYS = dict(restore=restore, smallest=lambda e, c: restore(e, c, 'smallest'), bisect=bisect, refine=refine)
 far = lambda c: (c.xp - c.x).flatten(1).norm(dim=1)

@@ -3,7 +3,6 @@ import io
 import re
 
 import pytest
-import torch
 from PIL import Image
 from toy import blocks, columns, tokens
 
@@ -39,7 +38,6 @@ def test_every_step_is_a_picture_of_its_own(kind):
 
 
 def test_the_widget_is_linked_in_the_browser():
-    from ipywidgets import Widget, jslink
     fs = frames(traced('table'))
     w = stepper(fs)
     (play,slider),stack = w.children[0].children, w.children[1]

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from gradual_cf.all import GradualCF, PAPER, accuracy, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, text_cnn, train
 from gradual_cf.lookahead import swap_logits
-from gradual_cf.text import FUNCTION_WORDS, Lookup, ending, like, lookup_form, rewrite, word_ids, word_spans
+from gradual_cf.text import FUNCTION_WORDS, Lookup, ending, rewrite, word_ids, word_spans
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: reviews and vectors are not part of the project')

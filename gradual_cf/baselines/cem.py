@@ -10,8 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from .wachter import Nearest, Room, check_settings, enough, room_of, target_prob, through
-from ..core import Encoded, Explainer, evaluating, patch, predict
+from .wachter import Arrivals, Room, begin, check_settings, enough, through
+from ..core import Encoded, Explainer, evaluating, patch, target_prob
 from ..models import seeded
 
 # %% auto #0
@@ -136,9 +136,9 @@ def descend(
     room:Room,     # Inputs and where they may go
     target:Tensor, # Target class of each row, long `(n,)`
     c:Tensor,      # Weight of the hinge for each row, `(n,)`
-) -> Nearest:      # What arrived
+) -> Arrivals:      # What arrived
     "One round: FISTA with given weights; keep the arrival of the smallest elastic net."
-    h,best,rows = self.hyper, Nearest(room.x), torch.arange(len(c), device=c.device)
+    h,best,rows = self.hyper, Arrivals(room.x), torch.arange(len(c), device=c.device)
     low,high = torch.minimum(self.low, room.x), torch.maximum(self.high, room.x)
     xp,y = room.x, room.x
     for i in range(h.steps):
@@ -159,8 +159,7 @@ def descend(
 @patch
 def search(self:CEM, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`."
-    room,best = room_of(self, enc), Nearest(enc.x)
-    live = (target_prob(predict(self.model, enc.x), target) < self.hyper.tau).nonzero()[:, 0]
+    room,best,live = begin(self, enc, target)
     c,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.c, 0., torch.inf))
     with evaluating(self.model), torch.no_grad():
         for _ in range(self.hyper.rounds if len(live) else 0):

@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .wachter import check_settings, enough, room_of, target_prob
-from ..core import Counterfactuals, Encoded, Explainer, patch, predict, take_rows
+from .wachter import check_settings, enough, room_of
+from ..core import Counterfactuals, Encoded, Explainer, patch, predict, take_rows, target_prob
 from ..tabular import Table
 
 # %% auto #0
@@ -48,7 +48,7 @@ class Condition:
         if np.isinf(self.low): return f'{self.feature} ≤ {_number(self.high)}'
         return f'{self.feature} > {_number(self.low)}' if np.isinf(self.high) else f'{_number(self.low)} < {self.feature} ≤ {_number(self.high)}'
 
-# %% ../../nbs/23_baselines.lore.ipynb #c7
+# %% ../../nbs/23_baselines.lore.ipynb #c8
 @dataclass(frozen=True)
 class Rule:
     "All conditions lead to the outcome; precision says how often they really do."
@@ -72,7 +72,7 @@ class Rule:
         if self.changed: return f'{name} if {" and ".join(map(str, self.changed))}'
         return f'{name} because {" and ".join(map(str, self.conditions))}' if self.conditions else f'{name} in any case'
 
-# %% ../../nbs/23_baselines.lore.ipynb #c11
+# %% ../../nbs/23_baselines.lore.ipynb #c12
 class Draws(NamedTuple):
     "What chance decides in one generation of both populations."
     rivals:Tensor # Candidates of each place's tournament, long `(2, p, 3)`
@@ -96,7 +96,7 @@ def draw(
     dev = lambda t: t.to(x_train.device)
     return Draws(dev((rand(p, 3)*p).long()), dev(inside.repeat_interleave(2, 1)[..., at]), dev(mutate[..., at]), x_train[dev(row[..., at]), torch.arange(len(at), device=x_train.device)])
 
-# %% ../../nbs/23_baselines.lore.ipynb #c12
+# %% ../../nbs/23_baselines.lore.ipynb #c14
 def offspring(
     pop:Tensor,     # Populations, `(b, 2, p, d)`
     fitness:Tensor, # `(b, 2, p)`
@@ -112,7 +112,7 @@ def offspring(
     new = torch.where(d.mutate, d.value, torch.where(d.swap, mates, kids))
     return new, parent, (new != kids).any(3)
 
-# %% ../../nbs/23_baselines.lore.ipynb #c15
+# %% ../../nbs/23_baselines.lore.ipynb #c17
 def likeness(
     pop:Tensor,    # Populations, `(b, 2, p, d)`
     x:Tensor,      # Rows, `(b, d)`
@@ -133,7 +133,7 @@ def fitness(
     s = lambda v: torch.sigmoid(10*(v - .5))
     return .5*s(like) + .5*s((label == wanted[..., None]).to(like))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c17
+# %% ../../nbs/23_baselines.lore.ipynb #c19
 def hall_of_fame(
     pop:Tensor,   # Candidates, `(b, 2, q, d)`
     label:Tensor, # Their classes, long `(b, 2, q)`
@@ -149,7 +149,7 @@ def hall_of_fame(
     i = order.gather(2, top.indices)
     return pop.gather(2, i[..., None].expand(*i.shape, pop.shape[-1])), label.gather(2, i), top.values
 
-# %% ../../nbs/23_baselines.lore.ipynb #c18
+# %% ../../nbs/23_baselines.lore.ipynb #c21
 def breed(
     model,          # Maps `(n, d)` to raw logits `(n, k)`
     x:Tensor,       # Rows, `(b, d)`
@@ -174,7 +174,7 @@ def breed(
         best = hall_of_fame(*(torch.cat(two, 2) for two in zip(best, (pop, label, fit))), p//10)
     return torch.cat([best[0], pop], 2).flatten(1, 2), torch.cat([best[1], label], 2).flatten(1, 2)
 
-# %% ../../nbs/23_baselines.lore.ipynb #c23
+# %% ../../nbs/23_baselines.lore.ipynb #c26
 class Leaves(NamedTuple):
     "The leaves of a tree as boxes."
     low:np.ndarray   # A row is above, `(m, d)`
@@ -201,7 +201,7 @@ def leaves(
             todo += [(t.children_left[i], low, left), (t.children_right[i], right, high)]
     return Leaves(*map(np.stack, zip(*out)))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c25
+# %% ../../nbs/23_baselines.lore.ipynb #c28
 def conditions(
     table:Table,     # Columns and their units
     low:np.ndarray,  # A row is above, encoded, `(d,)`
@@ -221,7 +221,7 @@ def conditions(
             out[g] = Condition(c.name, *raw)
     return out
 
-# %% ../../nbs/23_baselines.lore.ipynb #c27
+# %% ../../nbs/23_baselines.lore.ipynb #c30
 def crossings(
     table:Table,    # Columns
     l:Leaves,       # Leaves of the target
@@ -239,7 +239,7 @@ def crossings(
         out[:, at] = np.where(false[:, g, None], np.eye(c.width)[may.argmax(1)], x[at])
     return out, false
 
-# %% ../../nbs/23_baselines.lore.ipynb #c28
+# %% ../../nbs/23_baselines.lore.ipynb #c32
 class Reason(NamedTuple):
     "What LORE says about one row."
     rule:Rule       # The factual rule
@@ -261,7 +261,7 @@ class LORE(Explainer):
         check_settings(self.hyper, counts=('samples', 'generations', 'least', 'together'), not_negative=('eps',))
         if self.hyper.samples % 4 or self.hyper.samples < 40: raise ValueError(f'samples must be a multiple of 4 of at least 40, got {self.hyper.samples}')
 
-# %% ../../nbs/23_baselines.lore.ipynb #c30
+# %% ../../nbs/23_baselines.lore.ipynb #c34
 @dataclass(frozen=True, repr=False)
 class Reasoned(Counterfactuals):
     "Counterfactuals with the rules they come from."
@@ -273,7 +273,7 @@ class Reasoned(Counterfactuals):
         plain = Counterfactuals.__getitem__(replace(self, rules=()), i)
         return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c32
+# %% ../../nbs/23_baselines.lore.ipynb #c36
 @patch
 def measured_rule(
     self:LORE,
@@ -289,7 +289,7 @@ def measured_rule(
     cs = conditions(self.table, *box)
     return Rule(tuple(cs.values()), outcome, hits.double().mean().item() if len(hits) else np.nan, inside.double().mean().item(), tuple(cs[g] for g in changed if g in cs))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c33
+# %% ../../nbs/23_baselines.lore.ipynb #c38
 @patch
 def read_tree(
     self:LORE,
@@ -313,7 +313,7 @@ def read_tree(
     others = tuple(self.measured_rule((way.low[i], way.high[i]), int(target), false[i].nonzero()[0]) for i in np.flatnonzero(ok & (false.sum(1) == few)))
     return xp, Reason(self.measured_rule((l.low[home], l.high[home]), own), others)
 
-# %% ../../nbs/23_baselines.lore.ipynb #c34
+# %% ../../nbs/23_baselines.lore.ipynb #c40
 @patch
 def reasons(
     self:LORE,
@@ -345,7 +345,7 @@ def search(self:LORE, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "The confirmed points, `(n, d)`; a row without one stays as it is."
     return torch.cat([xp for xp,_ in self.reasons(enc, target, seed, rules=False)])
 
-# %% ../../nbs/23_baselines.lore.ipynb #c36
+# %% ../../nbs/23_baselines.lore.ipynb #c42
 @patch
 def explain(
     self:LORE,
@@ -364,7 +364,7 @@ def explain(
     cfs = super(LORE, worker).explain(data, target, seed, progress)
     return Reasoned(**{f: getattr(cfs, f) for f in cfs.__dataclass_fields__}, rules=tuple(noted))
 
-# %% ../../nbs/23_baselines.lore.ipynb #c41
+# %% ../../nbs/23_baselines.lore.ipynb #c47
 def _becomes(changes):
     "Changes of one row in words."
     num = lambda v: _number(v) if isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) else str(v)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .wachter import Nearest, Room, check_settings, enough, room_of, target_prob
-from ..core import Encoded, Explainer, evaluating, patch, predict
+from .wachter import Arrivals, Room, begin, check_settings, enough
+from ..core import Encoded, Explainer, patch, predict, target_prob
+from ..refine import Bar, put_back_smallest
 
 # %% auto #0
-__all__ = ['shell', 'GrowingSpheres', 'restored']
+__all__ = ['shell', 'GrowingSpheres']
 
 # %% ../../nbs/22_baselines.spheres.ipynb #c6
 def shell(
@@ -76,10 +77,10 @@ def enemies(
     inner:Tensor,  # Inner radius of each row, `(n,)`
     outer:Tensor,  # Outer radius, `(n,)`
     gen:torch.Generator, # What is drawn from, once for all rows
-) -> Nearest:
+) -> Arrivals:
     "Sample one shell around every row, a batch of points at a time."
     q,x = self.hyper.samples, room.x
-    best,draw = Nearest(x), [f((q, *s), generator=gen, dtype=torch.float64).to(x) for f,s in ((torch.randn, x.shape[1:]), (torch.rand, ()))]
+    best,draw = Arrivals(x), [f((q, *s), generator=gen, dtype=torch.float64).to(x) for f,s in ((torch.randn, x.shape[1:]), (torch.rand, ()))]
     size = max(1, self.hyper.chunk//x[0].numel())
     rows,part = max(1, size//q), min(q, size)
     for i in torch.arange(len(x), device=x.device).split(rows):
@@ -88,39 +89,16 @@ def enemies(
             best.see(i, near, far, far < torch.inf)
     return best
 
-# %% ../../nbs/22_baselines.spheres.ipynb #c14
-def restored(
-    model,         # Maps `(n, *s)` to raw logits `(n, k)`
-    room:Room,     # Inputs
-    xp:Tensor,     # Counterfactuals, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`
-    level:float,   # Probability that must remain
-    first:bool=False, # Leave a row after its first failure
-) -> Tensor:       # `(n, *s)`
-    "Put back each group that can go without losing the class, the smallest change first."
-    flat,rows = room.groups.flatten(), torch.arange(len(xp), device=xp.device)
-    size = xp.new_zeros(len(xp), int(flat.max()) + 1).index_add_(1, flat, (xp - room.x).flatten(1).square())
-    order,xp,on = size.argsort(dim=1, stable=True), xp.clone(), torch.ones(len(xp), dtype=torch.bool, device=xp.device)
-    for j in range(order.shape[1]):
-        live = (on & (size[rows, order[:, j]] > 0)).nonzero()[:, 0]
-        if not len(live): continue
-        this = room.groups == order[live, j].view(-1, *[1]*room.groups.ndim)
-        trial = torch.where(this, room.x[live], xp[live])
-        ok = target_prob(predict(model, trial), target[live]) >= level
-        xp[live[ok]] = trial[ok]
-        if first: on[live[~ok]] = False
-    return xp
-
-# %% ../../nbs/22_baselines.spheres.ipynb #c18
+# %% ../../nbs/22_baselines.spheres.ipynb #c17
 @patch
 def grow(
     self:GrowingSpheres,
     room:Room,     # Inputs and where they may go
     target:Tensor, # Target class of each row, long `(n,)`
     seed:int,      # Seed of the points
-) -> Nearest:
+) -> Arrivals:
     "Halve the ball while it holds an enemy, then move shells outward until one does."
-    best,width = Nearest(room.x), torch.full((len(target),), self.hyper.radius, dtype=room.x.dtype, device=room.x.device)
+    best,width = Arrivals(room.x), torch.full((len(target),), self.hyper.radius, dtype=room.x.dtype, device=room.x.device)
     live,gens = torch.arange(len(target), device=target.device), [torch.Generator().manual_seed(2*seed + i) for i in (0, 1)]
     for _ in range(40):
         found = self.enemies(room.take(live), target[live], torch.zeros_like(width[live]), width[live], gens[0])
@@ -136,16 +114,15 @@ def grow(
         live = live[found.dist == torch.inf]
     return best
 
-# %% ../../nbs/22_baselines.spheres.ipynb #c19
+# %% ../../nbs/22_baselines.spheres.ipynb #c18
 @patch
 def search(self:GrowingSpheres, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "Grow a sphere around every row, then put back what can go; `(n, *s)`."
-    room,xp = room_of(self, enc), enc.x.clone()
-    live = (target_prob(predict(self.model, enc.x), target) < self.hyper.tau).nonzero()[:, 0]
-    if not len(live): return xp
-    sub,t = room.take(live), target[live]
+    room,best,live = begin(self, enc, target)
+    if not len(live): return best.xp
+    sub,t,how = room.take(live), target[live], self.hyper.select
     found = self.grow(sub, t, seed)
-    how = self.hyper.select
-    kept = restored(self.model, sub, found.xp, t, enough(self.hyper.tau), how == 'first') if how else found.xp
-    xp[live] = torch.where((found.dist < torch.inf).view(-1, *[1]*(xp.ndim - 1)), kept, sub.x)
-    return xp
+    bar = Bar(t, torch.full_like(found.dist, enough(self.hyper.tau)))
+    kept = put_back_smallest(self.model, sub.x, found.xp, bar, room.groups, how == 'first') if how else found.xp
+    best.see(live, kept, found.dist, found.dist < torch.inf)
+    return best.xp

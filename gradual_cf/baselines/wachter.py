@@ -10,12 +10,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..core import Encoded, Explainer, evaluating, patch, predict
+from ..core import Encoded, Explainer, evaluating, patch, per_row, predict, target_prob
 from ..masking import expand_groups
 
 # %% auto #0
-__all__ = ['Room', 'room_of', 'target_prob', 'enough', 'check_settings', 'through', 'mad', 'Descent', 'Nearest', 'squared',
-           'Wachter']
+__all__ = ['Room', 'room_of', 'enough', 'check_settings', 'through', 'mad', 'Descent', 'Arrivals', 'begin', 'squared', 'Wachter']
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c6
 class Room(NamedTuple):
@@ -57,13 +56,6 @@ def admit(
     return torch.where(self.fixed | stay, self.x, p)
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c12
-def target_prob(
-    z:Tensor,      # Logits, `(n, k)`
-    target:Tensor, # Target class of each row, long `(n,)`
-) -> Tensor:       # `(n,)`
-    "Probability of the target."
-    return z.softmax(1).gather(1, target[:, None])[:, 0]
-
 def enough(
     tau:float, # Probability that counts as reached, in (0, 1)
 ) -> float:
@@ -125,20 +117,19 @@ class Descent:
 
     def step(self, g:Tensor):
         "One step along the gradients `g`, `(m, *s)`."
-        per_row = lambda t: t.view(-1, *[1]*(g.ndim - 1))
-        old,self.n = per_row(self.n > 0).to(g),self.n + 1
+        old,self.n = per_row(self.n > 0, g).to(g),self.n + 1
         self.m.mul_(old).lerp_(g, .1)
         self.s.mul_(.999*old).addcmul_(g, g, value=.001)
-        root = (self.s/per_row(1 - .999**self.n)).sqrt_().add_(1e-8)
-        self.v = self.v - per_row(self.lr/(1 - .9**self.n))*self.m/root
+        root = (self.s/per_row(1 - .999**self.n, g)).sqrt_().add_(1e-8)
+        self.v = self.v - per_row(self.lr/(1 - .9**self.n), g)*self.m/root
 
     def keep(self, i:Tensor):
         "Go on with the rows `i` only, bool."
         for k,t in vars(self).items(): setattr(self, k, t[i])
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c24
-class Nearest:
-    "The nearest row seen so far that arrived."
+class Arrivals:
+    "Each row's nearest arrival so far, or its input."
     def __init__(self, x:Tensor): self.xp,self.dist = x.clone(),torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
 
     def see(self,
@@ -153,6 +144,15 @@ class Nearest:
         return win
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c26
+def begin(
+    e:Explainer,   # The explainer
+    enc:Encoded,   # Inputs, and what is frozen in them
+    target:Tensor, # Target class of each row, long `(n,)`
+) -> tuple[Room, Arrivals, Tensor]: # Where rows may go, their answers so far (the inputs), and the rows that have not arrived, long
+    "What a search starts from."
+    return room_of(e, enc), Arrivals(enc.x), (target_prob(predict(e.model, enc.x), target) < e.hyper.tau).nonzero()[:, 0]
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c28
 def squared(
     target:Tensor, # Target class of each row, long `(n,)`
     aim:float,     # Probability to come near, p*
@@ -165,7 +165,7 @@ def squared(
         return (2*lam[:, None]*(p - aim)*p)*torch.nn.functional.one_hot(target, z.shape[1]).to(f).sub(f)
     return slope
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c28
+# %% ../../nbs/20_baselines.wachter.ipynb #c30
 class Wachter(Explainer):
     "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
     defaults = dict(
@@ -188,7 +188,7 @@ class Wachter(Explainer):
         self.mad = mad(self.x_train)
         return self
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c30
+# %% ../../nbs/20_baselines.wachter.ipynb #c32
 @patch
 def distance(
     self:Wachter,
@@ -198,7 +198,7 @@ def distance(
     "Sum of the differences, each in units of its entry's spread."
     return ((xp - x)/self.mad).flatten(1).abs().sum(1)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c31
+# %% ../../nbs/20_baselines.wachter.ipynb #c33
 @patch
 def descend(
     self:Wachter,
@@ -206,10 +206,10 @@ def descend(
     target:Tensor, # Target class of each row, long `(n,)`
     lam:Tensor,    # Weight of the prediction for each row, `(n,)`
     loose:bool=False, # Descend where there are no rules, and ask about the nearest admissible row
-) -> tuple[Nearest, Tensor]: # What arrived, and whether each row was there where its loss was least, bool `(n,)`
+) -> tuple[Arrivals, Tensor]: # What arrived, and whether each row was there where its loss was least, bool `(n,)`
     "One round: descend with given weights and keep the nearest row that arrives."
     rests = torch.zeros_like(target, dtype=torch.bool)
-    h,best,d = self.hyper, Nearest(room.x), Descent(room.x, self.hyper.lr)
+    h,best,d = self.hyper, Arrivals(room.x), Descent(room.x, self.hyper.lr)
     level = max(h.aim - h.tol, enough(h.tau))
     for i in range(h.steps):
         xp = room.admit(d.v)
@@ -228,16 +228,16 @@ def descend(
             if not len(lam): break
     return best, rests
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c33
+# %% ../../nbs/20_baselines.wachter.ipynb #c35
 @patch
 def bisect(
     self:Wachter,
     room:Room,     # Inputs and where they may go
     target:Tensor, # Target class of each row, long `(n,)`
     loose:bool,    # Whether to descend where there are no rules
-) -> Nearest:
+) -> Arrivals:
     "Look for each row's weight and keep its nearest counterfactual."
-    best = Nearest(room.x)
+    best = Arrivals(room.x)
     lam,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.lam, 0., torch.inf))
     for _ in range(self.hyper.rounds):
         made,rests = self.descend(room, target, lam, loose)
@@ -249,8 +249,7 @@ def bisect(
 @patch
 def search(self:Wachter, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
-    room,best = room_of(self, enc), Nearest(enc.x)
-    live = (target_prob(predict(self.model, enc.x), target) < self.hyper.tau).nonzero()[:, 0]
+    room,best,live = begin(self, enc, target)
     with evaluating(self.model):
         for loose in (False, True) if self.hyper.legal else (False,):
             if not len(live := live[best.dist[live] == torch.inf]): break
