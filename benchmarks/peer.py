@@ -64,7 +64,39 @@ def lore(method, net, train, y, test):
     return one
 
 
-METHODS = dict(dice_random=('random', dice), dice_genetic=('genetic', dice), nicex=('sparsity', nicex), lore_sa=('random', lore))
+def alibi(method, net, train, y, test):
+    "alibi's Wachter or CEM with its own settings, gradients by TensorFlow."
+    import tensorflow as tf
+    tf.compat.v1.disable_v2_behavior()
+    from alibi.explainers import CEM, Counterfactual
+    layers = [tf.keras.layers.Dense(len(b), activation='relu' if i < len(net.layers) - 1 else 'softmax') for i, (w, b) in enumerate(net.layers)]
+    model = tf.keras.Sequential([tf.keras.layers.InputLayer(input_shape=(train.shape[1],)), *layers])
+    model.set_weights([v for w, b in net.layers for v in (w.T, b)])
+    shape, rows = (1, train.shape[1]), test.to_numpy(np.float32)
+    if method == 'wachter':
+        e = Counterfactual(model, shape=shape, feature_range=(0., 1.))
+        return lambda i: (e.explain(rows[i:i + 1]).cf or dict(X=[None]))['X'][0]
+    e = CEM(model, mode='PN', shape=shape, feature_range=(np.zeros(shape), np.ones(shape)))
+    e.fit(train.to_numpy(np.float32), no_info_type='median')
+    def one(i):
+        found = e.explain(rows[i:i + 1]).PN
+        return None if found is None else found[0]
+    return one
+
+
+def spheres(method, net, train, y, test):
+    "Growing spheres of carla-recourse: its module by itself, since the package pins a torch that newer Pythons lack."
+    import importlib.util, logging, types
+    from importlib.metadata import distribution
+    sys.modules['carla'] = types.SimpleNamespace(log=logging.getLogger('carla'))
+    path = distribution('carla-recourse').locate_file('carla/recourse_methods/catalog/growing_spheres/library/gs_counterfactuals.py')
+    module = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location('gs', path))
+    spec.loader.exec_module(module)
+    names = list(train)
+    return lambda i: module.growing_spheres_search(test.iloc[i:i + 1], names, [], names, [], names, net)
+
+
+METHODS = dict(alibi_wachter=('wachter', alibi), alibi_cem=('cem', alibi), carla_spheres=('', spheres), dice_random=('random', dice), dice_genetic=('genetic', dice), nicex=('sparsity', nicex), lore_sa=('random', lore))
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The default mode against DiCE (random, genetic), NICE and lore_sa on the same network and rows.
+"""The default mode against DiCE (random, genetic), NICE and lore_sa on the same network and rows; and each baseline of this library against the package that implements it.
 
     GRADUAL_CF_DATA=... python benchmarks/peers.py [--rows 1000] [--limit 60] [--only lore_sa] [--venvs DIR] [--out benchmarks/results/peers.csv]
 
@@ -20,19 +20,26 @@ import pandas as pd
 import torch
 
 from gradual_cf.all import GradualCF, l2_change, load_task, n_changed, save_model
+from gradual_cf.baselines.cem import CEM
+from gradual_cf.baselines.lore import LORE
+from gradual_cf.baselines.spheres import GrowingSpheres
+from gradual_cf.baselines.wachter import Wachter
 from gradual_cf.core import atomic, predict
 
-PEERS = dict(nicex=('nicex', ['NICEx==0.2.3', 'numpy<2', 'pandas', 'safetensors', 'scikit-learn']), dice_random=('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']),
-             dice_genetic=('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']), lore_sa=('lore_sa', ['lore_sa==1.1.3', 'pandas', 'safetensors']))
+_DICE, _ALIBI = ('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']), ('alibi', ['alibi[tensorflow]==0.9.6', 'click', 'pandas', 'safetensors'])
+PEERS = dict(nicex=('nicex', ['NICEx==0.2.3', 'numpy<2', 'pandas', 'safetensors', 'scikit-learn']), dice_random=_DICE, dice_genetic=_DICE, lore_sa=('lore_sa', ['lore_sa==1.1.3', 'pandas', 'safetensors']),
+             alibi_wachter=_ALIBI, alibi_cem=_ALIBI, carla_spheres=('carla', ['numpy<2', 'pandas<2.3', 'safetensors'], ['carla-recourse==0.0.5']))  # the last without what it pins
+BASELINES = dict(alibi_wachter=Wachter, alibi_cem=CEM, carla_spheres=GrowingSpheres, lore_sa=LORE)  # peer -> what it implements, as it is here
 
 
-def venv(folder, name, needs):
+def venv(folder, name, needs, alone=()):
     "A venv with a peer in it; raises with pip's last line where it will not install."
     python = folder/name/'bin/python'
     if (folder/name/'.done').exists(): return python
     subprocess.run([sys.executable, '-m', 'venv', folder/name], check=True)
-    r = subprocess.run([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check', *needs], capture_output=True, text=True)
-    if r.returncode: raise RuntimeError('does not install: ' + (r.stderr.strip().splitlines() or ['?'])[-1][:150])
+    for what in (needs, ['--no-deps', *alone] if alone else []):
+        r = subprocess.run([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check', *what], capture_output=True, text=True) if what else None
+        if r and r.returncode: raise RuntimeError('does not install: ' + (r.stderr.strip().splitlines() or ['?'])[-1][:150])
     (folder/name/'.done').touch()
     return python
 
@@ -45,21 +52,21 @@ def line(name, model, x, xp, target, seconds, note=''):
                 out_of_range=((xp < -1e-6) | (xp > 1 + 1e-6)).any(1)[some].double().mean().item(), ms_a_row=1e3*seconds, note=note)
 
 
-def ours(task, rows, rounds=3):
-    "The default mode on all rows in one call, and its counterfactuals."
-    cf, took = GradualCF(task.model, task.domain).fit(task.X), []
+def ours(task, rows, name='default', cls=GradualCF, rounds=3):
+    "A method of this library on all rows in one call, and its counterfactuals."
+    cf, took = cls(task.model, task.domain).fit(task.X), []
     for _ in range(rounds):
         start = time.process_time()
         cfs = cf.explain(rows)
         took.append(time.process_time() - start)
-    return line('gradual_cf, default', task.model, cfs.x, cfs.xp, cfs.target, statistics.median(took)/len(rows), f'{min(took)/len(rows)*1e3:.2f}–{max(took)/len(rows)*1e3:.2f} ms in {rounds} calls'), cfs
+    return line(f'gradual_cf, {name}', task.model, cfs.x, cfs.xp, cfs.target, statistics.median(took)/len(rows), f'{min(took)/len(rows)*1e3:.2f}–{max(took)/len(rows)*1e3:.2f} ms in {rounds} calls'), cfs
 
 
 def peer(name, task, cfs, folder, venvs, limit):
     "A peer on the same rows."
     try:
         python = venv(venvs, *PEERS[name])
-        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=(wall := 120 + 120*limit))
+        r = subprocess.run([python, Path(__file__).with_name('peer.py'), name, folder, str(limit)], capture_output=True, text=True, env={k: v for k,v in os.environ.items() if k != 'PYTHONPATH'} | dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1'), timeout=(wall := 240 + 120*limit))
         if r.returncode: raise RuntimeError((r.stderr.strip().splitlines() or ['?'])[-1][:150])
     except subprocess.TimeoutExpired: return dict(method=name, rows=0, note=f'skipped: no result in {wall:.0f} s')
     except (RuntimeError, subprocess.CalledProcessError) as e: return dict(method=name, rows=0, note=f'skipped: {e}')
@@ -100,7 +107,14 @@ def main():
         for name in a.only:
             lines.append(peer(name, task, cfs, d, a.venvs or d, a.limit))
             print(lines[-1], flush=True)
+        kept = {l['method']: l for l in old}
+        for its,cls in BASELINES.items():
+            mine = f'gradual_cf, {cls.__name__}'
+            lines.append(ours(task, pick, cls.__name__, cls, 1)[0] if its in a.only or mine not in kept else kept[mine])
+            print(lines[-1], flush=True)
     df = pd.DataFrame(lines).assign(data=task.name, times_ours=lambda df: df.ms_a_row/df.ms_a_row[0])
+    ms = df.set_index('method').ms_a_row
+    df['times_own_baseline'] = [ms[m]/ms[f'gradual_cf, {BASELINES[m].__name__}'] if m in BASELINES else float('nan') for m in df.method]
     with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
     draw(df, a.out.with_suffix('.png'))
     print(df.round(3).to_string())
