@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 -c constraints.txt
 
 .PHONY: demo test bench docs site serve readme lab export clean
 
@@ -45,6 +45,7 @@ clean:                   ## remove what was built, the environment too
 
 $(VENV)/.base: constraints.txt settings.ini setup.py
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) pip  # older ones take minutes to resolve what docs and tests need
 	$(PIP) -e .
 	touch $@
 

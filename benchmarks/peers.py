@@ -29,7 +29,7 @@ from gradual_cf.core import atomic, predict
 _DICE, _ALIBI = ('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']), ('alibi', ['alibi[tensorflow]==0.9.6', 'click', 'pandas', 'safetensors'])
 PEERS = dict(nicex=('nicex', ['NICEx==0.2.3', 'numpy<2', 'pandas', 'safetensors', 'scikit-learn']), dice_random=_DICE, dice_genetic=_DICE, lore_sa=('lore_sa', ['lore_sa==1.1.3', 'pandas', 'safetensors']),
              alibi_wachter=_ALIBI, alibi_cem=_ALIBI, carla_spheres=('carla', ['numpy<2', 'pandas<2.3', 'safetensors'], ['carla-recourse==0.0.5']))  # the last without what it pins
-BASELINES = dict(alibi_wachter=Wachter, alibi_cem=CEM, carla_spheres=GrowingSpheres, lore_sa=LORE)  # peer -> what it implements, as it is here
+BASELINES = dict(alibi_wachter=(Wachter, {}), alibi_cem=(CEM, {}), carla_spheres=(GrowingSpheres, dict(legal=False)), lore_sa=(LORE, {}))  # peer -> what it implements, with the peer's bounds
 
 
 def venv(folder, name, needs, alone=()):
@@ -52,9 +52,9 @@ def line(name, model, x, xp, target, seconds, note=''):
                 out_of_range=((xp < -1e-6) | (xp > 1 + 1e-6)).any(1)[some].double().mean().item(), ms_a_row=1e3*seconds, note=note)
 
 
-def ours(task, rows, name='default', cls=GradualCF, rounds=3):
+def ours(task, rows, name='default', cls=GradualCF, hyper={}, rounds=3):
     "A method of this library on all rows in one call, and its counterfactuals."
-    cf, took = cls(task.model, task.domain).fit(task.X), []
+    cf, took = cls(task.model, task.domain, **hyper).fit(task.X), []
     for _ in range(rounds):
         start = time.process_time()
         cfs = cf.explain(rows)
@@ -108,13 +108,13 @@ def main():
             lines.append(peer(name, task, cfs, d, a.venvs or d, a.limit))
             print(lines[-1], flush=True)
         kept = {l['method']: l for l in old}
-        for its,cls in BASELINES.items():
+        for its,(cls,hyper) in BASELINES.items():
             mine = f'gradual_cf, {cls.__name__}'
-            lines.append(ours(task, pick, cls.__name__, cls, 1)[0] if its in a.only or mine not in kept else kept[mine])
+            lines.append(ours(task, pick, cls.__name__, cls, hyper, 1)[0] if its in a.only or mine not in kept else kept[mine])
             print(lines[-1], flush=True)
     df = pd.DataFrame(lines).assign(data=task.name, times_ours=lambda df: df.ms_a_row/df.ms_a_row[0])
     ms = df.set_index('method').ms_a_row
-    df['times_own_baseline'] = [ms[m]/ms[f'gradual_cf, {BASELINES[m].__name__}'] if m in BASELINES else float('nan') for m in df.method]
+    df['times_own_baseline'] = [ms[m]/ms[f'gradual_cf, {BASELINES[m][0].__name__}'] if m in BASELINES else float('nan') for m in df.method]
     with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
     draw(df, a.out.with_suffix('.png'))
     print(df.round(3).to_string())

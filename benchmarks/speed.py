@@ -1,6 +1,6 @@
 """Speed as ratios within one run, medians of several rounds: the inner step over the floor, a batch over the oracle, memory by batch size.
 
-    python benchmarks/speed.py [--threads 1] [--rounds 15]
+    python benchmarks/speed.py [--threads 1] [--rounds 15] [--out benchmarks/results/speed.csv]
 """
 import argparse
 import statistics
@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
@@ -15,7 +16,7 @@ import oracle  # noqa: E402
 
 from gradual_cf.all import PAPER, GradualCF, l2_distance, logit_gap, mix, tabular_mlp  # noqa: E402
 from gradual_cf.composition import box, compose, init_composite  # noqa: E402
-from gradual_cf.core import Domain, Encoded, predict  # noqa: E402
+from gradual_cf.core import Domain, Encoded, atomic, predict  # noqa: E402
 from gradual_cf.losses import Ref, fit_logits  # noqa: E402
 
 
@@ -64,7 +65,7 @@ def inner_step(rounds, n=1000, d=22, width=64, steps=50):
     loss, c = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), init_composite(x)
     for name, how in (('paper', {}), ('bounded, nearest', dict(project=domain.project, keep='nearest'))):
         ours = lambda: compose(model, x, c, mask, ref, loss, sigma=steps, **how)
-        yield f'inner step, {name}: over forward+backward (n={n}, width {width})', ratio(ours, lambda: raw_steps(model, x, t, steps + 1), rounds)
+        yield f'inner step, {name}', f'forward+backward, {n} rows, width {width}', ratio(ours, lambda: raw_steps(model, x, t, steps + 1), rounds)
 
 
 def against_oracle(rounds, n=1000, few=3):
@@ -75,12 +76,12 @@ def against_oracle(rounds, n=1000, few=3):
     mu, c = cf['default'].stats.mu[t], init_composite(x)
     alone = lambda: [oracle.gradual(model, x[i], t[i].item(), mu[i], torch.arange(22), torch.zeros(22, dtype=torch.bool), c[i], sigma=500) for i in range(few)]
     for name, e in cf.items():
-        r = sorted((seconds(alone)/few)/(seconds(lambda: e.explain(x, t))/n) for _ in range(max(3, rounds//5)))
-        yield f'{name}: rows/s in a batch of {n} over the oracle (paper setting) one at a time', (statistics.median(r), r[0], r[-1])
+        r = sorted((seconds(alone)/few)/(seconds(lambda: e.explain(x, t))/n) for _ in range(max(5, rounds//3)))
+        yield f'{name}, {n} rows at once', 'rows a second of the line-by-line program, paper setting', (statistics.median(r), r[0], r[-1])
 
 
 def memory(sizes=(500, 1000, 2000, 4000)):
-    "Peak bytes that tensors take during an explanation, by batch size, and per row."
+    "Peak bytes that tensors take during an explanation, per row, by batch size."
     from torch.profiler import ProfilerActivity, profile
     for n in sizes:
         model, x, domain = problem(22, n, 64)
@@ -90,18 +91,21 @@ def memory(sizes=(500, 1000, 2000, 4000)):
         for ev in sorted((ev for ev in p.profiler.kineto_results.events() if ev.name() == '[memory]'), key=lambda ev: ev.start_ns()):
             now += ev.nbytes()
             peak = max(peak, now)
-        yield f'peak tensor memory at n={n}', (peak/n/1024, peak/1024)
+        yield f'peak tensor memory, {n} rows at once', 'KiB a row', (peak/n/1024,)*3
 
 
 def main():
     a = argparse.ArgumentParser()
     a.add_argument('--threads', type=int, default=1)
     a.add_argument('--rounds', type=int, default=15)
+    a.add_argument('--out', type=Path, default=Path('benchmarks/results/speed.csv'))
     a = a.parse_args()
     torch.set_num_threads(a.threads)
-    print(f'torch {torch.__version__}, {a.threads} thread(s), medians of {a.rounds} rounds')
-    for name, (m, low, high) in (*inner_step(a.rounds), *against_oracle(a.rounds)): print(f'{name}: ×{m:.2f} ({low:.2f}–{high:.2f})', flush=True)
-    for name, (row, all_) in memory(): print(f'{name}: {row:.2f} KiB a row, {all_/1024:.1f} MiB', flush=True)
+    lines = [l for l in pd.read_csv(a.out).to_dict('records') if l['threads'] != a.threads] if a.out.exists() else []
+    for what, unit, (value, low, high) in (*inner_step(a.rounds), *against_oracle(a.rounds), *memory()):
+        lines.append(dict(what=what, value=value, low=low, high=high, unit=unit, threads=a.threads, torch=torch.__version__))
+        print(f'{what}: {value:.2f} ({low:.2f}–{high:.2f}) × {unit}', flush=True)
+    with atomic(a.out) as tmp: pd.DataFrame(lines).round(3).to_csv(tmp, index=False)
 
 
 if __name__ == '__main__': main()

@@ -2,7 +2,7 @@
 
     GRADUAL_CF_DATA=... python benchmarks/text.py --rows 500 --json benchmarks/results/text.json     # 100 and 300 entries
     GRADUAL_CF_DATA=... python benchmarks/text.py --only paper --json FILE                           # Eq. 7 on vectors, then the nearest words
-    GRADUAL_CF_DATA=... python benchmarks/text.py --speed                                            # reviews a second, batch against one by one
+    GRADUAL_CF_DATA=... python benchmarks/text.py --speed --json FILE                                # reviews a second, batch against one by one
 
 The file keeps what is done: a second call goes on. CPU seconds are counted, since other programs on the machine lengthen wall time.
 """
@@ -62,7 +62,10 @@ def main():
     p.add_argument('--only', nargs='*', choices=SETTINGS, default=[s for s in SETTINGS if s != 'paper']), p.add_argument('--speed', action='store_true'), p.add_argument('--alone', type=int, default=25)
     a = p.parse_args()
     torch.set_num_threads(1)
-    if a.speed: return print(json.dumps(speed(a.rows, a.alone, a.seed)))
+    if a.speed:
+        print(out := json.dumps(speed(a.rows, a.alone, a.seed)))
+        if a.json: a.json.write_text(out + '\n')
+        return
     lines = json.loads(a.json.read_text()) if a.json and a.json.is_file() else []
     done = {(l['setting'], l['rows'], l['seed']) for l in lines}
     for name in (n for n in a.only if (n, a.rows, a.seed) not in done):

@@ -36,7 +36,7 @@ NBS, SRC, OUT, VENDOR, TREES = CFG.nbs_path, ROOT/'_proc_site/src', ROOT/'_docs'
 GROUPS = [('The method', r'0\d_'), ('Data and networks', r'1\d_'), ('Figures and tables of the paper', 'figures/'), ('Tutorials', 'tutorials/'),
           ('Baselines and metrics', r'[23]\d_'), ('Stepper, batch, command line', r'4\d_'), ('Explanations', 'explanations/')]
 FIRST = ['explain_a_loan', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows', 'add_a_dataset', 'add_a_loss', 'add_a_baseline', 'bring_your_own_model',
-         'choosing_settings', 'limits', 'paper_code_ours', 'conventions']  # the order in folders that are not numbered
+         'choosing_settings', 'limits', 'speed', 'paper_code_ours', 'conventions']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 
 
