@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'place', 'predict', 'check_logits', 'log_prob',
-           'target_prob', 'per_row', 'check_target', 'Counterfactuals', 'take_rows', 'atomic', 'cache_dir', 'Explainer',
-           'changed_groups']
+__all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'Wide', 'wide', 'place', 'predict', 'check_logits',
+           'log_prob', 'target_prob', 'per_row', 'check_target', 'Counterfactuals', 'take_rows', 'atomic', 'cache_dir',
+           'Explainer', 'changed_groups']
 
 # %% ../nbs/00_core.ipynb #c6
 def patch(
@@ -80,6 +80,22 @@ def evaluating(
         for m,t in was: m.training = t
 
 # %% ../nbs/00_core.ipynb #c16
+class Wide(nn.Module):
+    "A 16-bit network that takes and gives 32 bits."
+    def __init__(self,
+        model, # A module in `bfloat16` or `float16`
+    ):
+        super().__init__()
+        self.model,self.dtype = model,place(model)[1]
+
+    def forward(self, x): return self.model(x.to(self.dtype)).float()
+
+def wide(
+    model, # A module, or any function of a tensor
+):         # The same, through `Wide` where it is in 16 bits
+    "Let a 16-bit network be asked in 32 bits."
+    return Wide(model) if place(model)[1] in (torch.bfloat16, torch.float16) else model
+
 def place(
     model, # A module, or any function of a tensor
 ) -> tuple[torch.device, torch.dtype]: # Where its inputs must live
@@ -89,7 +105,7 @@ def place(
     if len(kinds) > 1: raise ValueError(f'model must be on one device and of one dtype, got {sorted(map(str, kinds))}')
     dev,dt = kinds.pop() if kinds else (torch.device('cpu'), torch.float32)
     if dev.type == 'meta': raise ValueError("model must be on a device that computes, got 'meta'")
-    return dev,dt
+    return dev,torch.float32 if isinstance(model, Wide) else dt
 
 # %% ../nbs/00_core.ipynb #c19
 def predict(
@@ -314,7 +330,7 @@ class Explainer:
         known = {k: v for c in reversed(type(self).__mro__) for k,v in getattr(c, 'defaults', {}).items()}
         if bad := set(hyper) - set(known): raise ValueError(f'settings must be among {sorted(known)}, got {sorted(bad)}')
         suited = {k: v for k,v in domain.defaults.items() if k in known}
-        model = domain.adapt(model) if domain.adapt else model
+        model = wide(domain.adapt(model) if domain.adapt else model)
         self.model,self.domain,self.hyper = model,domain,SimpleNamespace(**{**known, **suited, **hyper})
         self.place = place(model)
         if not 0 < self.hyper.tau < 1: raise ValueError(f'tau must be in (0, 1), got {self.hyper.tau}')
@@ -333,7 +349,7 @@ def encode(
     self:Explainer,
     data,     # Raw inputs: many rows or one
 ) -> Encoded:
-    "Encode raw data on the model's device and in its dtype."
+    "Encode raw data on the model's device and in its dtype, 32 bits for a 16-bit model."
     enc = self.domain.encode(data)
     if not len(enc.x): raise ValueError('data must have at least one row, got none')
     fitted = getattr(self, 'x_train', None)

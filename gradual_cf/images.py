@@ -230,7 +230,8 @@ class ClassPCA:
         flat,of = x.flatten(1), z.argmax(1)
         some = [flat[of == t] if (of == t).any() else flat for t in range(z.shape[1])]
         self.mean = torch.stack([r.mean(0) for r in some])
-        self.axes = torch.stack([torch.linalg.eigh((r - m).T @ (r - m))[1][:, -self.rank:] for r,m in zip(some, self.mean)])
+        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
+        self.axes = torch.stack([torch.linalg.eigh(((r - m).T @ (r - m)).double())[1][:, -self.rank:].to(x) for r,m in zip(some, self.mean)])
 
     def rest(self, p):
         "What the components leave over, `(n, d)`."

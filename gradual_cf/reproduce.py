@@ -426,6 +426,7 @@ def run_notebook(
             if isinstance(value, bytes): pictures.append(value)
             pictures += [plt.figure(n) for n in plt.get_fignums() if n not in before]
     finally: plt.close('all')
+    if not len(shown): raise ValueError(f"notebook must show a table or numbers, got none in {part['figure']!r}")
     return as_frame(shown), pictures
 
 # %% ../nbs/33_reproduce.ipynb #c48

@@ -112,12 +112,26 @@ def test_selecting_rows(bank):
 
 def test_numbers_in_any_dtype(bank):
     df,y,net = bank
-    for dtype in (torch.float64, torch.bfloat16):
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
         other = tabular_mlp(net.spec['d'], seed=0).to(dtype)
         other.load_state_dict(net.state_dict())
-        cfs = GradualCF(other, tabular(df)).fit(df).explain(df.iloc[:20])
-        assert cfs.xp.dtype == dtype and tabular(df).legal(df.iloc[:20], cfs.raw).all()
-        assert cfs.valid.double().mean() > .9
+        cf = GradualCF(other, tabular(df)).fit(df)
+        cfs = cf.explain(df.iloc[:20])
+        assert cfs.xp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and tabular(df).legal(df.iloc[:20], cfs.raw).all()
+        assert cfs.valid.double().mean() > .9 and {p.dtype for p in other.parameters()} == {dtype}
+        z = other(cf.encode(cfs.raw).x.to(dtype)).double()      # the network itself, as it is used
+        assert (z.argmax(1) == cfs.target)[cfs.valid].double().mean() > .9
+
+
+def test_a_16_bit_model_keeps_small_steps(bank):
+    df,y,net = bank
+    half = tabular_mlp(net.spec['d'], seed=0).bfloat16()
+    half.load_state_dict(net.state_dict())
+    some = df.iloc[:20]
+    whole,narrow = (GradualCF(m, tabular(df), **PAPER | dict(sigma=50, legal=False)).fit(df).explain(some) for m in (net, half))
+    moved = (narrow.xp - narrow.x)[narrow.mask]
+    assert (moved != moved.bfloat16().float()).any() and (narrow.xp[~narrow.mask] == narrow.x[~narrow.mask]).all()
+    assert (narrow.mask == whole.mask).double().mean() > .9
 
 
 floats = st.floats(-5, 5, width=32)
