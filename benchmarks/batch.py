@@ -3,12 +3,13 @@
     python benchmarks/batch.py                                   # all that take minutes, in small
     python benchmarks/batch.py --only kill --rows 200000 --workers 2
     python benchmarks/batch.py --only memory --rows 1000000
-    python benchmarks/batch.py --only ray                        # needs Ray; also starts a cluster and joins it by address
+    python benchmarks/batch.py --only kill_ray ray               # needs Ray; also starts a cluster and joins it by address
 
 Costs per row are CPU seconds of this process, in turns, so that other programs on the machine do not count; speed-ups of workers are wall seconds, with the machine's load beside them.
 """
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import random
@@ -90,16 +91,16 @@ import torch; torch.set_num_threads(1)
 from batch import *
 if __name__ == '__main__':
     cf, base = quick(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    explain_dataset(cf, Path({rows!r}), Path({out!r}), batch_size={size}, workers={workers})
+    {engine}(cf, Path({rows!r}), Path({out!r}), batch_size={size}, workers={workers})
     print(base/1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss/1024)
 """
 
 
-def child(folder, rows, out, workers=0, size=1000):
+def child(folder, rows, out, workers=0, size=1000, engine='explain_dataset'):
     "A run in a process of its own."
     script = folder/'child.py'
-    script.write_text(CHILD.format(here=str(Path(__file__).resolve().parent), rows=str(rows), out=str(out), workers=workers, size=size))
-    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=os.environ | dict(OMP_NUM_THREADS='1'))
+    script.write_text(CHILD.format(here=str(Path(__file__).resolve().parent), rows=str(rows), out=str(out), workers=workers, size=size, engine=engine))
+    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if engine == 'explain_ray' else None, text=True, env=os.environ | dict(OMP_NUM_THREADS='1'))
 
 
 def memory(folder, rows=(10_000, 1_000_000)):
@@ -112,29 +113,45 @@ def memory(folder, rows=(10_000, 1_000_000)):
         yield dict(what='peak resident memory', rows=n, value=peak, unit='MiB', note=f'{base:.0f} MiB before the first row; file {path.stat().st_size/2**20:.0f} MiB, answers {size/2**20:.0f} MiB, {time.perf_counter() - start:.0f} s')
 
 
-def kill(folder, rows=200_000, workers=0, kills=3, seed=0):
-    "Kill −9 at random moments, resume, compare with a run that was left alone."
+def actors_of():
+    "Processes of Ray's actors on this machine."
+    name = lambda p: (p/'cmdline').read_bytes().split(b'\0')[0].decode()
+    return [int(p.name) for p in Path('/proc').iterdir() if p.name.isdigit() and name(p).startswith('ray::') and 'Actor' in name(p)]
+
+
+def kill(folder, rows=200_000, workers=0, kills=3, seed=0, engine='explain_dataset'):
+    "Kill −9 at random moments, resume, compare with a run that was left alone; under Ray an actor dies shortly before its driver."
     path, rng = write_rows(folder/'k.parquet', rows), random.Random(seed)
-    whole, out, total = child(folder, path, folder/'whole', workers), folder/'out', -(-rows//1000)
+    whole, out, total = child(folder, path, folder/'whole', workers), folder/'out', -(-rows//1000)  # the run that is left alone has no Ray
     whole.wait()
     assert whole.returncode == 0
-    goals, kept = sorted(rng.sample(range(1, total - 1), kills)), {}
+    goals, kept, hit = sorted(rng.sample(range(1, total - 1), kills)), {}, 0
     for goal in goals:
-        p = child(folder, path, out, workers)
+        p = child(folder, path, out, workers, engine=engine)
         while len(list(out.glob('part-*'))) < goal and p.poll() is None: time.sleep(.005)
-        time.sleep(rng.random()*.1)
+        for pid in actors_of()[:1] if engine == 'explain_ray' else ():
+            os.kill(pid, signal.SIGKILL)
+            hit += 1
+        time.sleep(rng.random()*(3 if engine == 'explain_ray' else .1))
         p.send_signal(signal.SIGKILL)
         p.wait()
         now = {k: os.stat(part_path(out, k)).st_mtime_ns for k in finished_parts(out, rows, 1000)}
         assert kept.items() <= now.items(), 'a finished part was lost or made again'
         kept = now
-    p = child(folder, path, out, workers)
+    p = child(folder, path, out, workers, engine=engine)
     p.wait()
     again = {k: os.stat(part_path(out, k)).st_mtime_ns for k in kept}
     seen = pd.read_parquet(out, columns=['cf_row']).cf_row
     same = digest(out) == digest(folder/'whole')
     assert p.returncode == 0 and same and kept == again and (seen.to_numpy() == np.arange(rows)).all()
-    yield dict(what=f'killed {kills} times, {workers or "no"} workers: byte-equal', rows=rows, value=float(same), unit='yes', note=f'killed at parts {goals} of {total}; {len(kept)} finished parts untouched, each row once')
+    who = f'{workers} Ray actors, one killed too' if engine == 'explain_ray' else f'{workers or "no"} workers'
+    yield dict(what=f'killed {kills} times, {who}: byte-equal', rows=rows, value=float(same), unit='yes', note=f'killed at parts {goals} of {total}; {len(kept)} finished parts untouched, each row once' + (f'; {hit} actors killed' if hit else ''))
+
+
+def kill_ray(folder, rows=20_000):
+    "The same under Ray."
+    if importlib.util.find_spec('ray') is None: yield dict(what='kill_ray', rows=0, value=float('nan'), unit='', note='skipped: Ray is not installed')
+    else: yield from kill(folder, rows, 2, engine='explain_ray')
 
 
 def wall(f):
@@ -184,7 +201,7 @@ def ray(folder, rows=6_000):
 
 
 def main():
-    parts = dict(steady=steady, memory=memory, kill=kill, workers=workers, ray=ray)
+    parts = dict(steady=steady, memory=memory, kill=kill, kill_ray=kill_ray, workers=workers, ray=ray)
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--only', nargs='*', choices=parts, default=list(parts)); a.add_argument('--rows', type=int); a.add_argument('--workers', type=int, default=0)
     a.add_argument('--folder', type=Path); a.add_argument('--out', type=Path, default=Path('benchmarks/results/batch.csv'))
