@@ -17,7 +17,7 @@ from .masking import merit, shortfall
 
 # %% auto #0
 __all__ = ['init_composite', 'typical', 'prototypes', 'Entrywise', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam',
-           'Composed', 'Nearest', 'gradient', 'admit', 'iterates', 'compose']
+           'Composed', 'Nearest', 'one_pass', 'gradient', 'admit', 'iterates', 'compose']
 
 # %% ../nbs/03_composition.ipynb #c6
 def init_composite(
@@ -187,7 +187,7 @@ class Nearest:
         return self.kept[0]
 
 # %% ../nbs/03_composition.ipynb #c33
-def gradient(
+def one_pass(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     loss:Mix, # The loss
     p:Point,  # Point with `xp` filled in; its logits are ignored
@@ -204,6 +204,20 @@ def gradient(
     return (g if dx is None else g.add_(dx)), p
 
 # %% ../nbs/03_composition.ipynb #c35
+def gradient(
+    model,    # Maps `(n, *s)` to raw logits `(n, k)`
+    loss:Mix, # The loss, a sum over rows
+    p:Point,  # Point with `xp` filled in; its logits are ignored
+    view:Callable|None=None, # A map that keeps the meaning: the model looks through it
+    most:int=2**18, # Numbers in one pass, ≥ 1
+) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with the logits of the view
+    "`one_pass` over as many rows at a time as are cheapest."
+    n,size = len(p.xp), max(1, most//p.xp.shape[1:].numel())
+    if n <= size: return one_pass(model, loss, p, view)
+    gs,ps = zip(*(one_pass(model, loss, p.take(slice(i, i + size)), view) for i in range(0, n, size)))
+    return None if gs[0] is None else torch.cat(gs), p._replace(logits=torch.cat([q.logits for q in ps]))
+
+# %% ../nbs/03_composition.ipynb #c37
 def admit(
     project:Callable|None, # (c, x) -> admissible c
     packed:Packed,         # Where the masked entries are
@@ -223,7 +237,7 @@ def admit(
         return v if project is None else place(project(xp, x).flatten(1).gather(1, at))
     return put
 
-# %% ../nbs/03_composition.ipynb #c37
+# %% ../nbs/03_composition.ipynb #c39
 def iterates(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
@@ -250,7 +264,7 @@ def iterates(
         v = put(adam.step(v, g))
     with torch.no_grad(): yield p._replace(logits=model(p.xp)), v
 
-# %% ../nbs/03_composition.ipynb #c38
+# %% ../nbs/03_composition.ipynb #c40
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`

@@ -18,8 +18,8 @@ from .losses import Mix, Point, Ref, fit_logits, l2_distance, logit_gap, mix, pr
 from .masking import expand_groups, gain_groups, in_group, merit, probe, rank_groups, sensitivity, shortfall
 
 # %% auto #0
-__all__ = ['PAPER', 'Step', 'Search', 'slope', 'promising', 'next_group', 'composed', 'construct', 'GradualCF', 'check_settings',
-           'Trace']
+__all__ = ['PAPER', 'Step', 'Search', 'slope', 'promising', 'next_group', 'composed', 'construct', 'shared', 'spread',
+           'GradualCF', 'check_settings', 'paste', 'Trace']
 
 # %% ../nbs/04_gradual.ipynb #c11
 class Step(NamedTuple):
@@ -54,13 +54,14 @@ class Search(NamedTuple):
     def level(self): return self.tau + self.margin*(1 - self.tau)
 
 # %% ../nbs/04_gradual.ipynb #c15
+_TOWARDS = mix(logit=(-1., logit_gap))
+
 def slope(
     s:Search,  # The settings
     p:Point,   # Perturbed inputs, `(m, *s)`, and their targets
 ) -> Tensor:   # `(m, *s)`
     "Direction in which the logits come nearer to the target's, averaged over the views."
-    match = mix(logit=(-1., logit_gap))
-    with evaluating(s.model): gs = [gradient(s.model, match, p, v)[0] for v in s.views or (None,)]
+    with evaluating(s.model): gs = [gradient(s.model, _TOWARDS, p, v)[0] for v in s.views or (None,)]
     return sum(gs)/len(gs)
 
 def promising(
@@ -141,9 +142,58 @@ def construct(
         live = live[away(made.logits, sub)]
 
 # %% ../nbs/04_gradual.ipynb #c26
+def shared(
+    s:Search,     # The settings
+    x:Tensor,     # Inputs, `(n, *s)`
+    xp:Tensor,    # Answers, `(n, *s)`
+    mask:Tensor,  # What they changed, bool `(n, *s)`
+    free:Tensor,  # Groups that may still be switched on, bool `(n, g)`
+    ref:Ref,      # Targets
+    parts:int=10, # Stretches of the way back, ≥ 2
+    worth:float=.9, # A new distance of more than this share of the old is no gain, in (0, 1]
+) -> tuple[Tensor, Tensor, Tensor]: # Group, long `(n,)`, answers `(n, *s)`, and which of them are nearer, bool `(n,)`
+    "The nearest answer in which one more group takes a share of the change."
+    group,best,new = ref.target.new_zeros(len(x)), worth*(xp - x).flatten(1).norm(dim=1), xp.clone()
+    for t in range(1, parts):
+        part = torch.lerp(x, xp, t/parts)
+        part = torch.where(mask, part if s.project is None else s.project(part, x), x)
+        found = probe(s.model, x, part, ref.target, free, s.groups, s.propose, s.project, s.level, ref.mu, ref.gap, s.zoom)
+        dist = torch.where(found.score > 0, (found.xp - x).flatten(1).norm(dim=1), torch.inf)
+        win = dist < best
+        group[win],best[win],new[win] = found.group[win], dist[win], found.xp[win]
+    return group, new, (new != xp).flatten(1).any(1)
+
+# %% ../nbs/04_gradual.ipynb #c28
+def spread(
+    s:Search,      # The settings
+    x:Tensor,      # Inputs, `(n, *s)`
+    frozen:Tensor, # Groups that may not change, bool `(n, g)`
+    ref:Ref,       # Targets
+    steps:Iterator[Step], # What `construct` does
+    most:int,      # Groups among which a change may be shared
+    watch:Callable|None=None, # Called with every `Point`
+) -> Iterator[Step]: # Its steps, then one for each further group
+    "Share each change among more groups where that brings a row nearer."
+    step = None
+    for step in steps: yield step
+    if step is None: return
+    on,c,xp,z = step[2:]
+    arrived = shortfall(z, ref.target, s.tau, ref.mu, ref.gap) <= 0
+    live = (arrived & on.any(1)).nonzero()[:, 0]
+    while len(live := live[on[live].sum(1) < most]):
+        sub = ref.take(live)
+        group,new,won = shared(s, x[live], xp[live], expand_groups(on[live], s.groups), ~(frozen[live] | on[live]), sub)
+        live,group,new,sub = live[won], group[won], new[won], sub.take(won)
+        if not len(live): return
+        on[live, group] = True
+        c[live],xp[live],z[live] = torch.where(expand_groups(on[live], s.groups), new, c[live]), new, predict(s.model, new)
+        if watch: watch(Point(x[live], new, z[live], sub))
+        yield Step(live, group, on, c, xp, z)
+
+# %% ../nbs/04_gradual.ipynb #c30
 PAPER = dict(rank='gradient', init='normal', keep='last', legal=False, margin=0., quantile=None, sigma=500, lr=.1, lam=.3, eta=.3, n_ref=100, pull=0., average=False)
 
-# %% ../nbs/04_gradual.ipynb #c27
+# %% ../nbs/04_gradual.ipynb #c31
 class GradualCF(Explainer):
     "Counterfactuals by gradual construction (Algorithm 1)."
     defaults = dict(
@@ -165,16 +215,17 @@ class GradualCF(Explainer):
         n_ref=100,       # Training rows whose mean logits are the target's address, N
         match=logit_gap, # Reading of the logit match: logit_gap, logit_gap_norm, logit_gap_sum, or a term of your own
         loss=None,       # A whole `mix` in place of match, lam, eta, pull and terms
-        max_changes=None # Most groups changed in a row
+        max_changes=None,# Most groups changed in a row
+        spread=1         # Groups among which a sufficient change may be shared where that is nearer by a tenth, for rank='probe'; 1 for the fewest changes
     )
 
-# %% ../nbs/04_gradual.ipynb #c29
+# %% ../nbs/04_gradual.ipynb #c33
 _CHOICES = dict(rank=('gradient', 'probe', 'gain', 'room'), init=('normal', 'input', 'prototype'), keep=('last', 'nearest'))
-_RANGES = dict(margin=(0, 1), lr=(0, None), lam=(0, None), eta=(0, None), pull=(0, None), prototypes=(1, None), sigma=(0, None), n_ref=(1, None), zoom=(0, None), quantile=(0, 1), max_changes=(1, None))
+_RANGES = dict(margin=(0, 1), lr=(0, None), lam=(0, None), eta=(0, None), pull=(0, None), prototypes=(1, None), sigma=(0, None), n_ref=(1, None), zoom=(0, None), quantile=(0, 1), max_changes=(1, None), spread=(1, None))
 
 def check_settings(
-    h,         # Namespace with the settings of `GradualCF`
-    propose,   # The domain's `probe` or `propose`
+    h,             # Namespace with the settings of `GradualCF`
+    domain:Domain, # The domain
 ):
     "Raise `ValueError` for a setting outside its range."
     for k,options in _CHOICES.items():
@@ -184,15 +235,16 @@ def check_settings(
         if v is None and k in ('quantile', 'max_changes'): continue
         if not isinstance(v, (int, float)) or v < low or (high is not None and v > high):
             raise ValueError(f'{k} must be {"at least" if high is None else "in"} {low if high is None else [low, high]}, got {v!r}')
-    if h.rank == 'probe' and propose is None: raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
+    if h.rank == 'probe' and not (domain.probe or domain.propose): raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
     if h.rank == 'room' and not h.legal: raise ValueError("rank must not be 'room' with legal=False, since it goes to the bounds, got 'room'")
+    if h.spread > 1 and (h.rank != 'probe' or domain.probe): raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
-# %% ../nbs/04_gradual.ipynb #c30
+# %% ../nbs/04_gradual.ipynb #c34
 @patch
 def __init__(self:GradualCF, model, domain:Domain, **hyper):
     super(GradualCF, self).__init__(model, domain, **hyper)
     h = self.hyper
-    check_settings(h, domain.probe or domain.propose)
+    check_settings(h, domain)
     tv = dict(tv=(h.eta, total_variation_beta(h.beta))) if h.eta and domain.plane else {}
     near = dict(near=(h.pull, prototype_distance)) if h.pull else {}
     self.loss = h.loss or mix(logit=(1., h.match), l2=(h.lam, l2_distance), **tv, **near, **h.terms)
@@ -209,7 +261,32 @@ def fit(
         if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
     return self
 
-# %% ../nbs/04_gradual.ipynb #c32
+# %% ../nbs/04_gradual.ipynb #c36
+def paste(
+    s:Search,      # The settings
+    x:Tensor,      # Inputs, each `many` times, `(n*many, *s)`
+    frozen:Tensor, # Groups that may not change, bool `(n*many, g)`
+    ref:Ref,       # Their targets
+    c:Tensor,      # Their candidates, `(n*many, *s)`
+    many:int,      # Candidates of each input
+) -> Tensor:       # `merit` of each candidate, `(n*many,)`
+    "Paste groups of each candidate until one of the same input has arrived nearer."
+    c,xp,on = c if s.project is None else s.project(c, x), x.clone(), frozen.clone()
+    short,dist = x.new_full((len(x),), torch.inf), x.new_zeros(len(x))
+    best,most,live = x.new_full((len(x)//many,), torch.inf), s.max_changes or on.shape[1], torch.arange(len(x), device=x.device)
+    while len(live):
+        with evaluating(s.model): g,p = gradient(s.model, _TOWARDS, Point(x[live], xp[live], None, ref.take(live)))
+        short[live],dist[live] = shortfall(p.logits, p.ref.target, s.tau, p.ref.mu, p.ref.gap), (p.xp - p.x).flatten(1).norm(dim=1)
+        there = live[short[live] <= 0]
+        best.scatter_reduce_(0, there//many, dist[there], 'amin')
+        going = (short[live] > 0) & (dist[live] <= best[live//many]) & ((on[live] & ~frozen[live]).sum(1) < most) & ~on[live].all(1)
+        group = gain_groups(g[going], (c[live] - p.xp)[going], s.groups, ~on[live[going]]).argmax(1)
+        live = live[going]
+        on[live, group] = True
+        xp[live] = torch.where(in_group(s.groups, group), c[live], xp[live])
+    return merit(short, dist)
+
+# %% ../nbs/04_gradual.ipynb #c38
 @patch
 def prototype(
     self:GradualCF,
@@ -217,18 +294,15 @@ def prototype(
     enc:Encoded, # Inputs, `(n, *s)`
     ref:Ref,     # Targets, `(n,)`
 ) -> Tensor:     # `(n, *s)`
-    "Paste blocks of each candidate by Algorithm 1 without its composition step; choose the one that arrives nearest to the input."
+    "Of the target's typical training rows, the one whose pasted groups arrive nearest to the input."
     many,n = self.hyper.prototypes, len(enc.x)
     c = prototypes(enc.x, ref.target, self.x_train, self.z_train, self.stats, many)
     if many == 1: return c[:, 0]
     row = torch.arange(n, device=c.device).repeat_interleave(many)
-    enc,ref,c,xp = enc.take(row), ref.take(row)._replace(gap=self.stats.within(ref.target[row], .75)), c.flatten(0, 1), None
-    for step in construct(s._replace(sigma=0, views=()), *enc, ref, c): xp,z = step.xp, step.logits
-    if xp is None: return c[::many]
-    score = merit(shortfall(z, ref.target, s.tau, ref.mu, ref.gap), (xp - enc.x).flatten(1).norm(dim=1))
-    return c[torch.arange(n, device=c.device)*many + score.view(n, many).argmax(1)]
+    inside = ref.take(row)._replace(gap=self.stats.within(ref.target[row], .75))
+    return c[torch.arange(n, device=c.device), paste(s, *enc.take(row), inside, c.flatten(0, 1), many).view(n, many).argmax(1)]
 
-# %% ../nbs/04_gradual.ipynb #c34
+# %% ../nbs/04_gradual.ipynb #c40
 @patch
 def ref(
     self:GradualCF,
@@ -240,7 +314,7 @@ def ref(
     q = self.hyper.quantile
     return Ref(target, mu, None if q is None else self.stats.within(target, q))
 
-# %% ../nbs/04_gradual.ipynb #c36
+# %% ../nbs/04_gradual.ipynb #c42
 @patch
 def steps(
     self:GradualCF,
@@ -254,9 +328,10 @@ def steps(
     same = {k: getattr(h, k) for k in ('rank', 'keep', 'tau', 'margin', 'sigma', 'lr', 'max_changes', 'zoom')}
     s = Search(self.model, d.groups(enc.x.shape[1:]).to(enc.x.device), self.loss, d.project if h.legal else None, d.propose, probe=d.probe, **same, views=d.views if h.average else ())
     ref = self.ref(target)
-    if h.init != 'prototype': return construct(s, *enc, ref, init_composite(enc.x, h.init, seed), watch)
-    near = self.prototype(s, enc, ref)
-    return construct(s, *enc, ref._replace(near=near), near, watch)
+    c = self.prototype(s, enc, ref) if h.init == 'prototype' else init_composite(enc.x, h.init, seed)
+    if h.init == 'prototype': ref = ref._replace(near=c)
+    steps = construct(s, *enc, ref, c, watch)
+    return steps if h.spread == 1 else spread(s, *enc, ref, steps, min(h.spread, h.max_changes or h.spread), watch)
 
 @patch
 def search(self:GradualCF, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
@@ -265,7 +340,7 @@ def search(self:GradualCF, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
     for step in self.steps(enc, target, seed): xp = step.xp
     return xp
 
-# %% ../nbs/04_gradual.ipynb #c38
+# %% ../nbs/04_gradual.ipynb #c44
 @dataclass(frozen=True)
 class Trace:
     "Every masking and composition step of one row."
@@ -289,7 +364,7 @@ class Trace:
         if not self.steps: return pd.DataFrame(columns=['step', 'group', 'iteration', 'prob', 'gap', 'dist'])
         return pd.concat([c.assign(step=i + 1, group=s.group.item()) for i,(s,c) in enumerate(zip(self.steps, self.curves))], ignore_index=True)
 
-# %% ../nbs/04_gradual.ipynb #c39
+# %% ../nbs/04_gradual.ipynb #c45
 def _curve(loss, points):
     "Loss parts, probability, gap and distance of a list of one-row points."
     parts = [loss(p) for p in points]

@@ -64,6 +64,10 @@ class Point(NamedTuple):
     logits:Tensor # The model's logits at `xp`, `(n, k)`
     ref:Ref       # What the rows are pulled towards
 
+    def take(self, i) -> Point: # Rows `i`
+        "Select rows."
+        return Point(*(None if f is None else f.take(i) if isinstance(f, Ref) else f[i] for f in self))
+
 # %% ../nbs/02_losses.ipynb #c14
 def closed_form(
     grad:Callable, # `Point` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)

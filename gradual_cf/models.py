@@ -74,7 +74,7 @@ def digit_cnn(
     convs = lambda i, o: (nn.Conv2d(i, o, 3, padding=pad), nn.ReLU(), nn.Conv2d(o, o, 3, padding=pad), nn.ReLU(), nn.MaxPool2d(2))
     side = lambda n: ((n - 4*(1 - pad))//2 - 4*(1 - pad))//2
     return nn.Sequential(*convs(c, width), *convs(width, 2*width), nn.Flatten(),
-                         nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k))
+                         nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k)).to(memory_format=torch.channels_last)
 
 # %% ../nbs/10_models.ipynb #c17
 @network

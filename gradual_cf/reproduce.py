@@ -236,7 +236,8 @@ METHODS = {
     'Growing Spheres': _baseline('spheres', 'GrowingSpheres'),
     'LORE': _baseline('lore', 'LORE'),
     'ours, paper setting': lambda task: GradualCF(task.model, task.domain, **PAPER),
-    'ours, default': lambda task: GradualCF(task.model, task.domain)}
+    'ours, default': lambda task: GradualCF(task.model, task.domain),
+    'ours, shared by two': lambda task: GradualCF(task.model, task.domain, spread=2)}
 
 # %% ../nbs/33_reproduce.ipynb #c28
 VARIANTS = {

@@ -112,3 +112,16 @@ def gradual(model, x, t, mu, groups, frozen, c, *, rank='gradient', keep='last',
         c = torch.where(mask, xp, start)
         if lacking(model, xp, t, tau, mu, gap) == 0: break
     return xp,on
+
+
+def share(model, x, xp, on, t, frozen, groups, mu, *, tau=.5, margin=0., gap=None, project=None, propose=None):
+    "One further group that takes a share of the change, if that is nearer by a tenth."
+    s = dict(project=project, propose=propose, level=tau + margin*(1 - tau))
+    mask,best,new = sum(groups == g for g in on) > 0, .9*(xp - x).norm().item(), xp
+    free = [g for g in range(int(groups.max()) + 1) if not frozen[g] and g not in on]
+    for k in range(1, 10):
+        part = torch.lerp(x, xp, k/10)
+        part = torch.where(mask, project(part[None], x[None])[0] if project else part, x)
+        _,c = probe(model, x, part, t, free, groups, mu, gap, s)
+        if c is not None and lacking(model, c, t, s['level'], mu, gap) == 0 and (d := (c - x).norm().item()) < best: best,new = d,c
+    return new

@@ -7,7 +7,7 @@ import toy
 from gradual_cf.all import GradualCF, PAPER, construct, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, total_variation
 from gradual_cf.composition import init_composite
 from gradual_cf.core import predict
-from gradual_cf.gradual import Search
+from gradual_cf.gradual import Search, shared
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)
 MODES = dict(paper=dict(rank='gradient', keep='last'), default=dict(rank='probe', keep='nearest', margin=.02))
@@ -62,7 +62,23 @@ def test_at_most_max_changes(mode):
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
 
-@pytest.mark.parametrize('settings', [dict(PAPER, sigma=40), dict(tau=.8)], ids=['paper', 'default'])
+@pytest.mark.parametrize('quantile', [None, .8])
+@pytest.mark.parametrize('problem', toy.PROBLEMS)
+def test_a_shared_change_equals_the_loop(problem, quantile):
+    p,rows = toy.PROBLEMS[problem](), torch.arange(16)
+    project = p.domain.project
+    (xp,on),_ = run(p, 16, 'default', 0, quantile=quantile, tau=.8, project=project)
+    target = (predict(p.model, p.x[rows]).argmax(1) + 1) % predict(p.model, p.x[:1]).shape[1]
+    ref = toy.reference(p, target, quantile)
+    s = Search(p.model, p.groups, None, project, p.domain.propose, rank='probe', tau=.8, margin=.02)
+    _,new,won = shared(s, p.x[rows], xp, on[:, p.groups], ~(p.frozen[rows] | on), ref)
+    want = torch.stack([oracle.share(p.model, p.x[i], xp[i], on[i].nonzero()[:, 0].tolist(), target[i].item(), p.frozen[i], p.groups, ref.mu[i], tau=.8, margin=.02,
+                                     gap=None if ref.gap is None else ref.gap[i].item(), project=project, propose=p.domain.propose) for i in rows])
+    torch.testing.assert_close(new, want, atol=1e-8, rtol=0)
+    assert won.any() and torch.equal(won, (want != xp).flatten(1).any(1))
+
+
+@pytest.mark.parametrize('settings', [dict(PAPER, sigma=40), dict(tau=.8), dict(tau=.8, spread=3)], ids=['paper', 'default', 'shared'])
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_a_row_alone_in_a_batch_and_in_any_order(problem, settings):
     p = toy.PROBLEMS[problem]()

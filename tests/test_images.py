@@ -8,9 +8,11 @@ from PIL import Image
 from torch import nn
 
 from gradual_cf.core import changed_groups, predict
-from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.composition import prototypes
+from gradual_cf.gradual import PAPER, GradualCF, Search, construct, paste
 from gradual_cf.images import arrange, images, load_mnist, pixels, shifts
 from gradual_cf.losses import Point, Ref, prototype_distance, term_grad
+from gradual_cf.masking import merit, shortfall
 from gradual_cf.models import accuracy, seeded
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -84,6 +86,22 @@ def test_wrong_size_and_block():
     net,x = toy()
     with pytest.raises(ValueError, match='shape'): GradualCF(net, images(3)).fit(x[:, :, :8])
     with pytest.raises(ValueError, match='block must be in 1..9'): GradualCF(net, images(10)).fit(x)
+
+
+def test_pasting_chooses_as_the_whole_search_would():
+    net,x = toy()
+    cf = GradualCF(net, images(3), tau=.6, prototypes=5).fit(x)
+    enc = cf.encode(x[:20])
+    target = (predict(net, enc.x).argmax(1) + 1) % 3
+    row = torch.arange(20).repeat_interleave(5)
+    inside = cf.ref(target[row])._replace(gap=cf.stats.within(target[row], .75))
+    c = prototypes(enc.x, target, cf.x_train, cf.z_train, cf.stats, 5).flatten(0, 1)
+    s = Search(net, cf.domain.groups(enc.x.shape[1:]), cf.loss, cf.domain.project, rank='gain', tau=.6, sigma=0)
+    for step in construct(s, *enc.take(row), inside, c): pass
+    whole = merit(shortfall(step.logits, target[row], .6, inside.mu, inside.gap), (step.xp - enc.x[row]).flatten(1).norm(dim=1)).view(20, 5)
+    found = paste(s, *enc.take(row), inside, c, 5).view(20, 5)
+    assert (whole > 0).any() and found.argmax(1).equal(whole.argmax(1))
+    assert found[found > 0].allclose(whole[found > 0]) and ((whole > 0) & (found < 0)).any()   # some gave up
 
 
 def test_prototype_term_and_views():
