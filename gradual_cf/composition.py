@@ -9,15 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from .core import evaluating, predict
+from .core import evaluating, pass_rows, predict
 from .losses import Logits, Mix, Point, Ref, term_grad
 from .masking import merit, shortfall
 
 # %% auto #0
 __all__ = ['init_composite', 'typical', 'prototypes', 'Entrywise', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam',
-           'Composed', 'Nearest', 'one_pass', 'gradient', 'admit', 'iterates', 'compose']
+           'Composed', 'Nearest', 'is_stack', 'Stack', 'stacked', 'one_pass', 'gradient', 'admit', 'iterates',
+           'compose']
 
 # %% ../nbs/03_composition.ipynb #c6
 def init_composite(
@@ -187,37 +189,74 @@ class Nearest:
         return self.kept[0]
 
 # %% ../nbs/03_composition.ipynb #c33
+def is_stack(
+    model, # A network
+) -> bool:
+    "Whether it is nothing but linear layers and ReLUs in a row, with no hooks on them."
+    hooked = lambda m: m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
+    return type(model) is nn.Sequential and not hooked(model) and all(type(m) in (nn.Linear, nn.ReLU) and not hooked(m) for m in model)
+
+class Stack:
+    "Such a network, and the way back through it."
+    def __init__(self, model): # A network for which `is_stack` holds
+        self.model,self.layers = model, [(m.weight.detach(), m.bias) if type(m) is nn.Linear else None for m in model]
+
+    def __call__(self, x): return self.model(x)
+
+    @torch.no_grad()
+    def pull(self,
+        x:Tensor, # Inputs, `(n, d)`
+    ) -> tuple[Tensor, Callable]: # Logits `(n, k)`, and the map of d loss/d logits to d loss/d x, to be called once
+        "The logits, and the way back."
+        h,kept = x,[]
+        for layer in self.layers:
+            if layer: h = F.linear(h, *layer)
+            else: kept.append(h := h.relu() if h is x else h.relu_())
+        def back(g):
+            for layer in reversed(self.layers): g = g @ layer[0] if layer else torch.ops.aten.threshold_backward(g, kept.pop(), 0)
+            return g
+        return h, torch.no_grad()(back)
+
+def stacked(
+    model, # Maps `(n, *s)` to raw logits `(n, k)`
+): # A `Stack` where it is one, else itself
+    "The model, with its way back where that is known."
+    return Stack(model) if is_stack(model) else model
+
+# %% ../nbs/03_composition.ipynb #c36
 def one_pass(
-    model,    # Maps `(n, *s)` to raw logits `(n, k)`
+    model,    # Maps `(n, *s)` to raw logits `(n, k)`; perhaps a `Stack`
     loss:Mix, # The loss
     p:Point,  # Point with `xp` filled in; its logits are ignored
     view:Callable|None=None, # A map that keeps the meaning: the model looks through it
 ) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with the logits of the view
     "One pass forward and one back, with the loss's own derivatives in closed form."
-    xp = p.xp.detach().requires_grad_()
-    with torch.enable_grad(): z = model(xp if view is None else view(xp))
+    xp,plain = p.xp.detach(), view is None and isinstance(model, Stack)
+    if plain: z,back = model.pull(xp)
+    else:
+        seen = xp.requires_grad_()
+        with torch.enable_grad(): z = model(seen if view is None else view(seen))
     p = p._replace(xp=xp.detach(), logits=z.detach())
     dx,dz = loss.grad(p)
     if dz is None: return dx, p
-    if not z.requires_grad: raise ValueError('model must be differentiable for sigma > 0, got an output without gradient; use sigma=0')
-    g = torch.autograd.grad(z, xp, dz)[0]
+    if not plain and not z.requires_grad: raise ValueError('model must be differentiable for sigma > 0, got an output without gradient; use sigma=0')
+    g = back(dz) if plain else torch.autograd.grad(z, xp, dz)[0]
     return (g if dx is None else g.add_(dx)), p
 
-# %% ../nbs/03_composition.ipynb #c35
+# %% ../nbs/03_composition.ipynb #c38
 def gradient(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     loss:Mix, # The loss, a sum over rows
     p:Point,  # Point with `xp` filled in; its logits are ignored
     view:Callable|None=None, # A map that keeps the meaning: the model looks through it
-    most:int=2**18, # Numbers in one pass, ≥ 1
 ) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with the logits of the view
     "`one_pass` over as many rows at a time as are cheapest."
-    n,size = len(p.xp), max(1, most//p.xp.shape[1:].numel())
+    n,size = len(p.xp), pass_rows(p.xp)
     if n <= size: return one_pass(model, loss, p, view)
     gs,ps = zip(*(one_pass(model, loss, p.take(slice(i, i + size)), view) for i in range(0, n, size)))
     return None if gs[0] is None else torch.cat(gs), p._replace(logits=torch.cat([q.logits for q in ps]))
 
-# %% ../nbs/03_composition.ipynb #c37
+# %% ../nbs/03_composition.ipynb #c40
 def admit(
     project:Callable|None, # (c, x) -> admissible c
     packed:Packed,         # Where the masked entries are
@@ -237,7 +276,7 @@ def admit(
         return v if project is None else place(project(xp, x).flatten(1).gather(1, at))
     return put
 
-# %% ../nbs/03_composition.ipynb #c39
+# %% ../nbs/03_composition.ipynb #c42
 def iterates(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`
@@ -252,7 +291,7 @@ def iterates(
 ):
     "Yield the `Point` and the packed entries before each Adam step (logits as seen through its view) and after the last: `sigma` + 1, all with the same `xp`; copy what you keep of that."
     few = lambda t: None if t is None else t.flatten(1).gather(1, packed.at)
-    (wide,own),p,v = loss.split(), Point(x, xp, None, ref), few(xp)
+    (wide,own),p,v,model = loss.split(), Point(x, xp, None, ref), few(xp), stacked(model)
     small,adam,put = Point(few(x), v, None, ref._replace(near=few(ref.near))), Adam(v, lr), admit(project, packed, x, xp)
     for i in range(sigma):
         g,p = gradient(model, wide, p, views[i % len(views)] if views else None)
@@ -264,7 +303,7 @@ def iterates(
         v = put(adam.step(v, g))
     with torch.no_grad(): yield p._replace(logits=model(p.xp)), v
 
-# %% ../nbs/03_composition.ipynb #c40
+# %% ../nbs/03_composition.ipynb #c43
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,       # Inputs, `(n, *s)`

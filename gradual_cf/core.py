@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'Wide', 'wide', 'place', 'predict', 'check_logits',
-           'log_prob', 'target_prob', 'per_row', 'check_target', 'Counterfactuals', 'take_rows', 'atomic', 'cache_dir',
-           'Explainer', 'changed_groups']
+__all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'Wide', 'wide', 'place', 'pass_rows', 'predict',
+           'check_logits', 'log_prob', 'target_prob', 'per_row', 'check_target', 'Counterfactuals', 'take_rows',
+           'atomic', 'cache_dir', 'Explainer', 'changed_groups']
 
 # %% ../nbs/00_core.ipynb #c6
 def patch(
@@ -108,17 +108,26 @@ def place(
     return dev,torch.float32 if isinstance(model, Wide) else dt
 
 # %% ../nbs/00_core.ipynb #c19
+def pass_rows(
+    x:Tensor,          # Inputs, `(n, *s)`
+    numbers:int=2**16, # Numbers that go in together …
+    least:int=256,     # … unless these are fewer rows
+) -> int:
+    "Rows to send through a network at a time."
+    return max(least, numbers//x.shape[1:].numel())
+
+# %% ../nbs/00_core.ipynb #c21
 def predict(
-    model,          # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor,       # Inputs, `(n, *s)`
-    batch:int=4096, # Rows per forward pass
-) -> Tensor:        # Raw logits, `(n, k)`
+    model,    # Maps `(n, *s)` to raw logits `(n, k)`
+    x:Tensor, # Inputs, `(n, *s)`
+    batch:int|None=None, # Rows per forward pass; None for `pass_rows`
+) -> Tensor:  # Raw logits, `(n, k)`
     "Evaluate `model` without a graph, a batch at a time."
     with evaluating(model), torch.no_grad():
-        try: return torch.cat([model(b) for b in x.split(batch)])
+        try: return torch.cat([model(b) for b in x.split(batch or pass_rows(x))])
         except RuntimeError as e: raise ValueError(f'model must accept inputs of shape (n, {", ".join(map(str, x.shape[1:]))}) and dtype {x.dtype}, got: {e}') from e
 
-# %% ../nbs/00_core.ipynb #c22
+# %% ../nbs/00_core.ipynb #c24
 def check_logits(
     z:Tensor, # What the model returned
 ) -> Tensor:  # `z` itself
@@ -133,12 +142,12 @@ def check_logits(
     if z.shape[0] > 1 and ((z > 0) & (z < 1)).all(): _warn_sigmoid()
     return z
 
-# %% ../nbs/00_core.ipynb #c23
+# %% ../nbs/00_core.ipynb #c25
 def _warn_sigmoid():
     import warnings
     warnings.warn('all outputs of the model lie in (0, 1): if it ends in a sigmoid, remove it, since raw logits are expected', stacklevel=3)
 
-# %% ../nbs/00_core.ipynb #c26
+# %% ../nbs/00_core.ipynb #c28
 def log_prob(
     z:Tensor,      # Logits, `(..., k)`
     target:Tensor, # Class, long `(...)`
@@ -153,7 +162,7 @@ def target_prob(
     "Probability of the target class."
     return log_prob(z, target).exp()
 
-# %% ../nbs/00_core.ipynb #c29
+# %% ../nbs/00_core.ipynb #c31
 def per_row(
     v:Tensor,    # One value a row, `(n,)`
     like:Tensor, # Rows, `(n, *s)`
@@ -161,7 +170,7 @@ def per_row(
     "`v` with the rank of `like`, to broadcast over each row's entries."
     return v.view(-1, *[1]*(like.ndim - 1))
 
-# %% ../nbs/00_core.ipynb #c32
+# %% ../nbs/00_core.ipynb #c34
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
     z:Tensor, # Logits at the inputs, `(n, k)`
@@ -177,7 +186,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../nbs/00_core.ipynb #c35
+# %% ../nbs/00_core.ipynb #c37
 @dataclass(frozen=True, repr=False)
 class Counterfactuals:
     "A batch of inputs, what was changed in them, and what the model says now."
@@ -208,7 +217,7 @@ class Counterfactuals:
         ts = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
         return replace(self, **ts, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
-# %% ../nbs/00_core.ipynb #c37
+# %% ../nbs/00_core.ipynb #c39
 @patch
 def changes(self:Counterfactuals) -> pd.DataFrame: # One line a change: row, feature, before, after
     "What changed, as a tidy frame."
@@ -227,7 +236,7 @@ def plot(self:Counterfactuals, **kw): # A matplotlib figure
     "Draw the changes, as the domain draws them."
     return self.domain.plot(self, **kw)
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c41
 def take_rows(
     data, # Frame, series, tensor, array or list of rows
     i,    # Slice, list of positions, or bool mask
@@ -240,7 +249,7 @@ def take_rows(
     if isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c42
+# %% ../nbs/00_core.ipynb #c44
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -257,13 +266,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c46
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c45
+# %% ../nbs/00_core.ipynb #c47
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 def _prefixed(raw, prefix):
@@ -277,7 +286,7 @@ def _unprefixed(df, prefix):
     if cols == [prefix]: return df[prefix].tolist()
     return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
 
-# %% ../nbs/00_core.ipynb #c47
+# %% ../nbs/00_core.ipynb #c49
 @patch
 def save(
     self:Counterfactuals,
@@ -292,7 +301,7 @@ def save(
     with atomic(path) as tmp: df.to_parquet(tmp)
     return Path(path)
 
-# %% ../nbs/00_core.ipynb #c49
+# %% ../nbs/00_core.ipynb #c51
 @patch
 def load(
     cls:Counterfactuals,
@@ -306,7 +315,7 @@ def load(
     tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
     return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
 
-# %% ../nbs/00_core.ipynb #c51
+# %% ../nbs/00_core.ipynb #c53
 CHANGED = '#c24e00' # What changed, in every plot, table and text
 STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second colour of the cycle is `CHANGED`
     'axes.prop_cycle': f"cycler('color', ['#0072b2', '{CHANGED}', '#007a5a', '#a8488a', '#56b4e9', '#666666'])",
@@ -314,7 +323,7 @@ STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second
     'boxplot.medianprops.color': '.2', 'legend.frameon': False,
 }
 
-# %% ../nbs/00_core.ipynb #c55
+# %% ../nbs/00_core.ipynb #c57
 class Explainer:
     "Check, batch and measure; a subclass writes `search`."
     defaults = dict(
@@ -343,7 +352,7 @@ class Explainer:
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
-# %% ../nbs/00_core.ipynb #c57
+# %% ../nbs/00_core.ipynb #c59
 @patch
 def encode(
     self:Explainer,
@@ -369,7 +378,7 @@ def fit(
     self.z_train = check_logits(predict(self.model, self.x_train))
     return self
 
-# %% ../nbs/00_core.ipynb #c58
+# %% ../nbs/00_core.ipynb #c60
 @patch
 def check_fitted(self:Explainer):
     "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -377,7 +386,7 @@ def check_fitted(self:Explainer):
     if (now := place(self.model)) != self.place:
         raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
 
-# %% ../nbs/00_core.ipynb #c60
+# %% ../nbs/00_core.ipynb #c62
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -387,7 +396,7 @@ def changed_groups(
     diff = (x != xp).flatten(1).to(x.dtype)
     return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c62
+# %% ../nbs/00_core.ipynb #c64
 @patch
 def explain(
     self:Explainer,
@@ -407,7 +416,7 @@ def explain(
     xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
     return self.measure(data, enc.x, z, xp, target)
 
-# %% ../nbs/00_core.ipynb #c64
+# %% ../nbs/00_core.ipynb #c66
 @patch
 def measure(
     self:Explainer,

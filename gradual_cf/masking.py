@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .core import evaluating, log_prob, per_row
+from .core import evaluating, log_prob, pass_rows, per_row
 
 # %% auto #0
 __all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'group_mean',
-           'rank_groups', 'gain_groups', 'shortfall', 'merit', 'trials', 'Probed', 'probe']
+           'rank_groups', 'gain_groups', 'shortfall', 'merit', 'admissible', 'trials', 'Probed', 'probe']
 
 # %% ../nbs/01_masking.ipynb #c6
 def column_groups(
@@ -133,21 +133,29 @@ def merit(
     return torch.where(short > 0, -short, 1/(1 + dist))
 
 # %% ../nbs/01_masking.ipynb #c43
-def trials(
+def admissible(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Perturbed inputs so far, `(n, *s)`
     values:Tensor, # Candidate values for the entries of one group, `(n or 1, q, w)`
     entry:Tensor,  # Where these entries are in a flattened row, long `(w,)`
     project:Callable|None=None, # (c, x) -> admissible c
+) -> Tensor:       # `(n, q, w)`
+    "The admissible values next to the candidates."
+    (n,q,w),v = (len(x), *values.shape[1:]), values.to(x).expand(len(x), -1, -1)
+    if project is None: return v
+    if hasattr(project, 'narrow'): return project.narrow(entry.repeat(q).expand(n, -1), x)(v.reshape(n, q*w)).view(n, q, w)
+    t = trials(xp, v, entry).flatten(0, 1)
+    return project(t, x.repeat_interleave(q, 0)).view(n, q, -1)[:, :, entry]
+
+def trials(
+    xp:Tensor,     # Perturbed inputs so far, `(n, *s)`
+    values:Tensor, # Values for some entries, `(n, q, w)`
+    entry:Tensor,  # Where these entries are in a flattened row, long `(w,)`
 ) -> Tensor:       # `(n, q, *s)`
     "Every candidate of one group, put into the rows as they stand."
-    n,q = len(x), values.shape[1]
-    t = xp.flatten(1)[:, None].repeat(1, q, 1)
-    t[:, :, entry] = values.to(t).expand(n, q, -1)
-    if project is None: return t.view(n, q, *x.shape[1:])
-    full = project(t.view(n*q, *x.shape[1:]), x.repeat_interleave(q, 0)).view(n, q, -1)
-    t[:, :, entry] = full[:, :, entry]
-    return t.view(n, q, *x.shape[1:])
+    t = xp.flatten(1)[:, None].repeat(1, values.shape[1], 1)
+    t[:, :, entry] = values
+    return t.view(*t.shape[:2], *xp.shape[1:])
 
 # %% ../nbs/01_masking.ipynb #c45
 class Probed(NamedTuple):
@@ -156,29 +164,31 @@ class Probed(NamedTuple):
     xp:Tensor    # The row with the best candidate in place, `(n, *s)`
     score:Tensor # Its `merit`, -inf where there is no candidate, `(n,)`
 
-# %% ../nbs/01_masking.ipynb #c46
-def _best_of(t, x, xp, may, ask):
-    "The best of the trials `t`, `(n, q, *s)`: merit `(n,)` and trial `(n, *s)`."
-    dist = (t - x[:, None]).flatten(2).norm(dim=2)
-    moves = (t != xp[:, None]).flatten(2).any(2) & may[:, None]
-    score,i = merit(ask(t), dist).masked_fill(~moves, -torch.inf).max(1)
+# %% ../nbs/01_masking.ipynb #c47
+def _best_of(v, entry, x, xp, may, ask):
+    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
+    old,now = (t.flatten(1)[:, None, entry] for t in (x, xp))
+    rest = (xp - x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
+    t,dist = trials(xp, v, entry), ((v - old).square().sum(2) + rest).sqrt()
+    stays = (v == now).all(2) | ~may[:, None]
+    score,i = merit(ask(t), dist).masked_fill(stays, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=x.device), i]
 
-# %% ../nbs/01_masking.ipynb #c48
+# %% ../nbs/01_masking.ipynb #c49
 def _best_in_group(x, xp, may, group, groups, ask, propose, project, zoom):
     "The best candidate of one group, zoomed: merit `(n,)` and trial `(n, *s)`."
     entry = (groups.flatten() == group).nonzero()[:, 0]
-    score,best = _best_of(trials(x, xp, propose(x, group), entry, project), x, xp, may, ask)
+    score,best = _best_of(admissible(x, xp, propose(x, group), entry, project), entry, x, xp, may, ask)
     there = (score > 0).nonzero()[:, 0]
     if len(entry) > 1 or zoom < 2 or not len(there): return score, best
     share = torch.linspace(0, 1, zoom + 1, dtype=x.dtype, device=x.device)[1:-1]
     a,b = xp.flatten(1)[there, entry], best.flatten(1)[there, entry]
-    finer = trials(x[there], xp[there], torch.lerp(a[:, None], b[:, None], share)[..., None], entry, project)
-    s,t = _best_of(finer, x[there], xp[there], may[there], lambda t: ask(t, there))
+    finer = admissible(x[there], xp[there], torch.lerp(a[:, None], b[:, None], share)[..., None], entry, project)
+    s,t = _best_of(finer, entry, x[there], xp[there], may[there], lambda t: ask(t, there))
     score[there],best[there] = torch.maximum(s, score[there]), torch.where(per_row(s > score[there], x), t, best[there])
     return score, best
 
-# %% ../nbs/01_masking.ipynb #c49
+# %% ../nbs/01_masking.ipynb #c50
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,         # Inputs, `(n, *s)`
@@ -195,9 +205,9 @@ def probe(
 ) -> Probed:
     "Try every legal value of every free group and keep each row's best (Eq. 2)."
     best = Probed(torch.zeros_like(target), xp.clone(), torch.full_like(xp.flatten(1)[:, 0], -torch.inf))
-    wide = [None if v is None else v[:, None] for v in (mu, gap)]
+    wide,many = [None if v is None else v[:, None] for v in (mu, gap)], pass_rows(x)
     def ask(t, i=slice(None)):
-        z = model(t.flatten(0, 1)).view(*t.shape[:2], -1)
+        z = torch.cat([model(v) for v in t.flatten(0, 1).split(many)]).view(*t.shape[:2], -1)
         return shortfall(z, target[i, None].expand(t.shape[:2]), level, *(v if v is None else v[i] for v in wide))
     with evaluating(model), torch.no_grad():
         for g in free.any(0).nonzero()[:, 0].tolist():

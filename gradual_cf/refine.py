@@ -38,7 +38,7 @@ def slack(
     bar:Bar,   # What they must reach
 ) -> Tensor:   # `(n,)`, below 0 where it is missed
     "How far each row is above its bar, in probability or in logits, whichever is less."
-    z = predict(model, xp, max(1, 2**24//xp.shape[1:].numel()))
+    z = predict(model, xp)
     over = target_prob(z, bar.target) - bar.least
     return over if bar.gap is None else torch.minimum(over, bar.gap - (z - bar.mu).abs().mean(1))
 
