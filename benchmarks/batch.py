@@ -163,7 +163,7 @@ def wall(f):
 
 def speedup(name, folder, rows, run, rounds=3):
     "Rows/s of two workers over one, their start-up taken out by a run of four parts."
-    path, short = write_rows(folder/'w.parquet', rows), write_rows(folder/'s.parquet', 400)
+    path, short = write_rows(folder/'w.parquet', rows), write_rows(folder/'s.parquet', 4_000)
     ratio, load = [], []
     for r in range(rounds):
         t = {w: wall(lambda: run(path, folder/f'{name}{r}-{w}', w)) - wall(lambda: run(short, folder/f'{name}{r}-{w}-short', w)) for w in (1, 2)}
@@ -173,26 +173,27 @@ def speedup(name, folder, rows, run, rounds=3):
     return dict(what=f'{name}: two over one', rows=rows, value=statistics.median(ratio), low=ratio[0], high=ratio[-1], unit='×', note=f'load {statistics.mean(load):.1f} on {os.cpu_count()} cores')
 
 
-def workers(folder, rows=6_000):
+def workers(folder, rows=100_000):
     "Two processes over one."
     cf = explainer()
-    yield speedup('processes', folder, rows, lambda p, out, w: explain_dataset(cf, p, out, batch_size=100, workers=w))
+    yield speedup('processes', folder, rows, lambda p, out, w: explain_dataset(cf, p, out, batch_size=1000, workers=w))
 
 
-def ray(folder, rows=6_000):
+def ray(folder, rows=100_000):
     "Two actors over one, on a Ray started here and on a cluster by its address; the folders against one process."
     try: import ray as r
     except ImportError:
         yield dict(what='ray', rows=0, value=float('nan'), unit='', note='skipped: Ray is not installed')
         return
     torch.set_num_threads(1)
+    os.environ['RAY_AUTH_MODE'] = 'disabled'  # a cluster for this run alone; else it asks for a token wherever one was ever made
     cf, tool, port = explainer(), Path(sys.executable).parent/'ray', 26379
     head = subprocess.Popen([tool, 'start', '--head', '--block', f'--port={port}', '--num-cpus=2', '--include-dashboard=false', '--disable-usage-stats'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=os.environ | dict(OMP_NUM_THREADS='1'))
     try:
         time.sleep(20)
         r.init(address=f'127.0.0.1:{port}', log_to_driver=False)
-        yield speedup('ray actors, by address', folder, rows, lambda p, out, w: explain_ray(cf, p, out, batch_size=100, workers=w, address=f'127.0.0.1:{port}'))
-        explain_dataset(cf, folder/'w.parquet', folder/'plain', batch_size=100)
+        yield speedup('ray actors, by address', folder, rows, lambda p, out, w: explain_ray(cf, p, out, batch_size=1000, workers=w, address=f'127.0.0.1:{port}'))
+        explain_dataset(cf, folder/'w.parquet', folder/'plain', batch_size=1000)
         same = digest(folder/'plain') == digest(folder/'ray actors, by address0-2')
         yield dict(what='ray: byte-equal to one process', rows=rows, value=float(same), unit='yes', note='')
         assert same

@@ -72,7 +72,7 @@ def speed(task):
     alone = lambda: [cf.explain(rows[i:i + 1], target[i:i + 1]) for i in range(64)]
     ratio = lambda f, g, n: round(float(np.median([wall(f)/wall(g) for _ in range(n)])), 2)
     return dict(threads=torch.get_num_threads(), step_over_raw=ratio(steps, lambda: [raw(x) for _ in range(21)], 9),
-                raw_one_by_one_over_batch=ratio(lambda: [raw(v) for v in x.split(1)], lambda: raw(x), 15), one_by_one_over_batch=ratio(alone, lambda: cf.explain(rows, target), 3))
+                raw_one_by_one_over_batch=ratio(lambda: [raw(v) for v in x.split(1)], lambda: raw(x), 15), one_by_one_over_batch=ratio(alone, lambda: cf.explain(rows, target), 7))
 
 
 def main():

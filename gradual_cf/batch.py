@@ -692,6 +692,11 @@ def actors(
         yield int(row['part']), unpacked(row['table'])
 
 # %% ../nbs/41_batch.ipynb #c94
+def _join(ray, address):
+    "Start Ray here, or join the cluster at `address`."
+    try: ray.init(address=address, log_to_driver=False, **{} if address else dict(include_dashboard=False))
+    except ConnectionError as e: raise ValueError(f'address must be that of a running Ray cluster which lets this program in (RAY_AUTH_MODE=token where it asks for a token), got {address!r}: {e}') from e
+
 def explain_ray(
     explainer:Explainer, # Fitted
     ds,                  # As `explain_dataset` takes it; a file must be where the reading machine sees it
@@ -708,7 +713,7 @@ def explain_ray(
     ray = _ray()
     if not isinstance(workers, (int, np.integer)) or workers < 1: raise ValueError(f'workers must be a whole number of at least 1, got {workers!r}')
     explainer.check_fitted()
-    if not ray.is_initialized(): ray.init(address=address, log_to_driver=False, **{} if address else dict(include_dashboard=False))
+    if not ray.is_initialized(): _join(ray, address)
     cards = gpus if gpus is not None else float(explainer.place[0].type == 'cuda')
     source = open_source(ds)
     args = (source.schema, check_batch_target(explainer, target), seed)

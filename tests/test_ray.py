@@ -99,7 +99,7 @@ def test_a_cluster_by_address(cf, whole, tmp_path):
     "`ray start`, then the same call with an address, in a process of its own."
     pytest.importorskip('ray', reason='Ray is not installed: pip install "gradual_cf[ray]"')
     rows,want = whole
-    tool,env = Path(sys.executable).parent/'ray', os.environ | dict(PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent)]), OMP_NUM_THREADS='1')
+    tool,env = Path(sys.executable).parent/'ray', os.environ | dict(PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent)]), OMP_NUM_THREADS='1', RAY_AUTH_MODE='disabled')
     port = 20000 + os.getpid() % 20000
     code = f"from test_batch import explainer; from gradual_cf.batch import explain_ray; explain_ray(explainer(), {str(rows)!r}, {str(tmp_path/'out')!r}, batch_size=20, address='127.0.0.1:{port}')"
     head = subprocess.Popen([tool, 'start', '--head', '--block', f'--port={port}', '--num-cpus=2', '--include-dashboard=false', '--disable-usage-stats'], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
