@@ -27,7 +27,7 @@ def ray():
     r = pytest.importorskip('ray', reason='Ray is not installed: pip install "gradual_cf[ray]"')
     pytest.importorskip('psutil', reason='Ray comes with psutil')
     env = dict(PYTHONPATH=str(Path(__file__).resolve().parent.parent), OMP_NUM_THREADS='1')
-    r.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=dict(env_vars=env))
+    r.init('local', num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=dict(env_vars=env))
     yield r
     r.shutdown()
 
