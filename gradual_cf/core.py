@@ -66,6 +66,9 @@ class Domain:
     adapt:Callable|None=None    # model -> a module that maps x to raw logits, where the model does not do so itself
     text:Callable|None=None     # (`Counterfactuals`, names of classes, colour) -> plain text for a terminal
 
+    @property
+    def reader(self): return getattr(self.encode, '__self__', None) # The object whose methods these are: a `Table`, `Pixels`, `Sentences`; None for plain functions
+
 # %% ../nbs/00_core.ipynb #c13
 @contextmanager
 def evaluating(

@@ -198,7 +198,7 @@ class Relevances:
     def __repr__(self): return f'relevance of {len(self)} inputs, largest |delta| {self.delta.abs().max():.2g} of logits up to {self.logit.abs().max():.2g}'
 
     @property
-    def reader(self): return getattr(self.domain.encode, '__self__', None) # The object behind the domain: a `Table`, `Pixels`, `Sentences`
+    def reader(self): return self.domain.reader # What knows the names of groups
 
     @property
     def by_group(self) -> Tensor: # `(n, g)`
@@ -220,7 +220,7 @@ def relevance(
     if isinstance(data, Counterfactuals): data,target = data.raw, data.target if target is None else target
     data = domain.rows(data) if domain.rows else data
     x = domain.encode(data).x.to(*place(model))
-    low,high = (getattr(getattr(domain.encode, '__self__', None), k, v) for k,v in (('low', 0.), ('high', 1.)))
+    low,high = (getattr(domain.reader, k, v) for k,v in (('low', 0.), ('high', 1.)))
     if domain.plane: rules,first = PIXELS if rules is None else rules, first or partial(z_box, low, high)
     target = predict(model, x).argmax(1) if target is None else check_target(target, predict(model, x))
     return Relevances(x, *lrp(model, x, target, rules or (), first), target, domain, data)

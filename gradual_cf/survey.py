@@ -60,7 +60,7 @@ def questions(
     for m,cfs in results.items():
         if not cfs.domain.plane: raise ValueError(f'results must be counterfactuals of images, got another domain for {m!r}')
         some = cfs[rng.permutation(len(cfs))[:each]]
-        levels = some.domain.encode.__self__.eight_bit(some.xp)
+        levels = some.domain.reader.eight_bit(some.xp)
         parts += [(x, _png(l), m, int(t)) for x,l,t in zip(some.xp.cpu(), levels, some.target)]
     if (top := max(t for *_,t in parts)) >= len(classes): raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
     x,png,method,target = zip(*(parts[i] for i in rng.permutation(len(parts))))

@@ -256,7 +256,7 @@ class LORE(Explainer):
     )
     def __init__(self, model, domain, **hyper):
         super().__init__(model, domain, **hyper)
-        self.table = getattr(domain.decode, '__self__', None)
+        self.table = domain.reader
         if not isinstance(self.table, Table): raise ValueError(f'domain must be of a table for LORE, from tabular(...), got {type(self.table or domain).__name__}')
         check_settings(self.hyper, counts=('samples', 'generations', 'least', 'together'), not_negative=('eps',))
         if self.hyper.samples % 4 or self.hyper.samples < 40: raise ValueError(f'samples must be a multiple of 4 of at least 40, got {self.hyper.samples}')
