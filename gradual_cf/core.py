@@ -114,7 +114,7 @@ def place(
 def pass_rows(
     x:Tensor,          # Inputs, `(n, *s)`
     numbers:int=2**16, # Numbers that go in together …
-    least:int=256,     # … unless these are fewer rows
+    least:int=128,     # … unless these are fewer rows
 ) -> int:
     "Rows to send through a network at a time."
     return max(least, numbers//x.shape[1:].numel())
