@@ -1,4 +1,4 @@
-"""Words, vectors, reviews: what a reader would not read in 13_text."""
+"""Words, vectors, reviews: what a reader would not read in 14_text."""
 import gzip
 import json
 import os
