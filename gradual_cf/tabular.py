@@ -18,10 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .core import CHANGED, Counterfactuals, Display, Domain, Encoded
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, value_text
 from .composition import chain, steps
 from .gradual import TABLE
-from .masking import column_groups
 
 # %% auto #0
 __all__ = ['Column', 'tabular']
@@ -63,7 +62,8 @@ def _text_form(s:pd.Series) -> tuple: # Kind, and how the texts are written
 _NAMES = dict.fromkeys(('boolean', 'categorical', 'bytes', 'period', 'interval'), ('category', ''))
 _INFERRED = _NAMES | {
     'integer': ('integer', 'python'), 'floating': ('number', 'python'), 'mixed-integer-float': ('number', 'python'),
-    'decimal': ('number', 'decimal'), 'date': ('date', 'date'), 'datetime': ('date', 'datetime'), 'datetime64': ('date', '')}
+    'decimal': ('number', 'decimal'),
+    'date': ('date', 'date'), 'datetime': ('date', 'datetime'), 'datetime64': ('date', '')}
 
 def _decimals(cells) -> int: # Most decimals of any of them
     "How finely numbers are written."
@@ -90,8 +90,8 @@ def _check_levels(s:pd.Series):
     n = s.nunique()
     told = isinstance(s.dtype, pd.CategoricalDtype)
     if told or n <= 2 or (n <= _MOST_LEVELS and n < len(s)): return
-    raise ValueError(f'df must not have an identifier as a category, got {n} values in the {len(s)} rows of column {s.name!r}: '
-                     'drop it, name it in immutable or categorical, or parse it if it holds numbers or dates')
+    raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(s)} rows of column '
+                     f'{s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
 
 def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple:
     "Kind of a column: the user has the last word, after its dtype and its cells."
@@ -144,7 +144,8 @@ def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels
     place = {level: i for i,level in enumerate(c.levels)}
     at = np.array([place.get(v, -1) for v in s], int)
     new = s[at < 0]
-    if len(new): raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new.iloc[0]!r}')
+    if len(new):
+        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new.iloc[0]!r}')
     return np.eye(c.width)[at]
 
 def _read(c:Column, df:pd.DataFrame) -> np.ndarray: # Raw numbers or one-hot entries, `(n, w)`
@@ -504,9 +505,11 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     _check_directions(table.columns, up, down)
     low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
     low,high = _room(table, _raw(table, raw), low, high, up[:, group], down[:, group])
+    fixed = enc.frozen | torch.from_numpy(fixed).to(enc.frozen.device)
+    if enc.low is None: return enc._replace(frozen=fixed)   # a search that obeys no limits
     low,high = torch.maximum(enc.low, low.to(enc.low)), torch.minimum(enc.high, high.to(enc.high))
-    closed = torch.from_numpy(fixed) | _shut(table, low.cpu(), high.cpu())
-    return Encoded(enc.x, enc.frozen | closed.to(enc.frozen.device), low, high, enc.most)
+    fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
+    return enc._replace(frozen=fixed, low=low, high=high)
 
 # %% ../nbs/11_tabular.ipynb #c84
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
@@ -525,15 +528,7 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c85
-def _text(v) -> str:
-    "A value as people write it."
-    if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
-    if isinstance(v, (int, np.integer)) and not isinstance(v, bool): return f'{v:,}'
-    midnight = isinstance(v, pd.Timestamp) and v == v.normalize()
-    return str(v.date()) if midnight else str(v)
-
-# %% ../nbs/11_tabular.ipynb #c88
+# %% ../nbs/11_tabular.ipynb #c86
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
     if c.kind == 'category': return list(c.levels).index(value)/max(len(c.levels) - 1, 1)
@@ -549,9 +544,10 @@ def _track(ax, y:float, c:Column, line):
     ax.plot(b, y, 'o', color=CHANGED, ms=9, zorder=3)
     for value,at,left,colour in ((line.before, a, a >= b, '.3'), (line.after, b, a < b, CHANGED)):
         shift,side = (9, 'left') if left else (-9, 'right')
-        ax.annotate(_text(value), (at, y), (shift, 7), textcoords='offset points', ha=side, fontsize=8, color=colour)
+        style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
+        ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c89
+# %% ../nbs/11_tabular.ipynb #c87
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -566,7 +562,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c91
+# %% ../nbs/11_tabular.ipynb #c89
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -584,13 +580,18 @@ def _check_least(**numbers):
         if not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f'{name} must be a whole number of at least {least}, got {value!r}')
 
+def _check_categories(columns, levels):
+    "Raise `ValueError` where levels are listed for a column that has none."
+    wrong = [c.name for c in columns if c.name in levels and c.kind != 'category']
+    if wrong: raise ValueError(f'levels must name categories, got {wrong}')
+
 def _split_categories(categorical) -> tuple:
     "Tell siblings from whole categories: a list of one column is a whole one."
     if not isinstance(categorical, dict): return {}, categorical
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c93
+# %% ../nbs/11_tabular.ipynb #c91
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -609,7 +610,7 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, most, grid)
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), list(df.columns), dict(df.dtypes), fixed[0], up[0], down[0], most, grid)
 
-# %% ../nbs/11_tabular.ipynb #c94
+# %% ../nbs/11_tabular.ipynb #c92
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
@@ -630,5 +631,6 @@ def tabular(
     bounds,levels = bounds or {}, levels or {}
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
     _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
+    _check_categories(columns, levels)
     _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
     return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, max_changes, grid))
