@@ -16,9 +16,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _winners
 from .wachter import _Rules, _within_limit
-from ..composition import admissible
-from ..core import Common, Encoded, setting, told
-from ..explainer import Explainer, predict, target_prob
+from ..core import Encoded
+from ..explainer import Common, Explainer, predict, setting, target_prob, told
 from ..models import network
 from ..tasks import cached_network, fingerprint
 
@@ -229,7 +228,7 @@ def _around(abele, enc, target, seed=0):
     if ok.any(): z = z[ok]
     prob, weight = predict(abele.model, abele.drawn(z, enc)).softmax(1), _kernel(z, z0) + _LEAST_WEIGHT
     rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
-    return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight)))
+    return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight)))
 
 # %% ../../nbs/25_baselines.abele.ipynb #c38
 def _counter_exemplars(abele, enc, near, target):
@@ -285,7 +284,7 @@ class ABELE(_Coder):
         away = target_prob(predict(self.model, enc.x), target) < self.settings.tau
         for i in away.nonzero()[:, 0].tolist():
             out[i] = _nearest_counter(self, enc.take(slice(i, i + 1)), int(target[i]), seed)[0]
-        return _within_limit(self, _Rules(self, enc.x), enc, out, target)
+        return _within_limit(self, enc, out, target)
 
     def exemplars(self,
         data,       # One raw image

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from .wachter import _Arrivals, _Rules, _away, _enough, _through, _within_limit
-from ..core import Common, Encoded, setting, told
-from ..explainer import Explainer, evaluating, target_prob
+from ..core import Encoded
+from ..explainer import Common, Explainer, evaluating, setting, target_prob, told
 from ..models import seeded
 
 # %% auto #0
@@ -178,4 +178,4 @@ def _bisect_weights(explainer, enc, target):
             there = found.dist < torch.inf
             low, high = torch.where(there, low, weight), torch.where(there, weight, high)
             weight = torch.where(high == torch.inf, 10*weight, (low + high)/2)
-    return _within_limit(explainer, rules, enc, best.xp, target)
+    return _within_limit(explainer, enc, best.xp, target)

@@ -33,14 +33,11 @@ def _borrowed(pool, rows): # Entries of the rows `(m, d)` of a pool that `rows` 
     return pool[rows, torch.arange(pool.shape[1], device=pool.device)]
 
 # %% ../../nbs/23_baselines.genetic.ipynb #c17
-_IMPURITY = 1e-7 # Least gain of a split
-
-def _fit_tree(x, label, least, seed, weight=None):
-    "A balanced decision tree on rows `(n, d)` with at least `least` rows in a leaf."
+def _fit_tree(x, label, least, seed, gain=0., weight=None):
+    "A balanced decision tree on rows `(n, d)`, at least `least` rows in a leaf and impurity `gain` in a split."
     from sklearn.tree import DecisionTreeClassifier
-    tree = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=least, min_impurity_decrease=_IMPURITY,
-                                  random_state=seed)
-    return tree.fit(x, label, sample_weight=weight)
+    rules = dict(min_samples_leaf=least, min_impurity_decrease=gain, random_state=seed)
+    return DecisionTreeClassifier(class_weight='balanced', **rules).fit(x, label, sample_weight=weight)
 
 # %% ../../nbs/23_baselines.genetic.ipynb #c19
 class _Leaves(NamedTuple):

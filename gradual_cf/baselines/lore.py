@@ -16,9 +16,8 @@ from torch import Tensor
 
 from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _winners
 from .wachter import _enough, _Rules
-from ..core import (Common, Counterfactuals, Encoded, _class_name, changed_groups, setting, take_rows,
-                             told)
-from ..explainer import Explainer, predict, target_prob
+from ..core import Counterfactuals, Encoded, _class_name, changed_groups, take_rows
+from ..explainer import Common, Explainer, predict, setting, target_prob, told
 
 # %% auto #0
 __all__ = ['Condition', 'Rule', 'LORESettings', 'Reason', 'Reasoned', 'LORE', 'because']
@@ -314,6 +313,8 @@ def _read_row(lore, rules, enc, leaves, own, target, wordy):
     return _best_point(ways, enc.x), why
 
 # %% ../../nbs/24_baselines.lore.ipynb #c49
+_GAIN = 1e-7 # Least impurity that a split of a tree takes away
+
 def _goals(z, target):
     "The class of each row and the class that it is bred towards: the target, or the runner-up where it is there."
     own = z.argmax(1)
@@ -327,7 +328,7 @@ def _reasons(lore, enc, target, seed, wordy):
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], lore.x_train, lore.groups, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
-            leaves, (own, goal) = _read_leaves(_fit_tree(rows, labels, h.least, seed)), goals[j]
+            leaves, (own, goal) = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN)), goals[j]
             xp, why = _read_row(lore, rules, enc.take([j]), leaves, own.item(), goal[None], wordy)
             yield (enc.x[j:j+1] if there[j] else xp), why
 

@@ -5,15 +5,14 @@
 # %% ../../nbs/22_baselines.spheres.ipynb #c4
 from __future__ import annotations
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from .wachter import (_Arrivals, _Rules, _away, _enough, _holds, _put_back_smallest,
-                                          _within_limit)
-from ..core import Common, Encoded, setting, told
-from ..explainer import Explainer, predict, target_prob
+from .wachter import _Arrivals, _away, _enough, _Rules, _wanted, _within_limit
+from ..core import Encoded
+from ..explainer import Common, Explainer, predict, setting, target_prob, told
+from ..improve import put_back_smallest
 
 # %% auto #0
 __all__ = ['SpheresSettings', 'GrowingSpheres']
@@ -120,10 +119,10 @@ class GrowingSpheres(Explainer):
         rules, xp, live = _Rules(self, enc.x), enc.x.clone(), _away(self, enc, target)
         if not len(live): return xp
         xp[live] = self.nearest(rules, enc.take(live), target[live], seed)
-        return _within_limit(self, rules, enc, xp, target)
+        return _within_limit(self, enc, xp, target)
 
     def nearest(self, rules:_Rules, enc:Encoded, target:Tensor, seed:int) -> Tensor:
         "The nearest enemy of every row, with `select` less what need not change; the row where there is none."
         xp, how = _grow_shells(self, rules, enc, target, seed).xp, self.settings.select
         if not how: return xp
-        return _put_back_smallest(partial(_holds, self, target), enc.x, xp, rules.groups, how == 'first')
+        return put_back_smallest(self, _wanted(self, enc, xp, target), how == 'first').xp

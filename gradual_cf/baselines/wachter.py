@@ -6,32 +6,23 @@
 from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from ..composition import admissible
-from ..core import Common, Encoded, changed_groups, per_row, setting, told
-from ..explainer import Explainer, evaluating, predict, target_prob
-from ..masking import in_group
+from ..core import Encoded, State, changed_groups, per_row
+from ..explainer import Common, Explainer, evaluating, input_grad, predict, setting, target_prob, told
+from ..improve import _group_sizes, put_back_smallest
 
 # %% auto #0
 __all__ = ['WachterSettings', 'Wachter']
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c6
-def _squared_sizes(d, groups):
-    "Squared length of each group of the differences `d`, `(n, g)`."
-    out = d.new_zeros(len(d), int(groups.max()) + 1)
-    return out.index_add_(1, groups.flatten(), d.flatten(1).square())
-
-# %% ../../nbs/20_baselines.wachter.ipynb #c9
 class _Rules:
     "What an explainer allows its rows: frozen groups stay, and with `legal` values are admissible."
-    def __init__(self, explainer, x):
-        self.groups = explainer.domain.groups(x.shape[1:]).to(x.device)
-        self.project = explainer.project
+    def __init__(self, explainer, x): self.groups, self.project = explainer.groups(x), explainer.project
 
     def fixed(self, enc): return enc.frozen[:, self.groups] # Entries of frozen groups, bool `(n, *s)`
     def hold(self, enc, c): return torch.where(self.fixed(enc), enc.x, c) # `c`, but frozen groups stay
@@ -39,17 +30,17 @@ class _Rules:
     def admit(self, enc, c):
         "The nearest admissible rows, `(n, *s)`; the original value of a group is one."
         p = admissible(enc, c, self.project)
-        stay = _squared_sizes(c - enc.x, self.groups) <= _squared_sizes(c - p, self.groups)
+        stay = _group_sizes(enc.x, c, self.groups) <= _group_sizes(p, c, self.groups)
         return torch.where((enc.frozen | stay)[:, self.groups], enc.x, p)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c14
+# %% ../../nbs/20_baselines.wachter.ipynb #c11
 def _enough(tau): return tau + .001*(1 - tau) # The probability that a search asks for
 
 def _away(explainer, enc, target):
     "Positions of the rows that are not where they should be, long."
     return (target_prob(predict(explainer.model, enc.x), target) < explainer.settings.tau).nonzero()[:, 0]
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c17
+# %% ../../nbs/20_baselines.wachter.ipynb #c14
 class _Arrivals:
     "Each row's nearest arrival so far, or its input."
     def __init__(self, x):
@@ -65,52 +56,35 @@ class _Arrivals:
         "See the arrivals of some rows."
         self.see(rows, found.xp, found.dist)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c20
-def _smallest_first(x, xp, groups):
-    "Changed groups, the smallest change first, long `(n, g)`, and how many there are, `(n,)`."
-    on = changed_groups(x, xp, groups)
-    sizes = _squared_sizes(xp - x, groups).masked_fill(~on, torch.inf)
-    return sizes.argsort(dim=1, stable=True), on.sum(1)
-
-def _put_back_smallest(holds, x, xp, groups, first=False):
-    "Put back each changed group that can go; `holds` maps trials and their rows to bool, `first` stops at a failure."
-    order, left = _smallest_first(x, xp, groups)
-    xp = xp.clone()
-    for i in range(order.shape[1]):
-        rows = (left > i).nonzero()[:, 0]
-        if not len(rows): break
-        trial = torch.where(in_group(groups, order[rows, i]), x[rows], xp[rows])
-        ok = holds(trial, rows)
-        xp[rows[ok]] = trial[ok]
-        if first: left[rows[~ok]] = 0
-    return xp
-
-# %% ../../nbs/20_baselines.wachter.ipynb #c24
-def _holds(explainer, target, trial, rows):
-    "Whether trials for some rows reach their targets, bool."
-    return target_prob(predict(explainer.model, trial), target[rows]) >= _enough(explainer.settings.tau)
+# %% ../../nbs/20_baselines.wachter.ipynb #c17
+def _wanted(explainer, enc, xp, target):
+    "Rows as a `State` whose target is the probability that a search asks for."
+    aim = explainer.aim(target)
+    return State(enc, xp, None, aim._replace(level=torch.full_like(aim.level, _enough(explainer.settings.tau))))
 
 def _too_many(enc, xp, groups): return changed_groups(enc.x, xp, groups).sum(1) > enc.most # bool `(n,)`
 
-def _within_limit(explainer, rules, enc, xp, target):
+def _within_limit(explainer, enc, xp, target):
     "Answers with at most `enc.most` changed groups, `(n, *s)`; the input where there is none."
     if enc.most is None: return xp
-    over = _too_many(enc, xp, rules.groups).nonzero()[:, 0]
-    holds = partial(_holds, explainer, target[over])
-    xp = xp.index_copy(0, over, _put_back_smallest(holds, enc.x[over], xp[over], rules.groups))
-    return torch.where(per_row(_too_many(enc, xp, rules.groups), xp), enc.x, xp)
+    groups = explainer.groups(xp)
+    over = _too_many(enc, xp, groups).nonzero()[:, 0]
+    if not len(over): return xp
+    fewer = put_back_smallest(explainer, _wanted(explainer, enc.take(over), xp[over], target[over]))
+    xp = xp.index_copy(0, over, fewer.xp)
+    return torch.where(per_row(_too_many(enc, xp, groups), xp), enc.x, xp)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c27
+# %% ../../nbs/20_baselines.wachter.ipynb #c21
 def _through(model, xp, slope):
     "d loss/d xp and the logits; `slope` maps logits to d loss/d logits. `ValueError` for a model without gradient."
     xp = xp.detach().requires_grad_()
     with torch.enable_grad(): z = model(xp)
-    if not z.requires_grad:
+    try: return input_grad(z, xp, slope(z.detach())), z.detach()
+    except ValueError as e:
         raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; '
-                         'GrowingSpheres and LORE need none')
-    return torch.autograd.grad(z, xp, slope(z.detach()))[0], z.detach()
+                         'GrowingSpheres and LORE need none') from e
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c30
+# %% ../../nbs/20_baselines.wachter.ipynb #c24
 def _median_deviation(x):
     "Median absolute deviation of every entry; where that is 0 the mean one, where that is 0 the smallest of all."
     far = (x - x.median(0).values).abs()
@@ -119,7 +93,7 @@ def _median_deviation(x):
     least = mad[mad > 0].min() if (mad > 0).any() else torch.ones_like(mad)
     return torch.where(mad > 0, mad, least)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c34
+# %% ../../nbs/20_baselines.wachter.ipynb #c28
 def _squared_gap(target, aim, weight):
     "Slope of weight·(p - aim)² by the logits: a function `(n, k)` -> `(n, k)`."
     def slope(z):
@@ -128,11 +102,11 @@ def _squared_gap(target, aim, weight):
         return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
     return slope
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c37
+# %% ../../nbs/20_baselines.wachter.ipynb #c31
 _SLOW = 10   # Steps without gain after which a row slows down
 _GAIN = 1e-4 # Smallest fall of the loss, as a share of it, that counts as gain
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c38
+# %% ../../nbs/20_baselines.wachter.ipynb #c32
 class _RowAdam:
     "Adam on rows that leave one by one; each has its own learning rate and restarts when that falls."
     def __init__(self, x, lr):
@@ -165,7 +139,7 @@ class _RowAdam:
         "Go on with the rows `i` only, bool."
         for name, t in vars(self).items(): setattr(self, name, t[i])
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c43
+# %% ../../nbs/20_baselines.wachter.ipynb #c37
 @told
 @dataclass(frozen=True, kw_only=True)
 class WachterSettings(Common):
@@ -179,7 +153,7 @@ class WachterSettings(Common):
     decay:float = setting(.5, "factor of a row's learning rate after ten steps without gain", above=0, most=1)
     patience:int = setting(50, 'steps without gain after which a row rests', least=1)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c47
+# %% ../../nbs/20_baselines.wachter.ipynb #c41
 class _Descent:
     "One round of Wachter's descent: where the rows are, and who arrived."
     def __init__(self, explainer, rules, enc, target, weight, loose):
@@ -201,7 +175,7 @@ class _Descent:
         if not self.loose: return prob >= max(h.aim - h.tol, _enough(h.tau))
         return target_prob(self.explainer.model(xp).detach(), self.target) >= _enough(h.tau)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c49
+# %% ../../nbs/20_baselines.wachter.ipynb #c43
 class _Round(_Descent):
     def step(self):
         "Ask the model where the rows are, note who arrived, and go one step downhill."
@@ -230,13 +204,13 @@ class _Round(_Descent):
             if not len(self.target): break
         return self.best, self.rests
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c51
+# %% ../../nbs/20_baselines.wachter.ipynb #c45
 def _next_weight(low, high):
     "The weight to try next, between the largest failure (0 for none) and the smallest success (inf for none)."
     between = torch.where(low == 0, high/10, (low*high).sqrt())
     return torch.where(high == torch.inf, 10*low, between)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c53
+# %% ../../nbs/20_baselines.wachter.ipynb #c47
 def _try_weights(explainer, rules, enc, target, loose):
     "Look for each row's weight and keep its nearest counterfactual."
     best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
@@ -249,7 +223,7 @@ def _try_weights(explainer, rules, enc, target, loose):
         weight = _next_weight(low, high)
     return best
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c54
+# %% ../../nbs/20_baselines.wachter.ipynb #c48
 class Wachter(Explainer):
     "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
     Settings = WachterSettings
@@ -272,4 +246,4 @@ class Wachter(Explainer):
             for loose in ways:
                 live = live[best.dist[live] == torch.inf]
                 if len(live): best.merge(live, _try_weights(self, rules, enc.take(live), target[live], loose))
-        return _within_limit(self, rules, enc, best.xp, target)
+        return _within_limit(self, enc, best.xp, target)
