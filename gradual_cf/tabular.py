@@ -393,7 +393,7 @@ def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     old[changed] = cells[changed]
     whole = pd.api.types.is_integer_dtype(dtype)
     fits = not whole or all(float(v).is_integer() for v in old[changed])
-    df[name] = pd.Series(old, index=df.index).astype(dtype if fits else 'float64')
+    df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype if fits else 'float64')
 
 # %% ../nbs/11_tabular.ipynb #c67
 def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible rows nearest to them
