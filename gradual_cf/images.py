@@ -6,7 +6,7 @@
 from __future__ import annotations
 import base64, io, os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +15,13 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from .composition import box, chain, steps
-from .core import CHANGED, Counterfactuals, Domain, Encoded
+from .composition import steps
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded
+from .gradual import IMAGE, Settings
 from .masking import block_groups
 
 # %% auto #0
-__all__ = ['IMAGE', 'pixels', 'draw_image', 'outline', 'images', 'without_images', 'load_digits', 'load_mnist']
+__all__ = ['pixels', 'draw_image', 'outline', 'images', 'without_images', 'load_digits', 'load_mnist']
 
 # %% ../nbs/12_images.ipynb #c6
 def _channels(n):
@@ -156,10 +157,11 @@ def _encode(
     p:_Pixels, # How images are read
     data,      # Images in any form
 ) -> Encoded:  # `(n, c, h, w)` in [0, 1]
-    "Images as shares of the range; every block may change."
+    "Images as shares of the range; every block may change, no pixel may leave the range."
     x = _shares(p, _values(p, data))
     groups = int(_groups(p, x.shape[1:]).max()) + 1
-    return Encoded(x, torch.zeros(len(x), groups, dtype=torch.bool))
+    black,white = (x.new_tensor(v).expand_as(x) for v in (0., 1.))
+    return Encoded(x, torch.zeros(len(x), groups, dtype=torch.bool), black, white)
 
 def _groups(p, shape): return block_groups(shape, p.block)
 
@@ -236,24 +238,35 @@ def _block_changes(
     return pd.DataFrame(lines, columns=['row', 'top', 'left', 'feature', 'before', 'after'])
 
 # %% ../nbs/12_images.ipynb #c37
+def _kept_names(
+    kind:str,   # What the rows are, in words
+    n:int,      # Rows
+    immutable=(), # Names for all rows, or a list of names for each row
+    **other,    # Constraints that only tables know
+) -> list:      # Names for each row
+    "What each row holds fixed; raises `ValueError` for other constraints."
+    if other: raise ValueError(f'{next(iter(other))} must be left out for {kind}, got {next(iter(other.values()))!r}')
+    if isinstance(immutable, str): raise ValueError(f'immutable must be a list of names, got the string {immutable!r}')
+    rows = list(immutable)
+    if all(isinstance(name, str) for name in rows): return [rows]*n
+    if len(rows) != n: raise ValueError(f'immutable must be one list, or one for each row ({n}), got {len(rows)}')
+    return rows
+
 def _constrain(
-    enc:Encoded,   # Encoded images
-    raw,           # The images
-    ids:Callable,  # Shape -> block of every entry
-    immutable:Sequence[str]=(), # Blocks that stay, by name
-    **other,       # What only tables know
+    groups:Callable, # Shape -> block of every entry
+    enc:Encoded,     # Encoded images
+    raw,             # The images
+    **rules,         # Constraints of a question
 ) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
-    for name,value in other.items():
-        if value: raise ValueError(f'{name} must be empty for images, got {value}')
-    names = _block_names(ids(enc.x.shape[1:]))
-    unknown = [b for b in immutable if b not in names]
-    if unknown: raise ValueError(f'immutable must be blocks such as {names[0]!r} and {names[-1]!r}, got {unknown[0]!r}')
-    frozen = enc.frozen.clone()
-    frozen[:, [names.index(b) for b in immutable]] = True
+    names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
+    for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
+        unknown = [b for b in kept if b not in names]
+        if unknown: raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
+        row[[names.index(b) for b in kept]] = True
     return enc._replace(frozen=frozen)
 
-# %% ../nbs/12_images.ipynb #c40
+# %% ../nbs/12_images.ipynb #c41
 def _legal_blocks(
     p:_Pixels,   # How images are read
     old,         # Images before, in any form
@@ -266,7 +279,7 @@ def _legal_blocks(
     bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
-# %% ../nbs/12_images.ipynb #c43
+# %% ../nbs/12_images.ipynb #c44
 def _shades(
     x:Tensor,      # An image, `(c, h, w)`
     bounds=(0, 1), # Values of black and white
@@ -287,7 +300,7 @@ def draw_image(
     ax.set_title(title, fontsize=9)
     return picture
 
-# %% ../nbs/12_images.ipynb #c44
+# %% ../nbs/12_images.ipynb #c45
 def _border(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
@@ -303,7 +316,7 @@ def outline(
     from matplotlib.collections import LineCollection
     return ax.add_collection(LineCollection(_border(on), capstyle='projecting', **style), autolim=False)
 
-# %% ../nbs/12_images.ipynb #c46
+# %% ../nbs/12_images.ipynb #c47
 _DIM = .25 # brightness of what did not change, in the picture of what did
 
 def _plot_images(
@@ -338,10 +351,7 @@ def _show_images(
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
-# %% ../nbs/12_images.ipynb #c48
-IMAGE = dict(tau=.9, quantile=.2, init='prototype', prototypes=16, rank='gain', keep='last', margin=0., average=True,
-             sigma=10, lam=.1, eta=.05, pull=.3, batch_size=64)
-
+# %% ../nbs/12_images.ipynb #c49
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
@@ -351,12 +361,14 @@ def images(
     if not isinstance(block, int) or block < 1: raise ValueError(f'block must be a whole number of at least 1, got {block!r}')
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     p = _Pixels(block, *_read_bounds(bounds, channels))
-    own = set(p.low) != {0.} or set(p.high) != {1.}
-    return Domain(partial(_encode, p), partial(_decode, p), partial(_groups, p), chain(box(0., 1.), steps(1/255)), None,
-                  _show_images, _block_changes, partial(_legal_blocks, p), _plot_images, defaults=dict(IMAGE),
-                  rows=partial(_checked_rows, p), views=_SHIFTS, plane=True, adapt=partial(_InRange, low=p.low, high=p.high) if own else None)
+    groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
+    return Domain(
+        partial(_encode, p), partial(_decode, p), groups, project=steps(1/255), kind='image', defaults=IMAGE,
+        display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
+        rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
+        adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
 
-# %% ../nbs/12_images.ipynb #c51
+# %% ../nbs/12_images.ipynb #c52
 class _ClassPCA:
     "A loss term: the squared part of $X'$ that the target's principal components do not explain."
     __name__ = 'class_pca'
@@ -374,23 +386,24 @@ class _ClassPCA:
         # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
         return torch.linalg.eigh((centred.T @ centred).double())[1][:, -self.rank:].to(centred)
 
-    def rest(self, p):
+    def rest(self, s):
         "What the components leave over, `(n, d)`."
-        d,axes = p.xp.flatten(1) - self.mean[p.ref.target], self.axes[p.ref.target]
+        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
         return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
 
-    def grad(self, p): return 2*self.rest(p).view_as(p.xp), None
-    def __call__(self, p): return self.rest(p).pow(2).sum(1)
+    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
+    def __call__(self, s): return self.rest(s).pow(2).sum(1)
 
-# %% ../nbs/12_images.ipynb #c54
+# %% ../nbs/12_images.ipynb #c55
 def without_images(
     weight:float=.2, # Of the part that the class's components do not explain
     rank:int=20,     # Principal components of each class
-) -> dict:           # Settings for `GradualCF`
+) -> Settings:
     "Settings that use statistics of the training images, and none of the images."
-    return dict(init='input', rank='room', pull=0., sigma=30, terms=dict(pca=(weight, _ClassPCA(rank))), max_changes=20)
+    terms = dict(pca=(weight, _ClassPCA(rank)))
+    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
 
-# %% ../nbs/12_images.ipynb #c56
+# %% ../nbs/12_images.ipynb #c58
 def _digit_features():
     "The columns of a data set of digits."
     import datasets
@@ -409,7 +422,7 @@ def load_digits(
     part = lambda i: dict(image=[Image.fromarray(v) for v in values[i]], label=data.target[i].tolist())
     return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
-# %% ../nbs/12_images.ipynb #c58
+# %% ../nbs/12_images.ipynb #c60
 def _from_hub(name):
     "Train and test split of a data set of the hub; raises `ValueError` where it cannot be reached."
     import datasets

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 from .core import CHANGED, Counterfactuals, atomic
-from .gradual import Trace
+from .trace import Trace
+from .explainer import target_prob
 from .images import _border, _shades, draw_image, outline
 from .masking import expand_groups
 
@@ -28,13 +29,13 @@ def _state(
     i:int,       # Steps taken, 0 for the input
 ) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
-    label,domain = trace.ref.target, trace.domain
+    label,domain = trace.target.label, trace.domain
     xp = trace[i - 1].xp if i else trace.x
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
     mask = expand_groups(on.to(xp.device), trace.groups)
-    prob = lambda z: z.softmax(1)[:, label.item()]
+    now,before = (target_prob(z, label) for z in (_logits(trace, i), trace.before))
     raw = domain.decode(xp, trace.data, True)
-    return Counterfactuals(trace.x, xp, mask, label, prob(_logits(trace, i)), domain, prob(trace.before), trace.tau, trace.data, raw)
+    return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
 
 # %% ../nbs/40_stepper.ipynb #c13
 def _class_name(label, classes):
@@ -47,11 +48,11 @@ def _in_words(
     classes:Sequence=(), # Names of the classes
 ) -> str:        # Three sentences
     "The state after `i` steps in words."
-    z,label = _logits(trace, i), trace.ref.target.item()
+    z,label = _logits(trace, i), trace.target.label.item()
     changed = _state(trace, i).changes().feature.tolist() if i else []
     what = f'{len(changed)} changed: {", ".join(map(str, changed)) or "nothing"}.' if i else 'The input, nothing changed yet.'
     says = f'The network says {_class_name(z.argmax().item(), classes)}'
-    prob,gap = z.softmax(1)[0, label].item(), (z - trace.ref.mu).abs().mean().item()
+    prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
     opinion = f'probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
     return f'Step {i} of {len(trace)}. {what} {says}; {opinion}'
 
@@ -124,7 +125,7 @@ def _probability_panel(
     names:Sequence[str], # Of the classes
 ) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
     "Class probabilities, with the wanted one as a line."
-    label = trace.ref.target.item()
+    label = trace.target.label.item()
     bars = ax.bar(range(len(names)), [0.]*len(names), color=[CHANGED if k == label else '.7' for k in range(len(names))])
     ax.axhline(trace.tau, color='.3', lw=1, ls=':')
     ax.set(ylim=(0, 1.02), xticks=range(len(names)), xticklabels=names)
@@ -194,8 +195,8 @@ def _canvas(
     top,bottom = fig.subfigures(2, 1, height_ratios=[1.1, 1])
     axs = bottom.subplots(1, 3)
     names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
-    target = _class_name(trace.ref.target.item(), classes)
-    change = _image_panels(top.subplots(1, 4), trace) if trace.domain.plane else _change_panel(top.subplots(), trace)
+    target = _class_name(trace.target.label.item(), classes)
+    change = _image_panels(top.subplots(1, 4), trace) if trace.domain.kind == 'image' else _change_panel(top.subplots(), trace)
     logits = _logit_panel(axs[1], trace, names, f'logits, and those of real {target}')
     panels = change, _probability_panel(axs[0], trace, names), logits, _loss_panel(axs[2], trace)
     for ax in axs: ax.tick_params(labelsize=7)
