@@ -449,7 +449,7 @@ def _pictures(outputs):
         for text in [data['image/png']] if 'image/png' in data else inside: yield base64.b64decode(text)
 
 def _execute(code, folder, path=None):
-    "Outputs of cells in a fresh kernel; raises `AssertionError` where one of theirs fails, `ValueError` for other errors."
+    "Outputs of cells in a fresh kernel; raises `AssertionError` where one of theirs fails, else `ValueError`."
     try:
         from nbclient import NotebookClient, exceptions
         from nbformat import v4
