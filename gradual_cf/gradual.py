@@ -280,10 +280,12 @@ class _Searching(_Aiming):
         "What the loop starts from."
         h,target = self.settings, self.aim(label)
         s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen), None)
-        if h.init != 'prototype': return s._replace(c=init_composite(enc.x, h.init, seed))
+        if h.init == 'input': return s._replace(c=enc.x.clone())
+        if h.init == 'normal': return s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))
         c,todo = enc.x.clone(), target_prob(s.logits, label) < h.tau
         plain = s._replace(target=target._replace(level=torch.full_like(target.level, h.tau)))
         if todo.any(): c[todo] = nearest_prototype(self, plain.take(todo), self.groups(c))
+        c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
     def steps(self,
