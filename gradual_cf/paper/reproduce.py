@@ -4,7 +4,7 @@
 
 # %% ../../nbs/62_paper.reproduce.ipynb #c4
 from __future__ import annotations
-import base64, io, json, os, platform, re, time
+import ast, base64, io, json, os, platform, re, time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,8 +25,9 @@ from ..core import atomic
 from ..gradual import PAPER, GradualCF
 from ..losses import target_score
 from ..metrics import l2_change, measures, n_changed
+from ..models import fingerprint, kept
 from .ablations import _some_rows
-from ..tasks import fingerprint, kept, load_task
+from ..tasks import load_task
 
 # %% auto #0
 __all__ = ['EXPERIMENTS', 'results', 'reproduce']
@@ -84,7 +85,7 @@ def _write_result(result, path):
     "Write a part's result as JSON."
     pictures = [base64.b64encode(p).decode() for p in result.pictures]
     values = dict(csv=result.frame.to_csv(index=False), pictures=pictures, seconds=result.seconds)
-    with atomic(path) as tmp: tmp.write_text(json.dumps(values), encoding='utf-8')
+    Path(path).write_text(json.dumps(values), encoding='utf-8')
 
 def _read_result(path):
     "A part's result as it was written."
@@ -92,8 +93,19 @@ def _read_result(path):
     pictures = [base64.b64decode(p) for p in values['pictures']]
     return _Result(pd.read_csv(io.StringIO(values['csv'])), pictures, values['seconds'])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c19
-def _run_part(e, name, part, path, tell):
+# %% ../../nbs/62_paper.reproduce.ipynb #c20
+def _made_with():
+    "Versions of what computes."
+    modules = gradual_cf, torch, np, pd
+    return {m.__name__: str(m.__version__) for m in modules} | dict(python=platform.python_version())
+
+def _code():
+    "What this package does, by module."
+    modules = sorted(Path(gradual_cf.__file__).parent.rglob('*.py'))
+    return {m.stem: ast.dump(ast.parse(m.read_text(encoding='utf-8'))) for m in modules if m.stem != '_modidx'}
+
+# %% ../../nbs/62_paper.reproduce.ipynb #c22
+def _run_part(e, name, part, path, out, tell):
     "The kept result of a part, or a new one that is kept from now on; says which."
     new = []
     def make():
@@ -102,16 +114,11 @@ def _run_part(e, name, part, path, tell):
         got = e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
         return _Result(frame, pictures, round(time.perf_counter() - start, 2))
-    result = kept(f'part-{name}', make, _write_result, _read_result, part)
+    result = kept(f'{name}.json', make, _write_result, _read_result, part, e.run, _made_with(), _code(), folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result.seconds:g} s{"" if new else ", kept"}')
     return result
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c21
-def _versions():
-    "What a result depends on besides its settings and our code."
-    modules = gradual_cf, torch, np, pd
-    return {m.__name__: str(m.__version__) for m in modules} | dict(python=platform.python_version())
-
+# %% ../../nbs/62_paper.reproduce.ipynb #c24
 class _Report(NamedTuple):
     "What one experiment gave."
     name:str              # Its name
@@ -136,7 +143,7 @@ class _Report(NamedTuple):
         paths = '\n'.join(f'  {f}' for f in self.files)
         return f'{self.name}: {self.title}\n\n{text}\n\nmade with {how}; {with_}\n{paths}'
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c23
+# %% ../../nbs/62_paper.reproduce.ipynb #c26
 def _save_png(picture, path):
     "Write a PNG file atomically with 256 colours."
     from PIL import Image
@@ -152,7 +159,7 @@ def _png_of(figure):
     figure.savefig(out, format='png', dpi=120)
     return out.getvalue()
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c24
+# %% ../../nbs/62_paper.reproduce.ipynb #c27
 def _write_report(e, name, done, made, out):
     "Compare, draw and write what all parts gave."
     ours = pd.concat([r.frame for r in done], ignore_index=True)
@@ -168,7 +175,7 @@ def _write_report(e, name, done, made, out):
     written = [str(out/f) for f in (*tables, *names, f'{name}.json')]
     return _Report(name, e.title, tables[f'{name}.csv'], tables.get(f'{name}_beside.csv'), made, written)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c26
+# %% ../../nbs/62_paper.reproduce.ipynb #c29
 def _check(name, rows):
     "Refuse an unknown experiment, or rows that are no number."
     if name not in EXPERIMENTS: raise ValueError(f'name must be one of {list(EXPERIMENTS)}, got {name!r}')
@@ -188,13 +195,13 @@ def reproduce(
     e = EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
-    done = [_run_part(e, name, part, path, tell) for part in parts]
+    done = [_run_part(e, name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r.seconds for r in done), 1)
-    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_versions())
+    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_made_with())
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c33
+# %% ../../nbs/62_paper.reproduce.ipynb #c36
 _FREE = dict(legal=False)  # without constraints
 _METHODS = {
     'Wachter': (Wachter, {}),
@@ -222,7 +229,7 @@ def _explainer(method, task):
     cls, settings = (_METHODS | _VARIANTS)[method]
     return cls(task.model, task.domain, **settings).fit(task.X)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c36
+# %% ../../nbs/62_paper.reproduce.ipynb #c39
 def _each_row(cfs):
     "Validity, L1 and L2 of every row as text: metric -> JSON."
     values = dict(valid=cfs.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
@@ -240,7 +247,7 @@ def _run_table6(part, path):
     each = _each_row(cfs)
     return table.assign(per_row=table.metric.map(each), data=part['data'], method=part['method'], rows=len(cfs))
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c40
+# %% ../../nbs/62_paper.reproduce.ipynb #c43
 def _answered(ours):
     "L1 and L2 over the rows that each method answered, and the default's over the same."
     some = ours.dropna(subset='per_row')
@@ -255,7 +262,7 @@ def _answered(ours):
                           default_same_rows=default.mean(), answered=ok.mean()))
     return pd.DataFrame(lines)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c43
+# %% ../../nbs/62_paper.reproduce.ipynb #c46
 _EPS = 8  # entries in which neighbours differ at most, for coherence; the paper states none
 
 def _coherence(ours):
@@ -274,7 +281,7 @@ def _beside_table6(ours):
     order = ['data', 'method', 'metric', 'paper', 'ours', 'std', 'difference', 'default_same_rows', 'answered']
     return both[order].sort_values(['data', 'metric'], kind='stable', ignore_index=True)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c46
+# %% ../../nbs/62_paper.reproduce.ipynb #c49
 def _draw_pair(ax, table):
     "The paper's numbers and ours for one data set and metric."
     ax.plot(table.paper, table.method, 'o', mfc='w', color='.4', label='paper')
@@ -294,14 +301,14 @@ def _draw_pairs(beside):
     ax.legend(fontsize=8)
     return fig
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c49
+# %% ../../nbs/62_paper.reproduce.ipynb #c52
 def _table6(what, methods):
     "The experiment of Table 6 with some methods."
     parts = [dict(data=d, method=m) for d in ('heloc', 'uci_credit') for m in methods]
     title = f'L1, L2 and coherence of {what} on HELOC and UCI Credit'
     return _Experiment(title, lambda path: parts, _run_table6, _beside_table6, _draw_pairs, rows=1000)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c51
+# %% ../../nbs/62_paper.reproduce.ipynb #c54
 _AGREE = .002 # scaled values this near are the same number, printed with three digits
 _FOUR = 'Wachter', 'CEM', 'ours, paper setting', 'ours, default'
 
@@ -313,7 +320,7 @@ def _find_row(task, values):
     i = int((same - off.mean(1)).argmax())
     return rows.iloc[i:i + 1], int(same[i])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c54
+# %% ../../nbs/62_paper.reproduce.ipynb #c57
 def _run_row(part, path):
     "Explain the paper's applicant: for each method by how much it changed each feature, scaled (Tables 4 and 5)."
     task, values = load_task(part['data'], path, seed=part['seed']), _printed('applicants')[part['data']]['values']
@@ -325,7 +332,7 @@ def _run_row(part, path):
     units = (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float) # of the last method, the default
     return pd.DataFrame(columns | {'ours, default, in units': units, 'probability before': cfs.before.item()})
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c56
+# %% ../../nbs/62_paper.reproduce.ipynb #c59
 _LEAST = .001 # the smallest change that a table with three digits shows
 
 def _beside_method(ours, method, applicant):
@@ -343,13 +350,13 @@ def _beside_row(ours):
     applicant = _printed('applicants')[ours['data'].iloc[0]]
     return pd.DataFrame([_beside_method(ours, method, applicant) for method in _FOUR])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c58
+# %% ../../nbs/62_paper.reproduce.ipynb #c61
 def _applicant(data, title):
     "The experiment of Table 4 or 5."
     parts = [dict(data=data)]
     return _Experiment(f'one applicant of {title}: what each method changes', lambda path: parts, _run_row, _beside_row)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c60
+# %% ../../nbs/62_paper.reproduce.ipynb #c63
 def _sentence_explainers(task, sigma):
     "Three explainers of a text task, by name; `sigma` is the number of Adam steps of the paper's route."
     paper = replace(PAPER, sigma=sigma, tau=task.domain.defaults.tau)
@@ -374,7 +381,7 @@ def _explain_sentences(task, dim, sigma=500, tables=('figure1', 'table2', 'table
         lines += [dict(table=s['table']) | about | _sentence_line(s, cfs[i]) for i, s in enumerate(some)]
     return lines
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c63
+# %% ../../nbs/62_paper.reproduce.ipynb #c66
 _LENGTH = 64  # words that the network reads: the sentences are short, and fewer places cost less
 
 def _run_sentences(part, path):
@@ -384,7 +391,7 @@ def _run_sentences(part, path):
     df = pd.DataFrame(_explain_sentences(task, part['dim'], part['sigma'], [part['table']]))
     return df.assign(swaps=df.swaps.map(json.dumps)).drop(columns='html')
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c65
+# %% ../../nbs/62_paper.reproduce.ipynb #c68
 def _paper_swap(sentence, dim, setting):
     "The paper's swap for a number of entries or for a setting; empty where it prints none."
     named = 'without logits' if 'without' in setting else 'ours'
@@ -402,13 +409,13 @@ def _beside_sentences(ours):
                           probability=r.prob, valid=r.valid))
     return pd.DataFrame(lines)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c67
+# %% ../../nbs/62_paper.reproduce.ipynb #c70
 def _text_table(name, title, dims=(100,)):
     "The experiment of Table 2, 3 or 7, a part for each length of vectors."
     parts = [dict(table=name, dim=dim, sigma=500) for dim in dims]
     return _Experiment(title, lambda path: parts, _run_sentences, _beside_sentences)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c69
+# %% ../../nbs/62_paper.reproduce.ipynb #c72
 def _figure_notebook(name):
     "The notebook of a figure, by the start of its file name, such as 'fig5'."
     found = sorted((_checkout()/'nbs/figures').glob(f'{name}[_.]*ipynb'))
@@ -421,7 +428,7 @@ def _figure_code(name):
     code = [''.join(c['source']) for c in cells if c['cell_type'] == 'code']
     return [c for c in code if not re.search(r"results\('fig", c)]
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c72
+# %% ../../nbs/62_paper.reproduce.ipynb #c75
 def _as_frame(shown):
     "A frame, a series or a dictionary that a notebook showed, as a table."
     if not isinstance(shown, pd.DataFrame): return pd.Series(shown).rename_axis('name').reset_index(name='value')
@@ -440,7 +447,7 @@ matplotlib.rcParams.update(STYLE | {'figure.dpi': 120})'''
 _LAST = '''from gradual_cf.paper.reproduce import _last_table
 print(_last_table(list(Out.values())))'''
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c75
+# %% ../../nbs/62_paper.reproduce.ipynb #c78
 def _pictures(outputs):
     "The PNG files among the outputs of a cell."
     for o in outputs:
@@ -464,7 +471,7 @@ def _execute(code, folder, path=None):
         raise ValueError(f'notebook must run, got {e.ename}: {e.evalue}') from e
     return [c.outputs for c in nb.cells]
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c78
+# %% ../../nbs/62_paper.reproduce.ipynb #c81
 def _run_figure(part, path):
     "Run a figure's notebook: its last table, and its pictures."
     name = part['figure']
@@ -482,7 +489,7 @@ def _figure(name, title):
     "The experiment of a figure."
     return _Experiment(title, partial(_figure_parts, name), _run_figure)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c80
+# %% ../../nbs/62_paper.reproduce.ipynb #c83
 EXPERIMENTS = { # Name -> what `reproduce` runs
     'table2': _text_table('table2', 'what counts, and what to say instead'),
     'table3': _text_table('table3', 'four reviews with vectors of 100 and 300 entries', (100, 300)),
