@@ -19,8 +19,8 @@ from .gradual import PAPER, GradualCF
 from .images import pixels
 from .metrics import evaluate as measure
 from .models import save_model
-from .reproduce import EXPERIMENTS
-from .reproduce import reproduce as run_experiment
+from .paper.reproduce import EXPERIMENTS
+from .paper.reproduce import reproduce as run_experiment
 from .stepper import save_page
 from .tabular import show_text
 from .tasks import RECIPES, Task, load_task
