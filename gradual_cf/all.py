@@ -41,7 +41,8 @@ from .lrp import lrp, relevance
 from .ablations import ABLATIONS, ablate
 from .survey import questions, survey, save_survey, tally
 from .reproduce import EXPERIMENTS, reproduce
-from .batch import batch_fn, explain_dataset, explain_ray, summary, plot_summary
+from .batch import batch_fn, explain_dataset, explain_ray
+from .summary import summary, plot_summary
 
 # %% ../nbs/99_all.ipynb #c4
 _all_ = ['Encoded', 'Domain', 'Explainer', 'Counterfactuals', 'column_groups', 'block_groups', 'token_groups', 'sensitivity', 'rank_groups',

@@ -188,7 +188,8 @@ def evaluate(
     typer.echo(json.dumps(out) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/90_cli.ipynb #c22
-from .batch import explain_dataset, explain_ray, plot_summary, summary
+from .batch import explain_dataset, explain_ray
+from .summary import plot_summary, summary
 from .models import read_checkpoint
 
 # %% ../nbs/90_cli.ipynb #c24
