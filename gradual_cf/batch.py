@@ -4,7 +4,7 @@
 
 # %% ../nbs/42_batch.ipynb #c4
 from __future__ import annotations
-import copy, dis, errno, hashlib, inspect, io, json, os, platform, sys, sysconfig
+import copy, dis, errno, hashlib, inspect, io, json, os, pickle, platform, sys, sysconfig
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
@@ -20,8 +20,10 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 import gradual_cf
-from .core import Explainer, atomic, check_target, place
-from .losses import Point, Ref
+from .composition import Entrywise
+from .core import State, Target, atomic
+from .explainer import Explainer, check_target, place
+from .gradual import FAR
 
 # %% auto #0
 __all__ = ['MANIFEST', 'batch_fn', 'explain_dataset', 'explain_ray']
@@ -37,8 +39,7 @@ def _columns(explainer):
 # %% ../nbs/42_batch.ipynb #c12
 def _picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
-    if hasattr(v, 'getbands'): return v
-    if not isinstance(v, dict): return np.asarray(v)
+    if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.asarray(v)
     from PIL import Image
     return Image.open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
 
@@ -47,10 +48,9 @@ def _raw_rows(explainer, batch):
     names, kind = _columns(explainer), explainer.domain.kind
     if lost := [c for c in names if c not in batch]:
         raise ValueError(f'ds must have the columns {names}, got none named {lost}')
-    if kind == 'image': return [_picture(v) for v in batch[names[0]]]
-    if kind == 'table' or len(names) > 1: return pd.DataFrame({c: batch[c] for c in names})
-    if kind == 'text': return pd.DataFrame({names[0]: list(batch[names[0]])})
-    return np.asarray([np.asarray(v) for v in batch[names[0]]])
+    if kind in ('table', 'text') or len(names) > 1: return pd.DataFrame({c: list(batch[c]) for c in names})
+    rows = list(map(_picture if kind == 'image' else np.asarray, batch[names[0]]))
+    return rows if kind == 'image' else np.asarray(rows)
 
 # %% ../nbs/42_batch.ipynb #c15
 def _question(explainer, target, seed, constraints):
@@ -94,11 +94,10 @@ def batch_fn(
     question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
         _check_names(names, batch)
-        raw, asked = _raw_rows(explainer, batch), dict(question)
-        if isinstance(target, str):
-            if target not in batch: raise ValueError(f'target must name a column, got {target!r}')
-            asked['target'] = np.asarray(batch[target])
-        return {**batch, **_answers_of(explainer.explain(raw, **asked), names)}
+        if isinstance(target, str) and target not in batch: raise ValueError(f'target must name a column, got {target!r}')
+        wanted = np.asarray(batch[target]) if isinstance(target, str) else question['target']
+        cfs = explainer.explain(_raw_rows(explainer, batch), **question | dict(target=wanted))
+        return {**batch, **_answers_of(cfs, names)}
     return explain
 
 # %% ../nbs/42_batch.ipynb #c26
@@ -128,17 +127,9 @@ def _sha256(chunks):
     return h.hexdigest()
 
 def _file_bytes(paths):
-    "Names, sizes and contents of files."
-    for p in map(Path, paths):
-        yield f'{p.name}:{p.stat().st_size}:'.encode()
-        with open(p, 'rb') as f:
-            while block := f.read(1 << 20): yield block
-
-def _table_bytes(tables, rows=1 << 16):
-    "Tables as Arrow writes them."
-    for t in tables:
-        yield str(t.schema).encode()
-        for b in t.to_batches(rows): yield b.serialize()
+    "The content of files."
+    for p in paths:
+        with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
 
 # %% ../nbs/42_batch.ipynb #c33
 def _plain(schema):
@@ -154,7 +145,8 @@ def _memory_source(ds):
         table = pa.Table.from_pandas(ds, preserve_index=False).replace_schema_metadata(None)
         tables, schema = lambda: [table], table.schema
     else: tables, schema = lambda: ds.with_format('arrow').iter(1 << 16), ds.data.schema
-    return _Source(type(ds).__name__, len(ds), _sha256(_table_bytes(tables())), _plain(schema), tables)
+    digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
+    return _Source(type(ds).__name__, len(ds), digest, _plain(schema), tables)
 
 # %% ../nbs/42_batch.ipynb #c36
 @contextmanager
@@ -245,7 +237,7 @@ def _answer_type(values, there, legal):
 def _added_types(explainer, schema):
     "Name and Arrow type of each column that an explanation adds."
     import pyarrow as pa
-    names, legal = _columns(explainer), explainer.hyper.legal
+    names, legal = _columns(explainer), explainer.settings.legal
     types = dict(zip(_ADDED, (pa.int64(), pa.float32(), pa.float32(), pa.bool_())))
     if explainer.domain.kind == 'text': return {f'cf:{names[0]}': pa.string()} | types
     one = _by_column(names, explainer.domain.decode(explainer.x_train[:1], None, legal))
@@ -253,7 +245,7 @@ def _added_types(explainer, schema):
 
 # %% ../nbs/42_batch.ipynb #c50
 class _Work:
-    "Explain one part: its number and Arrow table in, Arrow table out."
+    "Explain one part: its number and Arrow table, or the bytes of one, in; Arrow table out."
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
         self.explainer, self.schema, self.size = explainer, schema, size
         self.question = _question(explainer, target, seed, constraints)
@@ -265,6 +257,7 @@ class _Work:
 
     def __call__(self, k, table):
         import pyarrow as pa
+        if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, self.schema)])
         first = k*self.size
         try: out = batch_fn(self.explainer, **self.question)(table.to_pydict())
         except ValueError as e: raise ValueError(f'rows {first}..{first + len(table) - 1} of ds: {e}') from e
@@ -294,18 +287,21 @@ def _bits(t):
 
 # %% ../nbs/42_batch.ipynb #c56
 def _function_parts(f):
-    if _installed(f): return ()
-    called = {n: f.__globals__[n] for n in sorted(_globals(f.__code__)) if n in f.__globals__}
-    return f.__code__, f.__defaults__, f.__kwdefaults__, [c.cell_contents for c in f.__closure__ or ()], called
+    made_with = f.__defaults__, f.__kwdefaults__, [c.cell_contents for c in f.__closure__ or ()]
+    if _installed(f): return made_with
+    return *made_with, f.__code__, {n: f.__globals__[n] for n in sorted(_globals(f.__code__)) if n in f.__globals__}
 
 def _class_parts(c):
     if _installed(c): return ()
     methods = (getattr(v, '__func__', getattr(v, 'fget', v)) for v in vars(c).values())
     return [f for f in methods if isinstance(f, FunctionType)], c.__bases__
 
+def _plain_values(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
+
 _PARTS = { # What decides how a thing behaves, besides its name
     Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
-    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [type(u) for u in m.modules()]),
+    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_values(u)) for u in m.modules()]),
+    Entrywise: lambda e: (e.f, [k.t for k in e.consts]), # without what it keeps for later
     FunctionType: _function_parts,
     CodeType: lambda c: (c.co_code, c.co_names, c.co_consts),
     ModuleType: lambda m: (),
@@ -320,25 +316,26 @@ def _identity(*things):
             parts = next((f for kind,f in _PARTS.items() if isinstance(v, kind)), None)
             if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
             return str, (f'{type(v)} {getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "")}',), parts(v)
-    return Hasher('sha256').hash(things)[:12]
+    try: return Hasher('sha256').hash(things)[:12]
+    except (TypeError, pickle.PicklingError) as e:
+        raise ValueError(f'explainer must be made of what can be pickled, so that a resumed run is told from another, got {e}') from e
 
 # %% ../nbs/42_batch.ipynb #c60
-def _probe_state(enc, k):
-    "A state that no search would reach, the same for every explainer: each row moved to its neighbour."
-    n = len(enc.x)
-    logits = torch.linspace(-3, 3, n*k).view(n, k).to(enc.x)
-    xp, label = enc.x.roll(1, 0), torch.arange(n, device=enc.x.device) % k
-    return Point(enc.x, xp, logits, Ref(label, logits.flip(0), near=xp))
+def _made_up(enc, k):
+    "A state that no search would reach: each row moved to its neighbour, logits in a line."
+    n, xp = len(enc.x), enc.x.roll(1, 0)
+    logits = torch.linspace(-3, 3, n*k).view(n, k).to(xp)
+    target = Target(torch.arange(n, device=xp.device) % k, torch.full_like(logits[:, 0], .5), logits.flip(0), near=xp)
+    return State(enc, xp, logits, target, ~enc.frozen, xp)
 
-def _behaviour(explainer, raw):
-    "What the domain and the loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.encode(raw)
-    seen = [*enc, d.groups(enc.x.shape[1:])]
-    if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-1e6, .013, 1e6)]
+def _behaviour(explainer, raw, **constraints):
+    "What domain, constraints and loss terms do to some rows, in twelve digits."
+    d, enc = explainer.domain, explainer.ask(raw, 0, **constraints)[1]
+    seen = [enc, d.groups(enc.x.shape[1:])]
+    if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
-    state = _probe_state(enc, explainer.z_train.shape[1])
-    terms = getattr(getattr(explainer, 'loss', None), 'terms', {})
-    return _identity(seen, [term(state) for _,term in terms.values()])
+    state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
+    return _identity(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
 # %% ../nbs/42_batch.ipynb #c63
 def _releases():
@@ -347,41 +344,33 @@ def _releases():
     modules = (gradual_cf, torch, np, pd, pyarrow)
     return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
-def _setting(v):
-    "A setting as people read it, where it is a plain value."
-    return v if v is None or isinstance(v, (bool, int, float, str)) else _identity(v)
-
 # %% ../nbs/42_batch.ipynb #c65
 def _manifest(work, source):
-    "Everything that decides the output."
+    "Everything that decides the output, on one level."
     e, few = work.explainer, next(t for _,t in _parts(source, 64)).to_pydict()
     weights = isinstance(e.model, nn.Module) and e.model.state_dict()
+    constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
-    return dict(
-        format=2, explainer=type(e).__name__, code=_identity(type(e)), question=work.question,
-        settings={k: _setting(v) for k,v in vars(e.hyper).items()},
-        batch_size=work.size, rows=source.rows, versions=_releases(),
-        input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}),
+    plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _identity(v)
+    nested = dict(
+        question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=_releases(),
+        input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}))
+    return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
+        format=2, explainer=type(e).__name__, code=_identity(type(e)), batch_size=work.size, rows=source.rows,
         model=_identity(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
-        training_rows=_identity(e.x_train), domain=_identity(decides), behaviour=_behaviour(e, _raw_rows(e, few)))
+        training_rows=_identity(e.x_train), domain=_identity(decides), behaviour=_behaviour(e, _raw_rows(e, few), **constraints))
 
 # %% ../nbs/42_batch.ipynb #c70
 MANIFEST = '_manifest.json'
-
-def _flat(m):
-    "A manifest as one level of keys, without what may differ: whether it is finished, and where the input lies."
-    m = json.loads(json.dumps(m)) | dict(input={'sha256': m.get('input', {}).get('sha256')}, finished=None)
-    nested = {f'{k}.{j}': u for k,v in m.items() if isinstance(v, dict) for j,u in v.items()}
-    return nested | {k: v for k,v in m.items() if not isinstance(v, dict)}
 
 def _write_manifest(path, manifest, finished):
     text = json.dumps(manifest | dict(finished=finished), indent=1, sort_keys=True)
     with atomic(path) as tmp: tmp.write_text(text + '\n')
 
 def _check_manifest(old, new, out):
-    "Raise `ValueError` that names what differs."
-    a,b = _flat(old), _flat(new)
-    diff = [k for k in dict.fromkeys([*a, *b]) if repr(a.get(k)) != repr(b.get(k))]
+    "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
+    a,b = old, json.loads(json.dumps(new))
+    diff = [k for k in dict.fromkeys([*a, *b]) if k not in ('finished', 'input.name') and repr(a.get(k)) != repr(b.get(k))]
     diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now'[:300] for k in diff[:3]]
     if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff)}')
 
@@ -441,10 +430,6 @@ def _packed(table):
     "A part as bytes."
     return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
 
-def _unpacked(part, schema):
-    import pyarrow as pa
-    return pa.Table.from_batches([pa.ipc.read_record_batch(part, schema)])
-
 def _in_flight(submit, parts, held, most):
     "Hand out parts, `most` at a time; yields answers as they come, and forgets what was answered."
     from concurrent.futures import FIRST_COMPLETED, wait
@@ -478,7 +463,7 @@ def _begin(work, parent):
 
 def _answer(k, part):
     "In a worker: the answer to a part."
-    return _AT_WORK[0](k, _unpacked(part, _AT_WORK[0].schema))
+    return _AT_WORK[0](k, part)
 
 # %% ../nbs/42_batch.ipynb #c89
 _LOSSES = 3 # Lost workers that end a run
@@ -514,22 +499,19 @@ class _Actor:
         self.work = work
         if device: work.explainer = _moved(work.explainer, device)
 
-    def answer(self, k, part): return self.work(k, _unpacked(part, self.work.schema))
+    def answer(self, k, part): return self.work(k, part)
 
-class _Crew:
-    "Actors, and the parts that each of them has."
-    def __init__(self, ray, work, count, gpus):
-        kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
-        shared = ray.put(work)
-        self.has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)}
-
-    def submit(self, k, part):
-        "Hand a part to the actor that has least to do."
-        for actor,jobs in self.has.items(): self.has[actor] = [j for j in jobs if not j.done()]
-        actor = min(self.has, key=lambda a: len(self.has[a]))
-        job = actor.answer.remote(k, part).future()
-        self.has[actor].append(job)
-        return job
+def _crew(ray, work, count, gpus):
+    "Actors, with the parts that each of them has, and a function that hands a part to the one with least to do."
+    kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
+    shared = ray.put(work)
+    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)}
+    def submit(k, part):
+        for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
+        actor = min(has, key=lambda a: len(has[a]))
+        has[actor].append(actor.answer.remote(k, part).future())
+        return has[actor][-1]
+    return has, submit
 
 # %% ../nbs/42_batch.ipynb #c96
 def _ray():
@@ -540,13 +522,13 @@ def _ray():
 
 def _actors(ray, work, parts, count, gpus):
     "Work in `count` Ray actors."
-    crew, held = _Crew(ray, work, count, gpus), {}
-    try: yield from _in_flight(crew.submit, parts, held, 2*count)
+    (crew, submit), held = _crew(ray, work, count, gpus), {}
+    try: yield from _in_flight(submit, parts, held, 2*count)
     except ValueError as e: raise getattr(e, 'cause', e) from None
     except ray.exceptions.RayError as e:
         raise RuntimeError(f'actors must survive their parts, got one that was lost {_LOSSES} times, with parts {sorted(held)} on their way: {e}') from e
     finally:
-        for actor in crew.has: ray.kill(actor)
+        for actor in crew: ray.kill(actor)
 
 def _join(ray, address):
     "Start Ray here, or join the cluster at `address`."
