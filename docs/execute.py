@@ -28,7 +28,7 @@ import gradual_cf.core as _core
 get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
 get_ipython().run_line_magic('config', "InlineBackend.figure_formats = ['retina']")
 _mpl.rcParams.update(_core.STYLE)'''
-UNSEEN = re.compile(r'<Figure size [^>]*>|<matplotlib[.\w]*[^>]*>|<[\w.]+(?: object)? at 0x[0-9a-fA-F]+>')  # what Python writes where a reader expects a thing
+UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see
 
 
 def directives(source): return re.findall(r'^#\|\s*(.+?)\s*$', source, re.M)

@@ -27,6 +27,19 @@ def test_a_run_depends_on_code_and_not_on_prose(tmp_path):
     assert execute.key(notebook(p, ('md', '# A'), ('code', code[1] + '\nmix()'))) != first
 
 
+def test_what_a_reader_cannot_see_is_found(tmp_path):
+    said = ["<Figure size 540x205 with 3 Axes>", "[<matplotlib.lines.Line2D at 0x7f12ab>]", "<gradual_cf.core.Domain object at 0x7f1>", "<function f at 0x7f2>"]
+    assert len(execute.UNSEEN.findall(' '.join(said))) == 4 and not execute.UNSEEN.findall('a < b, <b>bold</b>, x > 0x7f')
+
+
+def test_the_first_figure_that_a_cell_returns_is_drawn(tmp_path):
+    p = notebook(tmp_path/'page.ipynb', ('md', '# A'), ('code', 'from matplotlib.figure import Figure\nFigure()'))
+    done = execute.run(p)
+    assert 'image/png' in done.cells[1].outputs[0].data and execute.unseen(done) == []
+    p = notebook(tmp_path/'page.ipynb', ('code', 'object()'))
+    assert len(execute.unseen(execute.run(p))) == 1
+
+
 def test_a_run_depends_on_the_modules_it_imports_and_on_those_they_import():
     need = execute.needed('from gradual_cf.gradual import GradualCF')
     assert {'gradual_cf.core', 'gradual_cf.masking', 'gradual_cf.losses', 'gradual_cf.gradual'} <= set(need)
