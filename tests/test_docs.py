@@ -33,7 +33,7 @@ def test_what_a_reader_cannot_see_is_found(tmp_path):
 
 
 def test_the_first_figure_that_a_cell_returns_is_drawn(tmp_path):
-    p = notebook(tmp_path/'page.ipynb', ('md', '# A'), ('code', 'from matplotlib.figure import Figure\nFigure()'))
+    p = notebook(tmp_path/'page.ipynb', ('md', '# A'), ('code', 'from matplotlib.figure import Figure\nfig = Figure()\nfig.subplots()\nfig'))
     done = execute.run(p)
     assert 'image/png' in done.cells[1].outputs[0].data and execute.unseen(done) == []
     p = notebook(tmp_path/'page.ipynb', ('code', 'object()'))
