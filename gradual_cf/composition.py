@@ -5,21 +5,20 @@
 # %% ../nbs/05_composition.ipynb #c4
 from __future__ import annotations
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from .core import evaluating, pass_rows, predict
-from .losses import Logits, Mix, Point, Ref, term_grad
-from .masking import merit, shortfall
+from .arrival import merit, shortfall
+from .core import Encoded, State, Target
+from .explainer import evaluating, input_grad, pass_rows, predict
+from .losses import Mix, logit_gap, term_grad
+from .masking import expand_groups
 
 # %% auto #0
-__all__ = ['init_composite', 'typical', 'prototypes', 'Entrywise', 'box', 'one_way', 'steps', 'chain', 'Packed', 'pack', 'Adam',
-           'Composed', 'Nearest', 'is_stack', 'Stack', 'stacked', 'one_pass', 'gradient', 'admit', 'iterates',
-           'compose']
+__all__ = ['init_composite', 'Entrywise', 'box', 'steps', 'chain', 'admissible', 'loss_grad', 'compose']
 
 # %% ../nbs/05_composition.ipynb #c6
 def init_composite(
@@ -34,37 +33,6 @@ def init_composite(
     return torch.randn(x.shape[1:], generator=gen, dtype=torch.float64).to(x).expand_as(x).clone()
 
 # %% ../nbs/05_composition.ipynb #c10
-def typical(
-    z:Tensor,          # Logits of the training rows, `(n, k)`
-    stats:Logits,      # From `fit_logits` on the same rows
-    target:int,        # Class
-    quantile:float=.5, # Share of the class's rows that count as typical, in (0, 1]
-) -> Tensor:           # Positions of the typical rows, long `(m,)`, most typical first
-    "Training rows that the model takes for `target` and whose logits are near its mean."
-    gap = (z - stats.mu[target]).abs().mean(1).masked_fill(z.argmax(1) != target, torch.inf)
-    order = gap.argsort(stable=True)
-    return order[: int((gap <= stats.gaps[target, round(100*quantile)]).sum())]
-
-# %% ../nbs/05_composition.ipynb #c13
-def prototypes(
-    x:Tensor,       # Inputs, `(n, *s)`
-    target:Tensor,  # Target class of each row, long `(n,)`
-    x_train:Tensor, # Training rows, `(m, *s)`
-    z_train:Tensor, # Their logits, `(m, k)`
-    stats:Logits,   # From `fit_logits` on the same rows
-    count:int=16,   # Candidates for each row, ≥ 1
-) -> Tensor:        # `(n, count, *s)`, nearest first; the last one repeats where there are fewer
-    "The typical training rows of the target class that are nearest to each input."
-    out = x.new_empty(len(x), count, *x.shape[1:])
-    for t in target.unique().tolist():
-        rows,pool = target == t, x_train[typical(z_train, stats, t)]
-        far = torch.cdist(x[rows].flatten(1), pool.flatten(1))
-        near = far.argsort(dim=1, stable=True)[:, :count]
-        near = torch.cat([near, near[:, -1:].expand(-1, count - near.shape[1])], 1)
-        out[rows] = pool[near]
-    return out
-
-# %% ../nbs/05_composition.ipynb #c16
 class _Const:
     "A constant that is copied once to each device and dtype it is used with."
     def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
@@ -85,34 +53,26 @@ class Entrywise:
         ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
         return lambda v: self.f(v, old, *ks)
 
-# %% ../nbs/05_composition.ipynb #c18
+# %% ../nbs/05_composition.ipynb #c12
 def box(
-    low:Tensor,  # Smallest value, `(*s)` or a number; -inf where there is none
-    high:Tensor, # Largest value; inf where there is none
-) -> Callable:   # (c, x) -> c
+    low,  # Smallest value, `(*s)` or a number; -inf where there is none
+    high, # Largest value; inf where there is none
+) -> Entrywise: # (c, x) -> c
     "Keep values between bounds; raises `ValueError` where `low` exceeds `high`."
     lo,hi = (torch.as_tensor(v, dtype=torch.float64) for v in (low, high))
-    if (bad := lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.expand_as(bad)[bad].tolist()} > {hi.expand_as(bad)[bad].tolist()}')
+    if (lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.tolist()} and {hi.tolist()}')
     return Entrywise(lambda c, x, lo, hi: c.clamp(lo, hi), lo, hi)
 
-def one_way(
-    up:Tensor,   # Entries that may only increase, bool `(*s)`
-    down:Tensor, # Entries that may only decrease, bool `(*s)`
-) -> Callable:   # (c, x) -> c
-    "Keep entries from moving the wrong way: age only grows."
-    low,high = torch.where(up, 0., -torch.inf), torch.where(down, 0., torch.inf)
-    return Entrywise(lambda c, x, low, high: torch.minimum(torch.maximum(c, x + low), x + high), low, high)
-
 def steps(
-    size:Tensor,   # Distance between admissible values, `(*s)`; 0 where every value is admissible
+    size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
     origin:float=0., # One admissible value, `(*s)` or a number
-) -> Callable:     # (c, x) -> c
+) -> Entrywise:      # (c, x) -> c
     "Round to a grid: whole numbers stay whole."
     size = torch.as_tensor(size, dtype=torch.float64)
     onto = lambda c, x, u, o, grid: torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
     return Entrywise(onto, torch.where(size > 0, size, 1.), origin, size > 0)
 
-# %% ../nbs/05_composition.ipynb #c20
+# %% ../nbs/05_composition.ipynb #c14
 def chain(
     *projections:Callable, # (c, x) -> c each
 ) -> Callable:             # (c, x) -> c
@@ -123,211 +83,176 @@ def chain(
     def narrow(at, x):
         links = [f.narrow(at, x) for f in projections]
         return lambda v: functools.reduce(lambda v, f: f(v), links, v)
-    if all(hasattr(f, 'narrow') for f in projections): project.narrow = narrow
+    if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', narrow)
     return project
 
-# %% ../nbs/05_composition.ipynb #c25
-class Packed(NamedTuple):
+# %% ../nbs/05_composition.ipynb #c19
+def admissible(
+    enc:Encoded, # Rows and their limits
+    c:Tensor,    # Values, `(n, *s)`
+    project:Callable|None=None, # (c, x) -> admissible c; None where only the limits count
+) -> Tensor:     # `(n, *s)`
+    "The admissible values nearest to `c`: inside each row's limits, then by the rules of the domain."
+    if enc.low is not None: c = torch.maximum(c, enc.low)
+    if enc.high is not None: c = torch.minimum(c, enc.high)
+    return c if project is None else project(c, enc.x)
+
+# %% ../nbs/05_composition.ipynb #c22
+class _Packed(NamedTuple):
     "Where the masked entries of each row are."
-    at:Tensor   # Positions in the flattened row, long `(n, w)`
+    at:Tensor        # Positions in the flattened row, long `(n, w)`
     real:Tensor|None # Which of them are masked, bool `(n, w)`; None if all
 
-def pack(
+    def gather(self, t): return None if t is None else t.flatten(1).gather(1, self.at) # Entries `(n, w)` of `(n, *s)`
+
+def _pack(
     mask:Tensor, # Mask, bool `(n, *s)`
-) -> Packed:
+) -> _Packed:
     "List the masked entries of every row; rows with fewer are padded with entries that do not move."
     flat = mask.flatten(1)
     count = flat.sum(1)
     w = int(count.max())
     at = flat.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :w]
-    return Packed(at, None if (count == w).all() else flat.gather(1, at))
+    return _Packed(at, None if (count == w).all() else flat.gather(1, at))
 
-# %% ../nbs/05_composition.ipynb #c27
-class Adam:
+# %% ../nbs/05_composition.ipynb #c24
+class _Adam:
     "Adam with its usual constants on one tensor; the same arithmetic as `torch.optim.Adam`."
-    def __init__(self, v:Tensor, lr:float): self.lr,self.n,self.m,self.s = lr,0,torch.zeros_like(v),torch.zeros_like(v)
+    def __init__(self, v:Tensor, lr:float):
+        self.lr,self.n = lr,0
+        self.mean,self.square = torch.zeros_like(v), torch.zeros_like(v)
 
     def step(self, v:Tensor, g:Tensor) -> Tensor:
         "The values after one step along gradient `g`."
         self.n += 1
-        self.m.lerp_(g, .1)
-        self.s.mul_(.999).addcmul_(g, g, value=.001)
-        size = (1 - .999**self.n)**.5  # of the running mean of squares, as yet; moved into the step, it costs no operation
-        return torch.addcdiv(v, self.m, self.s.sqrt().add_(1e-8*size), value=-self.lr*size/(1 - .9**self.n))
+        self.mean.lerp_(g, .1)
+        self.square.mul_(.999).addcmul_(g, g, value=.001)
+        size = (1 - .999**self.n)**.5  # correction of the mean of squares; moved into the step, it costs no operation
+        root = self.square.sqrt().add_(1e-8*size)
+        return torch.addcdiv(v, self.mean, root, value=-self.lr*size/(1 - .9**self.n))
 
-# %% ../nbs/05_composition.ipynb #c30
-class Composed(NamedTuple):
-    "What a composition step found."
-    c:Tensor      # Composites to carry over, `(n, *s)`
-    xp:Tensor     # Perturbed inputs, `(n, *s)`
-    logits:Tensor # The model's logits there, `(n, k)`
+# %% ../nbs/05_composition.ipynb #c27
+_TOGETHER = 32 # Iterates compared at a time
 
-# %% ../nbs/05_composition.ipynb #c31
-class Nearest:
+def _tile(target, times):
+    "Targets repeated as a whole."
+    return Target(*(v if v is None else v.repeat(times, *[1]*(v.ndim - 1)) for v in target))
+
+class _Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."
-    def __init__(self,
-        old:Tensor,  # The masked entries of the inputs, `(n, w)`
-        ref:Ref,     # What the rows are pulled towards
-        level:float, # Probability that counts as reached, in (0, 1)
-        every:int=32,# Iterates compared at a time
-    ): self.old,self.ref,self.level,self.every,self.kept = old,ref,level,every,[]
+    def __init__(self, s, old, match): self.s,self.old,self.match,self.kept = s,old,match,[]
 
-    def see(self,
-        v:Tensor, # The masked entries, `(n, w)`
-        z:Tensor, # The logits there, `(n, k)`
-    ):
-        "Keep an iterate; neither tensor may change afterwards."
+    def see(self, v, z):
+        "Keep an iterate, entries `(n, w)` and logits `(n, k)`; neither tensor may change afterwards."
         self.kept.append((v, z))
-        if len(self.kept) > self.every: self.best()
+        if len(self.kept) > _TOGETHER: self.best()
 
-    def best(self) -> tuple[Tensor, Tensor]: # Entries `(n, w)` and logits `(n, k)`; the first of equals
-        "Compare all iterates kept, and forget the others."
-        r,(vs,zs) = self.ref, (torch.stack(t) for t in zip(*self.kept))
-        score = merit(shortfall(zs, r.target.expand(zs.shape[:2]), self.level, r.mu, r.gap), torch.linalg.vector_norm(vs - self.old, dim=2))
-        i,rows = score.argmax(0), torch.arange(len(self.old), device=vs.device)
+    def best(self):
+        "Compare all iterates kept, and forget the others: entries and logits, the first of equals."
+        vs,zs = (torch.stack(t) for t in zip(*self.kept))
+        many = State(self.s.enc, self.s.xp, zs.flatten(0, 1), _tile(self.s.target, len(zs)))
+        short = shortfall(many, self.match).view(zs.shape[:2])
+        i = merit(short, torch.linalg.vector_norm(vs - self.old, dim=2)).argmax(0)
+        rows = torch.arange(len(self.old), device=vs.device)
         self.kept = [(vs[i, rows], zs[i, rows])]
         return self.kept[0]
 
-# %% ../nbs/05_composition.ipynb #c33
-def is_stack(
-    model, # A network
-) -> bool:
-    "Whether it is nothing but linear layers and ReLUs in a row, with no hooks on them."
-    hooked = lambda m: m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
-    return type(model) is nn.Sequential and not hooked(model) and all(type(m) in (nn.Linear, nn.ReLU) and not hooked(m) for m in model)
+# %% ../nbs/05_composition.ipynb #c29
+def _one_pass(model, loss, s, view):
+    "One pass forward and one back: gradient at `xp`, and the state with the logits of the view."
+    seen = s.xp.detach().requires_grad_()
+    with torch.enable_grad(): z = model(seen if view is None else view(seen))
+    s = s._replace(xp=seen.detach(), logits=z.detach())
+    dx,dz = loss.grad(s)
+    if dz is None: return dx, s
+    g = input_grad(z, seen, dz)
+    return (g if dx is None else g.add_(dx)), s
 
-class Stack:
-    "Such a network, and the way back through it."
-    def __init__(self, model): # A network for which `is_stack` holds
-        self.model,self.layers = model, [(m.weight.detach(), m.bias) if type(m) is nn.Linear else None for m in model]
-
-    def __call__(self, x): return self.model(x)
-
-    @torch.no_grad()
-    def pull(self,
-        x:Tensor, # Inputs, `(n, d)`
-    ) -> tuple[Tensor, Callable]: # Logits `(n, k)`, and the map of d loss/d logits to d loss/d x, to be called once
-        "The logits, and the way back."
-        h,kept = x,[]
-        for layer in self.layers:
-            if layer: h = F.linear(h, *layer)
-            else: kept.append(h := h.relu() if h is x else h.relu_())
-        def back(g):
-            for layer in reversed(self.layers): g = g @ layer[0] if layer else torch.ops.aten.threshold_backward(g, kept.pop(), 0)
-            return g
-        return h, torch.no_grad()(back)
-
-def stacked(
-    model, # Maps `(n, *s)` to raw logits `(n, k)`
-): # A `Stack` where it is one, else itself
-    "The model, with its way back where that is known."
-    return Stack(model) if is_stack(model) else model
-
-# %% ../nbs/05_composition.ipynb #c36
-def one_pass(
-    model,    # Maps `(n, *s)` to raw logits `(n, k)`; perhaps a `Stack`
-    loss:Mix, # The loss
-    p:Point,  # Point with `xp` filled in; its logits are ignored
-    view:Callable|None=None, # A map that keeps the meaning: the model looks through it
-) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with the logits of the view
-    "One pass forward and one back, with the loss's own derivatives in closed form."
-    xp,plain = p.xp.detach(), view is None and isinstance(model, Stack)
-    if plain: z,back = model.pull(xp)
-    else:
-        seen = xp.requires_grad_()
-        with torch.enable_grad(): z = model(seen if view is None else view(seen))
-    p = p._replace(xp=xp.detach(), logits=z.detach())
-    dx,dz = loss.grad(p)
-    if dz is None: return dx, p
-    if not plain and not z.requires_grad: raise ValueError('model must be differentiable for sigma > 0, got an output without gradient; use sigma=0')
-    g = back(dz) if plain else torch.autograd.grad(z, xp, dz)[0]
-    return (g if dx is None else g.add_(dx)), p
-
-# %% ../nbs/05_composition.ipynb #c38
-def gradient(
+def loss_grad(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     loss:Mix, # The loss, a sum over rows
-    p:Point,  # Point with `xp` filled in; its logits are ignored
+    s:State,  # Rows; their logits are ignored
     view:Callable|None=None, # A map that keeps the meaning: the model looks through it
-) -> tuple[Tensor, Point]: # d loss/d `xp`, `(n, *s)`, and the point with the logits of the view
-    "`one_pass` over as many rows at a time as are cheapest."
-    n,size = len(p.xp), pass_rows(p.xp)
-    if n <= size: return one_pass(model, loss, p, view)
-    gs,ps = zip(*(one_pass(model, loss, p.take(slice(i, i + size)), view) for i in range(0, n, size)))
-    return None if gs[0] is None else torch.cat(gs), p._replace(logits=torch.cat([q.logits for q in ps]))
+) -> tuple[Tensor|None, State]: # d loss/d `xp`, `(n, *s)`, and the state with the logits of the view
+    "One pass forward and one back, with the loss's own derivatives in closed form."
+    n,size = len(s.xp), pass_rows(s.xp)
+    if n <= size: return _one_pass(model, loss, s, view)
+    parts = [_one_pass(model, loss, s.take(slice(i, i + size)), view) for i in range(0, n, size)]
+    gs,ss = zip(*parts)
+    return None if gs[0] is None else torch.cat(gs), s._replace(logits=torch.cat([p.logits for p in ss]))
 
-# %% ../nbs/05_composition.ipynb #c40
-def admit(
-    project:Callable|None, # (c, x) -> admissible c
-    packed:Packed,         # Where the masked entries are
-    x:Tensor,              # Inputs, `(n, *s)`
-    xp:Tensor,             # Perturbed inputs, `(n, *s)`, contiguous
-) -> Callable:             # v `(n, w)` -> v; puts it into `xp`
-    "Make packed values admissible and put them in their place; by the narrow form of `project` where it has one."
-    (at,real),flat = packed, xp.view(len(xp), -1)
-    old,near = flat.gather(1, at), project.narrow(at, x) if hasattr(project, 'narrow') else None
-    def place(v):
-        v = v if real is None else torch.where(real, v, old)
-        flat.scatter_(1, at, v)
+# %% ../nbs/05_composition.ipynb #c31
+class _Placer:
+    "Make packed values admissible and put them in their place in `xp`, which is changed."
+    def __init__(self, s, packed, project):
+        self.packed,self.project,self.s = packed,project,s
+        self.flat,self.old = s.xp.view(len(s.xp), -1), packed.gather(s.x)
+        self.low,self.high = packed.gather(s.enc.low), packed.gather(s.enc.high)
+        self.narrow = project.narrow(packed.at, s.x) if hasattr(project, 'narrow') else None
+
+    def scatter(self, v):
+        "Put values in their place; padding keeps the input's."
+        if self.packed.real is not None: v = torch.where(self.packed.real, v, self.old)
+        self.flat.scatter_(1, self.packed.at, v)
         return v
-    def put(v):
-        if near is not None: return place(near(v))
-        v = place(v)
-        return v if project is None else place(project(xp, x).flatten(1).gather(1, at))
-    return put
 
-# %% ../nbs/05_composition.ipynb #c42
-def iterates(
-    model,          # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor,       # Inputs, `(n, *s)`
-    xp:Tensor,      # Perturbed inputs to start from, `(n, *s)`; changed in place
-    packed:Packed,  # Where the masked entries are
-    ref:Ref,        # What the rows are pulled towards
-    loss:Mix,       # The loss, by default Eq. 7
-    sigma:int,      # Adam steps
-    lr:float,       # Adam's learning rate
-    project:Callable|None, # (c, x) -> admissible c
-    views:Sequence=(),     # Maps that keep the meaning; the steps look through one after the other
-):
-    "Yield the `Point` and the packed entries before each Adam step (logits as seen through its view) and after the last: `sigma` + 1, all with the same `xp`; copy what you keep of that."
-    few = lambda t: None if t is None else t.flatten(1).gather(1, packed.at)
-    (wide,own),p,v,model = loss.split(), Point(x, xp, None, ref), few(xp), stacked(model)
-    small,adam,put = Point(few(x), v, None, ref._replace(near=few(ref.near))), Adam(v, lr), admit(project, packed, x, xp)
+    def __call__(self, v):
+        if self.low is not None: v = torch.maximum(v, self.low)
+        if self.high is not None: v = torch.minimum(v, self.high)
+        if self.narrow is not None: return self.scatter(self.narrow(v))
+        v = self.scatter(v)
+        if self.project is None: return v
+        return self.scatter(self.packed.gather(self.project(self.s.xp, self.s.x)))
+
+# %% ../nbs/05_composition.ipynb #c33
+def _entry_grad(loss, small, g):
+    "Add the gradients of terms of single entries, asked on packed rows, to the packed gradient."
+    for weight,term in loss.terms.values():
+        dx,_ = term_grad(term, small)
+        if dx is not None: g = g.add(dx, alpha=weight)
+    return g
+
+def _iterates(model, s, packed, loss, sigma, lr, project, views) -> Iterator[tuple[State, Tensor]]:
+    "The state and the packed entries before each Adam step and after the last; all share one `xp`, so copy what you keep."
+    (wide,own),v = loss.split(), packed.gather(s.xp)
+    small_enc = Encoded(packed.gather(s.x), s.enc.frozen)
+    small_target = s.target._replace(near=packed.gather(s.target.near))
+    adam,put = _Adam(v, lr), _Placer(s, packed, project)
     for i in range(sigma):
-        g,p = gradient(model, wide, p, views[i % len(views)] if views else None)
-        yield p, v
-        g = torch.zeros_like(v) if g is None else few(g)
-        for w,f in own.terms.values():
-            near,_ = term_grad(f, small._replace(xp=v, logits=p.logits))
-            if near is not None: g.add_(near, alpha=w)
+        g,s = loss_grad(model, wide, s, views[i % len(views)] if views else None)
+        yield s, v
+        g = torch.zeros_like(v) if g is None else packed.gather(g)
+        g = _entry_grad(own, State(small_enc, v, s.logits, small_target), g)
         v = put(adam.step(v, g))
-    with torch.no_grad(): yield p._replace(logits=model(p.xp)), v
+    with torch.no_grad(): yield s._replace(logits=model(s.xp)), v
 
-# %% ../nbs/05_composition.ipynb #c43
+# %% ../nbs/05_composition.ipynb #c34
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor,       # Inputs, `(n, *s)`
-    c:Tensor,       # Composites, `(n, *s)`
-    mask:Tensor,    # Mask, bool `(n, *s)`
-    ref:Ref,        # What the rows are pulled towards
+    s:State,        # Rows with their groups `on` and their composites `c`
+    groups:Tensor,  # Group of every entry, long `(*s)`
     loss:Mix,       # The loss, Eq. 7 say
+    *,
     sigma:int=500,  # Adam steps, $\sigma$
     lr:float=.1,    # Adam's learning rate
     project:Callable|None=None, # (c, x) -> admissible c, after every step
-    keep:str='last',# 'last', or 'nearest' for the nearest iterate that reaches `level`
-    level:float=.5, # Probability that counts as reached, in (0, 1)
-    watch:Callable|None=None, # Called with every `Point`; its `xp` is overwritten by the next, copy what you keep
-    views:Sequence=(),        # Maps that keep the meaning, to average the gradient over
-) -> Composed:
+    keep:str='last',# 'last', or 'nearest' for the nearest iterate that has arrived
+    match:Callable=logit_gap,   # How far logits are from the class
+    watch:Callable|None=None,   # Called with every `State`; its `xp` is overwritten by the next, copy what you keep
+    views:Sequence=(),          # Maps that keep the meaning, to average the gradient over
+) -> State:
     "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
-    packed,xp = pack(mask), torch.where(mask, c, x).contiguous()
-    best = Nearest(x.flatten(1).gather(1, packed.at), ref, level) if keep == 'nearest' else None
+    mask = expand_groups(s.on, groups)
+    packed,on,c = _pack(mask), s.on, s.c
+    s = s._replace(xp=torch.where(mask, c, s.x).contiguous(), on=None, c=None)
+    best = _Nearest(s, packed.gather(s.x), match) if keep == 'nearest' else None
     with evaluating(model):
-        for p,v in iterates(model, x, xp, packed, ref, loss, sigma, lr, project, views):
-            if views and best is not None: p = p._replace(logits=predict(model, p.xp))
-            if watch is not None: watch(p)
-            if best is not None: best.see(v, p.logits)
-    if best is None: return Composed(torch.where(mask, xp, c), xp, p.logits)
-    v,z = best.best()
-    xp.view(len(x), -1).scatter_(1, packed.at, v)
-    return Composed(torch.where(mask, xp, c), xp, z)
+        for now,v in _iterates(model, s, packed, loss, sigma, lr, project, views):
+            if views and best is not None: now = now._replace(logits=predict(model, now.xp))
+            if watch is not None: watch(now)
+            if best is not None: best.see(v, now.logits)
+    xp,z = s.xp, now.logits
+    if best is not None:
+        v,z = best.best()
+        xp.view(len(xp), -1).scatter_(1, packed.at, v)
+    return State(s.enc, xp, z, s.target, on, torch.where(mask, xp, c))

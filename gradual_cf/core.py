@@ -4,168 +4,75 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import os, tempfile
-from collections.abc import Callable
+import html, os, tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor, nn
-from tqdm.auto import tqdm
+from torch import Tensor
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'patch', 'Encoded', 'Domain', 'evaluating', 'Wide', 'wide', 'place', 'pass_rows', 'predict',
-           'check_logits', 'log_prob', 'target_prob', 'per_row', 'check_target', 'Counterfactuals', 'take_rows',
-           'atomic', 'cache_dir', 'Explainer', 'changed_groups']
+__all__ = ['CHANGED', 'STYLE', 'Encoded', 'Target', 'State', 'per_row', 'changed_groups', 'value_text', 'Display', 'Domain',
+           'take_rows', 'atomic', 'cache_dir', 'Counterfactuals']
 
 # %% ../nbs/00_core.ipynb #c6
-def patch(
-    f:Callable, # A method, its `self` annotated with the class
-):
-    "Make `f` a method of the class that annotates its first argument."
-    first = next(iter(f.__annotations__))
-    cls = f.__globals__[f.__annotations__[first]]
-    f.__qualname__ = f'{cls.__name__}.{f.__name__}'
-    setattr(cls, f.__name__, classmethod(f) if first == 'cls' else f)
-    return f
-
-# %% ../nbs/00_core.ipynb #c8
 class Encoded(NamedTuple):
-    "What the model reads, and which groups of each row may not change."
+    "What the model reads, and what may become of each row."
     x:Tensor      # Model input, `(n, *s)`
     frozen:Tensor # Groups that stay as they are (immutable columns, padding), bool `(n, g)`
+    low:Tensor|None=None  # Smallest value of each entry, `(n, *s)`; None for no limit
+    high:Tensor|None=None # Largest value of each entry, `(n, *s)`; None for no limit
+    most:Tensor|None=None # Most groups that may change, long `(n,)`; None for any number
 
     def take(self, i) -> Encoded: # The rows `i`
         "Select rows by slice, index or mask."
-        return Encoded(self.x[i], self.frozen[i])
+        return _take(self, i)
+
+def _take(record, i):
+    "Rows `i` of a named tuple of tensors, of None, and of other such tuples."
+    return type(record)(*(v if v is None else v.take(i) if isinstance(v, tuple) else v[i] for v in record))
+
+# %% ../nbs/00_core.ipynb #c9
+class Target(NamedTuple):
+    "What each row is pulled towards."
+    label:Tensor          # Target class, long `(n,)`
+    level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
+    mu:Tensor|None=None   # Mean logits of the class, `(n, k)`
+    gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None to ask for the probability alone
+    near:Tensor|None=None # A typical input of the class, `(n, *s)`
+
+    def take(self, i) -> Target: # The rows `i`
+        "Select rows by slice, index or mask."
+        return _take(self, i)
 
 # %% ../nbs/00_core.ipynb #c11
-@dataclass(frozen=True)
-class Domain:
-    "The functions that tell one kind of data from another."
-    encode:Callable             # Raw input, one or many -> `Encoded`
-    decode:Callable             # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
-    groups:Callable             # Shape `s` -> group of every entry, long `(*s)`
-    project:Callable            # (c, x) -> the admissible values nearest to c, both `(n, *s)`
-    propose:Callable|None=None  # (x, group) -> candidate values for its entries, `(n or 1, q, w)`; None where there is no list of candidates
-    show:Callable|None=None     # `Counterfactuals` -> HTML
-    changes:Callable|None=None  # `Counterfactuals` -> tidy frame, one line a change
-    legal:Callable|None=None    # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
-    plot:Callable|None=None     # `Counterfactuals` -> matplotlib figure
-    defaults:dict=field(default_factory=dict) # Settings of an explainer that suit this domain best
-    rows:Callable|None=None     # Raw input, one or many -> many, of a kind that `take_rows` knows; None where raw input is that already
-    views:tuple=()              # Maps of `(n, *s)` that keep the meaning, an image moved by a pixel, to average gradients over
-    plane:bool=False            # Whether the last two axes are a plane of pixels, so that total variation makes sense
-    probe:Callable|None=None    # (`Search`, x, xp, `Ref`, free) -> `Probed`: the domain's own probe, where values are too many to list
-    measures:Callable|None=None # `Counterfactuals` -> further measures by name, `(n,)` each
-    adapt:Callable|None=None    # model -> a module that maps x to raw logits, where the model does not do so itself
-    text:Callable|None=None     # (`Counterfactuals`, names of classes, colour) -> plain text for a terminal
+class State(NamedTuple):
+    "Rows on their way from the input to a counterfactual."
+    enc:Encoded          # Inputs and what may become of them
+    xp:Tensor            # Perturbed inputs $X'$, `(n, *s)`
+    logits:Tensor|None   # The model's logits at `xp`, `(n, k)`
+    target:Target        # What the rows are pulled towards
+    on:Tensor|None=None  # Groups that are switched on, bool `(n, g)`
+    c:Tensor|None=None   # Composites $C$, `(n, *s)`
 
     @property
-    def reader(self): return getattr(self.encode, '__self__', None) # The object whose methods these are: a `Table`, `Pixels`, `Sentences`; None for plain functions
+    def x(self) -> Tensor: return self.enc.x # The inputs, `(n, *s)`
 
-# %% ../nbs/00_core.ipynb #c13
-@contextmanager
-def evaluating(
-    model, # A module, or any function of a tensor
-):
-    "Switch every sub-module to eval mode; put each back as it was on leaving."
-    was = [(m, m.training) for m in model.modules()] if isinstance(model, nn.Module) else []
-    try:
-        for m,_ in was: m.training = False
-        yield model
-    finally:
-        for m,t in was: m.training = t
+    def take(self, i) -> State: # The rows `i`
+        "Select rows by slice, index or mask."
+        return _take(self, i)
 
-# %% ../nbs/00_core.ipynb #c16
-class Wide(nn.Module):
-    "A 16-bit network that takes and gives 32 bits."
-    def __init__(self,
-        model, # A module in `bfloat16` or `float16`
-    ):
-        super().__init__()
-        self.model,self.dtype = model,place(model)[1]
+    def put(self, i, new:State): # Rows `i` become those of `new`
+        "Write what a search found into some rows, in place."
+        for name in ('xp', 'logits', 'on', 'c'):
+            if getattr(self, name) is not None: getattr(self, name)[i] = getattr(new, name)
 
-    def forward(self, x): return self.model(x.to(self.dtype)).float()
-
-def wide(
-    model, # A module, or any function of a tensor
-):         # The same, through `Wide` where it is in 16 bits
-    "Let a 16-bit network be asked in 32 bits."
-    return Wide(model) if place(model)[1] in (torch.bfloat16, torch.float16) else model
-
-def place(
-    model, # A module, or any function of a tensor
-) -> tuple[torch.device, torch.dtype]: # Where its inputs must live
-    "The one device and floating dtype of `model`; raises `ValueError` if it has several."
-    ts = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
-    kinds = {(t.device, t.dtype) for t in ts if t.is_floating_point()}
-    if len(kinds) > 1: raise ValueError(f'model must be on one device and of one dtype, got {sorted(map(str, kinds))}')
-    dev,dt = kinds.pop() if kinds else (torch.device('cpu'), torch.float32)
-    if dev.type == 'meta': raise ValueError("model must be on a device that computes, got 'meta'")
-    return dev,torch.float32 if isinstance(model, Wide) else dt
-
-# %% ../nbs/00_core.ipynb #c19
-def pass_rows(
-    x:Tensor,          # Inputs, `(n, *s)`
-    numbers:int=2**16, # Numbers that go in together …
-    least:int=128,     # … unless these are fewer rows
-) -> int:
-    "Rows to send through a network at a time."
-    return max(least, numbers//x.shape[1:].numel())
-
-# %% ../nbs/00_core.ipynb #c21
-def predict(
-    model,    # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor, # Inputs, `(n, *s)`
-    batch:int|None=None, # Rows per forward pass; None for `pass_rows`
-) -> Tensor:  # Raw logits, `(n, k)`
-    "Evaluate `model` without a graph, a batch at a time."
-    with evaluating(model), torch.no_grad():
-        try: return torch.cat([model(b) for b in x.split(batch or pass_rows(x))])
-        except RuntimeError as e: raise ValueError(f'model must accept inputs of shape (n, {", ".join(map(str, x.shape[1:]))}) and dtype {x.dtype}, got: {e}') from e
-
-# %% ../nbs/00_core.ipynb #c24
-def check_logits(
-    z:Tensor, # What the model returned
-) -> Tensor:  # `z` itself
-    "Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2."
-    if not isinstance(z, Tensor) or z.ndim != 2 or z.shape[1] < 2:
-        got = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
-        raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, got {got}; wrap one column z as torch.cat([-z, z], 1)')
-    if not z.isfinite().all(): raise ValueError(f'model must return finite logits, got {(~z.isfinite()).sum()} NaN or infinite of {z.numel()}')
-    one = torch.ones_like(z[:, 0])
-    if (z >= 0).all() and torch.allclose(z.sum(1), one, atol=1e-3): raise ValueError('model must return raw logits, got probabilities (rows sum to 1): remove the softmax')
-    if torch.allclose(z.logsumexp(1), 0*one, atol=1e-3): raise ValueError('model must return raw logits, got log-probabilities (logsumexp is 0): remove the log-softmax')
-    if z.shape[0] > 1 and ((z > 0) & (z < 1)).all(): _warn_sigmoid()
-    return z
-
-# %% ../nbs/00_core.ipynb #c25
-def _warn_sigmoid():
-    import warnings
-    warnings.warn('all outputs of the model lie in (0, 1): if it ends in a sigmoid, remove it, since raw logits are expected', stacklevel=3)
-
-# %% ../nbs/00_core.ipynb #c28
-def log_prob(
-    z:Tensor,      # Logits, `(..., k)`
-    target:Tensor, # Class, long `(...)`
-) -> Tensor:       # `(...)`, ≤ 0
-    "Log-probability of the target class."
-    return z.movedim(-1, 0).contiguous().log_softmax(0).gather(0, target[None])[0]  # classes first: a softmax over two neighbouring numbers is slow
-
-def target_prob(
-    z:Tensor,      # Logits, `(..., k)`
-    target:Tensor, # Class, long `(...)`
-) -> Tensor:       # `(...)`, in [0, 1]
-    "Probability of the target class."
-    return log_prob(z, target).exp()
-
-# %% ../nbs/00_core.ipynb #c31
+# %% ../nbs/00_core.ipynb #c14
 def per_row(
     v:Tensor,    # One value a row, `(n,)`
     like:Tensor, # Rows, `(n, *s)`
@@ -173,25 +80,178 @@ def per_row(
     "`v` with the rank of `like`, to broadcast over each row's entries."
     return v.view(-1, *[1]*(like.ndim - 1))
 
-# %% ../nbs/00_core.ipynb #c34
-def check_target(
-    target,   # Class index, one per row, or None for the other one of two classes
-    z:Tensor, # Logits at the inputs, `(n, k)`
-) -> Tensor:  # Target class of each row, long `(n,)`
-    "Read `target`; raises `ValueError` if it is out of range or of the wrong length."
-    n,k = z.shape
-    if target is None and k > 2: raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes')
-    if target is None: return 1 - z.argmax(1)
-    t = np.asarray(target.cpu() if isinstance(target, Tensor) else target)
-    if t.dtype.kind not in 'iu': raise ValueError(f'target must be an integer class index, got {target!r}')
-    if t.ndim > 1 or t.ndim == 1 and len(t) != n: raise ValueError(f'target must be one class or one per row ({n}), got shape {t.shape}')
-    bad = t[(t < 0) | (t >= k)]
-    if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
-    return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
+def changed_groups(
+    x:Tensor,      # Inputs, `(n, *s)`
+    xp:Tensor,     # Counterfactuals, `(n, *s)`
+    groups:Tensor, # Group of every entry, long `(*s)`
+) -> Tensor:       # bool `(n, g)`
+    "Groups in which any entry differs."
+    diff = (x != xp).flatten(1).to(x.dtype)
+    count = diff.new_zeros(len(x), int(groups.max()) + 1)
+    return count.index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c37
+# %% ../nbs/00_core.ipynb #c17
+CHANGED = '#c24e00' # What changed, in every plot, table and text
+_CYCLE = ['#0072b2', CHANGED, '#007a5a', '#a8488a', '#56b4e9', '#666666']
+STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second colour of the cycle is `CHANGED`
+    'axes.prop_cycle': f"cycler('color', {_CYCLE})",
+    'axes.spines.top': False, 'axes.spines.right': False, 'axes.titlesize': 10, 'axes.edgecolor': '.4',
+    'boxplot.medianprops.color': '.2', 'legend.frameon': False,
+}
+
+# %% ../nbs/00_core.ipynb #c20
+def _group_name(cfs, g):
+    "What a group is called."
+    names = cfs.domain.display.names
+    return names[g] if len(names) else f'group {g}'
+
+def _group_changes(cfs) -> pd.DataFrame:
+    "One line for every group that changed: the mean of its entries before and after, as the model reads them."
+    groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
+    lines = []
+    for i,g in changed_groups(cfs.x, cfs.xp, groups).nonzero().tolist():
+        before,after = (v[i][groups == g].mean().item() for v in (cfs.x, cfs.xp))
+        lines.append((i, _group_name(cfs, g), before, after))
+    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
+
+# %% ../nbs/00_core.ipynb #c22
+def value_text(
+    v, # A number, a level, a word
+) -> str:
+    "A value as people write it."
+    if isinstance(v, (bool, np.bool_)): return str(v)
+    if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
+    return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
+
+# %% ../nbs/00_core.ipynb #c24
+def _row_names(cfs):
+    "Rows by the index of their frame, else by position."
+    return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
+
+def _class_name(t, classes):
+    "A class by its name, where there is one."
+    return str(classes[t]) if len(classes) else f'class {t}'
+
+def _lines_by_row(cfs):
+    "The changes of each row by its position."
+    return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
+
+# %% ../nbs/00_core.ipynb #c26
+_LEFT = 'style="text-align:left"'
+
+def _row_html(cfs, i, name, lines):
+    "The lines of one row."
+    told = f'class {cfs.target[i]}, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+    none = '' if cfs.valid[i] else ' (none found)'
+    head = f'<th scope="rowgroup" colspan="3" {_LEFT}>row {html.escape(str(name))}: {told}{none}</th>'
+    cells = [f'<td {_LEFT}>{html.escape(str(l.feature))}</td><td>{html.escape(value_text(l.before))}</td>'
+             f'<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td>' for l in lines]
+    body = ''.join(f'<tr>{c}</tr>' for c in cells) or f'<tr><td colspan="3" {_LEFT}>nothing to change</td></tr>'
+    return f'<tbody><tr>{head}</tr>{body}</tbody>'
+
+def _show_changes(
+    cfs,         # `Counterfactuals`
+    most:int=10, # Most rows to draw
+) -> str:        # HTML
+    "Only what changed, before → after, with the probability before and after."
+    some = cfs[:most]
+    lines = _lines_by_row(some)
+    rows = [_row_html(some, i, name, lines.get(i, [])) for i,name in enumerate(_row_names(some))]
+    more = f'<p>… and {len(cfs) - most:,} more rows</p>' if len(cfs) > most else ''
+    head = f'<thead><tr><th {_LEFT}>feature</th><th>before</th><th>after</th></tr></thead>'
+    return f'<table>{head}{"".join(rows)}</table>{more}'
+
+# %% ../nbs/00_core.ipynb #c28
+def _text_changes(
+    cfs,                # `Counterfactuals`
+    classes=(),         # Names of the classes
+    colour:bool=False,  # Mark the new value by terminal codes
+    names=None,         # Names of the rows; None for the frame's index, or positions
+) -> str:
+    "Only what changed, before → after, as plain text."
+    df,lines,out = cfs.changes(), _lines_by_row(cfs), []
+    wide = [max([len(value_text(v)) for v in col], default=0) for col in (df.feature, df.before, df.after)]
+    bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
+    for i,name in enumerate(names or _row_names(cfs)):
+        found = '' if cfs.valid[i] else '  (no counterfactual found)'
+        to = _class_name(cfs.target[i].item(), classes)
+        out.append(f'row {name}: to be {to}, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}{found}')
+        out += [f'    {value_text(l.feature):{wide[0]}}  {value_text(l.before):>{wide[1]}} → '
+                f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
+    return '\n'.join(out)
+
+# %% ../nbs/00_core.ipynb #c30
+def _plot_changes(
+    cfs,        # `Counterfactuals`
+    most:int=5, # Most rows to draw
+):              # A matplotlib figure
+    "Entries before and after, a panel for each row."
+    from matplotlib.figure import Figure
+    rows = min(most, len(cfs))
+    fig = Figure(figsize=(7, .4 + 1.5*rows), layout='constrained')
+    for i,ax in enumerate(fig.subplots(rows, 1, squeeze=False)[:, 0]):
+        x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
+        ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
+        ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
+        ax.set_title(f'row {i}: to class {cfs.target[i]}, p {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}', fontsize=9)
+    if rows: ax.legend(fontsize=8)
+    return fig
+
+# %% ../nbs/00_core.ipynb #c32
+@dataclass(frozen=True)
+class Display:
+    "What people see of answers; every part has a default that suits any data."
+    changes:Callable=_group_changes # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after
+    show:Callable=_show_changes     # `Counterfactuals` -> HTML
+    plot:Callable=_plot_changes     # (`Counterfactuals`, most=) -> matplotlib figure
+    text:Callable=_text_changes     # (`Counterfactuals`, classes, colour, names) -> plain text for a terminal
+    names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
+    columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
+
+# %% ../nbs/00_core.ipynb #c34
 @dataclass(frozen=True, repr=False)
-class Counterfactuals:
+class Domain:
+    "The functions that tell one kind of data from another."
+    encode:Callable   # Raw input, one or many -> `Encoded`
+    decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
+    groups:Callable   # Shape `s` -> group of every entry, long `(*s)`
+    project:Callable|None=None   # (c, x) -> the admissible values nearest to c, both `(n, *s)`; limits are kept before it
+    propose:Callable|None=None   # (x, group) -> candidate values for its entries, `(n or 1, q, w)`
+    probe:Callable|None=None     # (explainer, `State`, free) -> (group, xp, merit): where values are too many to list
+    kind:str='other'             # 'table', 'image', 'text' or 'other'
+    display:Display=Display()    # What people see of answers
+    defaults:Any=None            # Settings that suit this domain, or None
+    rows:Callable|None=None      # Raw input, one or many -> many; None where raw input is that already
+    legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
+    constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints that come with a question
+    adapt:Callable|None=None     # model -> a module that maps x to raw logits, where the model does not do so itself
+    views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
+    measures:Callable|None=None  # `Counterfactuals` -> further measures by name, `(n,)` each
+    features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
+
+    def __repr__(self):
+        names = self.display.names
+        few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
+        return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
+
+# %% ../nbs/00_core.ipynb #c36
+def take_rows(
+    data, # Frame, series, tensor, array or list of rows
+    i,    # Slice, list of positions, or bool mask
+):
+    "Rows `i` of raw data of any kind."
+    if data is None: return None
+    if isinstance(data, str): data = [data]
+    if isinstance(i, Tensor): i = i.cpu().numpy()
+    if hasattr(data, 'iloc'): return data.iloc[i]
+    if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
+    return [data[j] for j in np.arange(len(data))[i]]
+
+# %% ../nbs/00_core.ipynb #c39
+_TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
+
+@dataclass(frozen=True, repr=False)
+class _Answers:
     "A batch of inputs, what was changed in them, and what the model says now."
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
@@ -204,6 +264,7 @@ class Counterfactuals:
     data:Any=None  # Raw inputs as they were handed in
     raw:Any=None   # Raw counterfactuals
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
+    enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
 
     @property
     def valid(self) -> Tensor: # Found, bool `(n,)`
@@ -212,51 +273,13 @@ class Counterfactuals:
 
     def __len__(self): return len(self.x)
     def __repr__(self): return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid at {self.tau:g}'
-    def _repr_html_(self): return self.domain.show(self) if self.domain.show else None
-
-    def __getitem__(self, i) -> Counterfactuals:
-        "Select rows by index, slice, list or mask."
-        i = [i] if isinstance(i, (int, np.integer)) else i
-        ts = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
-        return replace(self, **ts, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
-
-# %% ../nbs/00_core.ipynb #c39
-@patch
-def changes(self:Counterfactuals) -> pd.DataFrame: # One line a change: row, feature, before, after
-    "What changed, as a tidy frame."
-    return self.domain.changes(self)
-
-@patch
-def df(self:Counterfactuals) -> pd.DataFrame: # One line a row
-    "The counterfactuals with target, probabilities and validity beside them."
-    info = dict(target=self.target, before=self.before, prob=self.prob, valid=self.valid)
-    info = pd.DataFrame({k: v.float().cpu().numpy() if v.is_floating_point() else v.cpu().numpy() for k,v in info.items()})
-    if not isinstance(self.raw, pd.DataFrame): return info
-    return pd.concat([self.raw, info.set_index(self.raw.index).add_prefix('cf_')], axis=1)
-
-@patch
-def plot(self:Counterfactuals, **kw): # A matplotlib figure
-    "Draw the changes, as the domain draws them."
-    return self.domain.plot(self, **kw)
+    def _repr_html_(self): return self.domain.display.show(self)
 
 # %% ../nbs/00_core.ipynb #c41
-def take_rows(
-    data, # Frame, series, tensor, array or list of rows
-    i,    # Slice, list of positions, or bool mask
-):
-    "Rows `i` of raw data of any kind."
-    if data is None: return None
-    data,i = [data] if isinstance(data, str) else data, i.cpu().numpy() if isinstance(i, Tensor) else i
-    if hasattr(data, 'iloc'): return data.iloc[i]
-    if isinstance(data, (Tensor, np.ndarray)): return data[i]
-    if isinstance(i, slice): return data[i]
-    return [data[j] for j in np.arange(len(data))[i]]
-
-# %% ../nbs/00_core.ipynb #c44
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
-):
+) -> Iterator[Path]:
     "Yield a temporary path beside `path`; it takes `path`'s place only when all went well."
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -269,172 +292,111 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c44
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
+# %% ../nbs/00_core.ipynb #c46
+def _label(c):
+    "A column's name as JSON can hold it; raises `ValueError` for one that would come back as another."
+    if isinstance(c, tuple): return [_label(v) for v in c]
+    if isinstance(c, np.integer): c = int(c)
+    if isinstance(c, (str, int)) and not isinstance(c, bool): return c
+    raise ValueError(f'data must have columns named by text, whole numbers or tuples of them to be saved, got {c!r}')
+
+def _unlabel(labels):
+    "The inverse of `_label` for all columns."
+    names = [tuple(l) if isinstance(l, list) else l for l in labels]
+    tuples = names and all(isinstance(l, tuple) for l in names)
+    return pd.MultiIndex.from_tuples(names) if tuples else pd.Index(names)
+
+def _holds(v, name):
+    "Raise `ValueError` unless parquet can hold a column."
+    import pyarrow as pa
+    try: pa.Array.from_pandas(v)
+    except (pa.ArrowException, TypeError) as e:
+        raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
+
 # %% ../nbs/00_core.ipynb #c47
-_TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
+def _stored(raw, name):
+    "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
+    if isinstance(raw, list) and all(isinstance(r, str) for r in raw): return pd.DataFrame({f'{name}:text': raw}), None
+    if not isinstance(raw, pd.DataFrame): return pd.DataFrame(), None
+    labels = [_label(c) for c in raw.columns]
+    for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
+    return raw.set_axis([f'{name}:{i}' for i in range(len(labels))], axis=1), labels
 
-def _prefixed(raw, prefix):
-    "Raw rows as columns named `prefix…`; only frames and lists of text are kept."
-    if isinstance(raw, pd.DataFrame): return raw.add_prefix(prefix)
-    return pd.DataFrame({prefix: list(raw)}) if isinstance(raw, list) and all(isinstance(r, str) for r in raw) else pd.DataFrame()
+def _restored(df, name, labels):
+    "The inverse of `_stored`."
+    if f'{name}:text' in df: return df[f'{name}:text'].tolist()
+    if labels is None: return None
+    return df[[f'{name}:{i}' for i in range(len(labels))]].set_axis(_unlabel(labels), axis=1)
 
-def _unprefixed(df, prefix):
-    "The inverse of `_prefixed`."
-    cols = [c for c in df if c.startswith(prefix)]
-    if cols == [prefix]: return df[prefix].tolist()
-    return df[cols].rename(columns=lambda c: c[len(prefix):]) if cols else None
+def _flat_rows(t):
+    "A tensor as a list of flat arrays, one a row."
+    t = t.float() if t.dtype == torch.bfloat16 else t
+    return list(t.cpu().reshape(len(t), -1).numpy())
 
 # %% ../nbs/00_core.ipynb #c49
-@patch
-def save(
-    self:Counterfactuals,
-    path:str|Path, # A parquet file; its folder is made where missing
-) -> Path:         # `path`
-    "Write the batch to a parquet file, atomically."
-    ts = {f: getattr(self, f).cpu() for f in _TENSORS}
-    flat = {f'cf:{f}': list(t.reshape(len(t), -1).to(t.dtype if t.dtype != torch.bfloat16 else torch.float32).numpy()) for f,t in ts.items()}
-    raws = [_prefixed(self.data, 'data:'), _prefixed(self.raw, 'raw:')]
-    df = pd.concat([r for r in raws if len(r)] + [pd.DataFrame(flat, index=raws[0].index if len(raws[0]) else None)], axis=1)
-    df.attrs = dict(tau=self.tau, tensors={f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in ts.items()})
-    with atomic(path) as tmp: df.to_parquet(tmp)
-    return Path(path)
+class _Kept(_Answers):
+    "Answers that can be written to a file and read again."
+    def save(self,
+        path:str|Path, # A parquet file; its folder is made where missing
+    ) -> Path:         # `path`
+        "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
+        tensors = {f: getattr(self, f) for f in _TENSORS}
+        (data,data_labels),(raw,raw_labels) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
+        flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()}, index=data.index if len(data) else None)
+        df = pd.concat([d for d in (data, raw) if len(d)] + [flat], axis=1)
+        kinds = {f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in tensors.items()}
+        df.attrs = dict(tau=self.tau, tensors=kinds, data=data_labels, raw=raw_labels)
+        with atomic(path) as tmp: df.to_parquet(tmp)
+        return Path(path)
+
+    @classmethod
+    def load(cls,
+        path:str|Path, # A file written by `save`
+        domain:Domain, # The domain of the explanation; it is not stored
+    ):
+        "Read what `save` wrote; raises `ValueError` for another file."
+        df = pd.read_parquet(path)
+        kept,df.attrs = df.attrs, {}
+        if 'tensors' not in kept: raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
+        row = lambda f, kind, s: torch.tensor(np.stack(df[f'cf:{f}'].tolist())).reshape(len(df), *s).to(getattr(torch, kind))
+        tensors = {f: row(f, *kind) for f,kind in kept['tensors'].items()}
+        raws = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
+        return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
 # %% ../nbs/00_core.ipynb #c51
-@patch
-def load(
-    cls:Counterfactuals,
-    path:str|Path, # A file written by `save`
-    domain:Domain, # The domain of the explanation; it is not stored
-) -> Counterfactuals:
-    "Read what `save` wrote; raises `ValueError` for another file."
-    df = pd.read_parquet(path)
-    if 'tensors' not in df.attrs: raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
-    ts = {f: torch.tensor(np.stack(df[f'cf:{f}'].tolist())).reshape(len(df), *s).to(getattr(torch, d)) for f,(d,s) in df.attrs['tensors'].items()}
-    tau,_ = df.attrs.pop('tau'), df.attrs.pop('tensors')
-    return cls(**ts, domain=domain, tau=tau, data=_unprefixed(df, 'data:'), raw=_unprefixed(df, 'raw:'))
+def _told(cfs):
+    "Target, probabilities and validity as columns."
+    number = lambda t: t.float().cpu().numpy() if t.is_floating_point() else t.cpu().numpy()
+    told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob, cf_valid=cfs.valid)
+    return pd.DataFrame({name: number(t) for name,t in told.items()})
 
-# %% ../nbs/00_core.ipynb #c53
-CHANGED = '#c24e00' # What changed, in every plot, table and text
-STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second colour of the cycle is `CHANGED`
-    'axes.prop_cycle': f"cycler('color', ['#0072b2', '{CHANGED}', '#007a5a', '#a8488a', '#56b4e9', '#666666'])",
-    'axes.spines.top': False, 'axes.spines.right': False, 'axes.titlesize': 10, 'axes.edgecolor': '.4',
-    'boxplot.medianprops.color': '.2', 'legend.frameon': False,
-}
+class Counterfactuals(_Kept):
+    "A batch of inputs, what was changed in them, and what the model says now."
+    def __getitem__(self, i):
+        "Select rows by index, slice, list or mask."
+        i = [i] if isinstance(i, (int, np.integer)) else i
+        tensors = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
+        enc = None if self.enc is None else self.enc.take(i)
+        return replace(self, **tensors, enc=enc, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
-# %% ../nbs/00_core.ipynb #c57
-class Explainer:
-    "Check, batch and measure; a subclass writes `search`."
-    defaults = dict(
-        tau=.5,         # Probability of the target from which a row counts as explained, in (0, 1)
-        legal=True,     # Obey the domain's `project` and round to legal raw values
-        batch_size=1024 # Rows searched at a time
-    )
-    def __init__(self,
-        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2
-        domain:Domain, # From `tabular`, `images`, `sentences` or your own
-        **hyper,       # Settings; `defaults` lists them
-    ):
-        known = {k: v for c in reversed(type(self).__mro__) for k,v in getattr(c, 'defaults', {}).items()}
-        if bad := set(hyper) - set(known): raise ValueError(f'settings must be among {sorted(known)}, got {sorted(bad)}')
-        suited = {k: v for k,v in domain.defaults.items() if k in known}
-        model = wide(domain.adapt(model) if domain.adapt else model)
-        self.model,self.domain,self.hyper = model,domain,SimpleNamespace(**{**known, **suited, **hyper})
-        self.place = place(model)
-        if not 0 < self.hyper.tau < 1: raise ValueError(f'tau must be in (0, 1), got {self.hyper.tau}')
+    def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
+        "What changed, as a tidy frame."
+        return self.domain.display.changes(self)
 
-    def search(self,
-        enc:Encoded,   # Inputs, `(n, *s)`, and what is frozen in them
-        target:Tensor, # Target class of each row, long `(n,)`
-        seed:int=0,    # Seed of everything random
-    ) -> Tensor:       # Counterfactuals, `(n, *s)`
-        "Find counterfactuals: the one method a subclass writes."
-        raise NotImplementedError
+    def df(self) -> pd.DataFrame: # One line a row
+        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob` and `cf_valid` beside them."
+        told = _told(self)
+        if not isinstance(self.raw, pd.DataFrame): return told
+        both = [c for c in self.raw if c in told]
+        if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
+        return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
 
-# %% ../nbs/00_core.ipynb #c59
-@patch
-def encode(
-    self:Explainer,
-    data,     # Raw inputs: many rows or one
-) -> Encoded:
-    "Encode raw data on the model's device and in its dtype, 32 bits for a 16-bit model."
-    enc = self.domain.encode(data)
-    if not len(enc.x): raise ValueError('data must have at least one row, got none')
-    fitted = getattr(self, 'x_train', None)
-    if fitted is not None and enc.x.shape[1:] != fitted.shape[1:]:
-        raise ValueError(f'data must have rows of shape {tuple(fitted.shape[1:])}, as the training data, got {tuple(enc.x.shape[1:])}')
-    return Encoded(enc.x.to(*self.place), enc.frozen.to(self.place[0]))
-
-@patch
-def fit(
-    self:Explainer,
-    data, # Training rows, raw
-):
-    "Look at the training data once; returns the explainer."
-    self.place = place(self.model)
-    self.x_train = None
-    self.x_train = self.encode(data).x
-    self.z_train = check_logits(predict(self.model, self.x_train))
-    return self
-
-# %% ../nbs/00_core.ipynb #c60
-@patch
-def check_fitted(self:Explainer):
-    "Raise `ValueError` unless `fit` was called and the model stayed where it was."
-    if not hasattr(self, 'z_train'): raise ValueError('fit must be called with the training data before an explanation, got an explainer that is not fitted')
-    if (now := place(self.model)) != self.place:
-        raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
-
-# %% ../nbs/00_core.ipynb #c62
-def changed_groups(
-    x:Tensor,      # Inputs, `(n, *s)`
-    xp:Tensor,     # Counterfactuals, `(n, *s)`
-    groups:Tensor, # Group of every entry, long `(*s)`
-) -> Tensor:       # bool `(n, g)`
-    "Groups in which any entry differs."
-    diff = (x != xp).flatten(1).to(x.dtype)
-    return torch.zeros(len(x), int(groups.max()) + 1, dtype=x.dtype, device=x.device).index_add_(1, groups.flatten(), diff) > 0
-
-# %% ../nbs/00_core.ipynb #c64
-@patch
-def explain(
-    self:Explainer,
-    data,               # Raw inputs, as `fit` takes them: many rows or one
-    target=None,        # Class index, one per row, or None for the other one of two classes
-    seed:int=0,         # Seed of everything random
-    progress:bool=False # Show a progress bar
-) -> Counterfactuals:
-    "Change the least in each row that makes the model decide for `target`."
-    self.check_fitted()
-    data = self.domain.rows(data) if self.domain.rows else data
-    enc = self.encode(data)
-    z = check_logits(predict(self.model, enc.x))
-    target = check_target(target, z)
-    size = self.hyper.batch_size
-    starts = tqdm(range(0, len(z), size), disable=not progress, desc=type(self).__name__, unit_scale=size, unit='row')
-    xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
-    return self.measure(data, enc.x, z, xp, target)
-
-# %% ../nbs/00_core.ipynb #c66
-@patch
-def measure(
-    self:Explainer,
-    data,          # Raw inputs
-    x:Tensor,      # The same, encoded, `(n, *s)`
-    z:Tensor,      # Logits at `x`, `(n, k)`
-    xp:Tensor,     # Result of a search, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`
-) -> Counterfactuals:
-    "Decode `xp`, encode it again and ask the model about that."
-    raw = self.domain.decode(xp, data, self.hyper.legal)
-    searched,xp = xp,self.encode(raw).x
-    groups = self.domain.groups(x.shape[1:]).to(x.device)
-    mask = changed_groups(x, xp, groups)[:, groups]
-    p = lambda z: log_prob(z, target).exp()
-    prob = p(predict(self.model, xp))
-    found = prob if searched.equal(xp) else p(predict(self.model, searched))
-    return Counterfactuals(x, xp, mask, target, prob, self.domain, p(z), self.hyper.tau, data, raw, found)
+    def plot(self, **kw): # A matplotlib figure
+        "Draw the changes, as the domain draws them."
+        return self.domain.display.plot(self, **kw)

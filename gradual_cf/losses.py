@@ -10,13 +10,65 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .core import per_row
+from .core import Encoded, State, Target, per_row
 
 # %% auto #0
-__all__ = ['Logits', 'fit_logits', 'Ref', 'Point', 'closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum',
-           'target_score', 'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
+__all__ = ['closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'Logits', 'fit_logits', 'target_score',
+           'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
 
 # %% ../nbs/02_losses.ipynb #c6
+def closed_form(
+    grad:Callable, # `State` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
+    entrywise:bool=False, # Whether the term looks at entries that moved only, so that d/dxp may be asked for those alone
+):
+    "Attach a closed-form gradient to a loss term."
+    def deco(term):
+        term.grad,term.entrywise = grad,entrywise
+        return term
+    return deco
+
+# %% ../nbs/02_losses.ipynb #c8
+def term_grad(
+    term:Callable, # A loss term
+    s:State,       # Where
+) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None where it does not depend on it
+    "Both parts of a term's gradient: closed form if it has one, autograd otherwise."
+    if hasattr(term, 'grad'): return term.grad(s)
+    xp,z = s.xp.detach().requires_grad_(), s.logits.detach().requires_grad_()
+    with torch.enable_grad(): y = term(s._replace(xp=xp, logits=z)).sum()
+    if not y.requires_grad: return None, None
+    return torch.autograd.grad(y, (xp, z), allow_unused=True)
+
+# %% ../nbs/02_losses.ipynb #c10
+@closed_form(lambda s: (None, (s.logits - s.target.mu).sign()/s.logits.shape[1]))
+def logit_gap(
+    s:State, # Where
+) -> Tensor: # `(n,)`, ≥ 0
+    "Mean absolute difference to the target's mean logits (Eq. 7 as the authors' code reads it)."
+    return (s.logits - s.target.mu).abs().mean(1)
+
+# %% ../nbs/02_losses.ipynb #c12
+def _unit(d):
+    "Rows of `d` scaled to length one, in place; zero rows stay zero."
+    size = per_row(torch.linalg.vector_norm(d.flatten(1), dim=1), d)
+    return d.div_(size.clamp_min_(torch.finfo(d.dtype).tiny))
+
+@closed_form(lambda s: (None, _unit(s.logits - s.target.mu)))
+def logit_gap_norm(
+    s:State, # Where
+) -> Tensor: # `(n,)`, ≥ 0
+    "Euclidean distance to the target's mean logits (Eq. 7 with the norm over classes)."
+    return (s.logits - s.target.mu).norm(dim=1)
+
+# %% ../nbs/02_losses.ipynb #c14
+@closed_form(lambda s: (None, (s.logits - s.target.mu).sum(1, keepdim=True).sign().expand_as(s.logits)))
+def logit_gap_sum(
+    s:State, # Where
+) -> Tensor: # `(n,)`, ≥ 0
+    "Absolute value of the summed differences (Eq. 7 to the letter): gaps may cancel."
+    return (s.logits - s.target.mu).sum(1).abs()
+
+# %% ../nbs/02_losses.ipynb #c16
 class Logits(NamedTuple):
     "Where each class lives in logit space."
     mu:Tensor   # Mean logits of the sampled rows of each class, `(k, k)`; NaN where the model never predicts the class
@@ -30,183 +82,122 @@ class Logits(NamedTuple):
         "The gap that a share `quantile` of the target's training rows stays within."
         return self.gaps[target, round(100*quantile)]
 
-# %% ../nbs/02_losses.ipynb #c7
+# %% ../nbs/02_losses.ipynb #c17
+def _rows_at(z, label, mu):
+    "Rows of which only the logits matter, as a state that a loss term can read."
+    label = z.new_full((len(z),), label, dtype=torch.long)
+    enc = Encoded(z, torch.zeros_like(z, dtype=torch.bool))
+    return State(enc, z, z, Target(label, torch.ones_like(z[:, 0]), mu.expand_as(z)))
+
+def _percentiles(z, label, mu, match):
+    "Percentiles 0..100 of the match of rows to the mean of their class; NaN where there are no rows."
+    share = torch.linspace(0, 1, 101, dtype=torch.promote_types(z.dtype, torch.float32), device=z.device)
+    if not len(z): return torch.full_like(share, torch.nan)
+    return match(_rows_at(z, label, mu)).to(share).quantile(share)
+
 def fit_logits(
     z:Tensor,       # Logits of the training rows, `(n, k)`
     n_ref:int=100,  # Rows sampled for each class, $N$ in Eq. 7
     seed:int=0,     # Seed of the sample
+    match:Callable|None=None, # How far a row is from its class, a loss term; None for `logit_gap`
 ) -> Logits:
     "Learn mean and spread of each predicted class's logits ($\\mu_t$ in Eq. 7)."
     k,gen = z.shape[1], torch.Generator().manual_seed(seed)
-    rows = [z[(z.argmax(1) == t)] for t in range(k)]
+    rows = [z[z.argmax(1) == t] for t in range(k)]
     sample = [r[torch.randperm(len(r), generator=gen)[:n_ref].to(z.device)] for r in rows]
     mu = torch.stack([s.mean(0) for s in sample])
-    qs = torch.linspace(0, 1, 101, dtype=torch.promote_types(z.dtype, torch.float32), device=z.device)
-    spread = lambda r, m: (r - m).abs().mean(1).to(qs).quantile(qs) if len(r) else torch.full_like(qs, torch.nan)
-    return Logits(mu, torch.stack([spread(r, m) for r,m in zip(rows, mu)]).to(z), sample)
+    gaps = [_percentiles(r, t, mu[t], match or logit_gap) for t,r in enumerate(rows)]
+    return Logits(mu, torch.stack(gaps).to(z), sample)
 
-# %% ../nbs/02_losses.ipynb #c12
-class Ref(NamedTuple):
-    "What a row is pulled towards."
-    target:Tensor        # Target class, long `(n,)`
-    mu:Tensor            # Mean logits of the target, `(n, k)`
-    gap:Tensor|None=None # Largest logit gap that counts as inside the target's distribution, `(n,)`
-    near:Tensor|None=None # A typical input of the target, `(n, *s)`
-
-    def take(self, i) -> Ref: # Rows `i`
-        "Select rows."
-        return Ref(*(None if f is None else f[i] for f in self))
-
-class Point(NamedTuple):
-    "All that a loss term may look at."
-    x:Tensor      # Inputs, `(n, *s)`
-    xp:Tensor     # Perturbed inputs $X'$, `(n, *s)`
-    logits:Tensor # The model's logits at `xp`, `(n, k)`
-    ref:Ref       # What the rows are pulled towards
-
-    def take(self, i) -> Point: # Rows `i`
-        "Select rows."
-        return Point(*(None if f is None else f.take(i) if isinstance(f, Ref) else f[i] for f in self))
-
-# %% ../nbs/02_losses.ipynb #c14
-def closed_form(
-    grad:Callable, # `Point` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
-    entrywise:bool=False, # Whether the term ignores the logits and entries that did not move, so that d/dxp may be asked for the masked entries alone
-):
-    "Attach a closed-form gradient to a loss term."
-    def deco(term):
-        term.grad,term.entrywise = grad,entrywise
-        return term
-    return deco
-
-# %% ../nbs/02_losses.ipynb #c16
-def term_grad(
-    term:Callable, # A loss term
-    p:Point,       # Where
-) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None where it does not depend on it
-    "Both parts of a term's gradient: closed form if it has one, autograd otherwise."
-    if hasattr(term, 'grad'): return term.grad(p)
-    xp,z = p.xp.detach().requires_grad_(), p.logits.detach().requires_grad_()
-    with torch.enable_grad(): y = term(p._replace(xp=xp, logits=z)).sum()
-    if not y.requires_grad: return None, None
-    return torch.autograd.grad(y, (xp, z), allow_unused=True)
-
-# %% ../nbs/02_losses.ipynb #c18
-@closed_form(lambda p: (None, (p.logits - p.ref.mu).sign()/p.logits.shape[1]))
-def logit_gap(
-    p:Point, # Where
-) -> Tensor: # `(n,)`, ≥ 0
-    "Mean absolute difference to the target's mean logits (Eq. 7 as the authors' code reads it)."
-    return (p.logits - p.ref.mu).abs().mean(1)
-
-# %% ../nbs/02_losses.ipynb #c20
-def _unit(d):
-    "Rows of `d` scaled to length one, in place; zero rows stay zero."
-    size = per_row(torch.linalg.vector_norm(d.flatten(1), dim=1), d)
-    return d.div_(size.clamp_min_(torch.finfo(d.dtype).tiny))
-
-@closed_form(lambda p: (None, _unit(p.logits - p.ref.mu)))
-def logit_gap_norm(
-    p:Point, # Where
-) -> Tensor: # `(n,)`, ≥ 0
-    "Euclidean distance to the target's mean logits (Eq. 7 with the norm over classes)."
-    return (p.logits - p.ref.mu).norm(dim=1)
-
-# %% ../nbs/02_losses.ipynb #c22
-@closed_form(lambda p: (None, (p.logits - p.ref.mu).sum(1, keepdim=True).sign().expand_as(p.logits)))
-def logit_gap_sum(
-    p:Point, # Where
-) -> Tensor: # `(n,)`, ≥ 0
-    "Absolute value of the summed differences (Eq. 7 to the letter): gaps may cancel."
-    return (p.logits - p.ref.mu).sum(1).abs()
-
-# %% ../nbs/02_losses.ipynb #c28
-def _minus_target(p):
-    return None, -torch.zeros_like(p.logits).scatter_(1, p.ref.target[:, None], 1.)
+# %% ../nbs/02_losses.ipynb #c26
+def _minus_target(s):
+    return None, -torch.zeros_like(s.logits).scatter_(1, s.target.label[:, None], 1.)
 
 @closed_form(_minus_target)
 def target_score(
-    p:Point, # Where
+    s:State, # Where
 ) -> Tensor: # `(n,)`, unbounded below
     "Minus the target's logit (Eqs. 6 and 12, without the logit distribution)."
-    return -p.logits.gather(1, p.ref.target[:, None])[:, 0]
+    return -s.logits.gather(1, s.target.label[:, None])[:, 0]
 
-# %% ../nbs/02_losses.ipynb #c31
-@closed_form(lambda p: (_unit(p.xp - p.x), None), entrywise=True)
+# %% ../nbs/02_losses.ipynb #c29
+@closed_form(lambda s: (_unit(s.xp - s.x), None), entrywise=True)
 def l2_distance(
-    p:Point, # Where
+    s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
     "Euclidean distance to the input (second term of Eq. 7)."
-    return (p.xp - p.x).flatten(1).norm(dim=1)
+    return (s.xp - s.x).flatten(1).norm(dim=1)
 
-# %% ../nbs/02_losses.ipynb #c34
+# %% ../nbs/02_losses.ipynb #c32
 def _steps(v):
     "Differences to the right and lower neighbour, zero at the edge; `(..., h, w)` each."
     right = torch.nn.functional.pad(v.diff(dim=-1), (0, 1))
     down = torch.nn.functional.pad(v.diff(dim=-2), (0, 0, 0, 1))
     return right,down
 
-def _tv_grad(p):
-    right,down = _steps(p.xp)
+def _tv_grad(s):
+    right,down = _steps(s.xp)
     left = torch.nn.functional.pad(right[..., :-1], (1, 0))
     up = torch.nn.functional.pad(down[..., :-1, :], (0, 0, 1, 0))
     return 2*(left - right + up - down), None
 
-# %% ../nbs/02_losses.ipynb #c35
+# %% ../nbs/02_losses.ipynb #c33
 @closed_form(_tv_grad)
 def total_variation(
-    p:Point, # Where; `xp` is `(n, c, h, w)` or `(n, h, w)`
+    s:State, # Where; `xp` is `(n, c, h, w)` or `(n, h, w)`
 ) -> Tensor: # `(n,)`, ≥ 0
     "Squared differences of neighbouring pixels, summed (Eq. 8 with $\\beta=2$)."
-    right,down = _steps(p.xp)
+    right,down = _steps(s.xp)
     return (right**2 + down**2).flatten(1).sum(1)
 
-# %% ../nbs/02_losses.ipynb #c37
+# %% ../nbs/02_losses.ipynb #c35
 def total_variation_beta(
     beta:float=2., # Exponent in Eq. 8, > 0; the paper's is 2
 ) -> Callable:     # A loss term
     "Total variation with another exponent (Eq. 8)."
     if not beta > 0: raise ValueError(f'beta must be positive, got {beta}')
     if beta == 2: return total_variation
-    def tv(p):
-        right,down = _steps(p.xp)
+    def tv(s):
+        right,down = _steps(s.xp)
         return (right**2 + down**2 + 1e-12).pow(beta/2).flatten(1).sum(1)
     return tv
 
-# %% ../nbs/02_losses.ipynb #c40
-@closed_form(lambda p: (None if p.ref.near is None else 2*(p.xp - p.ref.near), None), entrywise=True)
+# %% ../nbs/02_losses.ipynb #c38
+@closed_form(lambda s: (None if s.target.near is None else 2*(s.xp - s.target.near), None), entrywise=True)
 def prototype_distance(
-    p:Point, # Where
+    s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
     "Squared distance to the target's typical input."
-    if p.ref.near is None: return torch.zeros_like(p.logits[:, 0])
-    return (p.xp - p.ref.near).flatten(1).pow(2).sum(1)
+    if s.target.near is None: return torch.zeros_like(s.logits[:, 0])
+    return (s.xp - s.target.near).flatten(1).pow(2).sum(1)
 
-# %% ../nbs/02_losses.ipynb #c43
+# %% ../nbs/02_losses.ipynb #c41
 def _weighted(parts):
-    "Sum of weight·gradient; a gradient is fresh from its term, so the first one takes the others in."
+    "Sum of weight·gradient, None where there is none."
     if not parts: return None
     (w,total),*rest = parts
-    total = total if w == 1 else total.mul_(w) if total._base is None and total.is_contiguous() else total*w
+    if w != 1: total = total*w
     for w,g in rest: total = total.add(g, alpha=w)
     return total
 
 class Mix:
     "A weighted sum of named loss terms and its gradient."
     def __init__(self, **terms): self.terms = terms
-    def __repr__(self): return 'mix(' + ', '.join(f'{k}=({w:g}, {f.__name__})' for k,(w,f) in self.terms.items()) + ')'
+    def __repr__(self):
+        parts = [f'{k}=({w:g}, {getattr(f, "__name__", type(f).__name__)})' for k,(w,f) in self.terms.items()]
+        return f'mix({", ".join(parts)})'
 
     def __call__(self,
-        p:Point, # Where
+        s:State, # Where
     ) -> dict:   # Name -> weighted part, `(n,)` each
         "The weighted parts by name; their sum is the loss."
-        return {k: w*f(p) for k,(w,f) in self.terms.items()}
+        return {k: w*f(s) for k,(w,f) in self.terms.items()}
 
     def grad(self,
-        p:Point, # Where
+        s:State, # Where
     ) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
-        parts = [(w, term_grad(f, p)) for w,f in self.terms.values() if w]
+        parts = [(w, term_grad(f, s)) for w,f in self.terms.values() if w]
         return tuple(_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
 
     def split(self) -> tuple[Mix, Mix]: # Terms that need the whole input, and those of single entries
@@ -214,7 +205,7 @@ class Mix:
         own = lambda f: getattr(f, 'entrywise', False)
         return tuple(Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
 
-# %% ../nbs/02_losses.ipynb #c45
+# %% ../nbs/02_losses.ipynb #c43
 def mix(
     **terms, # name=(weight, term)
 ) -> Mix:

@@ -4,18 +4,19 @@
 
 # %% ../nbs/04_masking.ipynb #c4
 from __future__ import annotations
-import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .core import evaluating, log_prob, pass_rows, per_row
+from .arrival import merit, shortfall
+from .core import State, Target, per_row
+from .explainer import evaluating, input_grad, pass_rows
+from .losses import logit_gap
 
 # %% auto #0
-__all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'group_mean',
-           'rank_groups', 'gain_groups', 'shortfall', 'merit', 'admissible', 'trials', 'Probed', 'probe']
+__all__ = ['DIVISIONS', 'column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity',
+           'group_mean', 'rank_groups', 'gain_groups', 'probe']
 
 # %% ../nbs/04_masking.ipynb #c6
 def column_groups(
@@ -32,7 +33,8 @@ def block_groups(
 ) -> Tensor:             # Group of every entry, long, of the same shape
     "One group a square block of pixels, over all channels."
     h,w = shape[-2:]
-    if not 1 <= block <= min(h, w): raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
+    if not 1 <= block <= min(h, w):
+        raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
     wide = -(-w//block)
     ids = (torch.arange(h)//block)[:, None]*wide + torch.arange(w)//block
     return ids.expand(*shape).clone()
@@ -74,11 +76,10 @@ def sensitivity(
     x:Tensor,      # Inputs, `(n, *s)`
     target:Tensor, # Target class of each row, long `(n,)`
 ) -> Tensor:       # Derivative of the target's logit, `(n, *s)`
-    "Differentiate the target's logit with respect to the input (inside Eq. 5); raises `ValueError` if the model has no gradient."
+    "Differentiate the target's logit by the input (inside Eq. 5); raises `ValueError` for a model without gradient."
     x = x.detach().requires_grad_()
     with evaluating(model), torch.enable_grad(): z = model(x)
-    if not z.requires_grad: raise ValueError("model must be differentiable for rank='gradient', got an output without gradient; use rank='probe', sigma=0")
-    return torch.autograd.grad(z.gather(1, target[:, None]).sum(), x)[0]
+    return input_grad(z, x, torch.zeros_like(z).scatter_(1, target[:, None], 1.))
 
 # %% ../nbs/04_masking.ipynb #c29
 def group_mean(
@@ -113,41 +114,7 @@ def gain_groups(
     return total.masked_fill(~free, -torch.inf)
 
 # %% ../nbs/04_masking.ipynb #c37
-def shortfall(
-    z:Tensor,           # Logits, `(..., k)`
-    target:Tensor,      # Target class, long `(...)`
-    level:float,        # Probability that counts as reached, in (0, 1)
-    mu:Tensor|None=None,# Mean logits of the target, `(..., k)`
-    gap:Tensor|None=None, # Largest mean |z - mu| that counts as inside, `(...)`; None to ask for the probability only
-) -> Tensor:            # `(...)`, 0 where the row has arrived, positive elsewhere
-    "How much is missing in log-probability, plus how far the logits are outside the target's distribution."
-    miss = (math.log(level) - log_prob(z, target)).relu_()
-    return miss if gap is None else miss + ((z - mu).abs().mean(-1) - gap).clamp_min(0.)
-
-# %% ../nbs/04_masking.ipynb #c40
-def merit(
-    short:Tensor, # Shortfall, `(...)`
-    dist:Tensor,  # Distance from the input, `(...)`
-) -> Tensor:      # `(...)`, positive where the row has arrived
-    "Prefer what has arrived, then the nearest; before that, what lacks least."
-    return torch.where(short > 0, -short, 1/(1 + dist))
-
-# %% ../nbs/04_masking.ipynb #c43
-def admissible(
-    x:Tensor,      # Inputs, `(n, *s)`
-    xp:Tensor,     # Perturbed inputs so far, `(n, *s)`
-    values:Tensor, # Candidate values for the entries of one group, `(n or 1, q, w)`
-    entry:Tensor,  # Where these entries are in a flattened row, long `(w,)`
-    project:Callable|None=None, # (c, x) -> admissible c
-) -> Tensor:       # `(n, q, w)`
-    "The admissible values next to the candidates."
-    (n,q,w),v = (len(x), *values.shape[1:]), values.to(x).expand(len(x), -1, -1)
-    if project is None: return v
-    if hasattr(project, 'narrow'): return project.narrow(entry.repeat(q).expand(n, -1), x)(v.reshape(n, q*w)).view(n, q, w)
-    t = trials(xp, v, entry).flatten(0, 1)
-    return project(t, x.repeat_interleave(q, 0)).view(n, q, -1)[:, :, entry]
-
-def trials(
+def _trials(
     xp:Tensor,     # Perturbed inputs so far, `(n, *s)`
     values:Tensor, # Values for some entries, `(n, q, w)`
     entry:Tensor,  # Where these entries are in a flattened row, long `(w,)`
@@ -157,61 +124,79 @@ def trials(
     t[:, :, entry] = values
     return t.view(*t.shape[:2], *xp.shape[1:])
 
-# %% ../nbs/04_masking.ipynb #c45
-class Probed(NamedTuple):
-    "The best single change of every row."
-    group:Tensor # The group to switch on, long `(n,)`
-    xp:Tensor    # The row with the best candidate in place, `(n, *s)`
-    score:Tensor # Its `merit`, -inf where there is no candidate, `(n,)`
+def _legal_values(s, values, entry, project):
+    "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
+    enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
+    v = values.to(s.x).expand(n, -1, -1)
+    if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
+    if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
+    if project is None: return v
+    if hasattr(project, 'narrow'):
+        return project.narrow(entry.repeat(q).expand(n, -1), s.x)(v.reshape(n, q*w)).view(n, q, w)
+    whole = project(_trials(s.xp, v, entry).flatten(0, 1), s.x.repeat_interleave(q, 0))
+    return whole.view(n, q, -1)[:, :, entry]
 
-# %% ../nbs/04_masking.ipynb #c47
-def _best_of(v, entry, x, xp, may, ask):
+# %% ../nbs/04_masking.ipynb #c40
+def _asker(
+    model,         # Maps `(n, *s)` to raw logits `(n, k)`
+    match:Callable,# How far logits are from the class
+) -> Callable:     # (state, trials `(n, q, *s)`) -> shortfall `(n, q)`
+    "Ask about many candidates of each row."
+    def ask(s, t):
+        q,flat = t.shape[1], t.flatten(0, 1)
+        z = torch.cat([model(v) for v in flat.split(pass_rows(flat))])
+        target = Target(*(v if v is None else v.repeat_interleave(q, 0) for v in s.target))
+        return shortfall(State(s.enc, flat, z, target), match).view(len(t), q)
+    return ask
+
+def _best_of(s, v, entry, may, ask):
     "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
-    old,now = (t.flatten(1)[:, None, entry] for t in (x, xp))
-    rest = (xp - x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
-    t,dist = trials(xp, v, entry), ((v - old).square().sum(2) + rest).sqrt()
+    old,now = (t.flatten(1)[:, None, entry] for t in (s.x, s.xp))
+    others = (s.xp - s.x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
+    t,dist = _trials(s.xp, v, entry), ((v - old).square().sum(2) + others).sqrt()
     stays = (v == now).all(2) | ~may[:, None]
-    score,i = merit(ask(t), dist).masked_fill(stays, -torch.inf).max(1)
-    return score, t[torch.arange(len(t), device=x.device), i]
+    score,i = merit(ask(s, t), dist).masked_fill(stays, -torch.inf).max(1)
+    return score, t[torch.arange(len(t), device=t.device), i]
 
-# %% ../nbs/04_masking.ipynb #c49
-def _best_in_group(x, xp, may, group, groups, ask, propose, project, zoom):
-    "The best candidate of one group, zoomed: merit `(n,)` and trial `(n, *s)`."
+# %% ../nbs/04_masking.ipynb #c42
+DIVISIONS = 10 # Parts into which the probe cuts the last stretch of a number that arrived
+
+def _last_stretch(s, best, score, entry, may, ask, project):
+    "Divide the stretch between where one number stands and where it arrived: merit and trial."
+    share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
+    a,b = s.xp.flatten(1)[:, entry], best.flatten(1)[:, entry]
+    finer = _legal_values(s, torch.lerp(a, b, share)[..., None], entry, project)
+    new,trial = _best_of(s, finer, entry, may, ask)
+    return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
+
+def _best_in_group(s, may, group, groups, propose, project, ask):
+    "The best candidate of one group: merit `(n,)` and trial `(n, *s)`."
     entry = (groups.flatten() == group).nonzero()[:, 0]
-    score,best = _best_of(admissible(x, xp, propose(x, group), entry, project), entry, x, xp, may, ask)
+    values = _legal_values(s, propose(s.x, group), entry, project)
+    score,best = _best_of(s, values, entry, may, ask)
     there = (score > 0).nonzero()[:, 0]
-    if len(entry) > 1 or zoom < 2 or not len(there): return score, best
-    share = torch.linspace(0, 1, zoom + 1, dtype=x.dtype, device=x.device)[1:-1]
-    a,b = xp.flatten(1)[there, entry], best.flatten(1)[there, entry]
-    finer = admissible(x[there], xp[there], torch.lerp(a[:, None], b[:, None], share)[..., None], entry, project)
-    s,t = _best_of(finer, entry, x[there], xp[there], may[there], lambda t: ask(t, there))
-    score[there],best[there] = torch.maximum(s, score[there]), torch.where(per_row(s > score[there], x), t, best[there])
+    if len(entry) > 1 or not len(there): return score, best
+    few = s._replace(on=None, c=None).take(there)
+    score[there],best[there] = _last_stretch(few, best[there], score[there], entry, may[there], ask, project)
     return score, best
 
-# %% ../nbs/04_masking.ipynb #c50
+# %% ../nbs/04_masking.ipynb #c43
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor,         # Inputs, `(n, *s)`
-    xp:Tensor,        # Perturbed inputs so far, `(n, *s)`
-    target:Tensor,    # Target class of each row, long `(n,)`
-    free:Tensor,      # Groups that may still be switched on, bool `(n, g)`
+    s:State,          # Rows as they stand
+    free:Tensor,      # Groups that may be changed, bool `(n, g)`
     groups:Tensor,    # Group of every entry, long `(*s)`
     propose:Callable, # (x, group) -> candidate values, `(n or 1, q, w)`
+    *,
     project:Callable|None=None, # (c, x) -> admissible c
-    level:float=.5,   # Probability that counts as reached
-    mu:Tensor|None=None,  # Mean logits of the target, `(n, k)`
-    gap:Tensor|None=None, # Largest logit gap that counts as inside, `(n,)`
-    zoom:int=10,          # Divisions of the last stretch; below 2 for none
-) -> Probed:
-    "Try every legal value of every free group and keep each row's best (Eq. 2)."
-    best = Probed(torch.zeros_like(target), xp.clone(), torch.full_like(xp.flatten(1)[:, 0], -torch.inf))
-    wide,many = [None if v is None else v[:, None] for v in (mu, gap)], pass_rows(x)
-    def ask(t, i=slice(None)):
-        z = torch.cat([model(v) for v in t.flatten(0, 1).split(many)]).view(*t.shape[:2], -1)
-        return shortfall(z, target[i, None].expand(t.shape[:2]), level, *(v if v is None else v[i] for v in wide))
+    match:Callable=logit_gap,   # How far logits are from the class
+) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value in place, and its `merit`
+    "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
+    s,ask = s._replace(on=None, c=None), _asker(model, match)
+    group,xp,best = torch.zeros_like(s.target.label), s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     with evaluating(model), torch.no_grad():
         for g in free.any(0).nonzero()[:, 0].tolist():
-            score,trial = _best_in_group(x, xp, free[:, g], g, groups, ask, propose, project, zoom)
-            win = score > best.score
-            best.group[win],best.xp[win],best.score[win] = g,trial[win],score[win]
-    return best
+            score,trial = _best_in_group(s, free[:, g], g, groups, propose, project, ask)
+            won = score > best
+            group[won],xp[won],best[won] = g,trial[won],score[won]
+    return group, xp, best
