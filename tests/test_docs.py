@@ -63,7 +63,7 @@ def test_a_run_depends_on_the_results_that_it_names(tmp_path, monkeypatch):
 
 @pytest.fixture(scope='module')
 def syms():
-    found = api.symbols({m: m for m in ('core', 'losses', 'gradual')})
+    found = api.symbols({m: m for m in ('core', 'explainer', 'losses', 'gradual')})
     for s in found: s.at['api'] = f'api-{s.module}-{s.name}'.lower()
     return found
 
@@ -71,10 +71,23 @@ def syms():
 def test_entries_have_what_the_source_says(syms):
     by_name = {s.name: s for s in syms}
     text = api.entry(by_name['GradualCF'], 'api', 2)
-    assert text.startswith('(api-gradual-gradualcf)=\n## `GradualCF`') and '| `sigma` | `50` |' in text
+    assert text.startswith('(api-gradual-gradualcf)=\n## `GradualCF`') and '| `sigma` | `50` | a whole number of at least 0 | Adam steps' in text
+    assert '| `tau` | `0.5` | in (0, 1) |' in api.entry(by_name['Settings'], 'api', 2)
     assert '| `x` | `Tensor` | Model input, `(n, *s)` |' in api.entry(by_name['Encoded'], 'api', 2)
     assert 'Counterfactuals.save' in by_name and 'Encoded.take' in by_name and 'PAPER' in by_name
     assert not any(n.startswith('_') or '._' in n for n in by_name)
+
+
+def test_methods_of_private_base_classes_stand_under_the_public_class(syms):
+    by_name = {s.name: s for s in syms}
+    names = list(by_name)
+    assert {'Explainer.fit', 'Explainer.explain', 'Counterfactuals.load', 'GradualCF.trace'} <= set(names)
+    assert 'GradualCF.explain' not in names and 'Display.changes' not in names        # said by `Explainer`; a field
+    assert by_name['Counterfactuals.load'].source == ('core', '_Kept.load')
+    assert names.index('Counterfactuals') < names.index('Counterfactuals.valid') < names.index('Counterfactuals.df') < names.index('evaluating')
+    text = api.entry(by_name['Explainer.explain'], 'api', 2)
+    assert '    *,\n    immutable=(),' in text and '| `bounds` |  | `None` | Group' in text
+    assert '| `before` | `Tensor` |  |' in api.entry(by_name['Counterfactuals'], 'api', 2)   # a field of `_Answers`
 
 
 def test_names_become_links_once_and_only_in_prose(syms):
