@@ -57,6 +57,10 @@ $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e ".[dev]"
 	touch $@
 
+$(VENV)/.extras: $(VENV)/.dev   # Ray and transformers: without them their tests skip
+	$(PIP) -e ".[ray,transformers]"
+	touch $@
+
 $(VENV)/.docs: $(VENV)/.dev
 	$(PIP) -e ".[docs]"
 	touch $@
