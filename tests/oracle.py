@@ -148,7 +148,7 @@ def pair(model, x, t, frozen, groups, mu, *, tau, margin=0., gap=None, project=N
             xp = x.clone()
             xp[groups == g] = v
             if project: xp = project(xp[None], x[None])[0]
-            _,c = probe(model, x, xp, t, [h for h in free if h != g], groups, mu, gap, s)
+            _,c = probe(model, x, xp, t, [h for h in free if h > g], groups, mu, gap, s)
             if c is not None and (m := merit(model, x, c, t, s['level'], mu, gap)) > most: best,most = c,m
     return best
 
