@@ -2,11 +2,11 @@
 
     python benchmarks/loans.py [--rows 1000] [--seeds 3] [--out benchmarks/results/loans.csv]
 
-Needs GRADUAL_CF_DATA. `finer, no margin` bounds what a single legal change can reach: four times the grid, and a kept value may
-sit on the boundary itself.
-`fractions allowed` is the default with every integer column treated as a number: what the legality of whole numbers costs.
-`floor` is the L2 of the nearest single legal change there is, found by trying a thousand values of every column, with no margin:
-no search that changes one feature can be below it (rows without one are left out).
+Needs GRADUAL_CF_DATA. `finer, no margin` bounds what a single legal change can reach: four times the grid, and a
+kept value may sit on the boundary itself. `fractions allowed` is the default with every integer column treated as a
+number: what the legality of whole numbers costs. `floor` is the L2 of the nearest single legal change there is, found
+by trying a thousand values of every column, with no margin: no search that changes one feature can be below it (rows
+without one are left out).
 """
 import argparse
 import sys
@@ -37,7 +37,7 @@ def settings(task):
 
 
 def nearest_change(task, enc, at, tries):
-    "Distance to the nearest row that decides otherwise, other values of one column tried, `(n,)`; inf where there is none."
+    "Distance to the nearest row with another value in one column that decides otherwise, `(n,)`; inf for none."
     n,q = len(enc.x), len(tries)
     many = enc.take(torch.arange(n).repeat_interleave(q))
     old = many.x
