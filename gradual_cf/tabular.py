@@ -115,10 +115,10 @@ def _special_codes(values) -> tuple: # The codes, ascending; empty if the column
 # %% ../nbs/11_tabular.ipynb #c24
 def _check_present(s:pd.Series, what:str):
     "Raise `ValueError` for missing values."
-    missing = s[s.isna()]
-    if not len(missing): return
-    raise ValueError(f'{what} must not have missing values, got {missing.iloc[0]} in column {s.name!r} '
-                     f'({len(missing)} of {len(s)} rows): fill them, or leave the rows out')
+    missing = s.isna().to_numpy()
+    if not missing.any(): return
+    raise ValueError(f'{what} must not have missing values, got {s[missing].iloc[0]} in column {s.name!r} '
+                     f'({missing.sum()} of {len(s)} rows): fill them, or leave the rows out')
 
 def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
     "Dates as numbers of days."
@@ -323,11 +323,11 @@ def _frame(table:_Table, data) -> pd.DataFrame:
 # %% ../nbs/11_tabular.ipynb #c53
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
-    low = np.where(up, np.maximum(low, raw), low) + np.zeros(raw.shape)
-    high = np.where(down, np.minimum(high, raw), high) + np.zeros(raw.shape)
-    low,high = _inward(low, high, table.entries('digits'))
-    origin,span = table.entries('origin'), table.entries('span')
-    return torch.from_numpy((low - origin)/span), torch.from_numpy((high - origin)/span)
+    if up.any(): low = np.where(up, np.maximum(low, raw), low)
+    if down.any(): high = np.where(down, np.minimum(high, raw), high)
+    ends = _inward(low, high, table.entries('digits'))
+    encoded = ((end - table.entries('origin'))/table.entries('span') for end in ends)
+    return tuple(torch.from_numpy(end).expand(raw.shape) for end in encoded)
 
 def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
