@@ -12,7 +12,10 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'text_cnn', 'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead',
            'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
            'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
-           'frames', 'save_page', 'stepper']
+           'ABELE', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed',
+           'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
+           'plot_summary', 'summary', 'ABLATIONS', 'ablate', 'questions', 'save_survey', 'survey', 'tally',
+           'EXPERIMENTS', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -37,7 +40,15 @@ from .baselines.wachter import Wachter
 from .baselines.cem import CEM
 from .baselines.spheres import GrowingSpheres
 from .baselines.lore import LORE, because
+from .baselines.abele import ABELE
+from .lrp import lrp, relevance
+from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
 from .stepper import frames, save_page, stepper
+from .batch import batch_fn, explain_dataset, explain_ray
+from .summary import plot_summary, summary
+from .paper.ablations import ABLATIONS, ablate
+from .paper.survey import questions, save_survey, survey, tally
+from .paper.reproduce import EXPERIMENTS, reproduce
 
 # %% ../nbs/99_all.ipynb #c4
 _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', 'Common', 'Explainer', 'predict',
@@ -49,4 +60,7 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
          'load_mnist', 'without_images', 'lookahead', 'corpus_vectors', 'load_glove', 'load_imdb',
          'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',
-         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'frames', 'save_page', 'stepper']
+         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
+         'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
+         'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
+         'ABLATIONS', 'ablate', 'questions', 'save_survey', 'survey', 'tally', 'EXPERIMENTS', 'reproduce']

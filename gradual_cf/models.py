@@ -26,8 +26,10 @@ __all__ = ['seeded', 'network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text
 
 # %% ../nbs/10_models.ipynb #c6
 @contextmanager
-def seeded(seed:int|None):
-    "Seed PyTorch's global generator for a block and give it back as it was; None draws from it as usual."
+def seeded(
+    seed:int|None, # Seed inside the block; None to draw from the global generator as usual
+):
+    "Seed PyTorch's global generator for a block; give it back as it was."
     if seed is None:
         yield
         return
