@@ -4,11 +4,13 @@
 
 # %% ../nbs/42_batch.ipynb #c4
 from __future__ import annotations
-import errno, hashlib, io, json, platform
-from collections.abc import Callable, Iterable, Iterator
+import copy, dis, errno, hashlib, inspect, io, json, os, pickle, platform, sys, sysconfig
+from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,35 +20,21 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 import gradual_cf
-from .core import Explainer, atomic
-from .losses import Mix
+from .composition import Entrywise
+from .core import State, Target, atomic
+from .explainer import Explainer, check_target, place
+from .gradual import FAR
 
 # %% auto #0
-__all__ = ['MANIFEST', 'template', 'reads', 'as_rows', 'check_batch_target', 'batch_fn', 'Source', 'rebatch', 'frame_source',
-           'hub_source', 'check_schema', 'parquet_source', 'csv_source', 'open_source', 'added_types', 'as_batch',
-           'Work', 'describe', 'tensor_digest', 'domain_digest', 'model_digest', 'versions', 'as_manifest',
-           'write_json', 'check_manifest', 'locked', 'part_path', 'finished_parts', 'claimed', 'write_part', 'serial',
-           'Crew', 'processes', 'run', 'explain_dataset', 'packed', 'unpacked', 'moved', 'Actor', 'part_rows', 'actors',
-           'explain_ray', 'changed_values', 'summary', 'plot_summary']
+__all__ = ['MANIFEST', 'batch_fn', 'explain_dataset', 'explain_ray']
 
 # %% ../nbs/42_batch.ipynb #c9
-def template(
-    explainer:Explainer, # Fitted
-):                       # A frame with the columns that are read; None for images and texts
-    "One decoded training row: the columns of a table and their types."
-    d = explainer.domain
-    return None if d.plane or d.text else d.decode(explainer.x_train[:1])
-
-def reads(
-    explainer:Explainer, # Fitted
-) -> list:               # Names of columns
-    "The columns of a batch that the explainer reads; raises `ValueError` for a domain that has no columns."
+def _columns(explainer):
+    "The columns of a batch that the explainer reads."
     explainer.check_fitted()
-    if explainer.domain.plane: return ['image']
-    if explainer.domain.text: return ['text']
-    df = template(explainer)
-    if not isinstance(df, pd.DataFrame): raise ValueError(f'explainer must explain tables, images or texts to work on columns, got a domain that decodes to {type(df).__name__}')
-    return list(df.columns)
+    names = list(explainer.domain.display.columns)
+    if not names: raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
+    return names
 
 # %% ../nbs/42_batch.ipynb #c12
 def _picture(v):
@@ -55,740 +43,557 @@ def _picture(v):
     from PIL import Image
     return Image.open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
 
-def as_rows(
-    explainer:Explainer, # Fitted
-    batch:dict,          # Column -> array or list, `(n,)`
-):                       # A frame or a list of images, as `explain` takes it
-    "The columns that are read, as raw rows; raises `ValueError` where one is missing."
-    names = reads(explainer)
-    if lost := [c for c in names if c not in batch]: raise ValueError(f'ds must have the columns {names}, got none named {lost}')
-    if explainer.domain.plane: return [_picture(v) for v in batch['image']]
-    return pd.DataFrame({c: list(batch[c]) if explainer.domain.text else batch[c] for c in names})
+def _raw_rows(explainer, batch):
+    "The columns that are read, as raw rows."
+    names, kind = _columns(explainer), explainer.domain.kind
+    if lost := [c for c in names if c not in batch]:
+        raise ValueError(f'ds must have the columns {names}, got none named {lost}')
+    if kind in ('table', 'text') or len(names) > 1: return pd.DataFrame({c: list(batch[c]) for c in names})
+    rows = list(map(_picture if kind == 'image' else np.asarray, batch[names[0]]))
+    return rows if kind == 'image' else np.asarray(rows)
 
-# %% ../nbs/42_batch.ipynb #c14
-def check_batch_target(
-    explainer:Explainer, # Fitted
-    target,              # Class index, name of a column with one per row, or None for the other one of two classes
-):                       # `target`
-    "Raise `ValueError` for a target that no row could have."
-    k = explainer.z_train.shape[1]
-    if target is None and k > 2: raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes')
-    if target is None or isinstance(target, str): return target
-    if not isinstance(target, (int, np.integer)) or isinstance(target, bool) or not 0 <= target < k: raise ValueError(f'target must be a class in 0..{k-1}, the name of a column, or None, got {target!r}')
-    return int(target)
+# %% ../nbs/42_batch.ipynb #c15
+def _question(explainer, target, seed, constraints):
+    "What is asked about every row, as JSON can hold it."
+    if not isinstance(target, str):
+        check_target(target, explainer.z_train)
+        target = None if target is None else int(target)
+    question = dict(target=target, seed=seed, **constraints)
+    inspect.signature(explainer.explain).bind(None, **question)
+    try: json.dumps(question)
+    except TypeError as e: raise ValueError(f'constraints must be plain values, the same for all rows of a batch, got {constraints}') from e
+    return question
 
-# %% ../nbs/42_batch.ipynb #c16
+# %% ../nbs/42_batch.ipynb #c18
+_ADDED = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid')
+
+def _check_names(names, there):
+    "Raise `ValueError` where a column has a name that will be added."
+    added = {f'cf:{c}' for c in names} | {*_ADDED, 'cf_row'}
+    if both := sorted(added & set(there)):
+        raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
+
+# %% ../nbs/42_batch.ipynb #c21
+def _by_column(names, raw):
+    "Raw rows as columns."
+    return {c: raw[c].to_numpy() for c in names} if isinstance(raw, pd.DataFrame) else {names[0]: raw}
+
+def _answers_of(cfs, names):
+    "The columns that an explanation adds."
+    told = dict(zip(_ADDED, (cfs.target, cfs.before, cfs.prob, cfs.valid)))
+    told = {k: (v.float() if v.is_floating_point() else v).cpu().numpy() for k,v in told.items()}
+    return {f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()} | told
+
 def batch_fn(
     explainer:Explainer, # Fitted
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
     seed:int=0,          # Seed of everything random
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
 ) -> Callable:           # dict of arrays -> dict of arrays
-    "Explain a batch given as columns, for `datasets.map` or Ray's `map_batches`."
-    target,names = check_batch_target(explainer, target), reads(explainer)
+    "Explain a batch given as columns, for `datasets.map` or Ray."
+    question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
-        raw = as_rows(explainer, batch)
+        _check_names(names, batch)
         if isinstance(target, str) and target not in batch: raise ValueError(f'target must name a column, got {target!r}')
-        cfs = explainer.explain(raw, np.asarray(batch[target]) if isinstance(target, str) else target, seed)
-        new = {c: cfs.raw[c].to_numpy() for c in names} if isinstance(cfs.raw, pd.DataFrame) else {names[0]: cfs.raw}
-        info = dict(target=cfs.target, before=cfs.before, prob=cfs.prob, valid=cfs.valid)
-        made = {f'cf:{c}': v for c,v in new.items()} | {f'cf_{k}': (v.float() if v.is_floating_point() else v).cpu().numpy() for k,v in info.items()}
-        if both := sorted(set(made) & set(batch)): raise ValueError(f'ds must not have columns of the names that are added, got {both}')
-        return {**batch, **made}
+        wanted = np.asarray(batch[target]) if isinstance(target, str) else question['target']
+        cfs = explainer.explain(_raw_rows(explainer, batch), **question | dict(target=wanted))
+        return {**batch, **_answers_of(cfs, names)}
     return explain
 
-# %% ../nbs/42_batch.ipynb #c21
-class Source(NamedTuple):
+# %% ../nbs/42_batch.ipynb #c26
+class _Source(NamedTuple):
     "Rows that can be streamed again and again, always in the same order."
     name:str       # For people
     rows:int       # How many
     digest:str     # SHA-256 of the content
-    schema:Any     # Arrow schema
+    schema:Any     # Arrow schema, without categories
     tables:Callable# () -> iterator of Arrow tables
 
-    def parts(self,
-        size:int, # Rows of a part
-        done=(),  # Parts to leave out
-    ) -> Iterator: # (number, Arrow table)
-        "Cut the stream into parts of `size` rows, whatever the pieces it comes in."
-        return ((k, t) for k,t in enumerate(rebatch(self.tables(), size)) if k not in done)
-
-# %% ../nbs/42_batch.ipynb #c23
-def rebatch(
-    tables:Iterable, # Arrow tables
-    size:int,        # Rows of a part, ≥ 1
-) -> Iterator:       # Arrow tables of `size` rows; the last may be shorter
-    "Cut a stream of tables anew."
+def _parts(source, size, done=()):
+    "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
     import pyarrow as pa
-    rest = None
-    for t in tables:
-        rest = t if rest is None else pa.concat_tables([rest, t])
-        while len(rest) >= size:
-            yield rest.slice(0, size).combine_chunks()
-            rest = rest.slice(size)
-    if rest is not None and len(rest): yield rest.combine_chunks()
+    rest, k = source.schema.empty_table(), 0
+    for table in source.tables():
+        rest = pa.concat_tables([rest, table.cast(source.schema)])
+        while len(rest) >= size or k*size + len(rest) == source.rows and len(rest):
+            if k not in done: yield k, rest.slice(0, size)
+            rest, k = rest.slice(size), k + 1
 
-# %% ../nbs/42_batch.ipynb #c27
-def _plain_table(t):
-    "A table without metadata, and with categories as their values."
-    import pyarrow as pa
-    plain = pa.schema([pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in t.schema])
-    return t.cast(plain) if t.schema.types != plain.types else t.replace_schema_metadata(None)
-
-def _file_digest(paths):
-    "SHA-256 of the names and bytes of files."
+# %% ../nbs/42_batch.ipynb #c30
+def _sha256(chunks):
+    "SHA-256 of a stream of bytes."
     h = hashlib.sha256()
+    for c in chunks: h.update(c)
+    return h.hexdigest()
+
+def _file_bytes(paths):
+    "The content of files."
     for p in paths:
-        h.update(f'{p.name}:{p.stat().st_size}:'.encode())
-        with open(p, 'rb') as f:
-            while block := f.read(1 << 20): h.update(block)
-    return h.hexdigest()
-
-def _table_digest(tables):
-    "SHA-256 of tables, as Arrow writes them."
-    import pyarrow as pa
-    h = hashlib.sha256()
-    for t in tables:
-        h.update(str(t.schema).encode())
-        for b in t.combine_chunks().to_batches(): h.update(b.serialize())
-    return h.hexdigest()
-
-# %% ../nbs/42_batch.ipynb #c29
-def _memory_source(name, n, cut, step=1 << 16):
-    "Rows that can be cut by position."
-    tables = lambda: (_plain_table(cut(i, min(i + step, n))) for i in range(0, n, step))
-    return Source(name, n, _table_digest(tables()), _plain_table(cut(0, min(1, n))).schema, tables)
-
-def frame_source(
-    df:pd.DataFrame, # Raw rows; the index is not kept
-) -> Source:
-    "Stream a frame."
-    import pyarrow as pa
-    schema = pa.Schema.from_pandas(df, preserve_index=False)
-    return _memory_source('DataFrame', len(df), lambda i, j: pa.Table.from_pandas(df.iloc[i:j], schema, preserve_index=False))
-
-def hub_source(
-    ds, # A `datasets.Dataset`
-) -> Source:
-    "Stream a `datasets.Dataset`."
-    ds = ds.with_format('arrow')
-    return _memory_source('Dataset', len(ds), lambda i, j: ds[i:j])
-
-# %% ../nbs/42_batch.ipynb #c31
-def _opened(path):
-    "A parquet file, its rows read as they are needed."
-    import pyarrow as pa, pyarrow.parquet as pq
-    try: return pq.ParquetFile(path, memory_map=True, pre_buffer=False)
-    except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable parquet, got {str(path)!r} ({e})') from None
-
-def check_schema(
-    path,   # The shard
-    schema, # Its Arrow schema
-    first,  # The schema of the first shard
-    name,   # Name of the first shard
-):
-    "Raise `ValueError` that says how a shard differs from the first."
-    a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
-    diff = [f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
-    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {"; ".join(diff)}')
+        with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
 
 # %% ../nbs/42_batch.ipynb #c33
-def _shard_tables(paths, names, step=1 << 13):
-    "Stream parquet files one after the other."
+def _plain(schema):
+    "A schema without metadata, and with categories as their values."
     import pyarrow as pa
-    for p in paths:
-        try:
-            for b in _opened(p).iter_batches(step, columns=names): yield _plain_table(pa.Table.from_batches([b]).select(names))
-        except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable parquet, got {str(p)!r} ({e})') from None
+    value = lambda t: t.value_type if pa.types.is_dictionary(t) else t
+    return pa.schema([(f.name, value(f.type)) for f in schema])
 
-def parquet_source(
-    path, # A parquet file, or a folder of them
-) -> Source:
-    "Stream parquet; raises `ValueError` for unreadable shards and for schemas that differ."
-    path = Path(path)
-    paths = sorted(p for p in path.glob('*.parquet') if p.name[0] not in '._') if path.is_dir() else [path]
+def _memory_source(ds):
+    "A frame, or a `datasets.Dataset`."
+    import pyarrow as pa
+    if isinstance(ds, pd.DataFrame):
+        table = pa.Table.from_pandas(ds, preserve_index=False).replace_schema_metadata(None)
+        tables, schema = lambda: [table], table.schema
+    else: tables, schema = lambda: ds.with_format('arrow').iter(1 << 16), ds.data.schema
+    digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
+    return _Source(type(ds).__name__, len(ds), digest, _plain(schema), tables)
+
+# %% ../nbs/42_batch.ipynb #c36
+@contextmanager
+def _readable(path, kind):
+    "Turn what Arrow says about a file into a `ValueError` that names it."
+    import pyarrow as pa
+    try: yield
+    except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
+
+def _file_tables(dataset, kind):
+    "Stream the files of a data set one after the other."
+    import pyarrow as pa
+    for shard in dataset.get_fragments():
+        with _readable(shard.path, kind):
+            for b in shard.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
+
+def _file_source(dataset, path, kind):
+    "Files that were looked at, and are one table."
+    digest, tables = _sha256(_file_bytes(dataset.files)), partial(_file_tables, dataset, kind)
+    return _Source(path.name, dataset.count_rows(), digest, dataset.schema, tables)
+
+# %% ../nbs/42_batch.ipynb #c38
+def _check_schema(path, schema, first, name):
+    "Raise `ValueError` that says how a shard differs from the first."
+    a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
+    diff = [c for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
+    diff = [f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff]
+    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {"; ".join(diff)}')
+
+def _parquet_source(path):
+    "A parquet file, or a folder of them."
+    import pyarrow.dataset as pds
+    paths, schemas = [path], []
+    if path.is_dir(): paths = sorted(p for p in path.glob('*.parquet') if p.name[0] not in '._')
     if not paths: raise ValueError(f'ds must be a folder with parquet files, got {str(path)!r}')
-    heads = [_opened(p) for p in paths]
-    schemas = [_plain_table(h.schema_arrow.empty_table()).schema for h in heads]
-    for p,s in zip(paths, schemas): check_schema(p, s, schemas[0], paths[0].name)
-    names = schemas[0].names
-    return Source(path.name, sum(h.metadata.num_rows for h in heads), _file_digest(paths), schemas[0], lambda: _shard_tables(paths, names))
+    for p in paths:
+        with _readable(p, 'parquet'): schemas.append(pds.dataset(p, format='parquet').schema)
+        _check_schema(p, schemas[-1], schemas[0], paths[0].name)
+    return _file_source(pds.dataset([str(p) for p in paths], schema=_plain(schemas[0]), format='parquet'), path, 'parquet')
 
-# %% ../nbs/42_batch.ipynb #c35
-def _csv_chunks(path, step, **kw):
-    "Frames of a CSV file; raises `ValueError` where it cannot be read."
-    try:
-        with pd.read_csv(path, chunksize=step, **kw) as chunks: yield from chunks
-    except (OSError, ValueError) as e: raise ValueError(f'ds must be a readable CSV file, got {str(path)!r} ({e})') from None
-
-def csv_source(
-    path, # A CSV file with a header
-    step:int=1 << 14, # Rows read at a time
-) -> Source:
-    "Stream a CSV file, each column in the one type that holds all its rows."
+# %% ../nbs/42_batch.ipynb #c41
+def _holds(values, t):
+    "Whether all texts of a column can be read as a type."
     import pyarrow as pa
-    rows,types = 0,{}
-    for df in _csv_chunks(path, step):
-        rows += len(df)
-        for c,t in df.dtypes.items(): types.setdefault(c, set()).add(t)
-    one = lambda ts: next(iter(ts)) if len(ts) == 1 else np.result_type(*ts) if all(isinstance(t, np.dtype) and t.kind in 'iuf' for t in ts) else 'str'
-    types = {c: one(ts) for c,ts in types.items()}
-    tables = lambda: (_plain_table(pa.Table.from_pandas(df, preserve_index=False)) for df in _csv_chunks(path, step, dtype=types))
-    return Source(Path(path).name, rows, _file_digest([Path(path)]), next(tables()).schema, tables)
+    try: return values.cast(t) is not None
+    except pa.ArrowInvalid: return False
 
-# %% ../nbs/42_batch.ipynb #c37
-def open_source(
-    ds, # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
-) -> Source:
-    "Make anything that holds rows a `Source`; raises `ValueError` for what holds none."
-    if isinstance(ds, Source): return ds
-    if isinstance(ds, pd.DataFrame): s = frame_source(ds)
-    elif hasattr(ds, 'with_format'): s = hub_source(ds)
-    elif not isinstance(ds, (str, Path)): raise ValueError(f'ds must be a Dataset, a DataFrame, a file or a folder, got {type(ds).__name__}')
+def _csv_schema(text):
+    "The first of whole number, number, truth value and text that holds every value of a column."
+    import pyarrow as pa, pyarrow.compute as pc
+    types = {c: [pa.int64(), pa.float64(), pa.bool_(), pa.string()] for c in text.schema.names}
+    for table in _file_tables(text, 'CSV'):
+        for c,ts in types.items(): types[c] = [t for t in ts if _holds(pc.utf8_trim_whitespace(table[c]), t)]
+    return pa.schema([(c, ts[0]) for c,ts in types.items()])
+
+def _csv_source(path):
+    "A CSV file with a header."
+    import pyarrow as pa, pyarrow.csv as pcsv, pyarrow.dataset as pds
+    missing = [*pcsv.ConvertOptions().null_values, 'None', '<NA>'] # as pandas reads them
+    convert = pcsv.ConvertOptions(null_values=missing, strings_can_be_null=True)
+    kind = pds.CsvFileFormat(pcsv.ParseOptions(newlines_in_values=True), convert_options=convert)
+    with _readable(path, 'CSV'):
+        names = pds.dataset(path, format=kind).schema.names
+        text = pds.dataset(path, schema=pa.schema([(c, pa.string()) for c in names]), format=kind)
+        return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
+
+# %% ../nbs/42_batch.ipynb #c44
+def _open_source(ds):
+    "Make anything that holds rows a `_Source`."
+    if isinstance(ds, pd.DataFrame) or hasattr(ds, 'with_format'): s = _memory_source(ds)
+    elif not isinstance(ds, (str, Path)):
+        raise ValueError(f'ds must be a Dataset, a DataFrame, a file or a folder, got {type(ds).__name__}')
     elif not Path(ds).exists(): raise ValueError(f'ds must be an existing file or folder, got {str(ds)!r}')
-    elif Path(ds).suffix.lower() in ('.csv', '.gz'): s = csv_source(ds)
-    else: s = parquet_source(ds)
+    elif Path(ds).suffix.lower() in ('.csv', '.gz'): s = _csv_source(Path(ds))
+    else: s = _parquet_source(Path(ds))
     if not s.rows: raise ValueError(f'ds must have at least one row, got none in {s.name!r}')
     return s
 
-# %% ../nbs/42_batch.ipynb #c41
-def added_types(
-    explainer:Explainer, # Fitted
-    schema,              # Arrow schema of the input
-) -> dict:               # Name of each added column -> Arrow type
-    "Types of the columns that an explanation adds."
+# %% ../nbs/42_batch.ipynb #c47
+def _answer_type(values, there, legal):
+    "Arrow type of a column of answers: of its first values, where they are numbers, and of the column it answers."
     import pyarrow as pa
-    info = dict(cf_target=pa.int64(), cf_before=pa.float32(), cf_prob=pa.float32(), cf_valid=pa.bool_())
-    df = template(explainer)
-    if df is None: return info if explainer.domain.plane else {'cf:text': pa.string()} | info
-    number = lambda t: pa.types.is_integer(t) or pa.types.is_floating(t)
-    def one(c):
-        t = schema.field(c).type
-        if not number(t) or df[c].dtype.kind not in 'iuf': return t
-        return pa.float64() if not explainer.hyper.legal else pa.from_numpy_dtype(np.promote_types(df[c].dtype, t.to_pandas_dtype()))
-    return {f'cf:{c}': one(c) for c in df} | info
+    if values.ndim > 1: return pa.array(values.tolist()).type
+    number = pa.types.is_integer(there) or pa.types.is_floating(there)
+    if not number or values.dtype.kind not in 'iuf': return there
+    return pa.from_numpy_dtype(np.promote_types(values.dtype, there.to_pandas_dtype())) if legal else pa.float64()
 
-# %% ../nbs/42_batch.ipynb #c43
-def as_batch(
-    table, # Arrow table
-) -> dict: # Column -> array, or list where values are nested
-    "A table as `batch_fn` takes it."
+def _added_types(explainer, schema):
+    "Name and Arrow type of each column that an explanation adds."
     import pyarrow as pa
-    df = table.to_pandas(ignore_metadata=True)
-    return {f.name: table[f.name].to_pylist() if pa.types.is_nested(f.type) else df[f.name].to_numpy() for f in table.schema}
+    names, legal = _columns(explainer), explainer.settings.legal
+    types = dict(zip(_ADDED, (pa.int64(), pa.float32(), pa.float32(), pa.bool_())))
+    if explainer.domain.kind == 'text': return {f'cf:{names[0]}': pa.string()} | types
+    one = _by_column(names, explainer.domain.decode(explainer.x_train[:1], None, legal))
+    return {f'cf:{c}': _answer_type(np.asarray(v), schema.field(c).type, legal) for c,v in one.items()} | types
 
-class Work:
-    "Explain one part: Arrow table in, Arrow table out."
-    def __init__(self,
-        explainer:Explainer, # Fitted
-        schema,              # Arrow schema of the input
-        target=None,         # Class index, name of a column, or None
-        seed:int=0,          # Seed of everything random
-    ):
-        if lost := [c for c in reads(explainer) if c not in schema.names]: raise ValueError(f'ds must have the columns that the explainer was fitted on, got none named {lost}')
-        self.fn,self.types,self.names = batch_fn(explainer, target, seed), added_types(explainer, schema), schema.names
+# %% ../nbs/42_batch.ipynb #c50
+class _Work:
+    "Explain one part: its number and Arrow table, or the bytes of one, in; Arrow table out."
+    def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
+        self.explainer, self.schema, self.size = explainer, schema, size
+        self.question = _question(explainer, target, seed, constraints)
+        read = [*_columns(explainer), *([target] if isinstance(target, str) else [])]
+        if lost := [c for c in read if c not in schema.names]:
+            raise ValueError(f'ds must have the columns that are read, got none named {lost}')
+        _check_names(_columns(explainer), schema.names)
+        self.types = _added_types(explainer, schema)
 
-    def __call__(self,
-        table, # Arrow table of a part
-    ):         # The same with columns added
+    def __call__(self, k, table):
         import pyarrow as pa
-        out = self.fn(as_batch(table))
-        for c in list(out)[len(self.names):]:
-            v = out[c].cpu().numpy() if isinstance(out[c], Tensor) else out[c]
-            v = v.tolist() if isinstance(v, np.ndarray) and v.ndim > 1 else v
-            table = table.append_column(c, pa.array(v, type=self.types.get(c), safe=True))
-        return table
-
-# %% ../nbs/42_batch.ipynb #c46
-def describe(
-    v,            # Any setting
-    depth:int=4,  # How far to look into what functions close over
-):                # JSON values
-    "A setting as JSON can hold it, equal for equal settings."
-    if v is None or isinstance(v, (bool, int, float, str)): return v
-    if isinstance(v, (list, tuple)): return [describe(u, depth) for u in v]
-    if isinstance(v, dict): return {str(k): describe(u, depth) for k,u in sorted(v.items(), key=str)}
-    if isinstance(v, Mix): return describe(v.terms, depth)
-    if not isinstance(v, FunctionType): return [f'{type(v).__module__}.{type(v).__qualname__}', {k: u for k,u in getattr(v, '__dict__', {}).items() if isinstance(u, (bool, int, float, str))}]
-    code = hashlib.sha256(v.__code__.co_code + repr([c for c in v.__code__.co_consts if isinstance(c, (int, float, str))]).encode()).hexdigest()[:12]
-    cells = dict(zip(v.__code__.co_freevars, v.__closure__ or ())) if depth else {}
-    return [f'{v.__module__}.{v.__qualname__}', code, {k: describe(c.cell_contents, depth - 1) for k,c in cells.items()}]
-
-# %% ../nbs/42_batch.ipynb #c49
-def tensor_digest(
-    *tensors, # Of any shape and dtype
-) -> str:
-    "SHA-256 of tensors: shape, dtype and content."
-    h = hashlib.sha256()
-    for t in tensors:
-        t = t.detach().cpu().contiguous()
-        h.update(f'{tuple(t.shape)} {t.dtype}'.encode())
-        h.update(t.flatten().view(torch.uint8).numpy().tobytes() if t.numel() else b'')
-    return h.hexdigest()
-
-def domain_digest(
-    explainer:Explainer, # Fitted
-    raw,                 # A few raw rows
-) -> str:
-    "SHA-256 of what a domain does to some rows."
-    d,enc = explainer.domain, explainer.encode(raw)
-    seen = [*enc, d.groups(enc.x.shape[1:])]
-    if d.propose is not None or d.plane: seen += [d.project(enc.x + by, enc.x) for by in (-1e6, .013, 1e6)]
-    if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
-    return tensor_digest(*seen)
-
-# %% ../nbs/42_batch.ipynb #c51
-def model_digest(
-    explainer:Explainer, # Fitted
-) -> str:
-    "SHA-256 of the weights, or of the answers on the training rows where a model has none."
-    m = explainer.model
-    weights = m.state_dict() if isinstance(m, nn.Module) else {}
-    return tensor_digest(*(weights[k] for k in sorted(weights))) if weights else tensor_digest(explainer.z_train)
-
-def versions() -> dict: # Package -> version
-    "Versions that may change a result or the bytes it is written in."
-    import pyarrow
-    return dict(gradual_cf=gradual_cf.__version__, torch=torch.__version__, numpy=np.__version__, pandas=pd.__version__, pyarrow=pyarrow.__version__, python=platform.python_version())
+        if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, self.schema)])
+        first = k*self.size
+        try: out = batch_fn(self.explainer, **self.question)(table.to_pydict())
+        except ValueError as e: raise ValueError(f'rows {first}..{first + len(table) - 1} of ds: {e}') from e
+        for c,t in self.types.items():
+            v = np.asarray(out[c])
+            table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t))
+        return table.add_column(0, 'cf_row', pa.array(np.arange(first, first + len(table))))
 
 # %% ../nbs/42_batch.ipynb #c53
-def as_manifest(
-    explainer:Explainer, # Fitted
-    source:Source,       # The input
-    target,              # Class index, name of a column, or None
-    batch_size:int,      # Rows of a part
-    seed:int,            # Seed of everything random
-) -> dict:
-    "Everything that decides the output."
-    few = as_batch(next(t for t in source.tables() if len(t)).slice(0, 64))
-    d,dev,dtype = explainer.domain, *explainer.place
-    return dict(format=1, explainer=type(explainer).__name__, settings=describe(vars(explainer.hyper)), target=target, seed=seed, batch_size=batch_size,
-                rows=source.rows, input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}),
-                model=dict(network=describe(getattr(explainer.model, 'spec', None)), sha256=model_digest(explainer), device=dev.type, dtype=str(dtype)),
-                training_rows=tensor_digest(explainer.x_train), domain=[describe(d.probe), describe(d.views), domain_digest(explainer, as_rows(explainer, few))],
-                versions=versions())
+_LIBRARIES = tuple({sysconfig.get_path(k) for k in ('stdlib', 'purelib', 'platlib')})
 
-# %% ../nbs/42_batch.ipynb #c58
-MANIFEST = '_manifest.json'
+def _installed(v):
+    "Whether a function or class belongs to Python or to an installed library."
+    top = (v.__module__ or 'builtins').split('.')[0]
+    file = getattr(sys.modules.get(top), '__file__', None) or ''
+    return top in sys.stdlib_module_names or file.startswith(_LIBRARIES)
 
-def write_json(
-    path, # The file
-    v,    # JSON values
-):
-    "Write JSON atomically."
-    with atomic(path) as tmp: tmp.write_text(json.dumps(v, indent=1, sort_keys=True) + '\n')
+def _globals(code):
+    "Names of globals that instructions read, those of inner functions too."
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    own = {i.argval for i in dis.get_instructions(code) if i.opname in ('LOAD_GLOBAL', 'LOAD_NAME')}
+    return own.union(*map(_globals, inner))
 
-def _flat(m):
-    "A manifest as one level of keys, without what may differ: whether it is finished, and where the input lies."
-    one = {k: v for k,v in m.items() if k not in ('finished', 'input') and not isinstance(v, dict)}
-    two = {f'{k}.{j}': u for k,v in m.items() if isinstance(v, dict) and k != 'input' for j,u in v.items()}
-    return one | two | {'input.sha256': m.get('input', {}).get('sha256')}
+def _bits(t):
+    "A tensor as an array of bytes."
+    return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)
 
-def check_manifest(
-    old:dict, # From the folder
-    new:dict, # Of this run
-    out,      # The folder
-):
-    "Raise `ValueError` that names what differs."
-    a,b = _flat(old), _flat(json.loads(json.dumps(new)))
-    diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now'[:300] for k in dict.fromkeys([*a, *b]) if a.get(k) != b.get(k)]
-    if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff[:3])}')
+# %% ../nbs/42_batch.ipynb #c56
+def _function_parts(f):
+    made_with = f.__defaults__, f.__kwdefaults__, [c.cell_contents for c in f.__closure__ or ()]
+    if _installed(f): return made_with
+    return *made_with, f.__code__, {n: f.__globals__[n] for n in sorted(_globals(f.__code__)) if n in f.__globals__}
+
+def _class_parts(c):
+    if _installed(c): return ()
+    methods = (getattr(v, '__func__', getattr(v, 'fget', v)) for v in vars(c).values())
+    return [f for f in methods if isinstance(f, FunctionType)], c.__bases__
+
+def _plain_values(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
+
+_PARTS = { # What decides how a thing behaves, besides its name
+    Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
+    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_values(u)) for u in m.modules()]),
+    Entrywise: lambda e: (e.f, [k.t for k in e.consts]), # without what it keeps for later
+    FunctionType: _function_parts,
+    CodeType: lambda c: (c.co_code, c.co_names, c.co_consts),
+    ModuleType: lambda m: (),
+    type: _class_parts}
+
+# %% ../nbs/42_batch.ipynb #c57
+def _identity(*things):
+    "Twelve digits that are equal for things which are made of the same."
+    from joblib.hashing import NumpyHasher
+    class Hasher(NumpyHasher):
+        def reducer_override(self, v):
+            parts = next((f for kind,f in _PARTS.items() if isinstance(v, kind)), None)
+            if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
+            return str, (f'{type(v)} {getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "")}',), parts(v)
+    try: return Hasher('sha256').hash(things)[:12]
+    except (TypeError, pickle.PicklingError) as e:
+        raise ValueError(f'explainer must be made of what can be pickled, so that a resumed run is told from another, got {e}') from e
 
 # %% ../nbs/42_batch.ipynb #c60
-@contextmanager
-def locked(
-    out:Path, # The folder
-):
-    "Hold the folder's lock; raises `ValueError` if another run holds it."
-    try: import fcntl
-    except ImportError: # no such locks on this system
-        yield
-        return
-    with open(out/'.lock', 'w') as f:
-        try: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
-        yield
+def _made_up(enc, k):
+    "A state that no search would reach: each row moved to its neighbour, logits in a line."
+    n, xp = len(enc.x), enc.x.roll(1, 0)
+    logits = torch.linspace(-3, 3, n*k).view(n, k).to(xp)
+    target = Target(torch.arange(n, device=xp.device) % k, torch.full_like(logits[:, 0], .5), logits.flip(0), near=xp)
+    return State(enc, xp, logits, target, ~enc.frozen, xp)
 
-# %% ../nbs/42_batch.ipynb #c62
-def part_path(
-    out,   # The folder
-    k:int, # Number of the part
-) -> Path:
-    "Where a part lies."
-    return Path(out)/f'part-{k:06}.parquet'
+def _behaviour(explainer, raw, **constraints):
+    "What domain, constraints and loss terms do to some rows, in twelve digits."
+    d, enc = explainer.domain, explainer.ask(raw, 0, **constraints)[1]
+    seen = [enc, d.groups(enc.x.shape[1:])]
+    if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
+    if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
+    state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
+    return _identity(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
-def finished_parts(
-    out,      # The folder
-    rows:int, # Rows of the input
-    size:int, # Rows of a part
-) -> set:     # Their numbers
-    "Parts that are there and whole."
-    import pyarrow as pa, pyarrow.parquet as pq
-    def whole(k):
-        try: return pq.read_metadata(part_path(out, k)).num_rows == min(size, rows - k*size)
-        except (pa.ArrowException, OSError): return False
-    return {k for k in range(-(-rows//size)) if part_path(out, k).is_file() and whole(k)}
+# %% ../nbs/42_batch.ipynb #c63
+def _releases():
+    "Versions that may change a result or the bytes it is written in."
+    import pyarrow
+    modules = (gradual_cf, torch, np, pd, pyarrow)
+    return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
-# %% ../nbs/42_batch.ipynb #c64
-@contextmanager
-def claimed(
-    out:Path,      # The folder; made where missing
-    manifest:dict, # Of this run
-) -> Iterator[set]:
-    "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
-    out.mkdir(parents=True, exist_ok=True)
-    with locked(out):
-        path = out/MANIFEST
-        if not path.is_file():
-            if strangers := sorted(p.name for p in out.iterdir() if p.name[0] != '.'): raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {strangers[:3]}')
-            write_json(path, manifest | dict(finished=False))
-        try: old = json.loads(path.read_text())
-        except ValueError: raise ValueError(f'out must hold a readable {MANIFEST}, got {str(path)!r}') from None
-        check_manifest(old, manifest, out)
-        for p in out.glob('.part-*'): p.unlink()
-        yield finished_parts(out, manifest['rows'], manifest['batch_size'])
-        write_json(path, old | dict(finished=True))
-
-# %% ../nbs/42_batch.ipynb #c66
-def write_part(
-    out,   # The folder
-    k:int, # Number of the part
-    size:int, # Rows of a part
-    table, # Arrow table
-):
-    "Write a part atomically, with the position of each row; raises `OSError` where the disk is full."
-    import pyarrow as pa, pyarrow.parquet as pq
-    table = table.add_column(0, 'cf_row', pa.array(np.arange(k*size, k*size + len(table))))
-    try:
-        with atomic(part_path(out, k)) as tmp: pq.write_table(table, tmp)
-    except OSError as e:
-        if e.errno != errno.ENOSPC: raise
-        raise OSError(errno.ENOSPC, f'no space is left for part {k}; what was finished is kept: make room and run the same call again', str(out)) from None
-
-# %% ../nbs/42_batch.ipynb #c68
-def _where(k, size, e):
-    "An error with the rows it belongs to."
-    return ValueError(f'rows {k*size}..{(k + 1)*size - 1} of ds: {e}')
-
-def serial(
-    work:Work,      # What to do
-    parts:Iterable, # (number, Arrow table)
-    size:int,       # Rows of a part
-) -> Iterator:      # (number, Arrow table)
-    "Work on one part after the other in this process."
-    for k,t in parts:
-        try: yield k, work(t)
-        except ValueError as e: raise _where(k, size, e) from e
+# %% ../nbs/42_batch.ipynb #c65
+def _manifest(work, source):
+    "Everything that decides the output, on one level."
+    e, few = work.explainer, next(t for _,t in _parts(source, 64)).to_pydict()
+    weights = isinstance(e.model, nn.Module) and e.model.state_dict()
+    constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
+    decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
+    plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _identity(v)
+    nested = dict(
+        question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=_releases(),
+        input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}))
+    return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
+        format=2, explainer=type(e).__name__, code=_identity(type(e)), batch_size=work.size, rows=source.rows,
+        model=_identity(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
+        training_rows=_identity(e.x_train), domain=_identity(decides), behaviour=_behaviour(e, _raw_rows(e, few), **constraints))
 
 # %% ../nbs/42_batch.ipynb #c70
-def _serve(conn, blob):
-    "A worker: one thread, one part after the other, until the pipe closes."
-    import dill, signal
-    signal.signal(signal.SIGINT, signal.SIG_IGN) # Ctrl-C is for the parent, which then closes the pipe
-    torch.set_num_threads(1)
-    work = dill.loads(blob)
-    while True:
-        try: k,t = conn.recv()
-        except EOFError: return
-        try: answer = (k, work(t), None)
-        except ValueError as e: answer = (k, None, str(e))
-        try: conn.send(answer)
-        except BrokenPipeError: return
+MANIFEST = '_manifest.json'
 
-def _worker(blob):
-    "Start a worker: its end of the pipe, and the process."
-    import multiprocessing as mp
-    ctx = mp.get_context('spawn')
-    ours,theirs = ctx.Pipe()
-    p = ctx.Process(target=_serve, args=(theirs, blob), daemon=True)
-    p.start()
-    theirs.close()
-    return ours, p
+def _write_manifest(path, manifest, finished):
+    text = json.dumps(manifest | dict(finished=finished), indent=1, sort_keys=True)
+    with atomic(path) as tmp: tmp.write_text(text + '\n')
 
-# %% ../nbs/42_batch.ipynb #c72
-class Crew:
-    "Workers, and which part each of them has."
-    def __init__(self, work, count):
-        import dill
-        self.blob = dill.dumps(work)
-        self.procs,self.has,self.losses = dict(_worker(self.blob) for _ in range(count)), {}, {}
+def _check_manifest(old, new, out):
+    "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
+    a,b = old, json.loads(json.dumps(new))
+    diff = [k for k in dict.fromkeys([*a, *b]) if k not in ('finished', 'input.name') and repr(a.get(k)) != repr(b.get(k))]
+    diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now'[:300] for k in diff[:3]]
+    if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff)}')
 
-    def give(self, conn, part):
-        "Hand a part to a worker; a dead one is replaced."
-        self.has[conn] = part
-        try: conn.send(part)
-        except (BrokenPipeError, ConnectionResetError): self.replace(conn)
+# %% ../nbs/42_batch.ipynb #c73
+def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
 
-    def replace(self, conn):
-        "A worker was lost: another one takes its part."
-        part,p = self.has.pop(conn), self.procs.pop(conn)
-        p.join()
-        n = self.losses[part[0]] = self.losses.get(part[0], 0) + 1
-        if n > 2: raise RuntimeError(f'workers must survive a part, got {n} that died on part {part[0]} (exit code {p.exitcode}): out of memory, or a script without `if __name__ == "__main__":`?')
-        fresh,proc = _worker(self.blob)
-        self.procs[fresh] = proc
-        self.give(fresh, part)
+def _finished(out, rows, size):
+    "Numbers of the parts that are there and whole."
+    import pyarrow as pa, pyarrow.parquet as pq
+    def whole(k):
+        try: return pq.read_metadata(_part_file(out, k)).num_rows == min(size, rows - k*size)
+        except (pa.ArrowException, OSError): return False
+    return {k for k in range(-(-rows//size)) if _part_file(out, k).is_file() and whole(k)}
 
-    def close(self):
-        for conn,p in self.procs.items():
-            conn.close()
-            p.terminate()
-        for p in self.procs.values(): p.join()
-
-# %% ../nbs/42_batch.ipynb #c74
-def processes(
-    work:Work,      # What to do
-    parts:Iterable, # (number, Arrow table)
-    size:int,       # Rows of a part
-    count:int,      # Workers, ≥ 1
-) -> Iterator:      # (number, Arrow table), as they finish
-    "Work in `count` processes of one thread each; a lost one is replaced."
-    from multiprocessing.connection import wait
-    parts,crew = iter(parts), Crew(work, count)
+def _write_part(out, k, table):
+    "Write a part atomically; raises `OSError` where the disk is full."
+    import pyarrow.parquet as pq
     try:
-        for conn,part in zip(list(crew.procs), parts): crew.give(conn, part)
-        while crew.has:
-            for conn in wait(list(crew.has)):
-                try: k,table,error = conn.recv()
-                except (EOFError, ConnectionResetError):
-                    crew.replace(conn)
-                    continue
-                del crew.has[conn]
-                if error: raise _where(k, size, error)
-                if (part := next(parts, None)) is not None: crew.give(conn, part)
-                yield k, table
-    finally: crew.close()
+        with atomic(_part_file(out, k)) as tmp: pq.write_table(table, tmp)
+    except OSError as e:
+        if e.errno != errno.ENOSPC: raise
+        text = f'no space is left for part {k}; what was finished is kept: make room and run the same call again'
+        raise OSError(errno.ENOSPC, text, str(out)) from None
 
 # %% ../nbs/42_batch.ipynb #c76
-def run(
-    explainer:Explainer, # Fitted
-    ds,                  # What `open_source` takes
-    out,                 # The folder
-    target,              # Class index, name of a column, or None
-    batch_size:int,      # Rows of a part
-    seed:int,            # Seed of everything random
-    progress:bool,       # Show a progress bar
-    engine:Callable,     # (work, source, size, finished parts) -> iterator of (number, Arrow table)
-) -> Path:               # `out`
-    "Explain all parts that are not finished."
-    if not isinstance(batch_size, (int, np.integer)) or batch_size < 1: raise ValueError(f'batch_size must be a whole number of at least 1, got {batch_size!r}')
+@contextmanager
+def _locked(out):
+    "Hold the folder's lock; raises `ValueError` if another run holds it."
+    from filelock import FileLock, Timeout
+    try: lock = FileLock(out/'.lock').acquire(timeout=0)
+    except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
+    with lock: yield
+
+@contextmanager
+def _claimed(out, manifest):
+    "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
+    out.mkdir(parents=True, exist_ok=True)
+    with _locked(out):
+        path, there = out/MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
+        if there and MANIFEST not in there:
+            raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
+        try: old = json.loads(path.read_text()) if there else manifest
+        except ValueError: raise ValueError(f'out must hold a readable {MANIFEST}, got {str(path)!r}') from None
+        _check_manifest(old, manifest, out)
+        for p in out.glob('.part-*'): p.unlink()
+        _write_manifest(path, old, False)
+        yield _finished(out, manifest['rows'], manifest['batch_size'])
+        _write_manifest(path, old, True)
+
+# %% ../nbs/42_batch.ipynb #c79
+def _serial(work, parts):
+    "Work on one part after the other in this process."
+    for k,table in parts: yield k, work(k, table)
+
+# %% ../nbs/42_batch.ipynb #c82
+def _packed(table):
+    "A part as bytes."
+    return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
+
+def _in_flight(submit, parts, held, most):
+    "Hand out parts, `most` at a time; yields answers as they come, and forgets what was answered."
+    from concurrent.futures import FIRST_COMPLETED, wait
+    jobs = {submit(k, part): k for k,part in held.items()}
+    while True:
+        for k,table in islice(parts, most - len(jobs)):
+            held[k] = _packed(table)
+            jobs[submit(k, held[k])] = k
+        if not jobs: return
+        for job in wait(jobs, return_when=FIRST_COMPLETED).done:
+            table, k = job.result(), jobs.pop(job)
+            del held[k]
+            yield k, table
+
+# %% ../nbs/42_batch.ipynb #c87
+_AT_WORK = [] # In a worker: the work
+
+def _end_with(parent):
+    "End this process when its parent has ended."
+    import time
+    while os.getppid() == parent: time.sleep(1)
+    os._exit(1)
+
+def _begin(work, parent):
+    "Make this process a worker: one thread, an end with its parent, Ctrl-C left to the parent."
+    import signal, threading
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _AT_WORK[:] = [work]
+
+def _answer(k, part):
+    "In a worker: the answer to a part."
+    return _AT_WORK[0](k, part)
+
+# %% ../nbs/42_batch.ipynb #c89
+_LOSSES = 3 # Lost workers that end a run
+
+def _processes(work, parts, count):
+    "Work in `count` processes of one thread each."
+    from concurrent.futures.process import BrokenProcessPool
+    from joblib.externals.loky import ProcessPoolExecutor
+    held = {}
+    for _ in range(_LOSSES):
+        crew = ProcessPoolExecutor(count, initializer=_begin, initargs=(work, os.getpid()))
+        try:
+            yield from _in_flight(partial(crew.submit, _answer), parts, held, 2*count)
+            return
+        except BrokenProcessPool as e: lost = e
+        finally: crew.shutdown(kill_workers=bool(held))
+    raise RuntimeError(f'workers must survive their parts, got {_LOSSES} that died, at last on parts {sorted(held)} (out of memory?): {lost}')
+
+# %% ../nbs/42_batch.ipynb #c92
+def _moved(explainer, device):
+    "The explainer on another device."
+    from torch.utils._pytree import tree_map
+    explainer, there = copy.copy(explainer), lambda v: v.to(device) if isinstance(v, (Tensor, nn.Module)) else v
+    vars(explainer).update(tree_map(there, vars(explainer)))
+    explainer.place = place(explainer.model)
+    return explainer
+
+# %% ../nbs/42_batch.ipynb #c94
+class _Actor:
+    "A worker under Ray: one thread, one part at a time."
+    def __init__(self, work, device):
+        torch.set_num_threads(1)
+        self.work = work
+        if device: work.explainer = _moved(work.explainer, device)
+
+    def answer(self, k, part): return self.work(k, part)
+
+def _crew(ray, work, count, gpus):
+    "Actors, with the parts that each of them has, and a function that hands a part to the one with least to do."
+    kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
+    shared = ray.put(work)
+    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)}
+    def submit(k, part):
+        for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
+        actor = min(has, key=lambda a: len(has[a]))
+        has[actor].append(actor.answer.remote(k, part).future())
+        return has[actor][-1]
+    return has, submit
+
+# %% ../nbs/42_batch.ipynb #c96
+def _ray():
+    "Ray; raises `ImportError` with a hint where it is missing."
+    try: import ray
+    except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
+    return ray
+
+def _actors(ray, work, parts, count, gpus):
+    "Work in `count` Ray actors."
+    (crew, submit), held = _crew(ray, work, count, gpus), {}
+    try: yield from _in_flight(submit, parts, held, 2*count)
+    except ValueError as e: raise getattr(e, 'cause', e) from None
+    except ray.exceptions.RayError as e:
+        raise RuntimeError(f'actors must survive their parts, got one that was lost {_LOSSES} times, with parts {sorted(held)} on their way: {e}') from e
+    finally:
+        for actor in crew: ray.kill(actor)
+
+def _join(ray, address):
+    "Start Ray here, or join the cluster at `address`."
+    start = {} if address else dict(include_dashboard=False)
+    try: ray.init(address=address, log_to_driver=False, **start)
+    except ConnectionError as e:
+        hint = 'address must be that of a running Ray cluster which lets this program in (RAY_AUTH_MODE=token where it asks for a token)'
+        raise ValueError(f'{hint}, got {address!r}: {e}') from e
+
+# %% ../nbs/42_batch.ipynb #c98
+def _check_whole(name, v, least):
+    if not isinstance(v, (int, np.integer)) or v < least:
+        raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
+
+def _run(explainer, ds, out, size, progress, engine, **question):
+    "Explain all parts that are not finished; `engine` takes the work and (number, Arrow table) pairs."
+    _check_whole('batch_size', size, 1)
     explainer.check_fitted()
-    out,source,target = Path(out), open_source(ds), check_batch_target(explainer, target)
+    out, source = Path(out), _open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
-    work = Work(explainer, source.schema, target, seed)
-    if isinstance(target, str) and target not in source.schema.names: raise ValueError(f'target must name a column of ds, got {target!r}')
-    with claimed(out, as_manifest(explainer, source, target, batch_size, seed)) as done:
-        there = sum(min(batch_size, source.rows - k*batch_size) for k in done)
+    work = _Work(explainer, source.schema, size, **question)
+    with _claimed(out, _manifest(work, source)) as done:
+        there = sum(min(size, source.rows - k*size) for k in done)
         with tqdm(total=source.rows, initial=there, disable=not progress, unit='row', unit_scale=True, desc=source.name) as bar:
-            for k,table in engine(work, source, batch_size, done) if there < source.rows else ():
-                write_part(out, k, batch_size, table)
+            for k,table in engine(work, _parts(source, size, done)) if there < source.rows else ():
+                _write_part(out, k, table)
                 bar.update(len(table))
     return out
 
-# %% ../nbs/42_batch.ipynb #c78
+# %% ../nbs/42_batch.ipynb #c100
 def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
-    batch_size:int=1024, # Rows of a part: what is explained together, and lost by a kill; a multiple of the explainer's own gives the very counterfactuals of `explain`
+    batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill; a multiple of the explainer's own gives the very counterfactuals of `explain`
     seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process with its threads
     progress:bool=False, # Show a progress bar with rate and time left
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
 ) -> Path:               # `out`; `pd.read_parquet` reads it
     "Explain rows that need not fit into memory; resumes where it was killed, raises `ValueError` for the folder of another run."
-    if not isinstance(workers, (int, np.integer)) or workers < 0: raise ValueError(f'workers must be a whole number of at least 0, got {workers!r}')
-    def engine(work, source, size, done):
-        parts = source.parts(size, done)
-        return processes(work, parts, size, workers) if workers else serial(work, parts, size)
-    return run(explainer, ds, out, target, batch_size, seed, progress, engine)
+    _check_whole('workers', workers, 0)
+    engine = partial(_processes, count=workers) if workers else _serial
+    return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
 
-# %% ../nbs/42_batch.ipynb #c83
-def packed(
-    table, # Arrow table
-) -> bytes:
-    "A table as bytes."
-    import pyarrow as pa
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as w: w.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-def unpacked(
-    data:bytes, # From `packed`
-):              # Arrow table
-    "The inverse of `packed`."
-    import pyarrow as pa
-    return pa.ipc.open_stream(data).read_all()
-
-# %% ../nbs/42_batch.ipynb #c86
-def moved(
-    v,      # An explainer, module, tensor, or tuples, lists and dicts of them
-    device, # Where to
-):
-    "The same on another device."
-    if isinstance(v, (Tensor, nn.Module)): return v.to(device)
-    if isinstance(v, tuple) and hasattr(v, '_fields'): return type(v)(*(moved(u, device) for u in v))
-    if isinstance(v, (list, tuple)): return type(v)(moved(u, device) for u in v)
-    if isinstance(v, dict): return {k: moved(u, device) for k,u in v.items()}
-    if isinstance(v, Explainer):
-        for k,u in vars(v).items():
-            if k not in ('domain', 'hyper', 'place', 'loss'): setattr(v, k, moved(u, device))
-        v.place = (torch.device(device), v.place[1])
-    return v
-
-# %% ../nbs/42_batch.ipynb #c88
-class Actor:
-    "A worker of Ray's pool: one thread, one part at a time."
-    def __init__(self, make):
-        torch.set_num_threads(1)
-        self.work = make()
-
-    def __call__(self, batch):
-        k = int(batch['part'][0])
-        try: return dict(part=[k], table=[packed(self.work(unpacked(batch['table'][0])))], error=[''])
-        except ValueError as e: return dict(part=[k], table=[b''], error=[str(e)])
-
-# %% ../nbs/42_batch.ipynb #c90
-def _ray():
-    "Ray and its data library; raises `ImportError` with a hint where they are missing."
-    try: import ray, ray.data
-    except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
-    return ray
-
-def part_rows(
-    source:Source, # The input
-    size:int,      # Rows of a part
-    done:set,      # Parts to leave out
-):                 # A `ray.data.Datasource`
-    "Parts as rows of a Ray data set, read by one task as they are needed."
-    import pyarrow as pa
-    from ray.data import Datasource, ReadTask
-    from ray.data.block import BlockMetadata
-    class Parts(Datasource):
-        def estimate_inmemory_data_size(self): return None
-        def get_read_tasks(self, parallelism, *args, **kw):
-            read = lambda: (pa.table(dict(part=[k], table=[packed(t)])) for k,t in source.parts(size, done))
-            return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None))]
-    return Parts()
-
-# %% ../nbs/42_batch.ipynb #c92
-def actors(
-    explainer:Explainer,   # Fitted
-    args:tuple,            # Further arguments of `Work`
-    source:Source,         # The input
-    size:int,              # Rows of a part
-    done:set,              # Parts that are finished
-    workers:int,           # Actors
-    gpus:float,            # Cards for each of them
-) -> Iterator:             # (number, Arrow table), as they finish
-    "Work in a pool of Ray actors."
-    ray = _ray()
-    device = 'cuda' if gpus else None
-    make = lambda: Work(moved(explainer, device) if device else explainer, *args)
-    ds = ray.data.read_datasource(part_rows(source, size, done), override_num_blocks=1, num_cpus=0) # reading must not wait for a core that actors hold
-    ds.context.target_max_block_size,ds.context.enable_progress_bars = 1, False # a block is a part: none waits for others
-    ds = ds.map_batches(Actor, batch_size=1, fn_constructor_args=(make,), compute=ray.data.ActorPoolStrategy(size=workers), num_cpus=1, num_gpus=gpus or None)
-    for row in ds.iter_rows():
-        if row['error']: raise _where(int(row['part']), size, row['error'])
-        yield int(row['part']), unpacked(row['table'])
-
-# %% ../nbs/42_batch.ipynb #c94
-def _join(ray, address):
-    "Start Ray here, or join the cluster at `address`."
-    try: ray.init(address=address, log_to_driver=False, **{} if address else dict(include_dashboard=False))
-    except ConnectionError as e: raise ValueError(f'address must be that of a running Ray cluster which lets this program in (RAY_AUTH_MODE=token where it asks for a token), got {address!r}: {e}') from e
-
+# %% ../nbs/42_batch.ipynb #c105
 def explain_ray(
     explainer:Explainer, # Fitted
-    ds,                  # As `explain_dataset` takes it; a file must be where the reading machine sees it
+    ds,                  # As `explain_dataset` takes it
     out,                 # Folder on this machine for the parts and the manifest; one of the same run is resumed
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
-    batch_size:int=1024, # Rows of a part
+    batch_size:int=1024, # Rows of a part, ≥ 1
     seed:int=0,          # Seed of everything random
-    workers:int=2,       # Actors, of one thread each
+    workers:int=2,       # Actors of one thread each, ≥ 1
     address:str|None=None, # A running cluster, 'auto' for the one of this machine; None to join what is initialised or start one here
     gpus:float|None=None,# Cards for each actor, fractions to share one; None for 1 where the model is on a card, else 0
     progress:bool=False, # Show a progress bar with rate and time left
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
 ) -> Path:               # `out`
-    "`explain_dataset` over a pool of Ray actors, here or on a cluster; raises `ImportError` without Ray."
+    "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
     ray = _ray()
-    if not isinstance(workers, (int, np.integer)) or workers < 1: raise ValueError(f'workers must be a whole number of at least 1, got {workers!r}')
+    _check_whole('workers', workers, 1)
     explainer.check_fitted()
     if not ray.is_initialized(): _join(ray, address)
-    cards = gpus if gpus is not None else float(explainer.place[0].type == 'cuda')
-    source = open_source(ds)
-    args = (source.schema, check_batch_target(explainer, target), seed)
-    return run(explainer, source, out, target, batch_size, seed, progress, lambda work, source, size, done: actors(explainer, args, source, size, done, workers, cards))
-
-# %% ../nbs/42_batch.ipynb #c96
-def _answers(out):
-    "Frames of a folder of parts, one at a time; or the frame itself."
-    if isinstance(out, pd.DataFrame):
-        yield out
-        return
-    paths = sorted(Path(out).glob('part-*.parquet'))
-    if not paths: raise ValueError(f'out must be a folder of explain_dataset with parts, got {str(out)!r}')
-    for p in paths: yield pd.read_parquet(p)
-
-def changed_values(
-    df:pd.DataFrame, # Answers: columns, `cf:` columns, `cf_valid`
-) -> pd.DataFrame:   # One line a change: target, feature, before, after
-    "All changes of the valid rows, as a tidy frame."
-    df = df[df.cf_valid]
-    lines = []
-    for c in (c[3:] for c in df if c.startswith('cf:')):
-        ch = df[df[c] != df[f'cf:{c}']]
-        lines.append(pd.DataFrame(dict(target=ch.cf_target.to_numpy(), feature=c, before=ch[c].to_numpy(object), after=ch[f'cf:{c}'].to_numpy(object))))
-    return pd.concat(lines, ignore_index=True)
-
-# %% ../nbs/42_batch.ipynb #c99
-def _feature_line(g, n):
-    "How often one feature changes, where to and by how much."
-    delta = pd.to_numeric(g.after, errors='coerce').astype(float) - pd.to_numeric(g.before, errors='coerce').astype(float)
-    q = delta.quantile([.25, .5, .75]).to_numpy()
-    return dict(changed=len(g)/n, up=(delta > 0).sum()/n, down=(delta < 0).sum()/n, low=q[0], median=q[1], high=q[2], most=g.after.mode().iloc[0] if delta.isna().all() else None)
-
-def summary(
-    out,        # Folder of `explain_dataset`, or its frame
-    classes=(), # Names of the classes
-) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first: rows, changed, up, down (shares), low, median, high (quartiles of the change), most
-    "Which features change how often, in which direction and by how much, for each class that is to be reached."
-    counts,parts = pd.Series(dtype=float), []
-    for df in _answers(out):
-        if not any(c.startswith('cf:') and c[3:] in df for c in df): raise ValueError(f'out must hold answers about the columns of a table, got {list(df)[:5]}')
-        counts = counts.add(df[df.cf_valid].cf_target.value_counts(), fill_value=0)
-        parts.append(changed_values(df))
-    name = lambda t: classes[t] if len(classes) else t
-    lines = [dict(to=name(t), feature=f, rows=int(counts[t]), **_feature_line(g, counts[t])) for (t,f),g in pd.concat(parts).groupby(['target', 'feature'])]
-    table = pd.DataFrame(lines, columns=['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most'])
-    return table.sort_values(['to', 'changed'], ascending=[True, False], kind='stable', ignore_index=True)
-
-# %% ../nbs/42_batch.ipynb #c104
-def plot_summary(
-    table:pd.DataFrame, # From `summary`
-    most:int=10,        # Features drawn for each class
-):                      # A matplotlib figure
-    "Draw for each class how often features rise and fall, with the median change."
-    import matplotlib.pyplot as plt
-    groups = list(table.groupby('to', sort=False))
-    if not groups: raise ValueError('table must have a line at least, got none')
-    tall = max(min(most, len(g)) for _,g in groups)
-    fig,axes = plt.subplots(1, len(groups), figsize=(6*len(groups), 1 + .32*tall), layout='constrained', squeeze=False)
-    plt.close(fig) # it is returned, and so shown once
-    for ax,(to,g) in zip(axes[0], groups): _bars(ax, to, g.head(most))
-    return fig
-
-def _short(l):
-    "The median change of a number, or the most frequent new level."
-    return f'→ {l.most}' if l.median != l.median else f'{l.median:+,.0f}' if abs(l.median) >= 100 else f'{l.median:+.3g}'
-
-def _bars(ax, to, g):
-    "One class: diverging bars, the median change in the margin."
-    y,other = -np.arange(len(g)), g.changed - g.up - g.down
-    for v,at,c in ((g.up, 0, 'C0'), (-g.down, 0, 'C1'), (other, g.up, '.6')): ax.barh(y, v, left=at, color=c, height=.7)
-    for i,l in zip(y, g.itertuples()): ax.annotate(_short(l), (1.02, i), xycoords=('axes fraction', 'data'), va='center', fontsize=8)
-    ax.annotate('median change', (1.02, 1), xycoords='axes fraction', va='bottom', fontsize=8)
-    ax.set_yticks(y, g.feature, fontsize=8)
-    ax.set(title=f'to be {to} ({g.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
-    ax.xaxis.set_major_formatter(lambda v, _: f'{abs(v):.0%}')
-    ax.axvline(0, color='.3', lw=.8)
-    ax.spines[['top', 'right']].set_visible(False)
+    if gpus is None: gpus = float(explainer.place[0].type == 'cuda')
+    engine = lambda work, parts: _actors(ray, work, parts, workers, gpus)
+    return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)

@@ -14,26 +14,26 @@ import pandas as pd
 import typer
 
 import gradual_cf
-from .core import Counterfactuals, predict, take_rows
+from .batch import explain_dataset, explain_ray
+from .explainer import predict
+from .core import take_rows
 from .gradual import PAPER, GradualCF
 from .images import pixels
-from .metrics import evaluate as measure
-from .models import save_model
-from .reproduce import EXPERIMENTS
-from .reproduce import reproduce as run_experiment
+from .metrics import evaluate
+from .models import read_checkpoint, save_model
 from .stepper import save_page
-from .tabular import show_text
-from .tasks import RECIPES, Task, load_task
+from .summary import plot_summary, summary
+from .tasks import RECIPES, load_task
 
 # %% auto #0
-__all__ = ['app', 'clear_errors', 'main', 'as_record', 'as_text', 'explain', 'as_summary', 'other_class', 'evaluate',
-           'batch_task', 'batch', 'train', 'reproduce', 'demo_digit', 'demo']
+__all__ = ['app']
 
 # %% ../nbs/90_cli.ipynb #c6
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help='The least change in an input that makes a network decide otherwise.')
+_ABOUT = 'The least change in an input that makes a network decide otherwise.'
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 
 @contextmanager
-def clear_errors():
+def _clear_errors():
     "Turn a `ValueError` into one line on standard error and exit code 2."
     try: yield
     except ValueError as e:
@@ -46,10 +46,10 @@ def _version(value:bool):
         raise typer.Exit()
 
 @app.callback()
-def main(version:bool=typer.Option(False, '--version', callback=_version, is_eager=True, help='Print the version and stop.')):
+def _main(version:bool=typer.Option(False, '--version', callback=_version, is_eager=True, help='Print the version and stop.')):
     pass
 
-# %% ../nbs/90_cli.ipynb #c8
+# %% ../nbs/90_cli.ipynb #c11
 _DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
 _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
@@ -57,64 +57,94 @@ _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to expla
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _JSON = typer.Option(False, '--json', help='Print JSON.')
+_IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
+_BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeat for more.')
+_UP = typer.Option(None, '--increase-only', help='A column that may only grow; repeat for more.')
+_DOWN = typer.Option(None, '--decrease-only', help='A column that may only fall; repeat for more.')
+_MOST = typer.Option(None, '--max-changes', min=1, help='Most columns, blocks or words changed.')
 
-def _explainer(task:Task, paper:bool) -> GradualCF:
+# %% ../nbs/90_cli.ipynb #c13
+def _task(name, data, seed, model=None, full=False, **domain):
+    "The task of a data set; raises `ValueError` for an option of its domain that it does not know."
+    domain = {k: v for k,v in domain.items() if v is not None}
+    try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
+    except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
+
+def _explainer(task, paper):
     "The explainer of a task, in the default or the paper's setting."
-    return GradualCF(task.model, task.domain, **PAPER if paper else {}).fit(task.X)
+    return GradualCF(task.model, task.domain, PAPER if paper else None).fit(task.X)
 
 def _plain(v):
-    "A value as JSON can hold it."
-    return v.item() if isinstance(v, np.generic) else v
+    "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
+    v = v.item() if isinstance(v, np.generic) else v
+    return None if isinstance(v, float) and np.isnan(v) else v
 
-# %% ../nbs/90_cli.ipynb #c10
-def as_record(
-    cfs:Counterfactuals, # One row
-    task:Task,           # Where it comes from
-) -> dict:
+# %% ../nbs/90_cli.ipynb #c16
+def _limit(text):
+    "One side of a range: a number where it is one, None where it is open."
+    try: return float(text) if text else None
+    except ValueError: return text
+
+def _bound(text):
+    "A column and its range."
+    name, _, span = text.rpartition('=')
+    low, dots, high = span.partition('..')
+    if not (name and dots): raise ValueError(f'bound must look like NAME=LOW..HIGH, got {text!r}')
+    return name, (_limit(low), _limit(high))
+
+def _constraints(immutable, bound, increase_only, decrease_only, max_changes):
+    "The constraints that were given, as `explain` takes them."
+    columns = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
+    given = {k: list(v) for k,v in columns.items() if v}
+    if bound: given['bounds'] = dict(map(_bound, bound))
+    return given if max_changes is None else given | dict(max_changes=max_changes)
+
+# %% ../nbs/90_cli.ipynb #c19
+def _csv_rows(path, columns):
+    "The rows of a CSV file, without columns that are not read."
+    try: df = pd.read_csv(path)
+    except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
+    return df[list(columns)] if set(columns) <= set(df.columns) else df
+
+def _given_rows(task, csv, image, text):
+    "Rows of a file or of the command line, else the test rows."
+    takes = dict(table='csv', image='image', text='text').get(task.domain.kind)
+    for name,v in dict(csv=csv, image=image, text=text).items():
+        if v is not None and name != takes:
+            raise ValueError(f'{name} must not be given for {task.name!r}, which takes {takes}; got {str(v)!r}')
+    if text is not None: return pd.DataFrame({'text': [text]})
+    if image is not None: return pixels(image, 1).numpy()[:, 0]
+    return task.X_test if csv is None else _csv_rows(csv, task.X.columns)
+
+# %% ../nbs/90_cli.ipynb #c22
+def _record(cfs, task, row):
     "One explained row as a JSON object."
     changes = [{k: _plain(getattr(l, k)) for k in ('feature', 'before', 'after')} for l in cfs.changes().itertuples()]
-    t = cfs.target[0].item()
-    texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.text else {}
-    row = _plain(cfs.data.index[0]) if hasattr(cfs.data, 'index') and not isinstance(cfs.data, list) else None
-    return texts | dict(dataset=task.name, row=row, target=t, target_name=task.classes[t], valid=cfs.valid[0].item(),
-                        before=cfs.before[0].item(), prob=cfs.prob[0].item(), changes=changes)
+    texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
+    if isinstance(cfs.data, pd.DataFrame): row = _plain(cfs.data.index[0])
+    target, valid = cfs.target[0].item(), cfs.valid[0].item()
+    return texts | dict(
+        dataset=task.name, row=row, target=target, target_name=task.classes[target], valid=valid,
+        before=cfs.before[0].item(), prob=cfs.prob[0].item(), changes=changes)
 
-def as_text(
-    cfs:Counterfactuals, # One row
-    task:Task,           # Where it comes from
-    row:int=0,           # Its position, for data without an index
-) -> str:
+def _told(cfs, task, row):
     "One explained row as people read it; colour where the terminal has it."
-    if task.domain.text: return task.domain.text(cfs, task.classes, sys.stdout.isatty())
-    return show_text(cfs, task.classes, [row] if task.domain.plane else None)
+    names = None if isinstance(cfs.data, pd.DataFrame) else [row]
+    return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
-# %% ../nbs/90_cli.ipynb #c12
-def _rows(csv, image, text, task):
-    "Test rows, the rows of a CSV file with the task's columns, an image file, or one text."
-    kind = 'text' if task.domain.text else 'image' if task.domain.plane else 'csv'
-    for name,v in dict(csv=csv, image=image, text=text).items():
-        if v is not None and name != kind: raise ValueError(f'{name} must not be given for {task.name!r}, which takes {kind}; got {str(v)!r}')
-    if text is not None: return pd.DataFrame({'text': [text]})
-    if image: return pixels(image, 1).numpy()[:, 0]
-    if csv is None: return task.X_test
-    try: df = pd.read_csv(csv)
-    except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(csv)!r} ({e})') from None
-    return df[list(task.X.columns)] if set(task.X.columns) <= set(df.columns) else df
-
-def _constraints(dataset, immutable, block):
-    "What the domain is told by the options that were given."
-    if immutable and dataset in RECIPES and RECIPES[dataset].vectors: raise ValueError(f'immutable must name columns of a table, got {list(immutable)} for the texts of {dataset!r}')
-    return {k: v for k,v in dict(immutable=immutable, block=block).items() if v}
-
-def _draw(cf, cfs, one, target, seed, out, html, title, classes):
-    "Write the picture and the page that were asked for."
-    if out and not cf.domain.plot: raise ValueError(f'out must be left out where the answer has no picture, got {str(out)!r}')
+# %% ../nbs/90_cli.ipynb #c25
+def _one_row(task, paper, rows, row, asked, out, html):
+    "Explain a row; write the picture and the page that were asked for."
+    if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
+    cf, one = _explainer(task, paper), take_rows(rows, slice(row, row + 1))
+    cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
-    if html: save_page(html, cf.trace(one, target, seed), title=title, classes=classes)
+    if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
+    return cfs
 
-# %% ../nbs/90_cli.ipynb #c14
-@app.command()
-def explain(
+# %% ../nbs/90_cli.ipynb #c28
+@app.command('explain')
+def _explain(
     dataset:str=_DATASET,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
@@ -125,73 +155,59 @@ def explain(
     block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
-    immutable:Optional[List[str]]=typer.Option(None, '--immutable', help='A column that may not change; repeat for more.'),
+    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
+    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
 ):
     "Explain one row: what is the least to change, and to what?"
-    with clear_errors():
-        if sum(v is not None for v in (row, text, image)) != 1: raise ValueError(f'--row, --text or --image must be given, and one of them only, got {row!r}, {text!r}, {image and str(image)!r}')
-        task = load_task(dataset, data, seed, model, sys.stderr.isatty(), full, **_constraints(dataset, immutable, block))
-        rows,row = _rows(csv, image, text, task), row or 0
-        if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
-        cf,one = _explainer(task, paper), take_rows(rows, slice(row, row + 1))
-        cfs = cf.explain(one, target, seed)
-        _draw(cf, cfs, one, target, seed, out, html, f'{dataset}, row {row}', task.classes)
-    record = as_record(cfs, task)
-    typer.echo(json.dumps(record | dict(row=row if record['row'] is None else record['row'])) if json_ else as_text(cfs, task, row))
+    with _clear_errors():
+        if sum(v is not None for v in (row, text, image)) != 1:
+            got = f'{row!r}, {text!r}, {image and str(image)!r}'
+            raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
+        asked = dict(target=target, seed=seed, **_constraints(immutable, bound, increase_only, decrease_only, max_changes))
+        task = _task(dataset, data, seed, model, full, block=block)
+        cfs = _one_row(task, paper, _given_rows(task, csv, image, text), row or 0, asked, out, html)
+    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _told(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
-# %% ../nbs/90_cli.ipynb #c16
-def as_summary(
-    table:pd.DataFrame, # From `gradual_cf.metrics.evaluate`
-    **more,             # Further fields
-) -> dict:
-    "The metrics as one flat object; coherence by its `eps`, null where a metric does not apply."
-    one = table[table.metric != 'coherence'].set_index('metric')['mean']
-    fields = {m: round(float(one[m]), 6) if m in one else None for m in ('valid', 'l1', 'l2', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row')}
-    spread = table.set_index('metric')['std']
-    coh = table[table.metric == 'coherence']
-    number = lambda v: None if pd.isna(v) else round(float(v), 6)
-    fields |= {m: round(float(one[m]), 6) for m in one.index if m not in fields}
-    if 'words' in one: fields['words_std'] = number(spread['words'])
-    return fields | dict(l1_std=number(spread['l1']), l2_std=number(spread['l2']), coherence={str(e): number(m) for e,m in zip(coh.eps, coh['mean'])},
-                         coherence_share={str(e): number(s) for e,s in zip(coh.eps, coh.share)}) | more
+# %% ../nbs/90_cli.ipynb #c34
+_METRICS = ('valid', 'l1', 'l2', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row')
 
-# %% ../nbs/90_cli.ipynb #c18
-def other_class(
-    cf:GradualCF,            # Fitted
-    rows,                    # Raw rows
-    rng:np.random.Generator, # Draws the classes
-):                           # One class a row, or None where there are only two
-    "A random class for each row that is not the network's decision."
+def _number(v): return None if pd.isna(v) else round(float(v), 6)
+
+def _measured(table):
+    "The frame of `gradual_cf.metrics.evaluate` as one flat object."
+    coherence, plain = table[table.metric == 'coherence'], table[table.metric != 'coherence'].set_index('metric')
+    means = {m: None for m in _METRICS} | {m: _number(v) for m,v in plain['mean'].items()}
+    spread = {f'{m}_std': _number(plain['std'][m]) for m in ('l1', 'l2', 'words') if m in plain.index}
+    by_eps = lambda column: {str(e): _number(v) for e,v in zip(coherence.eps, coherence[column])}
+    return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
+
+# %% ../nbs/90_cli.ipynb #c37
+def _other_class(cf, rows, rng):
+    "A random class for each row that is not the network's decision; None where there are only two."
     z = predict(cf.model, cf.encode(rows).x)
-    n,k = z.shape
+    n, k = z.shape
     return None if k == 2 else (z.argmax(1).cpu().numpy() + rng.integers(1, k, n)) % k
 
-# %% ../nbs/90_cli.ipynb #c20
-@app.command()
-def evaluate(
+@app.command('evaluate')
+def _evaluate(
     dataset:str=_DATASET,
     rows:int=typer.Option(1000, '--rows', min=1, help='Random test rows to explain.'),
     model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
-    with clear_errors():
-        task = load_task(dataset, data, seed, model, sys.stderr.isatty(), full)
-        rng = np.random.default_rng(seed)
-        some = take_rows(task.X_test, pick := rng.permutation(len(task.X_test))[:rows])
-        cf = _explainer(task, paper)
-        eps = () if task.domain.text else (8, 12, None)
-        table = measure(cf, some, other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
-    settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.hyper).items()}
-    out = as_summary(table, accuracy=round(task.accuracy(), 6), rows=len(pick), seed=seed, dataset=dataset, settings=settings)
+    with _clear_errors():
+        task, rng = _task(dataset, data, seed, model, full), np.random.default_rng(seed)
+        some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
+        cf, eps = _explainer(task, paper), () if task.domain.kind == 'text' else (8, 12, None)
+        table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
+    settings = {k: v if isinstance(v, (bool, int, float, str)) or v is None else getattr(v, '__name__', str(v)) for k,v in vars(cf.settings).items()}
+    out = _measured(table) | dict(
+        accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)
     typer.echo(json.dumps(out) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
-# %% ../nbs/90_cli.ipynb #c22
-from .batch import explain_dataset, explain_ray, plot_summary, summary
-from .models import read_checkpoint
-
-# %% ../nbs/90_cli.ipynb #c24
+# %% ../nbs/90_cli.ipynb #c40
 def _engine(name, workers, address):
     "The function of an engine with its own options."
     if name == 'ray': return explain_ray, dict(workers=workers or 2, address=address)
@@ -199,15 +215,35 @@ def _engine(name, workers, address):
     if address: raise ValueError(f"address must be left out unless engine is 'ray', got {address!r}")
     return explain_dataset, dict(workers=workers)
 
-def batch_task(model, dataset, data, seed, immutable) -> Task:
-    "The task of a model file: the data set that is named, or the one the file was trained on."
+def _trained_on(model, dataset):
+    "The data set that is named, or the one a model file was trained on."
     name = dataset or read_checkpoint(model)[1].get('data')
-    if name not in RECIPES: raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, got {name!r}')
-    return load_task(name, data, seed, model, sys.stderr.isatty(), **_constraints(name, immutable, None))
+    if name in RECIPES: return name
+    raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, got {name!r}')
 
-# %% ../nbs/90_cli.ipynb #c26
-@app.command()
-def batch(
+# %% ../nbs/90_cli.ipynb #c43
+def _counted(task, out, picture):
+    "Counts of a folder, and for tables the most frequent changes."
+    files = sorted(out.glob('part-*.parquet'))
+    valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
+    table = summary(out, task.classes) if task.domain.kind == 'table' else pd.DataFrame()
+    if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
+    lines = table.groupby('to').head(5).to_dict('records') if len(table) else []
+    changes = [{k: _plain(v) for k,v in line.items()} for line in lines]
+    return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
+
+def _counted_text(told):
+    "The same as people read it."
+    lines = ['{rows:,} rows in {parts} parts in {out}, {valid:.1%} with a counterfactual'.format(**told)]
+    for c in told['changes']:
+        how = f', most often to {c["most"]}'
+        if c['median'] is not None: how = f', up {c["up"]:.0%}, down {c["down"]:.0%}, median {c["median"]:+,.4g}'
+        lines.append(f'  to be {c["to"]}: {c["feature"]} in {c["changed"]:.0%} of {c["rows"]:,} rows{how}')
+    return '\n'.join(lines)
+
+# %% ../nbs/90_cli.ipynb #c46
+@app.command('batch')
+def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
     model:Path=typer.Option(..., '--model', help='A model file (safetensors).'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
@@ -217,60 +253,50 @@ def batch(
     address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for the one of this machine."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
     batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows of a part: explained together, and lost by a kill.'),
-    immutable:Optional[List[str]]=typer.Option(None, '--immutable', help='A column that may not change; repeat for more.'),
     picture:Optional[Path]=typer.Option(None, '--picture', help='Draw which features change how often to this file.'),
+    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
+    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, json_:bool=_JSON,
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
-    with clear_errors():
-        run,how = _engine(engine, workers, address)
-        task = batch_task(model, dataset, data, seed, immutable)
-        target = int(target) if target and target.isdigit() else target
-        try: run(_explainer(task, paper), rows, out, target, batch_size, seed, progress=sys.stderr.isatty(), **how)
+    with _clear_errors():
+        run, how = _engine(engine, workers, address)
+        how |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        task = _task(_trained_on(model, dataset), data, seed, model)
+        wanted = int(target) if target and target.isdigit() else target
+        try: run(_explainer(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
-    told = _told(task, out, picture)
-    typer.echo(json.dumps(told) if json_ else _told_text(told, out))
+        told = _counted(task, out, picture)
+    typer.echo(json.dumps(told) if json_ else _counted_text(told))
 
-# %% ../nbs/90_cli.ipynb #c28
-def _told(task, out, picture):
-    "Counts of a folder, and for tables the most frequent changes."
-    files = sorted(out.glob('part-*.parquet'))
-    valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
-    table = pd.DataFrame() if task.domain.plane or task.domain.text else summary(out, task.classes)
-    if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
-    lines = table.groupby('to').head(5).to_dict('records') if len(table) else []
-    return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=[{k: None if isinstance(v, float) and v != v else _plain(v) for k,v in l.items()} for l in lines])
-
-def _told_text(told, out):
-    "The same as people read it."
-    lines = [f'  to be {l["to"]}: {l["feature"]} in {l["changed"]:.0%} of {l["rows"]:,} rows' + (f', up {l["up"]:.0%}, down {l["down"]:.0%}, median {l["median"]:+,.4g}' if l['median'] is not None else f', most often to {l["most"]}') for l in told['changes']]
-    return '\n'.join([f'{told["rows"]:,} rows in {told["parts"]} parts in {out}, {told["valid"]:.1%} with a counterfactual', *lines])
-
-# %% ../nbs/90_cli.ipynb #c30
-@app.command()
-def train(
+# %% ../nbs/90_cli.ipynb #c48
+@app.command('train')
+def _train(
     dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL,
     out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'), json_:bool=_JSON,
 ):
     "Train a data set's network, or find it in the cache, and print its test accuracy."
-    with clear_errors():
-        task = load_task(dataset, data, seed, progress=sys.stderr.isatty(), full=full)
-        if out: save_model(task.model, out, data=dataset, accuracy=task.accuracy())
-    info = dict(dataset=dataset, seed=seed, accuracy=round(task.accuracy(), 6), rows=len(task.X), model=str(out) if out else None)
-    typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {info["accuracy"]:.3f}, trained on {len(task.X):,} rows{f", written to {out}" if out else ""}')
+    with _clear_errors():
+        task = _task(dataset, data, seed, full=full)
+        right = _number(task.accuracy())
+        if out: save_model(task.model, out, data=dataset, accuracy=right)
+    info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)
+    where = f', written to {out}' if out else ''
+    typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {right:.3f}, trained on {len(task.X):,} rows{where}')
 
-# %% ../nbs/90_cli.ipynb #c32
-@app.command()
-def reproduce(
-    name:str=typer.Argument(..., help=f'{", ".join(EXPERIMENTS)}, or all.'),
+# %% ../nbs/90_cli.ipynb #c51
+@app.command('reproduce')
+def _reproduce(
+    name:str=typer.Argument(..., help='A table or figure, such as table6, or all.'),
     rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Rows to explain, where the experiment has a choice.'),
     out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts in it are not run again.'),
     data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
+    from gradual_cf.paper.reproduce import EXPERIMENTS, reproduce
     failed = []
     for n in EXPERIMENTS if name == 'all' else [name]:
-        try: report = run_experiment(n, out, rows, data, seed, lambda s: typer.echo(s, err=True))
+        try: report = reproduce(n, out, rows, data, seed, lambda s: typer.echo(s, err=True))
         except (ValueError, AssertionError) as e:
             failed.append(n)
             typer.echo(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)
@@ -278,37 +304,39 @@ def reproduce(
         typer.echo(json.dumps(report.as_dict()) if json_ else f'{report}\n')
     if failed: raise typer.Exit(3 if name == 'all' else 2)
 
-# %% ../nbs/90_cli.ipynb #c34
-def demo_digit(
-    out:Path,   # Where the picture goes
-    seed:int=0, # Seed of the network and the search
-) -> bool:      # Whether every digit got a counterfactual
-    "Turn the first digits of the embedded test set into the next digit, and draw them."
-    with clear_errors():
-        task = load_task('digits', None, seed, progress=sys.stderr.isatty())
-        target = (task.y_test[:3] + 1) % 10
-        cfs = _explainer(task, False).explain(task.X_test[:3], target, seed)
+# %% ../nbs/90_cli.ipynb #c54
+def _demo_table(out, rows, seed):
+    "Explain rows of the embedded table, print and draw them; whether all were found."
+    task = _task('breast_cancer', None, seed)
+    cfs = _explainer(task, False).explain(task.X_test.iloc[:rows], seed=seed)
+    typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
+    typer.echo(task.domain.display.text(cfs, task.classes, False))
+    cfs.plot(most=rows).savefig(out, dpi=150)
+    return bool(cfs.valid.all())
+
+def _demo_digits(out, seed):
+    "Turn the first digits of the embedded test set into the next digit; whether all were found."
+    task = _task('digits', None, seed)
+    target = (task.y_test[:3] + 1) % 10
+    cfs = _explainer(task, False).explain(task.X_test[:3], target, seed)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     typer.echo(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
-    for i in range(3): typer.echo(f'{task.classes[task.y_test[i]]} as {task.classes[target[i]]}: {blocks.get(i, 0)} blocks of 2×2 pixels, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}')
-    typer.echo(f'\nThe picture is in {out}')
+    for i,(was, to) in enumerate(zip(task.y_test, target)):
+        change = f'{blocks.get(i, 0)} blocks of 2×2 pixels, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+        typer.echo(f'{task.classes[was]} as {task.classes[to]}: {change}')
     return bool(cfs.valid.all())
 
-# %% ../nbs/90_cli.ipynb #c36
-@app.command()
-def demo(
+@app.command('demo')
+def _demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),
     rows:int=typer.Option(3, '--rows', min=1, help='Rows to explain.'),
     seed:int=_SEED,
 ):
     "Train on embedded data, explain a few rows, draw them."
-    with clear_errors():
-        task = load_task('breast_cancer', None, seed, progress=sys.stderr.isatty())
-        cfs = _explainer(task, False).explain(task.X_test.iloc[:rows], seed=seed)
-    typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
-    typer.echo(show_text(cfs, task.classes))
-    cfs.plot(most=rows).savefig(out, dpi=150)
+    digits = out.with_stem(f'{out.stem}_digit')
+    with _clear_errors(): found = _demo_table(out, rows, seed)
     typer.echo(f'\nThe picture is in {out}\n')
-    found = demo_digit(out.with_stem(f'{out.stem}_digit'), seed)
-    raise typer.Exit(0 if cfs.valid.all() and found else 3)
+    with _clear_errors(): found &= _demo_digits(digits, seed)
+    typer.echo(f'\nThe picture is in {digits}')
+    raise typer.Exit(0 if found else 3)

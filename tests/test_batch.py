@@ -19,8 +19,9 @@ import pytest
 import torch
 
 from gradual_cf.all import PAPER, GradualCF, load_digits, load_task, save_model, tabular, tabular_mlp
-from gradual_cf.batch import MANIFEST, batch_fn, explain_dataset, finished_parts, open_source, part_path, plot_summary, summary
+from gradual_cf.batch import MANIFEST, _finished, _identity, _open_source, _part_file, _parts, batch_fn, explain_dataset
 from gradual_cf.core import predict
+from gradual_cf.summary import plot_summary, summary
 from shell import shell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,7 +139,7 @@ def children(pid):
     for p in Path('/proc').glob('[0-9]*'):
         try: parent,line = int((p/'stat').read_text().rsplit(')', 1)[1].split()[1]), (p/'cmdline').read_bytes()
         except (OSError, IndexError): continue
-        if parent == pid and b'spawn_main' in line: out.append(int(p.name))
+        if parent == pid and b'LokyProcess' in line: out.append(int(p.name))
     return out
 
 
@@ -163,14 +164,14 @@ def test_kill_9_loses_nothing_and_does_nothing_twice(cf, tmp_path, workers, goal
         time.sleep(rng.random()*.05)
         p.send_signal(signal.SIGKILL)
         assert p.wait() == -signal.SIGKILL, p.stderr.read()
-        now = {k: os.stat(part_path(out, k)).st_mtime_ns for k in finished_parts(out, n, 20)}
+        now = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out, n, 20)}
         assert kept.items() <= now.items() and len(now) < n//20
         kept = now
         if workers: time.sleep(1)                           # orphans end when their pipe closes
     assert not json.loads((out/MANIFEST).read_text())['finished']
     explain_dataset(cf, tmp_path/'r.parquet', out, batch_size=20, workers=workers)
     assert content(out) == whole
-    assert kept == {k: os.stat(part_path(out, k)).st_mtime_ns for k in kept}   # no part was made twice
+    assert kept == {k: os.stat(_part_file(out, k)).st_mtime_ns for k in kept}   # no part was made twice
     assert pd.read_parquet(out).cf_row.tolist() == list(range(n))
 
 
@@ -201,9 +202,9 @@ def test_workers_end_with_their_parent(cf, tmp_path):
 def test_half_a_part_is_made_again(cf, tmp_path):
     out = explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
     whole = content(out)
-    part_path(out, 1).write_bytes(part_path(out, 1).read_bytes()[:500])
+    _part_file(out, 1).write_bytes(_part_file(out, 1).read_bytes()[:500])
     (out/'.part-000002.parquet.abc').write_bytes(b'left by a kill')
-    assert finished_parts(out, 90, 30) == {0, 2}
+    assert _finished(out, 90, 30) == {0, 2}
     assert content(explain_dataset(cf, loans(90), out, batch_size=30)) == whole
 
 
@@ -214,8 +215,8 @@ def changed(cf, **hyper):
     return GradualCF(cf.model, cf.domain, **dict(sigma=10) | hyper).fit(loans(400, 1).drop(columns='account'))
 
 
-@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('seed', 'seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
-                                       ('target', 'target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model.sha256'), ('immutable', 'domain'), ('train', 'training_rows')])
+@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
+                                       ('target', 'question.target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model'), ('immutable', 'domain'), ('train', 'training_rows')])
 def test_another_run_is_refused_and_nothing_is_touched(cf, tmp_path, what, says):
     out = explain_dataset(cf, loans(60), tmp_path/'out', batch_size=30)
     before = content(out)
@@ -265,7 +266,7 @@ def test_a_shard_that_breaks_in_the_middle_keeps_what_was_finished(cf, tmp_path)
     data[4:100] = bytes(96)                                # the first pages; the footer stays whole
     s.write_bytes(data)
     with pytest.raises(ValueError, match='060.parquet'): explain_dataset(cf, tmp_path/'s', tmp_path/'out', batch_size=30)
-    assert finished_parts(tmp_path/'out', 90, 30) == {0, 1}
+    assert _finished(tmp_path/'out', 90, 30) == {0, 1}
 
 
 @pytest.mark.parametrize('drift,says', [(lambda df: df.rename(columns=dict(debt='debts')), 'debt: double there, missing here'), (lambda df: df.astype(dict(income=float)), 'income: int64 there, double here')])
@@ -280,7 +281,7 @@ def test_a_bad_value_names_its_rows_and_keeps_what_was_finished(cf, tmp_path, wo
     df = loans(90)
     df.loc[70, 'debt'] = np.nan
     with pytest.raises(ValueError, match=r"rows 60\.\.89 of ds.*'debt'"): explain_dataset(cf, df, tmp_path/'out', batch_size=30, workers=workers)
-    assert finished_parts(tmp_path/'out', 90, 30) == {0, 1}
+    assert _finished(tmp_path/'out', 90, 30) == {0, 1}
 
 
 def test_a_full_disk_keeps_what_was_finished(cf, tmp_path, monkeypatch):
@@ -292,7 +293,7 @@ def test_a_full_disk_keeps_what_was_finished(cf, tmp_path, monkeypatch):
         raise OSError(28, 'No space left on device')
     monkeypatch.setattr(pq, 'write_table', full)
     with pytest.raises(OSError, match='no space is left for part 2'): explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
-    assert finished_parts(tmp_path/'out', 90, 30) == {0, 1} and not list((tmp_path/'out').glob('.part*'))
+    assert _finished(tmp_path/'out', 90, 30) == {0, 1} and not list((tmp_path/'out').glob('.part*'))
     monkeypatch.undo()
     assert len(pd.read_parquet(explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30))) == 90
 
@@ -303,13 +304,13 @@ def test_a_disk_that_is_full_indeed(cf, tmp_path):
     if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', str(small)], capture_output=True).returncode: pytest.skip('mounting a small file system is not allowed here')
     try:
         with pytest.raises(OSError, match='no space is left for part'): explain_dataset(cf, loans(3000), small/'out', batch_size=100)
-        assert len(finished_parts(small/'out', 3000, 100)) > 1
+        assert len(_finished(small/'out', 3000, 100)) > 1
     finally: subprocess.run(['umount', str(small)], check=True)
 
 
 @pytest.mark.parametrize('call,says', [
     (lambda cf, d: explain_dataset(cf, 'nowhere.parquet', d), 'nowhere.parquet'), (lambda cf, d: explain_dataset(cf, [1, 2], d), 'got list'), (lambda cf, d: explain_dataset(cf, loans(0), d), 'at least one row'),
-    (lambda cf, d: explain_dataset(cf, loans(9).drop(columns='debt'), d), "none named \\['debt'\\]"), (lambda cf, d: explain_dataset(cf, loans(9), d, target=2), 'target must be a class in 0..1'),
+    (lambda cf, d: explain_dataset(cf, loans(9).drop(columns='debt'), d), "none named \\['debt'\\]"), (lambda cf, d: explain_dataset(cf, loans(9), d, target=2), 'target must be in 0..1'),
     (lambda cf, d: explain_dataset(cf, loans(9), d, target='want'), "'want'"), (lambda cf, d: explain_dataset(cf, loans(9), d, batch_size=0), 'batch_size'), (lambda cf, d: explain_dataset(cf, loans(9), d, workers=-1), 'workers'),
     (lambda cf, d: explain_dataset(cf, loans(9).assign(cf_prob=1.), d), 'cf_prob'), (lambda cf, d: explain_dataset(GradualCF(cf.model, cf.domain), loans(9), d), 'fit must be called'),
     (lambda cf, d: summary(d.parent), 'parts')])
@@ -320,9 +321,9 @@ def test_bad_calls_say_what_is_wrong(cf, tmp_path, call, says):
 def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
     df = pd.DataFrame(dict(a=[*range(40_000), .5], b=range(40_001), c=['x']*40_001))
     df.astype(dict(a=object)).to_csv(tmp_path/'r.csv', index=False)
-    s = open_source(tmp_path/'r.csv')
+    s = _open_source(tmp_path/'r.csv')
     assert s.rows == 40_001 and [str(t) for t in s.schema.types][:2] == ['double', 'int64']
-    assert pa.concat_tables([t for _,t in s.parts(7000)]).to_pandas().a.iloc[-1] == .5
+    assert pa.concat_tables([t for _,t in _parts(s, 7000)]).to_pandas().a.iloc[-1] == .5
 
 
 # ---- left as found, steady, told
