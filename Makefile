@@ -4,15 +4,19 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 -c constraints.txt
 
-.PHONY: demo test bench docs site serve readme lab export clean
+JOBS   ?= 2
+.PHONY: demo test types bench docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
 
-test: export OMP_NUM_THREADS = 1  # two workers side by side: one thread each
-test: $(VENV)/.dev       ## run every notebook and every test
-	env -u GRADUAL_CF_DATA $(BIN)/nbdev_test --n_workers 2 --do_print --timing   # notebooks need no data; tests/ read it where it is set
-	$(BIN)/python -m pytest -q tests
+test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
+test: $(VENV)/.dev       ## run every notebook and every test; those of the site are `make site`
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10 --ignore=tests/test_site.py
+
+types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
+	$(BIN)/python docs/tutorials.py
+	node_modules/.bin/pyright --pythonpath $(BIN)/python
 
 bench: export OMP_NUM_THREADS = 1
 bench: $(VENV)/.dev      ## measure speed, as ratios within one run
@@ -51,6 +55,10 @@ $(VENV)/.base: constraints.txt settings.ini setup.py
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e ".[dev]"
+	touch $@
+
+$(VENV)/.extras: $(VENV)/.dev   # Ray and transformers: without them their tests skip
+	$(PIP) -e ".[ray,transformers]"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

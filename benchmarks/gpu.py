@@ -16,10 +16,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from speed import problem  # noqa: E402
 
-from gradual_cf.all import GradualCF, digit_cnn, l2_distance, logit_gap, mix  # noqa: E402
-from gradual_cf.composition import compose, gradient, init_composite  # noqa: E402
-from gradual_cf.core import atomic, predict  # noqa: E402
-from gradual_cf.losses import Point, Ref  # noqa: E402
+from gradual_cf.all import Encoded, GradualCF, State, Target, compose, digit_cnn, init_composite, l2_distance, logit_gap, mix, predict  # noqa: E402
+from gradual_cf.composition import loss_grad  # noqa: E402
+from gradual_cf.core import atomic  # noqa: E402
 
 
 def seconds(f):
@@ -65,16 +64,18 @@ def steps(n, rounds, dtype, sigma=20):
     for name, model, x, domain in networks(n, dtype):
         z, x = predict(model, x), x[:n]
         t = z[:n].argsort(1)[:, -2]
-        ref = Ref(t, z.mean(0).expand(n, -1))
-        loss, mask, c = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), torch.zeros_like(x, dtype=torch.bool), init_composite(x)
-        mask.flatten(1)[torch.arange(n), torch.arange(n) % x[0].numel()] = True
+        groups = torch.arange(x[0].numel(), device=x.device).view(x.shape[1:])   # each entry its own group
+        on = torch.zeros(n, groups.numel(), dtype=torch.bool, device=x.device)
+        on[torch.arange(n), torch.arange(n) % groups.numel()] = True
+        target = Target(t, torch.full((n,), .5, device=x.device), z.mean(0).expand(n, -1))
+        loss, s = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), State(Encoded(x, ~on), x, None, target, on, init_composite(x))
         def floor():
             v = x.detach().requires_grad_()
             torch.autograd.grad(model(v).sum(), v)
-        ours = lambda: compose(model, x, c, mask, ref, loss, sigma=sigma)
+        ours = lambda: compose(model, s, groups, loss, sigma=sigma)
         floors = lambda: [floor() for _ in range(sigma + 1)]
         yield dict(what=f'inner step over the floor, {name}', rows=n, **ratio(ours, floors, rounds), unit='×')
-        step = lambda: gradient(model, loss, Point(x, x, None, ref))
+        step = lambda: loss_grad(model, loss, s._replace(on=None, c=None))
         for what, f in (('floor', floor), ('gradient of the loss', step)):
             try: replay = graphed(f)
             except RuntimeError as e:

@@ -9,6 +9,7 @@ import gc
 import statistics
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from speed import problem, raw_steps  # noqa: E402
 
-from gradual_cf.all import PAPER, GradualCF, load_task  # noqa: E402
-from gradual_cf.core import atomic, predict  # noqa: E402
+from gradual_cf.all import PAPER, GradualCF, load_task, predict  # noqa: E402
+from gradual_cf.core import atomic  # noqa: E402
 
 
 def cpu(f):
@@ -53,8 +54,8 @@ def by_rows(rounds, most):
     for n in (1, 10, 100, 1_000, 10_000, 100_000):
         if n > most: continue
         model, x, domain = problem(22, max(n, 1000), 64)
-        for name, how in {'default': {}, **({'paper, 10 steps': PAPER | dict(sigma=10)} if n < 100_000 else {})}.items():
-            cf = GradualCF(model, domain, **how).fit(x[:1000])
+        for name, how in {'default': None, **({'paper, 10 steps': replace(PAPER, sigma=10)} if n < 100_000 else {})}.items():
+            cf = GradualCF(model, domain, how).fit(x[:1000])
             yield line('rows', name, n, cf, x[:n], x[:n], 1 - predict(model, x[:n]).argmax(1), rounds if n < 10_000 else 2 if n < 100_000 else 1)
 
 
@@ -62,7 +63,7 @@ def by_width(rounds, n=50):
     "10 … 1,024 columns and hidden units."
     for d in (10, 32, 100, 320, 1024):
         model, x, domain = problem(d, 1000, 64)
-        cf = GradualCF(model, domain, **PAPER | dict(sigma=20, max_changes=3)).fit(x)
+        cf = GradualCF(model, domain, PAPER, sigma=20, max_changes=3).fit(x)
         yield line('columns', 'paper, 20 steps, at most 3 changes', n, cf, x[:n], x[:n], 1 - cf.z_train[:n].argmax(1), rounds, width=d)
         model, x, domain = problem(22, 1000, d)
         cf = GradualCF(model, domain).fit(x)

@@ -14,10 +14,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
 import oracle  # noqa: E402
 
-from gradual_cf.all import PAPER, GradualCF, l2_distance, logit_gap, mix, tabular_mlp  # noqa: E402
-from gradual_cf.composition import box, compose, init_composite  # noqa: E402
-from gradual_cf.core import Domain, Encoded, atomic, predict  # noqa: E402
-from gradual_cf.losses import Ref, fit_logits  # noqa: E402
+from gradual_cf.all import PAPER, Domain, Encoded, GradualCF, State, Target, box, compose, fit_logits, init_composite, l2_distance, logit_gap  # noqa: E402
+from gradual_cf.all import mix, predict, tabular_mlp  # noqa: E402
+from gradual_cf.core import atomic  # noqa: E402
 
 
 def seconds(f):
@@ -42,8 +41,8 @@ def problem(d, n, width, seed=0):
     with torch.no_grad():
         model[-1].weight.div_(z.std(0)[:, None])
         model[-1].bias.copy_((model[-1].bias - z.mean(0))/z.std(0))
-    domain = Domain(lambda x: Encoded(x, torch.zeros(len(x), d, dtype=torch.bool)), lambda x, raw=None, legal=True: x, lambda s: torch.arange(d), box(0., 1.),
-                    lambda x, g: torch.linspace(0, 1, 11)[None, :, None])
+    encode = lambda x: Encoded(x, torch.zeros(len(x), d, dtype=torch.bool))
+    domain = Domain(encode, lambda x, raw=None, legal=True: x, lambda s: torch.arange(d), box(0., 1.), lambda x, g: torch.linspace(0, 1, 11)[None, :, None])
     return model, x, domain
 
 
@@ -59,19 +58,20 @@ def inner_step(rounds, n=1000, d=22, width=64, steps=50):
     "Ratio of a composition iterate to the floor, without and with projection and `nearest`."
     model, x, domain = problem(d, n, width)
     t = 1 - predict(model, x).argmax(1)
-    ref = Ref(t, fit_logits(predict(model, x)).mu[t])
-    mask = torch.zeros(n, d, dtype=torch.bool)
-    mask[torch.arange(n), torch.arange(n) % d] = True
-    loss, c = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), init_composite(x)
+    target = Target(t, torch.full((n,), .5), fit_logits(predict(model, x)).mu[t])
+    on = torch.zeros(n, d, dtype=torch.bool)
+    on[torch.arange(n), torch.arange(n) % d] = True
+    s = State(domain.encode(x), x, None, target, on, init_composite(x))
+    loss, groups = mix(logit=(1., logit_gap), l2=(.3, l2_distance)), torch.arange(d)
     for name, how in (('paper', {}), ('bounded, nearest', dict(project=domain.project, keep='nearest'))):
-        ours = lambda: compose(model, x, c, mask, ref, loss, sigma=steps, **how)
+        ours = lambda: compose(model, s, groups, loss, sigma=steps, **how)
         yield f'inner step, {name}', f'forward+backward, {n} rows, width {width}', ratio(ours, lambda: raw_steps(model, x, t, steps + 1), rounds)
 
 
 def against_oracle(rounds, n=1000, few=3):
     "How many times faster a row is in a batch than alone in the line-by-line program."
     model, x, domain = problem(22, n, 64)
-    cf = {name: GradualCF(model, domain, **h).fit(x) for name,h in (('paper mode', PAPER), ('default', {}))}
+    cf = {name: GradualCF(model, domain, h).fit(x) for name,h in (('paper mode', PAPER), ('default', None))}
     t = 1 - cf['default'].z_train.argmax(1)
     mu, c = cf['default'].stats.mu[t], init_composite(x)
     alone = lambda: [oracle.gradual(model, x[i], t[i].item(), mu[i], torch.arange(22), torch.zeros(22, dtype=torch.bool), c[i], sigma=500) for i in range(few)]
@@ -85,7 +85,7 @@ def memory(sizes=(500, 1000, 2000, 4000)):
     from torch.profiler import ProfilerActivity, profile
     for n in sizes:
         model, x, domain = problem(22, n, 64)
-        e = GradualCF(model, domain, **PAPER | dict(sigma=5), batch_size=n).fit(x)
+        e = GradualCF(model, domain, PAPER, sigma=5, batch_size=n).fit(x)
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p: e.explain(x)
         now = peak = 0
         for ev in sorted((ev for ev in p.profiler.kineto_results.events() if ev.name() == '[memory]'), key=lambda ev: ev.start_ns()):

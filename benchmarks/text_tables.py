@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from gradual_cf.all import load_task
-from gradual_cf.reproduce import explain_sentences
+from gradual_cf.paper.reproduce import _explain_sentences
 
 if __name__ == '__main__':
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -23,7 +23,7 @@ if __name__ == '__main__':
     for dim, name, model in ((100, 'imdb', a.model100), (300, 'imdb300', a.model300)):
         task = load_task(name, model=model, length=64)        # the sentences are short; fewer places cost less
         accuracy[dim] = task.right
-        records += explain_sentences(task, dim, a.sigma)
+        records += _explain_sentences(task, dim, a.sigma)
     path = Path(__file__).parent/'results'/'text_tables.json'
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(dict(sigma=a.sigma, accuracy=accuracy, lines=records), indent=1, ensure_ascii=False))

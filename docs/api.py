@@ -10,6 +10,8 @@ from textwrap import dedent
 
 from fastcore.docments import docments
 
+from gradual_cf.explainer import _range_text
+
 
 @dataclass
 class Symbol:
@@ -18,6 +20,7 @@ class Symbol:
     module: str      # `gradual`, `baselines.wachter`
     obj: object
     page: str        # The chapter that defines it
+    source: tuple    # Module and name of its definition: a method may come from a private base class
     at: dict = field(default_factory=dict)  # Where entries are: 'chapter' and 'api' -> link target
 
     @property
@@ -33,27 +36,49 @@ def function(obj):
     return inspect.unwrap(getattr(obj, 'func', obj))
 
 
-def own_methods(cls):
-    "Public methods and properties that a class of this package defines or was given by `patch`."
+def is_method(m):
+    "Whether an attribute of a class is a method or property of this package."
     kinds = (type(lambda: 0), classmethod, staticmethod, property)
-    return {n: m for n, m in vars(cls).items() if n[0] != '_' and isinstance(m, kinds) and inspect.isfunction(function(m)) and function(m).__module__.startswith('gradual_cf.')}
+    f = function(m) if isinstance(m, kinds) else None
+    return inspect.isfunction(f) and f.__module__.startswith('gradual_cf.')
+
+
+def lineage(cls):
+    "A class and the private classes above it, up to the next public one, which has an entry of its own."
+    out = [cls]
+    for c in cls.__mro__[1:]:
+        if c.__name__[0] != '_' or not c.__module__.startswith('gradual_cf.'): break
+        out.append(c)
+    return out
+
+
+def own_methods(cls):
+    "Public methods and properties of a class: name -> (the class that defines it, the method)."
+    out, given = {}, {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    for c in reversed(lineage(cls)):
+        out |= {n: (c, m) for n, m in vars(c).items() if n[0] != '_' and n not in given and is_method(m)}
+    return out
 
 
 def symbols(chapters):
     "Every public name of the modules in `chapters` (module -> page), in the order of the chapters."
     mods = {m: importlib.import_module(f'gradual_cf.{m}') for m in chapters}
+    short = lambda c: c.__module__.removeprefix('gradual_cf.')
     out, classes = [], []
     for m, mod in mods.items():
         for n in mod.__all__:
             obj = getattr(mod, n)
             if isinstance(obj, type): classes.append(obj)
-            if '.' not in n and (not callable(obj) or getattr(obj, '__module__', mod.__name__) in (mod.__name__, 'builtins', 'functools')) and not (m == 'all' or _imported(mod, n)): out.append(Symbol(n, m, obj, chapters[m]))
+            home = getattr(obj, '__module__', mod.__name__) in (mod.__name__, 'builtins', 'functools')
+            if '.' in n or m == 'all' or callable(obj) and not home or _imported(mod, n): continue
+            out.append(Symbol(n, m, obj, chapters[m], (m, n)))
     for c in dict.fromkeys(classes):
-        for n, f in own_methods(c).items():
-            m = function(f).__module__.removeprefix('gradual_cf.')
-            if m in chapters: out.append(Symbol(f'{c.__name__}.{n}', m, f, chapters[m]))
-    order = {m: i for i, m in enumerate(mods)}
-    return sorted(out, key=lambda s: (order[s.module], _line(s)))
+        for n, (definer, method) in own_methods(c).items():
+            m, name = short(c), f'{c.__name__}.{n}'
+            if m in chapters: out.append(Symbol(name, m, method, chapters[m], (short(definer), f'{definer.__name__}.{n}')))
+    order, lines = {m: i for i, m in enumerate(mods)}, {(s.module, s.name): _line(s) for s in out}
+    owner = lambda s: lines[s.module, s.name.partition('.')[0]]  # a class, then its methods
+    return sorted(out, key=lambda s: (order[s.module], owner(s), '.' in s.name, lines[s.module, s.name]))
 
 
 def _imported(mod, name):
@@ -91,14 +116,19 @@ def called(s, node):
     return None, ast.parse('def none(): pass').body[0]
 
 
-def arguments(node):
+def field_nodes(cls):
+    "The fields of a record, those of its private base classes first: (class, syntax tree) of each."
+    return [(c, n) for c in reversed(lineage(cls)) for n in definition(c).body if isinstance(n, ast.AnnAssign)]
+
+
+def arguments(obj, node):
     "(name, annotation, default) of each argument of a function, or field of a record, as text."
     text = lambda n: ast.unparse(n) if n is not None else ''
-    if isinstance(node, ast.ClassDef): return [(n.target.id, text(n.annotation), text(n.value)) for n in node.body if isinstance(n, ast.AnnAssign)]
+    if isinstance(node, ast.ClassDef): return [(n.target.id, text(n.annotation), text(n.value)) for _, n in field_nodes(obj)]
     a = node.args
     plain = a.posonlyargs + a.args
     rows = [(x.arg, text(x.annotation), text(d)) for x, d in zip(plain, [None]*(len(plain) - len(a.defaults)) + a.defaults)]
-    if a.vararg: rows.append((f'*{a.vararg.arg}', text(a.vararg.annotation), ''))
+    if a.vararg or a.kwonlyargs: rows.append(('*' + (a.vararg.arg if a.vararg else ''), text(a.vararg and a.vararg.annotation), ''))
     rows += [(x.arg, text(x.annotation), text(d)) for x, d in zip(a.kwonlyargs, a.kw_defaults)]
     if a.kwarg: rows.append((f'**{a.kwarg.arg}', text(a.kwarg.annotation), ''))
     return [r for r in rows if r[0] not in ('self', 'cls')]
@@ -107,7 +137,8 @@ def arguments(node):
 def signature(s, node):
     "The signature as it is written, on one line or on several."
     if node is None: return s.name
-    rows = [n + (f': {a}' if a else '') + ((' = ' if a else '=') + d if d else '') for n, a, d in arguments(called(s, node)[1])]
+    if is_settings(s.obj): return f'class {s.name}(**settings)'
+    rows = [n + (f': {a}' if a else '') + ((' = ' if a else '=') + d if d else '') for n, a, d in arguments(*called(s, node))]
     ret = f' -> {ast.unparse(node.returns)}' if isinstance(node, ast.FunctionDef) and node.returns is not None else ''
     head = ('class ' if isinstance(node, ast.ClassDef) else '') + s.name
     if isinstance(s.obj, property): return f'{head}{ret}  # a property'
@@ -131,11 +162,12 @@ def table(head, rows):
 
 def comments(obj, node):
     "The comment beside each argument or field, and beside what is returned."
-    lines = dedent(inspect.getsource(obj if isinstance(obj, type) else function(obj))).splitlines()
-    beside = lambda n: (re.search(r'(?<=\s)#\s*(.*)$', lines[n.end_lineno - 1]) or ['', ''])[1]
-    if isinstance(node, ast.ClassDef): return {n.target.id: beside(n) for n in node.body if isinstance(n, ast.AnnAssign)}
+    source = lambda o: dedent(inspect.getsource(o)).splitlines()
+    beside = lambda n, lines: (re.search(r'(?<=\s)#\s*(.*)$', lines[n.end_lineno - 1]) or ['', ''])[1]
+    if isinstance(node, ast.ClassDef): return {n.target.id: beside(n, source(c)) for c, n in field_nodes(obj)}
+    lines = source(function(obj))
     stars = [a for a in (node.args.vararg, node.args.kwarg) if a is not None and a.lineno > node.lineno]
-    return {k: v for k, v in docments(function(obj), returns=True).items() if v} | {a.arg: beside(a) for a in stars}
+    return {k: v for k, v in docments(function(obj), returns=True).items() if v} | {a.arg: beside(a, lines) for a in stars}
 
 
 def inherited(cls):
@@ -147,21 +179,28 @@ def inherited(cls):
 def docment_table(s, node, typed):
     "What each argument means, and what comes back."
     obj, args = called(s, node)
-    docs = comments(obj, args) if obj is not None else {}
+    if obj is None or is_settings(obj): return ''
+    docs = comments(obj, args)
     if isinstance(node, ast.ClassDef) and isinstance(args, ast.FunctionDef): docs = inherited(s.obj) | docs  # a subclass need not say again what an argument is
-    rows = [[code(n), typed(a), code(d), cell(docs.get(n.lstrip('*')) or '')] for n, a, d in arguments(args)]
+    rows = [[code(n), typed(a), code(d), cell(docs.get(n.lstrip('*')) or '')] for n, a, d in arguments(obj, args) if n != '*']
     if isinstance(node, ast.FunctionDef) and (node.returns is not None or docs.get('return')):
         rows.append(['*returns*', typed(ast.unparse(node.returns)) if node.returns is not None else '', '', cell(docs.get('return') or '')])
     return table(['field' if isinstance(args, ast.ClassDef) else 'argument', 'type', 'default', 'meaning'], rows)
 
 
-def settings_table(node, src):
-    "The settings of an explainer: the lines of its `defaults`, with their comments."
-    at = next((n for n in node.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == 'defaults'), None)
-    if at is None or not isinstance(at.value, ast.Call): return ''
-    lines = src.splitlines()
-    rows = [[code(k.arg), code(ast.unparse(k.value)), cell((re.search(r'#\s*(.*)$', lines[k.value.end_lineno - 1]) or ['', ''])[1])] for k in at.value.keywords]
-    return '\n\n' + table(['setting', 'default', 'meaning'], rows)
+def is_settings(obj): return isinstance(obj, type) and dataclasses.is_dataclass(obj) and any('about' in f.metadata for f in dataclasses.fields(obj))
+
+
+def settings_table(cls):
+    "Settings: those of a class of settings, or of the explainer that has them."
+    cls = cls if is_settings(cls) else getattr(cls, 'Settings', None)
+    if not is_settings(cls): return ''
+    rows = []
+    for f in dataclasses.fields(cls):
+        default = {} if f.default is dataclasses.MISSING else f.default
+        limits = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
+        rows.append([code(f.name), code(getattr(default, '__name__', repr(default))), cell(limits), cell(f.metadata['about'])])
+    return table(['setting', 'default', 'range', 'meaning'], rows)
 
 
 def entry(s, where, level, typed=code):
@@ -172,9 +211,9 @@ def entry(s, where, level, typed=code):
         f = importlib.import_module(f'gradual_cf.{s.module}').__file__
         src = next(ast.get_source_segment(Path(f).read_text(), n) for n in _tree(f).body if isinstance(n, (ast.Assign, ast.AnnAssign)) and s.name in ast.unparse(n).split('=')[0])
         return '\n\n'.join([out[0] + '\n' + out[1], f'```python\n{src}\n```'])
-    doc = inspect.getdoc(s.obj if isinstance(s.obj, type) else function(s.obj)) if ast.get_docstring(node) else ''
+    doc = ast.get_docstring(node) or ''
     parts = [out[0] + '\n' + out[1], f'```python\n{signature(s, node)}\n```', doc, docment_table(s, node, typed)]
-    if isinstance(node, ast.ClassDef): parts.append(settings_table(node, dedent(inspect.getsource(s.obj))))
+    if isinstance(node, ast.ClassDef): parts.append(settings_table(s.obj))
     return '\n\n'.join(p for p in parts if p and p.strip())
 
 

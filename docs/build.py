@@ -33,8 +33,10 @@ from execute import KEPT, directives, execute, key  # noqa: E402
 
 CFG = get_config()
 NBS, SRC, OUT, VENDOR, TREES = CFG.nbs_path, ROOT/'_proc_site/src', ROOT/'_docs', ROOT/'node_modules', ROOT/'_proc_site/doctrees'
-GROUPS = [('The method', r'0\d_'), ('Data and networks', r'1\d_'), ('Figures and tables of the paper', 'figures/'), ('Tutorials', 'tutorials/'),
-          ('Baselines and metrics', r'[23]\d_'), ('Stepper, batch, command line', r'4\d_'), ('Explanations', 'explanations/')]
+GROUPS = [  # captions of the sidebar, and which notebooks stand under them: folders, and floors by their first digit
+    ('Tutorials', 'tutorials/'), ('The method', r'0\d_'), ('Data and models', r'1\d_'), ('Baselines', r'2\d_'), ('Measures', r'3\d_'),
+    ('Stepper and batch', r'4\d_'), ('Answers in use', r'5\d_'), ('Figures and tables of the paper', 'figures/'),
+    ('How the paper was reproduced', r'6\d_'), ('Background', 'explanations/'), ('Command line', r'9[0-8]_')]
 FIRST = ['explain_a_loan', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows', 'add_a_dataset', 'add_a_loss', 'add_a_baseline', 'bring_your_own_model',
          'choosing_settings', 'limits', 'speed', 'paper_code_ours', 'conventions']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
@@ -80,13 +82,12 @@ def run_all(ps):
 
 
 def defined(src):
-    "Names of the functions, classes, patched methods and constants of a cell, and whether it defines anything."
+    "Names of the functions, classes, methods and constants of a cell, and whether it defines anything."
     tree, names = ast.parse(src), []
     for n in tree.body:
         if isinstance(n, ast.Assign): names += [t.id for t in n.targets if isinstance(t, ast.Name)]
-        if not isinstance(n, (ast.FunctionDef, ast.ClassDef)): continue
-        patched = any(ast.unparse(d) == 'patch' for d in n.decorator_list)
-        names.append(f'{ast.unparse(n.args.args[0].annotation)}.{n.name}' if patched else n.name)
+        if isinstance(n, (ast.FunctionDef, ast.ClassDef)): names.append(n.name)
+        if isinstance(n, ast.ClassDef): names += [f'{n.name}.{m.name}' for m in n.body if isinstance(m, ast.FunctionDef)]
     return names, any(not isinstance(n, (ast.Import, ast.ImportFrom)) for n in tree.body)
 
 
@@ -97,8 +98,8 @@ def source_cells(src, page, syms, links):
     "An exported cell: an entry for each public name, and the source behind a fold."
     names, any_code = defined(strip(src))
     if not any_code: return []
-    out, by_name = [], {s.name: s for s in syms if s.module == page.module}
-    found = [by_name[n] for n in names if n in by_name]
+    by_source = {s.source: s for s in syms}
+    found = [by_source[page.module, n] for n in names if (page.module, n) in by_source]
     out = [new_md(links.link(entry(s, 'chapter', 3, links.typed(page.stem)), page.stem)) for s in found if 'chapter' in s.at]
     if found and all(not callable(s.obj) for s in found): return out
     c = nbformat.v4.new_code_cell(strip(src))
@@ -194,7 +195,7 @@ def place(syms, ps):
         while t in used: t = f'{base}-{len(used)}'
         used.add(t)
         s.at['api'] = f'api-{t}'
-        if (s.module, s.name) in shown: s.at['chapter'] = t
+        if s.source in shown: s.at['chapter'] = t
 
 
 def api_pages(syms, ps, links):

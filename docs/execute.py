@@ -1,7 +1,8 @@
 """Run notebooks as a reader would, keep what came out, and know when that is still true.
 
-A kept run is named by what the notebook *does*: its code cells, the code (not the comments) of every module that it imports, directly or through others, the result files
-that it names, and the versions of what computes and draws. Prose may change without a run.
+A kept run is named by what the notebook *does*: its code cells, the code (not the comments) of every module that it
+imports, directly or through others, the result files that it names, and the versions of what computes and draws.
+Prose may change without a run. `tests/test_notebooks.py` runs every notebook, the site shows what came out.
 """
 import ast
 import base64
@@ -22,7 +23,12 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT/'_proc_site/executed'
 SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
-START = "import gradual_cf.core as _core, matplotlib as _mpl; _mpl.use('module://matplotlib_inline.backend_inline'); _mpl.rcParams.update(_core.STYLE); get_ipython().run_line_magic('config', \"InlineBackend.figure_formats = ['retina']\")"
+START = '''import matplotlib as _mpl
+import gradual_cf.core as _core
+get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
+get_ipython().run_line_magic('config', "InlineBackend.figure_formats = ['retina']")
+_mpl.rcParams.update(_core.STYLE)'''
+UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see
 
 
 def directives(source): return re.findall(r'^#\|\s*(.+?)\s*$', source, re.M)
@@ -67,13 +73,20 @@ def needed(code):
     return sorted(seen)
 
 
+def results():
+    "Committed results, and the data that the package brings."
+    found = [f for d in ('benchmarks/results', 'nbs/figures/results') for f in (ROOT/d).rglob('*') if 'parts' not in f.parts]
+    found += [f for f in (ROOT/'gradual_cf').rglob('*') if f.suffix in ('.json', '.html', '.csv')]
+    return sorted(f for f in found if f.is_file())
+
+
 def key(p):
     "The name of the kept run of notebook `p` as it stands."
     code = '\n\0'.join(c.source for c in nbformat.read(p, 4).cells if c.cell_type == 'code')
     h = hashlib.sha256((START + code + ''.join(map(inspect.getsource, (run, shrink, smaller)))).encode())
     for m in needed(code): h.update(module_hash(m).encode())
-    for f in sorted((ROOT/'benchmarks/results').rglob('*')):
-        if f.is_file() and f.name in code: h.update(f.read_bytes())
+    for f in results():
+        if f.stem in code: h.update(f.read_bytes())
     for d in ('torch', 'numpy', 'pandas', 'matplotlib', 'scikit-learn', 'ipywidgets'): h.update(importlib.metadata.version(d).encode())
     h.update(str(bool(os.environ.get('GRADUAL_CF_DATA'))).encode())
     return f'{p.stem}-{h.hexdigest()[:16]}.ipynb'
@@ -103,6 +116,16 @@ def shrink(nb):
                 if b['data'].startswith('iVBOR'): b['data'] = again(b['data'])
 
 
+def unseen(nb):
+    "What in a notebook's outputs stands for something that a reader cannot see: a figure that was not drawn, an object's address."
+    found = []
+    for o in (o for c in nb.cells for o in c.get('outputs', [])):
+        data = o.get('data', {})
+        shown = {'text/html', 'image/png', 'image/svg+xml', 'application/vnd.jupyter.widget-view+json'} & set(data)
+        if not shown: found += UNSEEN.findall(''.join(o.get('text') or data.get('text/plain', '')))
+    return found
+
+
 def run(p):
     "Run a copy of `p` in a fresh kernel with widget state kept; nbs/ is never written."
     start, nb = time.time(), nbformat.read(p, 4)
@@ -118,10 +141,10 @@ def run(p):
     return nb
 
 
-def execute(p, name):
-    "Notebook `p` with outputs: those kept under `name`, its key, where there are any."
+def execute(p, name, anew=False):
+    "Notebook `p` with outputs: those kept under `name`, its key, where there are any, unless it shall be run anew."
     kept, nb = KEPT/name, nbformat.read(p, 4)
-    if not kept.exists():
+    if anew or not kept.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
         done = run(p)
         for old in KEPT.glob(f'{p.stem}-{"[0-9a-f]"*16}.ipynb'): old.unlink()

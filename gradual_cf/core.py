@@ -314,8 +314,8 @@ def _unlabel(labels):
 
 def _holds(v, name):
     "Raise `ValueError` unless parquet can hold a column."
-    import pyarrow as pa
-    try: pa.Array.from_pandas(v)
+    import pyarrow as pa, pyarrow.parquet as pq
+    try: pq.write_table(pa.table({'v': pa.array(v, from_pandas=True)[:1]}), pa.BufferOutputStream())
     except (pa.ArrowException, TypeError) as e:
         raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
 

@@ -27,7 +27,8 @@ def evaluating(
     model, # A module, or any function of a tensor
 ):
     "Switch every sub-module to eval mode; put each back as it was on leaving."
-    was = [(m, m.training) for m in model.modules()] if isinstance(model, nn.Module) else []
+    modules = model.modules() if isinstance(model, nn.Module) else []
+    was = [(m, m.training) for m in modules if hasattr(m, 'training')]  # what torch.jit froze has no mode
     try:
         for m,_ in was: m.training = False
         yield model
@@ -269,7 +270,8 @@ class Common:
 def _suited(cls, domain):
     "The settings that suit a domain: its own where they are of the class, else what all explainers share."
     own = domain.defaults
-    if own is None or isinstance(own, cls): return own or cls()
+    if own is None: return cls()
+    if type(own) is cls: return own
     return cls(**{f.name: getattr(own, f.name) for f in fields(Common)})
 
 def _settle(cls, domain, settings, changes):

@@ -212,42 +212,50 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         live = live[_stopping(cf, now) > 0]
 
 # %% ../nbs/09_gradual.ipynb #c33
-def _one_value(cf, s, g, q, groups):
-    "Each row at its input but for the value number `q` of group `g`."
-    values = cf.domain.propose(s.x, g)[:, q].to(s.x).expand(len(s.x), -1)
-    xp = s.x.clone().flatten(1)
-    xp[:, (groups.flatten() == g).nonzero()[:, 0]] = values
-    return admissible(s.enc, xp.view_as(s.x), cf.project)
+_TRIED = 4096 # Rows with a first value in place that are probed together
+
+def _first_values(cf, s, groups):
+    "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
+    trials,which = [], []
+    for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
+        values = cf.domain.propose(s.x, g).to(s.x)
+        x = s.x.flatten(1)[:, None].repeat(1, values.shape[1], 1)
+        x[:, :, (groups.flatten() == g).nonzero()[:, 0]] = values.expand(len(x), -1, -1)
+        trials.append(x)
+        which += [g]*values.shape[1]
+    return torch.cat(trials, 1).view(len(s.x), -1, *s.x.shape[1:]), torch.tensor(which, device=s.x.device)
 
 def _best_pair(cf, s, groups):
     "The best two values of two groups: rows and merit, -inf where there is no second group."
-    best,new = s.x.new_full((len(s.x),), -torch.inf), s.xp.clone()
-    for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
-        for q in range(cf.domain.propose(s.x, g).shape[1]):
-            start = s._replace(xp=_one_value(cf, s, g, q, groups))
-            free = ~s.enc.frozen & ~s.enc.frozen[:, g, None]
-            free[:, g] = False
-            _,xp,score = probe(cf.model, start, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match)
-            won = score > best
-            best[won],new[won] = score[won],xp[won]
-    return new, best
+    first,which = _first_values(cf, s, groups)
+    n,q = first.shape[:2]
+    many = s.take(torch.arange(n, device=which.device).repeat_interleave(q))
+    start = admissible(many.enc, first.flatten(0, 1), cf.project)
+    later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
+    free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
+    _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
+                       project=cf.project, match=cf.settings.match)
+    best,i = score.view(n, q).max(1)
+    return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
-    "Rows that two values together bring there; yields those."
+    "Rows that two values together bring there, a few at a time; yields those."
     live = live[most[live] >= 2]
     if not len(live): return
-    now = s.take(live)
-    xp,score = _best_pair(cf, now, groups)
-    won = score > 0
-    if not won.any(): return
-    s.put(live[won], _moved(cf, now.take(won), xp[won], groups))
-    yield live[won]
+    values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
+    for rows in live.split(max(1, _TRIED//values)):
+        now = s.take(rows)
+        xp,score = _best_pair(cf, now, groups)
+        won = score > 0
+        if not won.any(): continue
+        s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
+        yield rows[won]
 
 # %% ../nbs/09_gradual.ipynb #c34
 def _rescued(cf, s) -> Iterator[State]:
-    "Go on where the loop ran dry: revisit groups, then try pairs."
+    "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
-    for way in (_revisit, _pairs):
+    for way in (_pairs, _revisit):
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
@@ -256,14 +264,14 @@ class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
         self.cf,self.xp,self.step,self.steps = cf,s.xp.clone(),torch.zeros_like(s.target.label),0
-        self.short,self.there = _stopping(cf, s), self.reached(s)
+        self.short,self.there = _stopping(cf, s).clamp_min(0), self.reached(s)
 
     def reached(self, s): return target_prob(s.logits, s.target.label) >= self.cf.settings.tau # Bool `(n,)`
 
     def see(self, s):
         "Compare the state after one more step."
         self.steps += 1
-        short,there = _stopping(self.cf, s), self.reached(s)
+        short,there = _stopping(self.cf, s).clamp_min(0), self.reached(s)
         least = short <= self.short
         same = least if self.cf.settings.keep == 'nearest' else least | ~there
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
@@ -280,10 +288,12 @@ class _Searching(_Aiming):
         "What the loop starts from."
         h,target = self.settings, self.aim(label)
         s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen), None)
-        if h.init != 'prototype': return s._replace(c=init_composite(enc.x, h.init, seed))
+        if h.init == 'input': return s._replace(c=enc.x.clone())
+        if h.init == 'normal': return s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))
         c,todo = enc.x.clone(), target_prob(s.logits, label) < h.tau
         plain = s._replace(target=target._replace(level=torch.full_like(target.level, h.tau)))
         if todo.any(): c[todo] = nearest_prototype(self, plain.take(todo), self.groups(c))
+        c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
     def steps(self,

@@ -5,280 +5,445 @@
 # %% ../nbs/12_images.ipynb #c4
 from __future__ import annotations
 import base64, io, os
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .composition import box, chain, steps
-from .core import CHANGED, Counterfactuals, Domain, Encoded
+from .composition import steps
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded
+from .gradual import IMAGE, Settings
 from .masking import block_groups
 
 # %% auto #0
-__all__ = ['BELIEVABLE', 'arrange', 'read_image', 'pil_pixels', 'image_rows', 'pixels', 'Pixels', 'shifts', 'block_changes',
-           'legal_blocks', 'outline', 'draw_image', 'plot_images', 'show_images', 'images', 'ClassPCA',
-           'without_images', 'load_digits', 'load_mnist']
+__all__ = ['pixels', 'draw_image', 'outline', 'images', 'without_images', 'load_digits', 'load_mnist']
 
 # %% ../nbs/12_images.ipynb #c6
-def arrange(
+def _channels(n):
+    "A number of channels in words."
+    return f'{n} channel' if n == 1 else f'{n} channels'
+
+def _arrange(
     a,            # One image or many: `(h, w)`, `(n, h, w)`, `(c, h, w)`, `(h, w, c)`, `(n, c, h, w)` or `(n, h, w, c)`
     channels:int, # Channels of an image
 ) -> Tensor:      # `(n, c, h, w)`
     "Put the axes of an array in order; raises `ValueError` where they cannot be an image of so many channels."
-    t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a)   # a copy: an array mapped from a file cannot be written to
-    if channels == 1 and t.ndim in (2, 3) and (t.ndim == 2 or t.shape[-1] != 1): return t.view(-1, 1, *t.shape[-2:])
+    t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a) # a copy: an array mapped from a file cannot be written to
+    grey = channels == 1 and (t.ndim == 2 or t.ndim == 3 and t.shape[-1] != 1)
+    if grey: return t.view(-1, 1, *t.shape[-2:])
     t = t[None] if t.ndim == 3 else t
     if t.ndim == 4 and t.shape[1] == channels: return t
     if t.ndim == 4 and t.shape[3] == channels: return t.permute(0, 3, 1, 2).contiguous()
-    raise ValueError(f'data must be images of {channels} channel{"s"*(channels > 1)}, got an array of shape {tuple(a.shape)}')
+    raise ValueError(f'data must be images of {_channels(channels)}, got an array of shape {tuple(a.shape)}')
 
 # %% ../nbs/12_images.ipynb #c9
-def read_image(
-    file, # Path of an image file, or an open one
-    channels:int=1, # Channels of an image
-) -> Tensor: # `(1, c, h, w)`, uint8
-    "Read an image file; raises `ValueError` if it is none, or has other channels."
-    from PIL import Image, UnidentifiedImageError
-    try: return pil_pixels(Image.open(file), channels)
-    except (UnidentifiedImageError, OSError) as e: raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
-
-def pil_pixels(
+def _pil_pixels(
     im,           # A PIL image
     channels:int, # Channels of an image
 ) -> Tensor:      # `(1, c, h, w)`, uint8
-    "Pixels of a PIL image as they are."
+    "Pixels of a PIL image; raises `ValueError` for another number of channels."
     if im.mode == '1': im = im.convert('L')
-    if im.mode not in ('L', 'RGB') or len(im.getbands()) != channels:
-        raise ValueError(f'data must be images of {channels} channel{"s"*(channels > 1)}, got a picture of mode {im.mode!r} with {len(im.getbands())}')
-    return arrange(np.array(im), channels)
+    bands = len(im.getbands())
+    if im.mode not in ('L', 'RGB') or bands != channels:
+        raise ValueError(f'data must be images of {_channels(channels)}, got a picture of mode {im.mode!r} with {bands}')
+    return _arrange(np.array(im), channels)
 
-# %% ../nbs/12_images.ipynb #c10
-def image_rows(
-    data, # Images in any form, one or many
-):
+def _read_image(file, channels):
+    "Pixels of an image file; raises `ValueError` for any other file."
+    from PIL import Image, UnidentifiedImageError
+    try: return _pil_pixels(Image.open(file), channels)
+    except (UnidentifiedImageError, OSError) as e:
+        raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
+
+# %% ../nbs/12_images.ipynb #c13
+def _image_column(data):
+    "The column `image` of a data set or a dictionary; raises `ValueError` where there is none."
+    names = list(getattr(data, 'column_names', data))
+    if 'image' not in names: raise ValueError(f"data must have a column 'image', got {names}")
+    return data['image'][:] if hasattr(data, 'column_names') else data['image']
+
+def _image_rows(data):
     "One or many images as an array or a list of images."
-    if hasattr(data, 'column_names') or isinstance(data, dict):
-        if 'image' not in data and 'image' not in getattr(data, 'column_names', ()): raise ValueError(f"data must have a column 'image', got {list(getattr(data, 'column_names', data))}")
-        data = data['image'][:] if hasattr(data, 'column_names') else data['image']
-    if isinstance(data, (list, tuple)): return [d['image'] if isinstance(d, dict) and 'image' in d else d for d in data]
-    return data if isinstance(data, (np.ndarray, Tensor)) else [data]
+    if hasattr(data, 'column_names') or isinstance(data, dict): data = _image_column(data)
+    if isinstance(data, (np.ndarray, Tensor)): return data
+    if not isinstance(data, (list, tuple)): return [data]
+    return [d['image'] if isinstance(d, dict) and 'image' in d else d for d in data]
 
+def _one_image(d, channels):
+    "Pixels of one image of any kind."
+    if isinstance(d, (str, Path)): return _read_image(d, channels)
+    if hasattr(d, 'getbands'): return _pil_pixels(d, channels)
+    if isinstance(d, (np.ndarray, Tensor)): return _arrange(d, channels)
+    raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {type(d).__name__}')
+
+# %% ../nbs/12_images.ipynb #c14
 def pixels(
     data,           # Images in any form, one or many
     channels:int=1, # Channels of an image
 ) -> Tensor:        # `(n, c, h, w)`, uint8 or floating
     "Read images of any form; raises `ValueError` for what is none."
-    data = image_rows(data)
-    if isinstance(data, (np.ndarray, Tensor)): return arrange(data, channels)
+    data = _image_rows(data)
+    if isinstance(data, (np.ndarray, Tensor)): return _arrange(data, channels)
     if not data: raise ValueError('data must have at least one image, got none')
-    one = lambda d: read_image(d, channels) if isinstance(d, (str, Path)) else pil_pixels(d, channels) if hasattr(d, 'getbands') else arrange(d, channels)
-    if bad := [type(d).__name__ for d in data if not isinstance(d, (str, Path, np.ndarray, Tensor)) and not hasattr(d, 'getbands')]:
-        raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {bad[0]}')
-    parts = [one(d) for d in data]
-    if len(sizes := {tuple(p.shape[1:]) for p in parts}) > 1: raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
+    parts = [_one_image(d, channels) for d in data]
+    sizes = {tuple(p.shape[1:]) for p in parts}
+    if len(sizes) > 1: raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
     return torch.cat(parts)
 
-# %% ../nbs/12_images.ipynb #c12
+# %% ../nbs/12_images.ipynb #c17
+class _InRange(nn.Module):
+    "A network that is asked in shares of its range."
+    def __init__(self,
+        model,         # Maps `(n, c, h, w)` in the network's range to raw logits
+        low:Sequence,  # Value of black for each channel
+        high:Sequence, # Value of white for each channel
+    ):
+        super().__init__()
+        self.model,self.low,self.high = model,low,high
+
+    def forward(self, x):
+        "Logits of images in [0, 1]."
+        low,high = (x.new_tensor(v).view(-1, 1, 1) for v in (self.low, self.high))
+        return self.model(low + x*(high - low))
+
+# %% ../nbs/12_images.ipynb #c20
+def _read_bounds(
+    bounds,       # (black, white), or such a pair for each channel
+    channels:int, # Channels of an image
+) -> tuple[tuple, tuple]: # Black and white for each channel
+    "Bounds for each channel; raises `ValueError` for anything else."
+    try: pairs = np.array(bounds, dtype=float)
+    except (TypeError, ValueError): pairs = np.empty(0)
+    if pairs.shape not in ((2,), (channels, 2)) or not (pairs[..., 0] < pairs[..., 1]).all():
+        raise ValueError(f'bounds must be (low, high) with low < high, or such a pair for each channel, got {bounds}')
+    low,high = np.broadcast_to(pairs, (channels, 2)).T.tolist()
+    return tuple(low), tuple(high)
+
+# %% ../nbs/12_images.ipynb #c23
 @dataclass(frozen=True)
-class Pixels:
-    "How images are read, written and drawn."
-    block:int=4     # Side of a block in pixels
-    low:float=0.    # Value of a black pixel
-    high:float=1.   # Value of a white pixel
-    channels:int=1  # Channels of an image
+class _Pixels:
+    "How images are read and written."
+    block:int    # Side of a block in pixels
+    low:tuple    # Value of black for each channel
+    high:tuple   # Value of white for each channel
 
-    def encode(self,
-        data, # Images in any form
-    ) -> Encoded: # `(n, c, h, w)`
-        "Images in the network's range; every block may change."
-        v = pixels(data, self.channels)
-        x = v if v.is_floating_point() else self.low + v.to(torch.float32)*((self.high - self.low)/255)
-        inside = (x >= self.low) & (x <= self.high)
-        if not inside.all(): raise ValueError(f'data must lie in the bounds [{self.low:g}, {self.high:g}], got {x[~inside][0].item():g}')
-        return Encoded(x, torch.zeros(len(x), int(self.groups(x.shape[1:]).max()) + 1, dtype=torch.bool))
+    @property
+    def channels(self): return len(self.low)
 
-    def groups(self, shape): return block_groups(shape, self.block)
+def _limits(p, like):
+    "Black and white, `(c, 1, 1)` each."
+    return (torch.tensor(v, dtype=like.dtype, device=like.device).view(-1, 1, 1) for v in (p.low, p.high))
 
-    def eight_bit(self, x:Tensor) -> np.ndarray:
-        "The nearest of 256 levels, `(n, h, w)` or `(n, h, w, c)`."
-        v = ((x.detach().cpu().double() - self.low)/(self.high - self.low)*255).round().clamp(0, 255).to(torch.uint8)
-        return (v[:, 0] if self.channels == 1 else v.permute(0, 2, 3, 1)).numpy()
+def _values(p, data):
+    "Images of any form in the network's range, `(n, c, h, w)`, floating."
+    v = pixels(data, p.channels)
+    if v.is_floating_point(): return v
+    v = v.to(torch.float32)
+    low,high = _limits(p, v)
+    return low + v*((high - low)/255)
 
-    def decode(self, x, raw=None, legal=True):
-        "Images as they came: eight-bit, or floating where `raw` is."
-        if raw is not None and pixels(raw, self.channels).is_floating_point(): return x.detach().clamp(self.low, self.high)
-        return self.eight_bit(x)
+def _shares(p, values):
+    "Values in the network's range as shares of it."
+    low,high = _limits(p, values)
+    return (values - low)/(high - low)
 
-# %% ../nbs/12_images.ipynb #c15
-def shifts(
-    size:int=1, # Shift in pixels
-) -> tuple:     # Five maps of `(n, c, h, w)`, the identity first
-    "Maps that move an image by `size` pixels to each side."
-    pad = lambda x: torch.nn.functional.pad(x, [size]*4, mode='replicate')
-    move = lambda i, j: lambda x: pad(x)[..., i:i + x.shape[-2], j:j + x.shape[-1]]
-    return tuple(move(size + i, size + j) for i,j in ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)))
+# %% ../nbs/12_images.ipynb #c25
+def _encode(
+    p:_Pixels, # How images are read
+    data,      # Images in any form
+) -> Encoded:  # `(n, c, h, w)` in [0, 1]
+    "Images as shares of the range; every block may change, no pixel may leave the range."
+    x = _shares(p, _values(p, data))
+    groups = int(_groups(p, x.shape[1:]).max()) + 1
+    black,white = (x.new_tensor(v).expand_as(x) for v in (0., 1.))
+    return Encoded(x, torch.zeros(len(x), groups, dtype=torch.bool), black, white)
 
-# %% ../nbs/12_images.ipynb #c18
-def block_changes(
+def _groups(p, shape): return block_groups(shape, p.block)
+
+def _checked_rows(p, data):
+    "Images as a list or an array; raises `ValueError` for floating pixels outside the bounds."
+    data = _image_rows(data)
+    v = pixels(data, p.channels)
+    if v.is_floating_point(): _check_bounds(p, v)
+    return data
+
+def _check_bounds(p, v):
+    "Raise `ValueError` for values outside the bounds, NaN included."
+    low,high = _limits(p, v)
+    outside = ~((v >= low) & (v <= high))
+    if outside.any(): raise ValueError(f'data must lie in the bounds {_bounds_text(p)}, got {v[outside][0].item():g}')
+
+def _bounds_text(p):
+    "Bounds as people write them, once where all channels have the same."
+    pairs = [f'[{a:g}, {b:g}]' for a,b in zip(p.low, p.high)]
+    return pairs[0] if len(set(pairs)) == 1 else ', '.join(pairs)
+
+# %% ../nbs/12_images.ipynb #c27
+def _eight_bit(x):
+    "Shares as the nearest of 256 levels, `(n, h, w)` or `(n, h, w, c)`."
+    v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
+    return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
+
+def _decode(
+    p:_Pixels, # How images are read
+    x:Tensor,  # Shares of the range, `(n, c, h, w)`
+    raw=None,  # The images they came from
+    legal:bool=True, # Whether to stay in the range, and in eight bits where `raw` is
+):             # uint8 `(n, h, w)` or `(n, h, w, c)`, or floating `(n, c, h, w)`
+    "Images as they came; without legality floating and as far outside the range as they are."
+    came = None if raw is None else pixels(raw, p.channels)
+    if legal and (came is None or not came.is_floating_point()): return _eight_bit(x)
+    x = x.detach()
+    low,high = _limits(p, x)
+    values = low + x*(high - low)
+    if legal: values = values.clamp(low, high)
+    if came is None: return values
+    old = _values(p, came).to(x)
+    return torch.where(x == _shares(p, old), old, values)
+
+# %% ../nbs/12_images.ipynb #c30
+def _moved(x, down, right):
+    "Images `(n, c, h, w)` moved by up to a pixel; the edge repeats itself."
+    wide = nn.functional.pad(x, [1]*4, mode='replicate')
+    return wide[..., 1 - down:1 - down + x.shape[-2], 1 - right:1 - right + x.shape[-1]]
+
+_SHIFTS = tuple(partial(_moved, down=d, right=r) for d,r in ((0, 0), (0, -1), (-1, 0), (0, 1), (1, 0)))
+
+# %% ../nbs/12_images.ipynb #c34
+def _block_corners(ids):
+    "Row and column of the first pixel of each block, from the block of every entry, `(c, h, w)`."
+    plane = ids[0].numpy()
+    _,first = np.unique(plane, return_index=True)
+    return [divmod(int(f), plane.shape[1]) for f in first]
+
+def _block_names(ids):
+    "A name for each block."
+    return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
+
+def _block_changes(
     cfs:Counterfactuals, # The result of an explanation
-) -> pd.DataFrame:       # row, top, left, feature, before, after (mean brightness in the network's range)
+) -> pd.DataFrame:       # row, top, left, feature, before, after (mean share of the range)
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
-    lines = []
+    corners,names,lines = _block_corners(ids), _block_names(ids), []
     for i in range(len(cfs)):
         for g in ids[cfs.mask[i].cpu()].unique().tolist():
-            top,left = (v.min().item() for v in (ids == g).nonzero()[:, -2:].T)
             at = (ids == g).to(cfs.x.device)
-            lines.append((i, top, left, f'block at {top},{left}', cfs.x[i][at].mean().item(), cfs.xp[i][at].mean().item()))
+            lines.append((i, *corners[g], names[g], cfs.x[i][at].mean().item(), cfs.xp[i][at].mean().item()))
     return pd.DataFrame(lines, columns=['row', 'top', 'left', 'feature', 'before', 'after'])
 
-def legal_blocks(
-    domain:Pixels, # How images are read
-    old,           # Images before, in any form
-    new,           # Images after
-) -> np.ndarray:   # bool `(n, g)`
-    "Whether every block keeps to the bounds, or is as it was."
-    a,b = pixels(old, domain.channels), pixels(new, domain.channels)
-    low,high = (0, 255) if not b.is_floating_point() else (domain.low, domain.high)
-    bad = ((b < low) | (b > high)) & (a != b if a.dtype == b.dtype else True)
-    ids = domain.groups(b.shape[1:]).flatten()
-    return ~(torch.zeros(len(b), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
+# %% ../nbs/12_images.ipynb #c37
+def _kept_names(
+    kind:str,   # What the rows are, in words
+    n:int,      # Rows
+    immutable=(), # Names for all rows, or a list of names for each row
+    **other,    # Constraints that only tables know
+) -> list:      # Names for each row
+    "What each row holds fixed; raises `ValueError` for other constraints."
+    if other: raise ValueError(f'{next(iter(other))} must be left out for {kind}, got {next(iter(other.values()))!r}')
+    if isinstance(immutable, str): raise ValueError(f'immutable must be a list of names, got the string {immutable!r}')
+    rows = list(immutable)
+    if all(isinstance(name, str) for name in rows): return [rows]*n
+    if len(rows) != n: raise ValueError(f'immutable must be one list, or one for each row ({n}), got {len(rows)}')
+    return rows
 
-# %% ../nbs/12_images.ipynb #c19
+def _constrain(
+    groups:Callable, # Shape -> block of every entry
+    enc:Encoded,     # Encoded images
+    raw,             # The images
+    **rules,         # Constraints of a question
+) -> Encoded:
+    "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
+    names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
+    for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
+        unknown = [b for b in kept if b not in names]
+        if unknown: raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
+        row[[names.index(b) for b in kept]] = True
+    return enc._replace(frozen=frozen)
+
+# %% ../nbs/12_images.ipynb #c41
+def _legal_blocks(
+    p:_Pixels,   # How images are read
+    old,         # Images before, in any form
+    new,         # Images after
+) -> np.ndarray: # bool `(n, g)`
+    "Whether every block keeps to the bounds, or is as it was."
+    before,after = _values(p, old), pixels(new, p.channels)
+    ids = _groups(p, after.shape[1:]).flatten()
+    low,high = _limits(p, before)
+    bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
+    return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
+
+# %% ../nbs/12_images.ipynb #c44
+def _shades(
+    x:Tensor,      # An image, `(c, h, w)`
+    bounds=(0, 1), # Values of black and white
+) -> np.ndarray:   # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
+    "What a plot shows of an image."
+    v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
+    return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
+
+def draw_image(
+    ax,            # A matplotlib axis
+    x:Tensor,      # An image, `(c, h, w)`
+    bounds=(0, 1), # Values of black and white
+    title='',      # Above it
+):                 # The matplotlib image
+    "Show an image without axes."
+    picture = ax.imshow(_shades(x, bounds), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
+    ax.set_axis_off()
+    ax.set_title(title, fontsize=9)
+    return picture
+
+# %% ../nbs/12_images.ipynb #c45
+def _border(on):
+    "The border of a set of pixels, bool `(h, w)`, as line segments."
+    m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
+    across = [[(j - 1.5, i - .5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=0)))]
+    return across + [[(j - .5, i - 1.5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=1)))]
+
 def outline(
     ax,          # A matplotlib axis that shows an image
     on:Tensor,   # Pixels inside, bool `(h, w)`
     **style,     # Of the lines
-):
+):               # The lines, a matplotlib collection
     "Draw the border of a set of pixels."
-    m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
-    for i,j in zip(*np.nonzero(np.diff(m, axis=0))): ax.plot([j - 1.5, j - .5], [i - .5, i - .5], **style)
-    for i,j in zip(*np.nonzero(np.diff(m, axis=1))): ax.plot([j - .5, j - .5], [i - 1.5, i - .5], **style)
+    from matplotlib.collections import LineCollection
+    return ax.add_collection(LineCollection(_border(on), capstyle='projecting', **style), autolim=False)
 
-def draw_image(
-    ax,         # A matplotlib axis
-    x:Tensor,   # An image, `(c, h, w)`
-    bounds=(0, 1), # Values of black and white
-    title='',   # Above it
-):
-    "Show an image without axes."
-    v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
-    ax.imshow(v[0] if len(v) == 1 else v.permute(1, 2, 0), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
-    ax.set_axis_off()
-    ax.set_title(title, fontsize=9)
+# %% ../nbs/12_images.ipynb #c47
+_DIM = .25 # brightness of what did not change, in the picture of what did
 
-# %% ../nbs/12_images.ipynb #c20
-def plot_images(
-    domain:Pixels,        # How images are read
-    cfs:Counterfactuals,  # The result of an explanation
-    most:int=5,           # Most rows to draw
-):                        # A matplotlib figure
+def _plot_images(
+    cfs:Counterfactuals, # The result of an explanation
+    most:int=5,          # Most rows to draw
+):                       # A matplotlib figure
     "Before, changed blocks, after: a row for each image."
     from matplotlib.figure import Figure
-    n,bounds = min(most, len(cfs)), (domain.low, domain.high)
+    n = min(most, len(cfs))
     fig = Figure(figsize=(5.4, .3 + 1.75*n), layout='constrained')
-    for i,axs in enumerate(fig.subplots(n, 3, squeeze=False)):
-        on = cfs.mask[i].any(0)
-        draw_image(axs[0], cfs.x[i], bounds, f'before: p {cfs.before[i]:.2f}')
-        draw_image(axs[1], torch.where(cfs.mask[i], cfs.xp[i], domain.low + .25*(cfs.x[i] - domain.low)), bounds, 'what changed')
-        outline(axs[1], on, color=CHANGED, lw=1.5)
-        draw_image(axs[2], cfs.xp[i], bounds, f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{"" if cfs.valid[i] else ", not found"}')
+    for i,(before,between,after) in enumerate(fig.subplots(n, 3, squeeze=False)):
+        found = '' if cfs.valid[i] else ', not found'
+        draw_image(before, cfs.x[i], title=f'before: p {cfs.before[i]:.2f}')
+        draw_image(between, torch.where(cfs.mask[i], cfs.xp[i], _DIM*cfs.x[i]), title='what changed')
+        outline(between, cfs.mask[i].any(0), color=CHANGED, lw=1.5)
+        draw_image(after, cfs.xp[i], title=f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{found}')
     return fig
 
-def show_images(
-    domain:Pixels,        # How images are read
-    cfs:Counterfactuals,  # The result of an explanation
-    most:int=10,          # Most rows to draw
-) -> str:                 # HTML
-    "The picture of `plot_images`, with its content in words as the alternative text."
-    buf = io.BytesIO()
-    plot_images(domain, cfs, most).savefig(buf, format='png', dpi=100, metadata={'Software': None})
-    blocks = cfs.domain.changes(cfs[:most]).groupby('row').size()
-    alt = '; '.join(f'image {i}: to class {cfs.target[i]}, {blocks.get(i, 0)} blocks changed, probability {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}' for i in range(min(most, len(cfs))))
+def _in_words(cfs):
+    "What the picture of one image shows."
+    blocks = len(cfs.changes())
+    return f'to class {cfs.target[0]}, {blocks} blocks changed, probability {cfs.before[0]:.2f} to {cfs.prob[0]:.2f}'
+
+def _show_images(
+    cfs:Counterfactuals, # The result of an explanation
+    most:int=10,         # Most rows to draw
+) -> str:                # HTML
+    "The picture of `_plot_images`, with its content in words as the alternative text."
+    png = io.BytesIO()
+    _plot_images(cfs, most).savefig(png, format='png', dpi=100, metadata={'Software': None})
+    alt = '; '.join(f'image {i}: {_in_words(cfs[i])}' for i in range(min(most, len(cfs))))
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
-    return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(buf.getvalue()).decode()}">{more}'
+    return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
-# %% ../nbs/12_images.ipynb #c22
-BELIEVABLE = dict(tau=.9, quantile=.2, init='prototype', prototypes=16, rank='gain', keep='last', margin=0., average=True,
-                  sigma=10, lam=.1, eta=.05, pull=.3, batch_size=64)
-
+# %% ../nbs/12_images.ipynb #c49
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
-    bounds=(0., 1.), # Values of black and white, as the network reads them
+    bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
     channels:int=1,  # Channels of an image, 1 or 3
 ) -> Domain:
     "Describe images: blocks, bounds, and the settings that make believable pictures."
     if not isinstance(block, int) or block < 1: raise ValueError(f'block must be a whole number of at least 1, got {block!r}')
-    low,high = map(float, bounds)
-    if not low < high: raise ValueError(f'bounds must be (low, high) with low < high, got {bounds}')
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
-    p = Pixels(block, low, high, channels)
-    return Domain(p.encode, p.decode, p.groups, chain(box(low, high), steps((high - low)/255, low)), None, lambda cfs: show_images(p, cfs), block_changes, lambda old, new: legal_blocks(p, old, new),
-                  lambda cfs, **kw: plot_images(p, cfs, **kw), defaults=dict(BELIEVABLE), rows=image_rows, views=shifts(), plane=True)
+    p = _Pixels(block, *_read_bounds(bounds, channels))
+    groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
+    return Domain(
+        partial(_encode, p), partial(_decode, p), groups, project=steps(1/255), kind='image', defaults=IMAGE,
+        display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
+        rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
+        adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
 
-# %% ../nbs/12_images.ipynb #c25
-class ClassPCA:
+# %% ../nbs/12_images.ipynb #c52
+class _ClassPCA:
     "A loss term: the squared part of $X'$ that the target's principal components do not explain."
     __name__ = 'class_pca'
     def __init__(self, rank:int=20): self.rank = rank
 
     def fit(self, x, z):
         "Learn mean and components of the rows that the model takes for each class."
-        flat,of = x.flatten(1), z.argmax(1)
-        some = [flat[of == t] if (of == t).any() else flat for t in range(z.shape[1])]
-        self.mean = torch.stack([r.mean(0) for r in some])
-        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
-        self.axes = torch.stack([torch.linalg.eigh(((r - m).T @ (r - m)).double())[1][:, -self.rank:].to(x) for r,m in zip(some, self.mean)])
+        flat,label = x.flatten(1), z.argmax(1)
+        rows = [flat[label == t] if (label == t).any() else flat for t in range(z.shape[1])]
+        self.mean = torch.stack([r.mean(0) for r in rows])
+        self.axes = torch.stack([self._components(r - m) for r,m in zip(rows, self.mean)])
 
-    def rest(self, p):
+    def _components(self, centred):
+        "The leading principal components, `(d, rank)`."
+        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
+        return torch.linalg.eigh((centred.T @ centred).double())[1][:, -self.rank:].to(centred)
+
+    def rest(self, s):
         "What the components leave over, `(n, d)`."
-        d,axes = p.xp.flatten(1) - self.mean[p.ref.target], self.axes[p.ref.target]
+        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
         return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
 
-    def grad(self, p): return 2*self.rest(p).view_as(p.xp), None
-    def __call__(self, p): return self.rest(p).pow(2).sum(1)
+    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
+    def __call__(self, s): return self.rest(s).pow(2).sum(1)
 
-# %% ../nbs/12_images.ipynb #c26
+# %% ../nbs/12_images.ipynb #c55
 def without_images(
     weight:float=.2, # Of the part that the class's components do not explain
     rank:int=20,     # Principal components of each class
-) -> dict:           # Settings for `GradualCF`
+) -> Settings:
     "Settings that use statistics of the training images, and none of the images."
-    return dict(init='input', rank='room', pull=0., sigma=30, terms=dict(pca=(weight, ClassPCA(rank))), max_changes=20)
+    terms = dict(pca=(weight, _ClassPCA(rank)))
+    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
 
-# %% ../nbs/12_images.ipynb #c30
-def _digit_dataset(values, labels):
-    "A data set of PIL images."
+# %% ../nbs/12_images.ipynb #c58
+def _digit_features():
+    "The columns of a data set of digits."
     import datasets
-    from PIL import Image
-    names = [str(d) for d in range(10)]
-    features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=names))
-    return datasets.Dataset.from_dict(dict(image=[Image.fromarray(v) for v in values], label=labels.tolist()), features=features)
+    return datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=[str(d) for d in range(10)]))
 
 def load_digits(
     seed:int=0, # Seed of the split
 ) -> tuple:     # (train, test): 1,347 and 450 rows of `image`, 8×8, and `label`
     "Scikit-learn's handwritten digits, embedded in the package: no network needed."
-    from sklearn import datasets as sk
-    data = sk.load_digits()
-    order = np.random.default_rng(seed).permutation(len(data.images))
+    import datasets
+    from PIL import Image
+    from sklearn.datasets import load_digits as embedded
+    data = embedded()
     values = (data.images/16*255).round().astype(np.uint8)
-    return tuple(_digit_dataset(values[i], data.target[i]) for i in (order[:1347], order[1347:]))
+    order = np.random.default_rng(seed).permutation(len(values))
+    part = lambda i: dict(image=[Image.fromarray(v) for v in values[i]], label=data.target[i].tolist())
+    return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
-# %% ../nbs/12_images.ipynb #c31
+# %% ../nbs/12_images.ipynb #c60
+def _from_hub(name):
+    "Train and test split of a data set of the hub; raises `ValueError` where it cannot be reached."
+    import datasets
+    try: return tuple(datasets.load_dataset(name, split=s) for s in ('train', 'test'))
+    except Exception as e:
+        hint = 'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached'
+        raise ValueError(f'{hint}, got None and {type(e).__name__} for {name!r}') from e
+
+def _parquet_files(folder, name):
+    "The two parquet files of a data set in a data folder; raises `ValueError` for a missing one."
+    files = [Path(folder)/f'{name}/{s}-00000-of-00001.parquet' for s in ('train', 'test')]
+    lost = [f for f in files if not f.is_file()]
+    if lost: raise ValueError(f'path must be a data folder with {name}/{lost[0].name}, got {str(folder)!r}')
+    return files
+
 def load_mnist(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`
     "MNIST, with the hub's columns; raises `ValueError` where the folder does not hold it."
     import datasets
     folder = path or os.environ.get('GRADUAL_CF_DATA')
-    files = {s: f'mnist/{s}-00000-of-00001.parquet' for s in ('train', 'test')}
-    if folder is None:
-        try: return tuple(datasets.load_dataset('ylecun/mnist', split=s) for s in files)
-        except Exception as e: raise ValueError(f"path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached, got None and {type(e).__name__} for 'ylecun/mnist'") from e
-    if lost := [f for f in files.values() if not (Path(folder)/f).is_file()]: raise ValueError(f'path must be a data folder with {lost[0]}, got {str(folder)!r}')
-    features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=[str(d) for d in range(10)]))
-    return tuple(datasets.Dataset.from_parquet(str(Path(folder)/f), features=features) for f in files.values())
+    if folder is None: return _from_hub('ylecun/mnist')
+    files = _parquet_files(folder, 'mnist')
+    return tuple(datasets.Dataset.from_parquet(str(f), features=_digit_features()) for f in files)

@@ -10,51 +10,55 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .core import evaluating
-from .gradual import Search
-from .losses import Point, Ref
-from .masking import Probed, sensitivity, shortfall
+from .arrival import shortfall
+from .core import Encoded, State, Target
+from .explainer import evaluating
+from .losses import logit_gap
+from .masking import sensitivity
 
 # %% auto #0
-__all__ = ['Pool', 'promising', 'margin_gradient', 'swap_logits', 'Beam', 'distinct', 'extend', 'extensions', 'cheapest',
-           'reconsider', 'finish', 'first_swap', 'lookahead']
+__all__ = ['lookahead']
 
 # %% ../nbs/13_lookahead.ipynb #c6
-class Pool(NamedTuple):
+class _Pool(NamedTuple):
     "Candidates that are tried exactly: `q` values for each of `p` groups."
     at:Tensor     # Groups, long `(n, p)`
     values:Tensor # Their candidate values, `(n, p, q, *w)`
     ok:Tensor     # Which of them count, bool `(n, p, q)`
 
-    def take(self, i) -> Pool: # Rows `i`
+    def take(self, i) -> _Pool: # Rows `i`
         "Select rows."
-        return Pool(*(f[i] for f in self))
+        return _Pool(*(f[i] for f in self))
 
 # %% ../nbs/13_lookahead.ipynb #c8
-def promising(
+def _shortlist(
     gain:Tensor,   # First-order gain of every value, -inf where it may not be taken, `(n, p, v)`
     dist:Tensor,   # Its distance from what stands there, `(n, p, v)`
     q:int,         # Places for each group
-    lam:float=.6,  # Weight of the distance for the second half of the places
+    price:float=.6,# Weight of the distance for the second half of the places
 ) -> tuple[Tensor, Tensor]: # Values, long `(n, p, q)`, and whether each counts
     "Half by gain, half by gain less distance; a value that got both places counts once."
-    far = gain.topk(q - q//2, dim=2).indices
-    near = (gain - lam*dist).topk(q//2, dim=2).indices
-    twice = (near[..., None] == far[:, :, None]).any(3)
-    pick = torch.cat([far, near], 2)
-    return pick, (gain.gather(2, pick) > -torch.inf) & ~torch.cat([torch.zeros_like(far, dtype=torch.bool), twice], 2)
+    by_gain = gain.topk(q - q//2, dim=2).indices
+    by_price = (gain - price*dist).topk(q//2, dim=2).indices
+    twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
+    pick = torch.cat([by_gain, by_price], 2)
+    fresh = ~torch.cat([torch.zeros_like(by_gain, dtype=torch.bool), twice], 2)
+    return pick, (gain.gather(2, pick) > -torch.inf) & fresh
 
-# %% ../nbs/13_lookahead.ipynb #c10
-def margin_gradient(
+# %% ../nbs/13_lookahead.ipynb #c12
+def _lead_gradient(
     model,         # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,      # Inputs, `(n, *s)`
     target:Tensor, # Target class of each row, long `(n,)`
 ) -> Tensor:       # `(n, *s)`
     "Gradient of the target's logit less the mean of all."
-    return sensitivity(lambda x: (z := model(x)) - z.mean(1, keepdim=True), x, target)
+    def lead(x):
+        z = model(x)
+        return z - z.mean(1, keepdim=True)
+    return sensitivity(lead, x, target)
 
-# %% ../nbs/13_lookahead.ipynb #c14
-def swap_logits(
+# %% ../nbs/13_lookahead.ipynb #c15
+def _swap_logits(
     model,         # Maps `(n, g, *w)` to raw logits `(n, k)`; `model.swaps`, if there is one, is used
     x:Tensor,      # Inputs, `(n, g, *w)`
     at:Tensor,     # Groups, long `(n, p)`
@@ -65,26 +69,31 @@ def swap_logits(
     if hasattr(model, 'swaps'): return model.swaps(x, at, values)
     n,p,q = values.shape[:3]
     row,place,value = (v.flatten() for v in torch.meshgrid(*map(torch.arange, (n, p, q)), indexing='ij'))
-    out = []
+    logits = []
     for i in torch.arange(n*p*q).split(batch):
         t = x[row[i]]
         t[torch.arange(len(i)), at[row[i], place[i]]] = values[row[i], place[i], value[i]]
-        out.append(model(t))
-    return torch.cat(out).view(n, p, q, -1)
+        logits.append(model(t))
+    return torch.cat(logits).view(n, p, q, -1)
 
-# %% ../nbs/13_lookahead.ipynb #c17
-class Beam(NamedTuple):
+# %% ../nbs/13_lookahead.ipynb #c18
+class _Beam(NamedTuple):
     "The best sets of swaps so far."
     x:Tensor    # Inputs with the set in place, `(n, b, g, *w)`
     used:Tensor # Groups of the pool in the set, bool `(n, b, p)`
     path:Tensor # Swaps in the order found, as positions in the flattened pool, long `(n, b, d)`
 
-    def take(self, i) -> Beam: # Rows `i`
+    def take(self, i) -> _Beam: # Rows `i`
         "Select rows."
-        return Beam(*(f[i] for f in self))
+        return _Beam(*(f[i] for f in self))
 
-# %% ../nbs/13_lookahead.ipynb #c19
-def distinct(
+def _no_swaps(xp, p):
+    "A beam of one set, the empty one, before a pool of `p` groups."
+    n = len(xp)
+    return _Beam(xp[:, None], xp.new_zeros(n, 1, p, dtype=torch.bool), xp.new_zeros(n, 1, 0, dtype=torch.long))
+
+# %% ../nbs/13_lookahead.ipynb #c20
+def _distinct(
     score:Tensor, # Of each candidate set, `(n, m)`, -inf for none
     sets:Tensor,  # Its groups, bool `(n, m, p)`
     b:int,        # How many
@@ -98,142 +107,163 @@ def distinct(
     again = same.tril(-1).any(2)
     return order.gather(1, again.to(torch.uint8).argsort(dim=1, stable=True)[:, :b])
 
-# %% ../nbs/13_lookahead.ipynb #c21
-def extend(
-    beam:Beam,    # The sets so far
-    pool:Pool,    # The pool
+# %% ../nbs/13_lookahead.ipynb #c23
+def _swapped_in(
+    beam:_Beam,  # The sets so far
+    pool:_Pool,  # The pool
+    pick:Tensor, # Extensions, as positions in the flattened `(b, p, q)`, long `(n, m)`
+) -> Tensor:     # `(n, m, g, *w)`
+    "Inputs with an extension of a set in place."
+    p,q = pool.values.shape[1:3]
+    rows = torch.arange(len(pick), device=pick.device)[:, None]
+    which,place,value = pick//(p*q), pick//q % p, pick % q
+    x = beam.x[rows, which]
+    x[rows, torch.arange(pick.shape[1], device=pick.device), pool.at.gather(1, place)] = pool.values[rows, place, value]
+    return x
+
+def _extend(
+    beam:_Beam,   # The sets so far
+    pool:_Pool,   # The pool
     short:Tensor, # Shortfall of every extension, inf where it does not count, `(n, b, p, q)`
     b:int,        # Sets to keep
-) -> Beam:
+) -> _Beam:
     "Extend the sets by one swap and keep the best."
-    n,_,p,q = short.shape
+    p,q = short.shape[2:]
+    rows = torch.arange(len(short), device=short.device)[:, None]
     best,value = short.min(3)
-    sets = (beam.used[:, :, None] | torch.eye(p, dtype=torch.bool, device=short.device)).flatten(1, 2)
-    pick = distinct(-best.flatten(1), sets, b)
-    rows,old,place = torch.arange(n, device=short.device)[:, None], pick//p, pick % p
-    value,none = value.flatten(1).gather(1, pick), best.flatten(1).gather(1, pick).isinf()
-    x = beam.x[rows, old]
-    x[rows, torch.arange(pick.shape[1], device=short.device), pool.at.gather(1, place)] = pool.values[rows, place, value]
-    path = torch.cat([beam.path[rows, old], (place*q + value)[..., None]], 2)
-    return Beam(x, sets[rows, pick] | none[..., None], path)
+    best,value = best.flatten(1), value.flatten(1)
+    used = (beam.used[:, :, None] | torch.eye(p, dtype=torch.bool, device=short.device)).flatten(1, 2)
+    pick = _distinct(-best, used, b)
+    swap = pick*q + value.gather(1, pick)
+    path = torch.cat([beam.path[rows, pick//p], (swap % (p*q))[..., None]], 2)
+    none = best.gather(1, pick).isinf()
+    return _Beam(_swapped_in(beam, pool, swap), used[rows, pick] | none[..., None], path)
 
-# %% ../nbs/13_lookahead.ipynb #c23
-def extensions(
-    s:Search,   # The settings
-    beam:Beam,  # The sets so far
-    pool:Pool,  # The pool
-    ref:Ref,    # Targets
+# %% ../nbs/13_lookahead.ipynb #c26
+def _lacks(explainer, z, target):
+    "What logits `(n, ..., k)` of rows lack, 0 where they have arrived, `(n, ...)`."
+    match = getattr(explainer.settings, 'match', logit_gap)
+    many = z[0, ..., 0].numel()
+    target = target._replace(near=None).take(torch.arange(len(z), device=z.device).repeat_interleave(many))
+    flat = z.flatten(0, -2)
+    enc = Encoded(flat, torch.zeros_like(flat, dtype=torch.bool)) # inputs do not matter here
+    return shortfall(State(enc, flat, flat, target), match).clamp_min(0).view(z.shape[:-1])
+
+def _extensions(
+    explainer,    # The explainer
+    beam:_Beam,   # The sets so far
+    pool:_Pool,   # The pool
+    target:Target,# What the rows are pulled towards
 ) -> tuple[Tensor, Tensor]: # Logits `(n, b, p, q, k)` and shortfall `(n, b, p, q)`, inf where an extension does not count
     "Evaluate every set of the beam with every candidate of the pool added."
     n,b = beam.x.shape[:2]
-    wide = lambda t: t.repeat_interleave(b, 0)
-    z = swap_logits(s.model, beam.x.flatten(0, 1), wide(pool.at), wide(pool.values))
+    each = lambda t: t.repeat_interleave(b, 0)
+    z = _swap_logits(explainer.model, beam.x.flatten(0, 1), each(pool.at), each(pool.values))
     z = z.view(n, b, *z.shape[1:])
-    at = lambda t: None if t is None else t.view(n, 1, 1, 1, *t.shape[1:])
-    short = shortfall(z, at(ref.target).expand(z.shape[:-1]), s.level, at(ref.mu), at(ref.gap))
-    return z, short.masked_fill(beam.used[..., None] | ~pool.ok[:, None], torch.inf)
+    no = beam.used[..., None] | ~pool.ok[:, None]
+    return z, _lacks(explainer, z, target).masked_fill(no, torch.inf)
 
-# %% ../nbs/13_lookahead.ipynb #c25
-def cheapest(
-    s:Search,      # The settings
-    x:Tensor,      # Inputs, `(n, g, *w)`
-    state:Tensor,  # Inputs with the rest of the set in place, `(n, b, g, *w)`
-    pool:Pool,     # The pool
-    z:Tensor,      # Logits of the extensions, `(n, b, p, q, k)`
-    short:Tensor,  # Their shortfall, `(n, b, p, q)`
-    ref:Ref,       # Targets
-    few:int=12,    # Extensions to compare
-) -> tuple[Tensor, Tensor]: # Position among the extensions, long `(n,)`, and the input with it in place
+# %% ../nbs/13_lookahead.ipynb #c30
+_FEW = 12 # Extensions whose loss is compared
+
+def _moved(x, beam, pool):
+    "Squared distance of every extension from the inputs, `(n, b, p, q)`."
+    old = x[torch.arange(len(x), device=x.device)[:, None], pool.at][:, :, None]
+    sets = (beam.x - x[:, None]).flatten(2).pow(2).sum(2)
+    return sets[:, :, None, None] + (pool.values - old).flatten(3).pow(2).sum(3)[:, None]
+
+def _cheapest(
+    explainer,    # The explainer; its loss chooses
+    s:State,      # Rows as they stand
+    beam:_Beam,   # The sets so far
+    pool:_Pool,   # The pool
+    found:tuple,  # From `_extensions`
+) -> tuple[Tensor, Tensor]: # The extension, as a position in the flattened `(b, p, q)`, long `(n,)`, and the input with it
     "Of the nearest extensions with the least shortfall, the one with the smallest loss."
-    (n,b,p,q),rows = short.shape, torch.arange(len(x), device=x.device)[:, None]
-    old = x[rows, pool.at][:, :, None]
-    moved = (state - x[:, None]).flatten(2).pow(2).sum(2)[:, :, None, None] + (pool.values - old).flatten(3).pow(2).sum(3)[:, None]
-    least = short.flatten(1).amin(1, keepdim=True)
-    pick = moved.flatten(1).masked_fill(short.flatten(1) > least, torch.inf).topk(min(few, b*p*q), largest=False).indices
-    which,place,value = pick//(p*q), pick//q % p, pick % q
-    xp = state[rows, which]
-    xp[rows, torch.arange(pick.shape[1], device=x.device), pool.at.gather(1, place)] = pool.values[rows, place, value]
-    flat = lambda t: t.repeat_interleave(pick.shape[1], 0)
-    point = Point(flat(x), xp.flatten(0, 1), z.flatten(1, 3)[rows, pick].flatten(0, 1), Ref(*(None if r is None else flat(r) for r in ref)))
-    loss = sum(s.loss(point).values()).view(n, -1).masked_fill(short.flatten(1).gather(1, pick) > least, torch.inf)
-    best = loss.argmin(1, keepdim=True)
+    z,short = found[0].flatten(1, 3), found[1].flatten(1)
+    worse = short > short.amin(1, keepdim=True)
+    far = _moved(s.x, beam, pool).flatten(1).masked_fill(worse, torch.inf)
+    pick = far.topk(min(_FEW, far.shape[1]), largest=False).indices
+    xp,rows = _swapped_in(beam, pool, pick), torch.arange(len(pick), device=pick.device)[:, None]
+    each = s.take(rows.expand_as(pick).flatten())
+    each = each._replace(xp=xp.flatten(0, 1), logits=z[rows, pick].flatten(0, 1))
+    loss = sum(explainer.loss(each).values()).view(pick.shape)
+    best = loss.masked_fill(worse.gather(1, pick), torch.inf).argmin(1, keepdim=True)
     return pick.gather(1, best)[:, 0], xp[rows, best][:, 0]
 
-# %% ../nbs/13_lookahead.ipynb #c27
-def reconsider(
-    s:Search,    # The settings
-    x:Tensor,    # Inputs, `(n, g, *w)`
-    xp:Tensor,   # Inputs with a set in place, `(n, g, *w)`
-    pool:Pool,   # The pool
+# %% ../nbs/13_lookahead.ipynb #c32
+def _reconsider(
+    explainer,   # The explainer
+    s:State,     # Rows, with a set in place in `xp`
+    pool:_Pool,  # The pool
     place:Tensor,# Group of the pool to reconsider, long `(n,)`
-    ref:Ref,     # Targets
-) -> Tensor:     # `(n, g, *w)`
+) -> State:      # The rows with the choice in place
     "Choose one swap of a set again, by the loss, given the others."
-    rows = torch.arange(len(x), device=x.device)
-    one = Pool(*(f[rows, place][:, None] for f in pool))
-    state = xp.clone()
-    state[rows, one.at[:, 0]] = x[rows, one.at[:, 0]]
-    z,short = extensions(s, Beam(state[:, None], torch.zeros_like(one.ok[:, None, :, 0]), None), one, ref)
-    return cheapest(s, x, state[:, None], one, z, short, ref)[1]
+    rows = torch.arange(len(s.x), device=s.x.device)
+    one = _Pool(*(f[rows, place][:, None] for f in pool))
+    rest = s.xp.clone()
+    rest[rows, one.at[:, 0]] = s.x[rows, one.at[:, 0]]
+    beam = _no_swaps(rest, 1)
+    return s._replace(xp=_cheapest(explainer, s, beam, one, _extensions(explainer, beam, one, s.target))[1])
 
-# %% ../nbs/13_lookahead.ipynb #c29
-def finish(
-    s:Search,     # The settings
-    x:Tensor,     # Inputs, `(n, g, *w)`
-    beam:Beam,    # The sets so far
-    pool:Pool,    # The pool
-    z:Tensor,     # Logits of the extensions
-    short:Tensor, # Their shortfall
-    ref:Ref,      # Targets
+# %% ../nbs/13_lookahead.ipynb #c34
+def _complete(
+    explainer,   # The explainer
+    s:State,     # Rows as they stand
+    beam:_Beam,  # The sets so far
+    pool:_Pool,  # The pool
+    found:tuple, # From `_extensions`
 ) -> tuple[Tensor, Tensor]: # Place in the pool of the first swap, long `(n,)`, and its value, `(n, *w)`
     "Complete the best set and reconsider all but its last swap."
-    p,q = short.shape[2:]
-    rows = torch.arange(len(x), device=x.device)
-    last,xp = cheapest(s, x, beam.x, pool, z, short, ref)
+    p,q = pool.values.shape[1:3]
+    rows = torch.arange(len(s.x), device=s.x.device)
+    last,xp = _cheapest(explainer, s, beam, pool, found)
     path = torch.cat([beam.path[rows, last//(p*q)], (last % (p*q))[:, None]], 1)//q
-    for place in path.T[:-1]: xp = reconsider(s, x, xp, pool, place, ref)
-    return path[:, 0], xp[rows, pool.at[rows, path[:, 0]]]
+    s = s._replace(xp=xp)
+    for place in path.T[:-1]: s = _reconsider(explainer, s, pool, place)
+    return path[:, 0], s.xp[rows, pool.at[rows, path[:, 0]]]
 
-# %% ../nbs/13_lookahead.ipynb #c31
-def first_swap(
-    s:Search,  # The settings
-    x:Tensor,  # Inputs, `(n, g, *w)`
-    xp:Tensor, # Perturbed inputs so far, `(n, g, *w)`
-    pool:Pool, # The pool
-    ref:Ref,   # Targets
+# %% ../nbs/13_lookahead.ipynb #c36
+def _first_swap(
+    explainer, # The explainer
+    s:State,   # Rows as they stand
+    pool:_Pool,# The pool
     beam:int,  # Sets kept in a round
     depth:int, # Most rounds
 ) -> tuple[Tensor, Tensor]: # Place in the pool, long `(n,)`, and value, `(n, *w)`
     "The first swap of the smallest set that arrives, or of the best set after `depth` rounds."
-    n,p,rows = len(x), pool.at.shape[1], torch.arange(len(x), device=x.device)
-    place,value = torch.zeros_like(pool.at[:, 0]), xp[:, 0].clone()
-    sets = Beam(xp[:, None], torch.zeros(n, 1, p, dtype=torch.bool, device=x.device), torch.zeros(n, 1, 0, dtype=torch.long, device=x.device))
+    rows = torch.arange(len(s.x), device=s.x.device)
+    place,value = torch.zeros_like(pool.at[:, 0]), s.xp[:, 0].clone()
+    sets = _no_swaps(s.xp, pool.at.shape[1])
     for d in range(1, depth + 1):
-        z,short = extensions(s, sets, pool, ref)
+        z,short = _extensions(explainer, sets, pool, s.target)
         left = pool.ok.any(2).sum(1) - d
-        done = (short.flatten(1) == 0).any(1) | (left <= 0) | torch.tensor(d == depth, device=x.device)
-        if done.any(): place[rows[done]],value[rows[done]] = finish(s, x[done], sets.take(done), pool.take(done), z[done], short[done], ref.take(done))
+        done = (short.flatten(1) == 0).any(1) | (left <= 0) | (d == depth)
+        if done.any():
+            last = s.take(done), sets.take(done), pool.take(done), (z[done], short[done])
+            place[rows[done]],value[rows[done]] = _complete(explainer, *last)
         if done.all(): break
-        rows,x,ref,pool = rows[~done], x[~done], ref.take(~done), pool.take(~done)
-        sets = extend(sets.take(~done), pool, short[~done], beam)
+        going = ~done
+        rows,s,pool = rows[going], s.take(going), pool.take(going)
+        sets = _extend(sets.take(going), pool, short[going], beam)
     return place, value
 
-# %% ../nbs/13_lookahead.ipynb #c33
+# %% ../nbs/13_lookahead.ipynb #c39
 def lookahead(
-    candidates:Callable, # (x, gradient, free, target) -> `Pool`
+    candidates:Callable, # (xp, gradient, free) -> groups long `(n, p)`, values `(n, p, q, *w)`, which count `(n, p, q)`
     beam:int=4,          # Sets kept in a round; 1 is greedy
     depth:int=3,         # Rounds, the largest set that is looked for; 1 looks at single groups only
-) -> Callable:           # (Search, x, xp, Ref, free) -> `Probed`
+) -> Callable:           # (explainer, `State`, free) -> (group, xp, merit)
     "A probe that screens by first order, tries exactly, and looks several groups ahead."
     if beam < 1 or depth < 1: raise ValueError(f'beam and depth must be at least 1, got {beam} and {depth}')
-    def probe(s, x, xp, ref, free):
-        pool = candidates(xp, margin_gradient(s.model, xp, ref.target), free)
+    def probe(explainer, s, free):
+        pool = _Pool(*candidates(s.xp, _lead_gradient(explainer.model, s.xp, s.target.label), free))
         some = pool.ok.flatten(1).any(1)
-        group,best,score = torch.zeros_like(ref.target), xp.clone(), some.to(x.dtype).log()
-        if not some.any(): return Probed(group, best, score)
-        with evaluating(s.model), torch.no_grad():
-            place,value = first_swap(s, x[some], xp[some], pool.take(some), ref.take(some), beam, depth)
+        group,xp,merit = torch.zeros_like(s.target.label), s.xp.clone(), some.to(s.xp).log()
+        if not some.any(): return group, xp, merit
+        with evaluating(explainer.model), torch.no_grad():
+            place,value = _first_swap(explainer, s.take(some), pool.take(some), beam, depth)
         group[some] = pool.at[some].gather(1, place[:, None])[:, 0]
-        best[some.nonzero()[:, 0], group[some]] = value
-        return Probed(group, best, score)
+        xp[some.nonzero()[:, 0], group[some]] = value
+        return group, xp, merit
     return probe

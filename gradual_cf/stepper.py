@@ -5,127 +5,175 @@
 # %% ../nbs/40_stepper.ipynb #c4
 from __future__ import annotations
 import base64, html, io, json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
 from .core import CHANGED, Counterfactuals, atomic
-from .gradual import Trace
-from .images import draw_image, outline
+from .trace import Trace
+from .explainer import target_prob
+from .images import _border, _shades, draw_image, outline
 from .masking import expand_groups
 
 # %% auto #0
-__all__ = ['state', 'describe', 'image_panels', 'change_panel', 'opinion_panels', 'loss_panel', 'Frame', 'frame', 'frames',
-           'stepper', 'step_page', 'save_page']
+__all__ = ['Frame', 'frames', 'stepper', 'step_page', 'save_page']
 
-# %% ../nbs/40_stepper.ipynb #c6
-def state(
+# %% ../nbs/40_stepper.ipynb #c10
+def _logits(trace, i):
+    "Logits `(1, k)` after `i` steps."
+    return trace[i - 1].logits if i else trace.before
+
+def _state(
     trace:Trace, # From `GradualCF.trace`
     i:int,       # Steps taken, 0 for the input
 ) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
-    t,d = trace.ref.target, trace.domain
+    label,domain = trace.target.label, trace.domain
+    xp = trace[i - 1].xp if i else trace.x
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
-    xp,z = (trace[i - 1].xp, trace[i - 1].logits) if i else (trace.x, trace.before)
-    p = lambda z: z.softmax(1)[:, t.item()]
     mask = expand_groups(on.to(xp.device), trace.groups)
-    return Counterfactuals(trace.x, xp, mask, t, p(z), d, p(trace.before), trace.tau, trace.data, d.decode(xp, trace.data, True))
+    now,before = (target_prob(z, label) for z in (_logits(trace, i), trace.before))
+    raw = domain.decode(xp, trace.data, True)
+    return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
 
-# %% ../nbs/40_stepper.ipynb #c8
-def _name(t, classes):
+# %% ../nbs/40_stepper.ipynb #c13
+def _class_name(label, classes):
     "A class in words."
-    return str(classes[t]) if len(classes) else f'class {t}'
+    return str(classes[label]) if len(classes) else f'class {label}'
 
-def describe(
+def _in_words(
     trace:Trace, # From `GradualCF.trace`
     i:int,       # Steps taken, 0 for the input
     classes:Sequence=(), # Names of the classes
-) -> str:        # A sentence or two
+) -> str:        # Three sentences
     "The state after `i` steps in words."
-    z = trace[i - 1].logits if i else trace.before
-    t,gap = trace.ref.target.item(), (z - trace.ref.mu).abs().mean().item()
-    head = f'Step {i} of {len(trace)}. '
-    if i:
-        new = (state(trace, i).changes().feature.tolist() or ['nothing'])
-        head += f'{len(new)} changed: {", ".join(map(str, new))}. '
-    else: head += 'The input, nothing changed yet. '
-    return head + f'The network says {_name(z.argmax().item(), classes)}; probability of {_name(t, classes)} {z.softmax(1)[0, t].item():.2f}, logit gap {gap:.2f}.'
-
-# %% ../nbs/40_stepper.ipynb #c10
-def image_panels(
-    axs,         # Four matplotlib axes
-    trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken
-):
-    "Original, mask with its newest block outlined, composite, counterfactual."
-    s = state(trace, i)
-    low,high = trace.x.min().item(), max(trace.x.max().item(), trace.x.min().item() + 1e-6)
-    on = s.mask[0].any(0)
-    draw_image(axs[0], trace.x[0], (low, high), 'original')
-    draw_image(axs[1], on[None].float(), title=f'mask, {int(trace[i - 1].on.sum()) if i else 0} on')
-    draw_image(axs[2], (trace[i - 1].c if i else trace.x)[0].where(s.mask[0], torch.as_tensor(low).to(trace.x)), (low, high), 'composite, masked')
-    draw_image(axs[3], s.xp[0], (low, high), 'counterfactual')
-    if not i: return
-    newest = (trace.groups == trace[i - 1].group.item()).view(-1, *on.shape)[0]
-    for ax in (axs[1], axs[3]): outline(ax, newest, color=CHANGED, lw=2)
-
-# %% ../nbs/40_stepper.ipynb #c12
-def change_panel(
-    ax,          # A matplotlib axis
-    trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken
-    most:int=14, # Most lines to draw
-):
-    "What changed so far, as lines of text, the newest in bold."
-    old = set(state(trace, i - 1).changes().feature) if i > 1 else set()
-    lines = list(state(trace, i).changes().itertuples()) if i else []
-    ax.set_axis_off()
-    ax.set_title('what changed' if lines else 'nothing changed yet', loc='left', fontsize=9)
-    short = lambda v: f'{v:.4g}' if isinstance(v, float) else str(v)[:24]
-    for y,l in enumerate(lines[:most]):
-        ax.text(0, 1 - (y + 1)/(most + 1), f'{str(l.feature)[:34]}:  {short(l.before)} → {short(l.after)}', fontsize=9,
-                weight='normal' if l.feature in old else 'bold', transform=ax.transAxes, va='center', parse_math=False)
-    if len(lines) > most: ax.text(0, 0, f'… and {len(lines) - most} more', fontsize=9, transform=ax.transAxes)
-
-# %% ../nbs/40_stepper.ipynb #c14
-def opinion_panels(
-    axs,         # Two matplotlib axes
-    trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken
-    classes:Sequence=(), # Names of the classes
-):
-    "Class probabilities, and logits against the target's box plot."
-    z,t,k = (trace[i - 1].logits if i else trace.before)[0].cpu(), trace.ref.target.item(), trace.before.shape[1]
-    names = [str(c)[:9] for c in classes] or [str(c) for c in range(k)]
-    axs[0].bar(range(k), z.softmax(0), color=[CHANGED if c == t else '.7' for c in range(k)])
-    axs[0].axhline(trace.tau, color='.3', lw=1, ls=':')
-    axs[0].set(ylim=(0, 1.02), xticks=range(k), xticklabels=names)
-    axs[0].set_title('probabilities', fontsize=9)
-    axs[1].boxplot(trace.sample.cpu().numpy(), positions=range(k), tick_labels=names, widths=.6, showfliers=False, medianprops=dict(color='.3'), boxprops=dict(color='.6'), whiskerprops=dict(color='.6'), capprops=dict(color='.6'))
-    axs[1].plot(range(k), z, 'o', ms=5, color=CHANGED)
-    reach = torch.cat([trace.sample.cpu().flatten(), trace.before.cpu().flatten()] + [s.logits.cpu().flatten() for s in trace])
-    axs[1].set(ylim=(reach.min() - 1, reach.max() + 1))
-    axs[1].set_title(f'logits, and those of real {_name(t, classes)}', fontsize=9)
+    z,label = _logits(trace, i), trace.target.label.item()
+    changed = _state(trace, i).changes().feature.tolist() if i else []
+    what = f'{len(changed)} changed: {", ".join(map(str, changed)) or "nothing"}.' if i else 'The input, nothing changed yet.'
+    says = f'The network says {_class_name(z.argmax().item(), classes)}'
+    prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
+    opinion = f'probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
+    return f'Step {i} of {len(trace)}. {what} {says}; {opinion}'
 
 # %% ../nbs/40_stepper.ipynb #c16
-def loss_panel(
+def _newest(trace, i):
+    "The groups that step `i` switched on, bool `(1, g)`."
+    on = trace[i - 1].on
+    return on & ~trace[i - 2].on if i > 1 else on
+
+def _image_panels(
+    axs,         # Four matplotlib axes
+    trace:Trace, # From `GradualCF.trace`
+) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+    "Original, mask with its newest block outlined, composite, counterfactual."
+    x,nothing = trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
+    low = x.min()
+    bounds = low.item(), max(x.max(), low + 1e-6).item()
+    draw_image(axs[0], x, bounds, 'original')
+    mask = draw_image(axs[1], nothing.any(0)[None].float(), title='mask')
+    composite = draw_image(axs[2], x, bounds, 'composite, masked')
+    result = draw_image(axs[3], x, bounds, 'counterfactual')
+    borders = [outline(ax, nothing.any(0), color=CHANGED, lw=2) for ax in (axs[1], axs[3])]
+    def move(i):
+        on = expand_groups(trace[i - 1].on, trace.groups)[0] if i else nothing
+        new = expand_groups(_newest(trace, i), trace.groups)[0] if i else nothing
+        axs[1].title.set_text(f'mask, {int(trace[i - 1].on.sum()) if i else 0} on')
+        mask.set_data(_shades(on.any(0)[None].float()))
+        composite.set_data(_shades(torch.where(on, trace[i - 1].c[0] if i else x, low), bounds))
+        result.set_data(_shades(trace[i - 1].xp[0] if i else x, bounds))
+        for b in borders: b.set_segments(_border(new.any(0)))
+    return [mask, composite, result, *borders, axs[1].title], move
+
+# %% ../nbs/40_stepper.ipynb #c19
+_MOST_LINES = 14 # that fit into the panel
+
+def _short(v):
+    "A value in few letters."
+    return f'{v:.4g}' if isinstance(v, float) else str(v)[:24]
+
+def _lines(changes, i):
+    "A line of text for each change after `i` steps, and whether it is new; the last tells of those that did not fit."
+    old = {l.feature for l in changes[i - 1]} if i > 1 else set()
+    lines = [(f'{str(l.feature)[:34]}:  {_short(l.before)} → {_short(l.after)}', l.feature not in old) for l in changes[i]]
+    more = len(lines) - _MOST_LINES
+    return lines if more <= 0 else lines[:_MOST_LINES] + [(f'… and {more} more', False)]
+
+def _change_panel(
     ax,          # A matplotlib axis
     trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken
-):
+) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+    "What changed so far, as lines of text, the newest in bold."
+    changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
+    height = 1/(_MOST_LINES + 1)
+    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center', parse_math=False)
+             for k in range(_MOST_LINES + 1)]
+    title = ax.set_title('nothing changed yet', loc='left', fontsize=9)
+    ax.set_axis_off()
+    def move(i):
+        title.set_text('what changed' if changes[i] else 'nothing changed yet')
+        lines = _lines(changes, i)
+        for k,t in enumerate(texts):
+            words,new = lines[k] if k < len(lines) else ('', False)
+            t.set(text=words, weight='bold' if new else 'normal')
+    return [title, *texts], move
+
+# %% ../nbs/40_stepper.ipynb #c22
+def _probability_panel(
+    ax,          # A matplotlib axis
+    trace:Trace, # From `GradualCF.trace`
+    names:Sequence[str], # Of the classes
+) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+    "Class probabilities, with the wanted one as a line."
+    label = trace.target.label.item()
+    bars = ax.bar(range(len(names)), [0.]*len(names), color=[CHANGED if k == label else '.7' for k in range(len(names))])
+    ax.axhline(trace.tau, color='.3', lw=1, ls=':')
+    ax.set(ylim=(0, 1.02), xticks=range(len(names)), xticklabels=names)
+    ax.set_title('probabilities', fontsize=9)
+    def move(i):
+        for bar,p in zip(bars, _logits(trace, i)[0].softmax(0).tolist()): bar.set_height(p)
+    return [*bars], move
+
+def _logit_panel(
+    ax,          # A matplotlib axis
+    trace:Trace, # From `GradualCF.trace`
+    names:Sequence[str], # Of the classes
+    title:str,   # Above it
+) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+    "Logits, on the box plot of the target's training rows."
+    grey,sample = dict(color='.6'), trace.sample.cpu()
+    ax.boxplot(sample.numpy(), positions=range(len(names)), tick_labels=names, widths=.6, showfliers=False,
+               medianprops=dict(color='.3'), boxprops=grey, whiskerprops=grey, capprops=grey)
+    dots, = ax.plot(range(len(names)), trace.before[0].cpu(), 'o', ms=5, color=CHANGED)
+    seen = torch.cat([sample.flatten(), *(_logits(trace, i).cpu().flatten() for i in range(len(trace) + 1))])
+    ax.set(ylim=(seen.min().item() - 1, seen.max().item() + 1))
+    ax.set_title(title, fontsize=9)
+    return [dots], lambda i: dots.set_ydata(_logits(trace, i)[0].cpu())
+
+# %% ../nbs/40_stepper.ipynb #c24
+_NOT_A_PART = {'step', 'group', 'iteration', 'prob', 'gap', 'dist'} # columns of a trace's frame beside the parts of the loss
+
+def _loss_panel(
+    ax,          # A matplotlib axis
+    trace:Trace, # From `GradualCF.trace`
+) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
     "The parts of the loss over all Adam steps up to now."
     df = trace.df()
-    parts = [c for c in df if c not in ('step', 'group', 'iteration', 'prob', 'gap', 'dist')]
-    now = df[df.step <= i]
-    for p in parts: ax.plot(now[p].to_numpy(), label=p, lw=1.2)
-    for b in now.groupby('step').size().cumsum()[:-1]: ax.axvline(b - .5, color='.85', lw=.8, zorder=0)
-    high = float(df[parts].max().max()) if len(df) and parts else 1.
-    ax.set(xlim=(0, max(len(df) - 1, 1)), ylim=(min(0., float(df[parts].min().min()) if len(df) and parts else 0.), high*1.05 or 1), xlabel='Adam step')
+    parts = [c for c in df if c not in _NOT_A_PART]
+    curves = [ax.plot([], label=p, lw=1.2)[0] for p in parts]
+    ends = [0, *df.groupby('step').size().cumsum()]
+    borders = [ax.axvline(e - .5, color='.85', lw=.8, zorder=0) for e in ends[1:-1]]
+    low,high = (df[parts].to_numpy().min(), df[parts].to_numpy().max()) if len(df) and parts else (0, 1)
+    ax.set(xlim=(0, max(len(df) - 1, 1)), ylim=(min(0., low), high*1.05 or 1), xlabel='Adam step')
     ax.set_title('parts of the loss', fontsize=9)
-    if len(now): ax.legend(fontsize=7, loc='upper right')
+    legend = [ax.legend(fontsize=7, loc='upper right')] if parts else []
+    def move(i):
+        for curve,p in zip(curves, parts): curve.set_data(range(ends[i]), df[p].to_numpy()[:ends[i]])
+        for k,b in enumerate(borders): b.set_visible(k < i - 1)
+        for box in legend: box.set_visible(i > 0)
+    return borders + curves + legend, move
 
-# %% ../nbs/40_stepper.ipynb #c18
+# %% ../nbs/40_stepper.ipynb #c27
 class Frame(bytes):
     "A PNG picture with its description in `text`."
     def __new__(cls, png:bytes, text:str=''):
@@ -136,38 +184,65 @@ class Frame(bytes):
     def __repr__(self): return f'Frame({len(self):,} bytes, {self.text!r})'
     def _repr_png_(self): return bytes(self)
 
-# %% ../nbs/40_stepper.ipynb #c20
-def frame(
+# %% ../nbs/40_stepper.ipynb #c29
+def _canvas(
     trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken, 0 for the input
     classes:Sequence=(), # Names of the classes
-    dpi:int=80,  # Resolution
-) -> Frame:
-    "Draw the state after `i` steps."
+) -> tuple:      # A matplotlib figure, its moving artists, and steps taken -> None, which moves them
+    "All panels of a trace."
     from matplotlib.figure import Figure
     fig = Figure(figsize=(9.6, 4.6), layout='constrained')
     top,bottom = fig.subfigures(2, 1, height_ratios=[1.1, 1])
-    if trace.domain.plane: image_panels(top.subplots(1, 4), trace, i)
-    else: change_panel(top.subplots(), trace, i)
     axs = bottom.subplots(1, 3)
-    opinion_panels(axs[:2], trace, i, classes)
-    loss_panel(axs[2], trace, i)
+    names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
+    target = _class_name(trace.target.label.item(), classes)
+    change = _image_panels(top.subplots(1, 4), trace) if trace.domain.kind == 'image' else _change_panel(top.subplots(), trace)
+    logits = _logit_panel(axs[1], trace, names, f'logits, and those of real {target}')
+    panels = change, _probability_panel(axs[0], trace, names), logits, _loss_panel(axs[2], trace)
     for ax in axs: ax.tick_params(labelsize=7)
-    t = trace.ref.target.item()
-    fig.suptitle(f'step {i} of {len(trace)}: towards {_name(t, classes)}', fontsize=10)
-    out = io.BytesIO()
-    fig.savefig(out, format='png', dpi=dpi, metadata={'Software': None})
-    return Frame(out.getvalue(), describe(trace, i, classes))
+    title = fig.suptitle(' ', fontsize=10)
+    def move(i):
+        for _,panel in panels: panel(i)
+        title.set_text(f'step {i} of {len(trace)}: towards {target}')
+    return fig, [title, *(artist for moving,_ in panels for artist in moving)], move
 
+# %% ../nbs/40_stepper.ipynb #c32
 def frames(
     trace:Trace, # From `GradualCF.trace`
     classes:Sequence=(), # Names of the classes
     dpi:int=80,  # Resolution
 ) -> list[Frame]: # One for the input and one for each step
     "Draw every state of a trace."
-    return [frame(trace, i, classes, dpi) for i in range(len(trace) + 1)]
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    fig,moving,move = _canvas(trace, classes)
+    fig.set_dpi(dpi)
+    canvas = FigureCanvasAgg(fig)
+    move(len(trace))
+    for artist in moving: artist.set_animated(True)
+    canvas.draw()
+    still = canvas.copy_from_bbox(fig.bbox)
+    pictures = []
+    for i in range(len(trace) + 1):
+        canvas.restore_region(still)
+        move(i)
+        for artist in moving: artist.draw(canvas.get_renderer())
+        pictures.append(Frame(_png(canvas.buffer_rgba()), _in_words(trace, i, classes)))
+    return pictures
 
-# %% ../nbs/40_stepper.ipynb #c26
+def _png(pixels):
+    "A picture `(h, w, 4)` as the bytes of a PNG file."
+    from matplotlib.image import imsave
+    file = io.BytesIO()
+    imsave(file, pixels, format='png', metadata={'Software': None})
+    return file.getvalue()
+
+# %% ../nbs/40_stepper.ipynb #c36
+def _pictures(trace, classes):
+    "The frames of a trace, or pictures as they are; raises `ValueError` where there are none."
+    pictures = frames(trace, classes) if isinstance(trace, Trace) else list(trace)
+    if not pictures: raise ValueError('trace must have at least one picture, got none')
+    return pictures
+
 def stepper(
     trace,            # A `Trace`, or pictures from `frames`
     classes:Sequence=(), # Names of the classes
@@ -175,40 +250,65 @@ def stepper(
 ):                    # An ipywidgets box
     "A slider through the steps of a trace; needs no kernel once it is shown."
     import ipywidgets as W
-    fs = frames(trace, classes) if isinstance(trace, Trace) else list(trace)
-    if not fs: raise ValueError('trace must have at least one picture, got none')
-    text = lambda f: W.HTML(f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>')
-    picture = lambda f: W.VBox([W.Image(value=bytes(f), format='png', layout=W.Layout(max_width='100%')), text(f)])
-    last = len(fs) - 1
+    pictures = _pictures(trace, classes)
+    def page(f):
+        words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'
+        return W.VBox([W.Image(value=bytes(f), format='png', layout=W.Layout(max_width='100%')), W.HTML(words)])
+    last = len(pictures) - 1
     play = W.Play(value=0, min=0, max=last, interval=interval, show_repeat=False)
     slider = W.IntSlider(value=0, min=0, max=last, description='step')
-    stack = W.Stack([picture(f) for f in fs], selected_index=0)
+    stack = W.Stack([page(f) for f in pictures], selected_index=0)
     W.jslink((play, 'value'), (slider, 'value'))
     W.jslink((slider, 'value'), (stack, 'selected_index'))
     return W.VBox([W.HBox([play, slider]), stack])
 
-# %% ../nbs/40_stepper.ipynb #c30
+# %% ../nbs/40_stepper.ipynb #c40
 _PAGE = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
-<style>body{{font:16px system-ui,sans-serif;max-width:60rem;margin:1rem auto;padding:0 1rem}}img{{width:100%}}input{{width:min(30rem,60%)}}button{{font:inherit;min-width:5rem}}</style>
+<style>
+body {{ font: 16px system-ui, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem }}
+img {{ width: 100% }}
+input {{ width: min(30rem, 60%) }}
+button {{ font: inherit; min-width: 5rem }}
+</style>
 <h1>{title}</h1>
 <p><button id="play" type="button">Play</button>
-<label for="step">step</label> <input id="step" type="range" min="0" max="{last}" value="0"> <output id="at">0</output> of {last}</p>
+<label for="step">step</label>
+<input id="step" type="range" min="0" max="{last}" value="0"> <output id="at">0</output> of {last}</p>
 <img id="picture" alt=""><p id="text" role="status" aria-live="polite"></p>
 <script>
-const frames = {frames}, $ = id => document.getElementById(id), step = $('step'); let timer = null;
-const show = i => {{ step.value = i; $('at').textContent = i; $('picture').src = 'data:image/png;base64,' + frames[i].png; $('picture').alt = $('text').textContent = frames[i].text; step.setAttribute('aria-valuetext', frames[i].text); }};
-const stop = () => {{ clearInterval(timer); timer = null; $('play').textContent = 'Play'; }};
-const next = () => +step.value < {last} ? show(+step.value + 1) : stop();
-step.addEventListener('input', () => show(+step.value));
-$('play').addEventListener('click', () => {{ if (timer) return stop(); if (+step.value == {last}) show(0); timer = setInterval(next, {interval}); $('play').textContent = 'Pause'; }});
-document.addEventListener('keydown', e => {{ const d = {{ArrowRight: 1, ArrowLeft: -1}}[e.key]; if (!d || e.target == step) return; show(Math.min({last}, Math.max(0, +step.value + d))); }});
-show(0);
+const frames = {frames}, last = {last}, interval = {interval};
+{script}
 </script></html>
 '''
 
-# %% ../nbs/40_stepper.ipynb #c32
+# %% ../nbs/40_stepper.ipynb #c42
+_SCRIPT = '''const $ = id => document.getElementById(id), step = $('step');
+let timer = null;
+const show = i => {
+  step.value = i;
+  $('at').textContent = i;
+  $('picture').src = 'data:image/png;base64,' + frames[i].png;
+  $('picture').alt = $('text').textContent = frames[i].text;
+  step.setAttribute('aria-valuetext', frames[i].text);
+};
+const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
+const next = () => +step.value < last ? show(+step.value + 1) : stop();
+step.addEventListener('input', () => show(+step.value));
+$('play').addEventListener('click', () => {
+  if (timer) return stop();
+  if (+step.value == last) show(0);
+  timer = setInterval(next, interval);
+  $('play').textContent = 'Pause';
+});
+document.addEventListener('keydown', e => {
+  const d = {ArrowRight: 1, ArrowLeft: -1}[e.key];
+  if (d && e.target != step) show(Math.min(last, Math.max(0, +step.value + d)));
+});
+show(0);'''
+
+# %% ../nbs/40_stepper.ipynb #c44
 def step_page(
     trace,            # A `Trace`, or pictures from `frames`
     title:str='Gradual construction', # Heading of the page
@@ -216,10 +316,10 @@ def step_page(
     interval:int=600, # Milliseconds a picture stays while playing
 ) -> str:             # A complete HTML page
     "The stepper as one HTML page without outside requests."
-    fs = frames(trace, classes) if isinstance(trace, Trace) else list(trace)
-    if not fs: raise ValueError('trace must have at least one picture, got none')
-    data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in fs]
-    return _PAGE.format(title=html.escape(title), last=len(fs) - 1, interval=interval, frames=json.dumps(data).replace('</', '<\\/'))
+    pictures = _pictures(trace, classes)
+    data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
+    data = json.dumps(data).replace('</', '<\\/')
+    return _PAGE.format(title=html.escape(title), last=len(pictures) - 1, interval=interval, frames=data, script=_SCRIPT)
 
 def save_page(
     path:str|Path, # The file; written atomically

@@ -4,446 +4,634 @@
 
 # %% ../nbs/11_tabular.ipynb #c4
 from __future__ import annotations
-import html, os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from .core import CHANGED, Counterfactuals, Domain, Encoded, patch
-from .composition import box, chain, one_way, steps
-from .masking import column_groups
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, value_text
+from .composition import chain, steps
+from .gradual import TABLE
 
 # %% auto #0
-__all__ = ['special_codes', 'Column', 'fit_columns', 'Table', 'one_of', 'show_table', 'show_text', 'tabular',
-           'load_breast_cancer', 'split_rows', 'read_csv', 'load_heloc', 'load_uci_credit']
+__all__ = ['Column', 'tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
-def special_codes(
-    values:pd.Series, # An integer column
-    most:int=3,       # Most distinct codes
-) -> tuple:           # The codes, ascending; empty if the column has none
-    "Negative values cut off from the others by a gap below zero, as HELOC's −7, −8, −9."
-    v = np.unique(values)
-    codes = v[v < 0]
-    cut_off = 0 < len(codes) <= most and codes.max() < -1 and (v >= 0).any()
-    return tuple(int(c) for c in codes) if cut_off else ()
-
-# %% ../nbs/11_tabular.ipynb #c10
 @dataclass(frozen=True)
 class Column:
     "One group of a table: how it is read, and what it may become."
-    name:str            # Name of the feature
+    name:Hashable       # Name of the feature
     sources:tuple       # The raw columns it is read from: one, or the 0/1 siblings of a category
-    kind:str            # 'number', 'integer' or 'category'
-    origin:float=0.     # Raw value that is encoded as 0
+    kind:str            # 'number', 'integer', 'date' or 'category'
+    origin:float=0.     # Raw value that is encoded as 0; dates are days since 1970
     span:float=1.       # Raw distance that is encoded as 1
-    low:float=-np.inf   # Smallest value a counterfactual may have, raw
-    high:float=np.inf   # Largest
+    low:float=0.        # Smallest value a counterfactual may have, raw
+    high:float=1.       # Largest
     levels:tuple=()     # Levels of a category
+    offered:tuple=()    # Those of them that may be proposed
     codes:tuple=()      # Special codes of an integer, never proposed
     unit:float=0.       # Raw distance between legal values; 0 for any
     digits:int=0        # Decimals to which a changed number is rounded
+    form:str=''         # How cells are written: '' as the dtype says, a key of `_WRITERS`, or a pattern of dates
+    zone:Any=None       # Time zone of a date
 
     @property
-    def width(self): return len(self.levels) or 1 # Encoded entries
+    def width(self) -> int: return len(self.levels) or 1 # Encoded entries
+
+# %% ../nbs/11_tabular.ipynb #c9
+_NUMERAL = re.compile(r'-?(0|[1-9]\d*)(\.\d+)?')
+_PATTERNS = ('%Y-%m-%d', '%Y-%m-%d %H:%M:%S', '%Y-%m-%dT%H:%M:%S')
+
+def _text_form(s:pd.Series) -> tuple: # Kind, and how the texts are written
+    "What a column of texts holds: numbers, dates, or names."
+    texts = pd.Series(s.unique())
+    if all(_NUMERAL.fullmatch(v) for v in texts): return 'number', 'numeral'
+    for pattern in _PATTERNS:
+        if pd.to_datetime(texts, format=pattern, errors='coerce').notna().all(): return 'date', pattern
+    return 'category', ''
 
 # %% ../nbs/11_tabular.ipynb #c12
-def _limits(name, values, bounds, whole):
-    "Bounds of a counterfactual's value: the user's where given, else the data's."
-    low,high = bounds or (None, None)
-    low,high = values.min() if low is None else low, values.max() if high is None else high
-    if whole: low,high = np.ceil(low), np.floor(high)
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {name!r}: {(low, high)}')
-    return float(low), float(high)
+_NAMES = dict.fromkeys(('boolean', 'categorical', 'bytes', 'period', 'interval'), ('category', ''))
+_INFERRED = _NAMES | {
+    'integer': ('integer', 'python'), 'floating': ('number', 'python'), 'mixed-integer-float': ('number', 'python'),
+    'decimal': ('number', 'decimal'),
+    'date': ('date', 'date'), 'datetime': ('date', 'datetime'), 'datetime64': ('date', '')}
 
-def _fit_number(name, s, kind, bounds, special):
-    "A number or integer column."
-    if s.isna().any() or not np.isfinite(s.to_numpy(float)).all(): raise ValueError(f'df must be finite, got NaN or infinity in column {name!r}')
-    whole = kind == 'integer'
-    codes = () if not whole else special_codes(s) if special is None else tuple(c for c in special if (s == c).any())
-    plain = s[~s.isin(codes)].to_numpy(float)
-    low,high = _limits(name, plain if len(plain) else s.to_numpy(float), bounds, whole)
-    if codes: low = max(low, plain.min()) # bounds may reach down to the codes: the gap stays closed
-    span = float(s.max() - s.min()) or 1.
-    digits = int(max(0, np.ceil(5 - np.log10(span))))
-    return Column(name, (name,), kind, float(s.min()), span, low, high, (), codes, float(whole), digits)
+def _decimals(cells) -> int: # Most decimals of any of them
+    "How finely numbers are written."
+    return max(-min(Decimal(str(v)).as_tuple().exponent, 0) for v in set(cells))
 
-# %% ../nbs/11_tabular.ipynb #c13
-def _fit_category(name, s, bounds):
-    "A category column: its levels, in the dtype's order where it has one."
-    if bounds is not None: raise ValueError(f'bounds must be of numbers, got {bounds} for the category {name!r}')
-    if s.isna().any(): raise ValueError(f'df must not have missing values, got some in column {name!r}')
-    levels = s.cat.categories if isinstance(s.dtype, pd.CategoricalDtype) else sorted(s.unique())
-    return Column(name, (name,), 'category', levels=tuple(levels))
+def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
+    "Kind of a column by its dtype, or by its cells; raises `ValueError` for cells of several kinds."
+    if pd.api.types.is_integer_dtype(s): return 'integer', ''
+    if pd.api.types.is_float_dtype(s): return 'number', ''
+    inferred = pd.api.types.infer_dtype(s)
+    kind,form = _text_form(s) if inferred == 'string' else _INFERRED.get(inferred, (None, ''))
+    if kind is None:
+        types = ' and '.join(sorted({type(v).__name__ for v in s}))
+        raise ValueError(f'df must have numbers, dates or names in a column, got {types} in column {s.name!r}: '
+                         'write them alike, or name the column in categorical')
+    if form in ('numeral', 'decimal') and _decimals(s) == 0: kind = 'integer'
+    return kind, '' if isinstance(s.iloc[0], pd.Timestamp) else form
 
-def _fit_siblings(name, cols, df):
-    "A category that comes as 0/1 columns."
-    v = df[list(cols)].to_numpy(float)
-    if not (((v == 0) | (v == 1)).all() and (v.sum(1) == 1).all()): raise ValueError(f'categorical must name 0/1 columns of which one is 1 in every row, got {list(cols)} for {name!r}')
-    return Column(name, tuple(cols), 'category', levels=tuple(cols))
+# %% ../nbs/11_tabular.ipynb #c16
+_MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
 
-# %% ../nbs/11_tabular.ipynb #c15
-def _kind(s, integer, categorical):
-    "Kind of a column by the user's word, else by its dtype."
-    if s.name in categorical: return 'category'
-    if s.name in integer or pd.api.types.is_integer_dtype(s): return 'integer'
-    return 'number' if pd.api.types.is_float_dtype(s) else 'category'
+def _check_levels(s:pd.Series):
+    "Raise `ValueError` if a column looks like an identifier."
+    n = s.nunique()
+    told = isinstance(s.dtype, pd.CategoricalDtype)
+    if told or n <= 2 or (n <= _MOST_LEVELS and n < len(s)): return
+    raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(s)} rows of column '
+                     f'{s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
 
-def fit_columns(
-    df:pd.DataFrame,  # Training rows
-    bounds:dict,      # Column -> (low, high) in raw units, None for an open side
-    integer:Sequence, # Float columns that count something
-    categorical,      # Columns that are categories, or name -> its 0/1 columns
-    special=None,     # Codes of integer columns; None to recognise them
-) -> list[Column]:
-    "Read the columns of a frame."
-    siblings = dict(categorical) if isinstance(categorical, dict) else {}
-    listed = () if siblings else tuple(categorical)
-    owner = {c: name for name,cols in siblings.items() for c in cols}
-    out = {}
-    for c in df.columns:
-        if c in owner: out.setdefault(owner[c], None) or out.update({owner[c]: _fit_siblings(owner[c], siblings[owner[c]], df)})
-        elif (kind := _kind(df[c], integer, listed)) == 'category': out[c] = _fit_category(c, df[c], bounds.get(c))
-        else: out[c] = _fit_number(c, df[c], kind, bounds.get(c), special)
-    return list(out.values())
-
-# %% ../nbs/11_tabular.ipynb #c17
-class Table:
-    "The fitted columns of a frame: encode rows, decode rows, and say what is legal."
-    def __init__(self, df:pd.DataFrame, columns:list[Column], immutable=(), up=(), down=(), grid:int=11):
-        self.columns,self.names,self.dtypes,self.grid = columns,list(df.columns),df.dtypes,grid
-        self.groups = column_groups([c.name for c in columns for _ in range(c.width)])
-        flag = lambda names: torch.tensor([c.name in names for c in columns])
-        self.frozen,self.up,self.down = flag(immutable), flag(up), flag(down)
-        self.at = [(self.groups == g).nonzero()[:, 0] for g in range(len(columns))]
-        self.project = self.projection()
-
-    def __repr__(self): return f'Table({len(self.names)} columns, {int((~self.frozen).sum())} may change)'
-
-# %% ../nbs/11_tabular.ipynb #c18
-@patch
-def frame(
-    self:Table,
-    data, # Frame, or one row as a Series or dict
-) -> pd.DataFrame:
-    "Raw rows as a frame; raises `ValueError` if its columns are not the fitted ones, in their order."
-    if isinstance(data, dict): data = pd.DataFrame([data])
-    if isinstance(data, pd.Series): data = pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
-    if not isinstance(data, pd.DataFrame): raise ValueError(f'data must be a DataFrame, a Series or a dict, got {type(data).__name__}')
-    got = list(data.columns)
-    if got == self.names: return data
-    missing,extra = [c for c in self.names if c not in got], [c for c in got if c not in self.names]
-    if missing or extra: raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
-    raise ValueError(f'data must have its columns in the fitted order {self.names}, got {got}')
+def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple:
+    "Kind of a column: the user has the last word, after its dtype and its cells."
+    if s.name in categorical: return 'category', ''
+    kind,form = _form(s)
+    if s.name in integer: return 'integer', form
+    if kind == 'category' and s.name not in decided: _check_levels(s)
+    return kind, form
 
 # %% ../nbs/11_tabular.ipynb #c20
-def _read_number(c, s):
-    "A number or integer column as one encoded entry."
-    try: v = s.to_numpy(float)
-    except (TypeError, ValueError): raise ValueError(f'data must be numeric in column {c.name!r}, got {s.iloc[0]!r}') from None
-    if not np.isfinite(v).all(): raise ValueError(f'data must be finite, got {v[~np.isfinite(v)][0]} in column {c.name!r}')
-    return ((v - c.origin)/c.span)[:, None]
+_MOST_CODES = 3 # Distinct codes of a column
 
-def _read_category(c, df):
-    "A category as one-hot entries."
+def _special_codes(values) -> tuple: # The codes, ascending; empty if the column has none
+    "Negative values cut off from the others by a gap below zero, as HELOC's −7, −8, −9."
+    v = np.unique(values)
+    codes = v[v < 0]
+    cut_off = 0 < len(codes) <= _MOST_CODES and codes.max() < -1 and (v >= 0).any()
+    return tuple(int(c) for c in codes) if cut_off else ()
+
+# %% ../nbs/11_tabular.ipynb #c24
+def _check_present(s:pd.Series, what:str):
+    "Raise `ValueError` for missing values."
+    missing = s[s.isna()]
+    if not len(missing): return
+    raise ValueError(f'{what} must not have missing values, got {missing.iloc[0]} in column {s.name!r} '
+                     f'({len(missing)} of {len(s)} rows): fill them, or leave the rows out')
+
+def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
+    "Dates as numbers of days."
+    t = pd.to_datetime(s, format=form if '%' in form else None).dt.tz_localize(None)
+    return ((t - pd.Timestamp(0))/pd.Timedelta(1, 'D')).to_numpy(float)
+
+def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, `(n,)`
+    "Cells as numbers; raises `ValueError` for a cell that is none."
+    _check_present(s, 'data')
+    what,read = ('dates', _days) if c.kind == 'date' else ('numeric', lambda s, form: s.to_numpy(float))
+    try: v = read(s, c.form)
+    except (TypeError, ValueError, AttributeError):
+        raise ValueError(f'data must be {what} in column {c.name!r}, got {s.iloc[0]!r}') from None
+    bad = v[~np.isfinite(v)]
+    if len(bad): raise ValueError(f'data must be finite, got {bad[0]} in column {c.name!r}')
+    return v
+
+# %% ../nbs/11_tabular.ipynb #c28
+def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels)`
+    "A category as one-hot entries; raises `ValueError` for an unknown level."
     if len(c.sources) > 1: return df[list(c.sources)].to_numpy(float)
-    s = df[c.name]
-    unknown = s[~s.isin(c.levels)]
-    if len(unknown): raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {unknown.iloc[0]!r}')
-    return (s.to_numpy(object)[:, None] == np.array(c.levels, object)[None]).astype(float)
+    s = df[c.sources[0]]
+    _check_present(s, 'data')
+    place = {level: i for i,level in enumerate(c.levels)}
+    at = np.array([place.get(v, -1) for v in s], int)
+    new = s[at < 0]
+    if len(new):
+        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new.iloc[0]!r}')
+    return np.eye(c.width)[at]
 
-# %% ../nbs/11_tabular.ipynb #c21
-@patch
-def encode(
-    self:Table,
-    data, # Frame, or one row
-) -> Encoded: # `(n, d)` in 64-bit floats
-    "Rows as the network reads them, and the groups that may not change."
-    df = self.frame(data)
+def _read(c:Column, df:pd.DataFrame) -> np.ndarray: # Raw numbers or one-hot entries, `(n, w)`
+    "The entries of a column, in raw units."
+    return _read_levels(c, df) if c.kind == 'category' else _read_numbers(c, df[c.sources[0]])[:, None]
+
+# %% ../nbs/11_tabular.ipynb #c32
+_WRITERS = dict(python=float, decimal=Decimal, numeral=str)
+_FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
+
+def _dates(c:Column, v:np.ndarray) -> np.ndarray: # Cells, `(n,)`
+    "Days as cells of the column's own type."
+    seconds = (v.clip(-_FARTHEST, _FARTHEST)*86_400).round().astype('int64')
+    t = pd.DatetimeIndex(seconds.astype('datetime64[s]'))
+    if c.zone is not None: t = t.tz_localize(c.zone, ambiguous=np.ones(len(t), bool), nonexistent='shift_forward')
+    if '%' in c.form: return t.strftime(c.form).to_numpy(object)
+    if c.form == 'date': return t.date
+    return t.to_pydatetime() if c.form == 'datetime' else t.astype(object).to_numpy()
+
+def _write_numbers(c:Column, v:np.ndarray, legal:bool) -> np.ndarray: # Cells, `(n,)`
+    "Numbers as cells of the column's own type."
+    v = v.round(c.digits) + 0. if legal else v
+    if c.kind == 'date': return _dates(c, v)
+    if not c.form: return v
+    make = int if legal and c.form == 'python' and c.kind == 'integer' else _WRITERS[c.form]
+    return _objects([make(f'{x:.{c.digits}f}' if legal else repr(x)) for x in v.tolist()])
+
+def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
+    "An array that holds the values themselves."
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+# %% ../nbs/11_tabular.ipynb #c35
+def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
+    "Move bounds inward to what can be written."
+    scale = 10.**np.asarray(digits)
+    near = lambda v: np.rint(v*scale)/scale
+    return (np.where(near(low) == low, low, np.ceil(low*scale)/scale),
+            np.where(near(high) == high, high, np.floor(high*scale)/scale))
+
+def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infinite where a side is open
+    "Bounds of a column; raises `ValueError` for bounds that make no sense."
+    if c.kind == 'category': raise ValueError(f'bounds must be of numbers, got {pair!r} for the category {c.name!r}')
+    if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
+        raise ValueError(f'bounds must be a pair (low, high) for column {c.name!r}, got {pair!r}')
+    ends = [_end(c, v, other) for v,other in zip(pair, (-np.inf, np.inf))]
+    low,high = (float(v) for v in _inward(*ends, c.digits))
+    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
+    return low, high
+
+def _end(c, value, none):
+    "One bound as a raw number; `none` where that side is open."
+    if pd.isna(value) or value in (-np.inf, np.inf): return none
+    return _read_numbers(c, pd.Series([value], name=c.name))[0]
+
+# %% ../nbs/11_tabular.ipynb #c38
+def _codes_of(v, special):
+    "The codes of an integer column: those that were listed and occur, or those that are recognised."
+    return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
+
+_STEPS = 5 # Powers of ten that the range of a number is divided into
+
+def _fit_numbers(s:pd.Series, kind:str, form:str, special=None) -> Column:
+    "Scale and range of a number, integer or date."
+    c = Column(s.name, (s.name,), kind, form=form, unit=float(kind != 'number'))
+    v = _read_numbers(c, s)
+    codes = _codes_of(v, special) if kind == 'integer' else ()
+    plain = v[~np.isin(v, codes)]
+    plain = plain if len(plain) else v
+    span = float(v.max() - v.min()) or 1.
+    digits = 0 if c.unit else int(max(0, np.ceil(_STEPS - np.log10(span))))
+    if form in ('decimal', 'numeral'): digits = min(digits, _decimals(s))
+    low,high = (float(end) for end in _inward(plain.min(), plain.max(), digits))
+    origin = np.floor(v.min()) if c.unit else v.min()
+    zone = pd.to_datetime(s, format=form if '%' in form else None).dt.tz if kind == 'date' else None
+    return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits, zone=zone)
+
+def _bounded(c:Column, pair) -> Column:
+    "A column with the user's bounds; where it has codes, the gap above them stays closed."
+    low,high = _interval(c, pair)
+    if low == -np.inf or c.codes: low = max(low, c.low)
+    if high == np.inf: high = c.high
+    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
+    return replace(c, low=low, high=high)
+
+# %% ../nbs/11_tabular.ipynb #c40
+def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels that may be proposed
+    "The levels that a counterfactual may have; raises `ValueError` for an unknown one."
+    if listed is None: return occur
+    if not len(listed) or any(v not in known for v in listed):
+        raise ValueError(f'levels must be among {list(known)} for column {name!r}, got {list(listed)}')
+    return tuple(v for v in known if v in listed)
+
+def _fit_category(s:pd.Series, listed=None) -> Column:
+    "A category column: its levels, in the dtype's order where it has one."
+    there = set(s)
+    own = isinstance(s.dtype, pd.CategoricalDtype)
+    known = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
+    occur = tuple(v for v in known if v in there)
+    return Column(s.name, (s.name,), 'category', levels=known, offered=_offered(s.name, known, occur, listed))
+
+def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
+    "A category that comes as 0/1 columns."
+    v = df[list(cols)].to_numpy(float)
+    if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
+        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
+                         f'got {list(cols)} for {name!r}')
+    occur = tuple(c for c,there in zip(cols, v.any(0)) if there)
+    return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
+
+# %% ../nbs/11_tabular.ipynb #c44
+def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
+    "Read the columns of a frame, as `tabular` was told about them."
+    owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
+    for name,s in df.items():
+        _check_present(s, 'df')
+        if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))
+        else: c = _fit_column(s, *_kind(s, integer, categorical, decided), levels.get(name), special)
+        pair = bounds.get(c.name)
+        out[c.name] = c if pair is None else _bounded(c, pair)
+    return list(out.values())
+
+def _fit_column(s, kind, form, listed, special) -> Column:
+    "Read one column of a known kind."
+    return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
+
+# %% ../nbs/11_tabular.ipynb #c47
+@dataclass(frozen=True, eq=False)
+class _Table:
+    "The fitted columns of a frame, and what may become of them."
+    columns:tuple     # A `Column` for each group
+    names:list        # Raw columns, in order
+    dtypes:dict       # Their dtypes
+    frozen:np.ndarray # Columns that may not change, bool `(g,)`
+    up:np.ndarray     # Columns that may only grow, bool `(g,)`
+    down:np.ndarray   # Columns that may only fall, bool `(g,)`
+    most:int|None     # Most columns changed in a row
+    grid:int          # Candidate values of a wide column
+
+    def __repr__(self): return f'_Table({len(self.names)} columns, {(~self.frozen).sum()} may change)'
+
+    @property
+    def at(self) -> list: # Entries of each column, a slice each
+        ends = list(accumulate(c.width for c in self.columns))
+        return [slice(end - c.width, end) for c,end in zip(self.columns, ends)]
+
+    @property
+    def group(self) -> np.ndarray: # Column of each entry, `(d,)`
+        return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
+
+    def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
+        return np.array([getattr(c, field) for c in self.columns], float)[self.group]
+
+# %% ../nbs/11_tabular.ipynb #c49
+def _one_row(data) -> pd.DataFrame:
+    "Raw rows as a frame."
+    if isinstance(data, dict): return pd.DataFrame([data])
+    if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
+    if isinstance(data, pd.DataFrame): return data
+    raise ValueError(f'data must be a DataFrame, a Series or a dict, got {type(data).__name__}')
+
+def _frame(table:_Table, data) -> pd.DataFrame:
+    "Raw rows as a frame; raises `ValueError` if its columns are not the fitted ones, in their order."
+    df = _one_row(data)
+    got = list(df.columns)
+    if got == table.names: return df
+    missing,extra = [c for c in table.names if c not in got], [c for c in got if c not in table.names]
+    if missing or extra:
+        raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
+    if len(got) > len(table.names): raise ValueError(f'data must have distinct columns, got {got}')
+    raise ValueError(f'data must have its columns in the fitted order {table.names}, got {got}')
+
+# %% ../nbs/11_tabular.ipynb #c53
+def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
+    "The values that each entry of each row may take."
+    low = np.where(up, np.maximum(low, raw), low) + np.zeros(raw.shape)
+    high = np.where(down, np.minimum(high, raw), high) + np.zeros(raw.shape)
+    low,high = _inward(low, high, table.entries('digits'))
+    origin,span = table.entries('origin'), table.entries('span')
+    return torch.from_numpy((low - origin)/span), torch.from_numpy((high - origin)/span)
+
+def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
+    "Columns of which no value is left."
+    bad = (low > high).numpy()
+    return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
+
+# %% ../nbs/11_tabular.ipynb #c54
+def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`
+    "Rows as numbers in raw units."
+    df = _frame(table, data)
     if not len(df): raise ValueError('data must have at least one row, got an empty frame')
-    parts = [_read_category(c, df) if c.kind == 'category' else _read_number(c, df[c.name]) for c in self.columns]
-    return Encoded(torch.from_numpy(np.concatenate(parts, 1)), self.frozen.expand(len(df), -1))
+    return np.concatenate([_read(c, df) for c in table.columns], 1)
 
-# %% ../nbs/11_tabular.ipynb #c23
-def one_of(
-    groups:Sequence[Tensor], # Positions of the siblings of each category
-) -> Callable:               # (c, x) -> c
-    "Snap one-hot siblings to the largest of them."
+def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
+    "Rows as the network reads them, and what may become of them."
+    raw,group = _raw(table, data), table.group
+    x = torch.from_numpy((raw - table.entries('origin'))/table.entries('span'))
+    low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
+    most = None if table.most is None else torch.full((len(x),), table.most)
+    return Encoded(x, torch.from_numpy(table.frozen) | _shut(table, low, high), low, high, most)
+
+# %% ../nbs/11_tabular.ipynb #c59
+def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # (c, x) -> c
+    "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
-        c = c.clone() if groups else c
-        for at in groups: c[:, at] = torch.nn.functional.one_hot(c[:, at].argmax(1), len(at)).to(c)
+        c = c.clone()
+        for at,ok in zip(siblings, offered):
+            allowed = ok.to(x.device) | (x[:, at] > .5)
+            c[:, at] = one_hot(c[:, at].masked_fill(~allowed, -torch.inf).argmax(1), len(at)).to(c)
         return c
     return project
 
-# %% ../nbs/11_tabular.ipynb #c24
-@patch
-def projection(self:Table) -> Callable: # (c, x) -> admissible c
-    "All constraints on values, in encoded units."
-    cols = [c for c in self.columns for _ in range(c.width)]
-    plain = lambda f, other: torch.tensor([f(c) if c.kind != 'category' else other for c in cols], dtype=torch.float64)
-    low,high = plain(lambda c: (c.low - c.origin)/c.span, 0.), plain(lambda c: (c.high - c.origin)/c.span, 1.)
-    size = plain(lambda c: c.unit/c.span, 0.)
-    siblings = [at for c,at in zip(self.columns, self.at) if c.kind == 'category']
-    parts = [box(low, high), one_way(self.up[self.groups], self.down[self.groups]), steps(size)]
-    return chain(*parts, one_of(siblings)) if siblings else chain(*parts)
+def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
+    "What the form of the values demands, in encoded units."
+    pairs = [(c, at) for c,at in zip(table.columns, table.at) if c.kind == 'category']
+    siblings = [torch.arange(at.start, at.stop) for _,at in pairs]
+    offered = [torch.tensor([v in c.offered for v in c.levels]) for c,_ in pairs]
+    whole = steps(torch.tensor(table.entries('unit')/table.entries('span')))
+    return chain(whole, _one_of(siblings, offered)) if pairs else chain(whole)
 
-# %% ../nbs/11_tabular.ipynb #c26
-@patch
-def propose(
-    self:Table,
-    x:Tensor,  # Inputs, `(n, d)`
-    group:int, # Which column
-) -> Tensor:   # Candidate values, encoded, `(1, q, w)`
-    "Legal values of one column."
-    c = self.columns[group]
-    if c.kind == 'category': return torch.eye(c.width).to(x)[None]
-    few = c.kind == 'integer' and c.high - c.low < 3*self.grid
-    raw = np.arange(c.low, c.high + 1) if few else np.linspace(c.low, c.high, self.grid)
-    if c.kind == 'integer': raw = np.unique(raw.round())
+# %% ../nbs/11_tabular.ipynb #c63
+_FEW = 3 # An integer with fewer values than three grids offers them all
+
+def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
+    "Values of one column to try."
+    c = table.columns[group]
+    if c.kind == 'category':
+        return torch.eye(c.width)[[v in c.offered for v in c.levels]].to(x)[None]
+    few = c.unit and 0 <= c.high - c.low < _FEW*table.grid
+    raw = np.arange(c.low, c.high + 1) if few else np.linspace(c.low, c.high, table.grid)
+    if c.unit: raw = np.unique(raw.round())
     return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c28
-def _write(c, v, legal):
-    "Raw values of one column from its encoded entries `(n, w)`."
-    if c.kind == 'category' and len(c.sources) > 1: return v
-    if c.kind == 'category': return np.array(c.levels, object)[v.argmax(1)]
-    raw = c.origin + v[:, 0]*c.span
-    if not legal: return raw
-    return raw.round() if c.kind == 'integer' else raw.round(c.digits).clip(min(c.low, raw.min()), max(c.high, raw.max()))
+# %% ../nbs/11_tabular.ipynb #c66
+def _write(c:Column, v:np.ndarray, legal:bool) -> list: # Cells of each raw column, `(n,)` each
+    "Entries of a column as cells."
+    if c.kind != 'category': return [_write_numbers(c, v[:, 0], legal)]
+    return list(v.T) if len(c.sources) > 1 else [_objects(c.levels)[v.argmax(1)]]
 
-def _put(df, name, new, changed, dtype):
-    "Replace the changed values of one column, in its own dtype where that can hold them."
+def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
+    "Replace the changed cells of one column, in its own dtype where that can hold them."
     old = df[name].to_numpy(object).copy()
-    old[changed] = new[changed]
-    whole = pd.api.types.is_integer_dtype(dtype) and any(float(v) != round(float(v)) for v in old[changed])
-    df[name] = pd.Series(old, index=df.index).astype('float64' if whole else dtype)
+    old[changed] = cells[changed]
+    whole = pd.api.types.is_integer_dtype(dtype)
+    fits = not whole or all(float(v).is_integer() for v in old[changed])
+    df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype if fits else 'float64')
 
-# %% ../nbs/11_tabular.ipynb #c29
-@patch
-def decode(
-    self:Table,
-    x:Tensor,        # Encoded rows, `(n, d)`
-    raw=None,        # The rows they came from; None for none
-    legal:bool=True, # Round and clip to legal values
-) -> pd.DataFrame:
+# %% ../nbs/11_tabular.ipynb #c67
+def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible rows nearest to them
+    "Put values into their room, and into their form."
+    return _projection(table)(v.clamp(enc.low, enc.high), enc.x)
+
+def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
-    v = x.detach().cpu()
-    if raw is None: df,old = pd.DataFrame({c: [None]*len(v) for c in self.names}), None
-    else: df,old = self.frame(raw).copy(), self.encode(raw).x
-    changed = torch.ones(len(v), len(self.columns), dtype=torch.bool) if old is None else torch.stack([(v != old.to(v))[:, at].any(1) for at in self.at], 1)
+    v,enc = x.detach().cpu(), None if raw is None else _encode(table, raw)
+    df = pd.DataFrame({c: [None]*len(v) for c in table.names}) if enc is None else _frame(table, raw).copy()
+    differs = torch.ones_like(v, dtype=torch.bool) if enc is None else v != enc.x.to(v)
     v = v.double()
-    if legal and old is not None: v = torch.where(changed[:, self.groups], self.project(v, old), v)
-    for c,at,ch in zip(self.columns, self.at, changed.T.numpy()):
-        if not ch.any(): continue
-        new = _write(c, v[:, at].numpy(), legal)
-        for j,name in enumerate(c.sources): _put(df, name, new[:, j] if len(c.sources) > 1 else new, ch, self.dtypes[name])
+    if legal and enc is not None: v = _settle(table, v, enc)
+    v = table.entries('origin') + v.numpy()*table.entries('span')
+    for c,at in zip(table.columns, table.at):
+        changed = differs[:, at].any(1).numpy()
+        if not changed.any(): continue
+        for name,cells in zip(c.sources, _write(c, v[:, at], legal)): _put(df, name, cells, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c31
-@patch
-def legal(
-    self:Table,
-    old:pd.DataFrame, # Rows before
-    new:pd.DataFrame, # Rows after
-) -> np.ndarray:      # bool `(n, columns)`
+# %% ../nbs/11_tabular.ipynb #c71
+def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
+    "Whether each row has a level that may be proposed."
+    if len(c.sources) == 1: return new[c.sources[0]].isin(c.offered).to_numpy(bool)
+    v = new[list(c.sources)].to_numpy(float)
+    offered = np.isin(np.arange(c.width), [c.levels.index(level) for level in c.offered])
+    return (v.sum(1) == 1) & (v[:, offered] == 1).any(1)
+
+def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
+    "Whether each row has a number that the column may take."
+    a,b = (_read_numbers(c, df[c.sources[0]]) for df in (old, new))
+    ok = (b >= c.low) & (b <= c.high) & ~np.isin(b, c.codes)
+    if c.unit: ok &= b == b.round()
+    if up: ok &= b >= a
+    if down: ok &= b <= a
+    return ok
+
+def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Whether every changed value is one that the column may take."
     out = []
-    for g,c in enumerate(self.columns):
-        a,b = old[list(c.sources)].to_numpy(), new[list(c.sources)].to_numpy()
-        same = (a == b).all(1)
-        ok = np.full(len(a), not self.frozen[g].item())
-        if c.kind == 'category': ok &= np.isin(b[:, 0], c.levels) if len(c.sources) == 1 else (b.astype(float).sum(1) == 1)
-        else:
-            a,b = a[:, 0].astype(float), b[:, 0].astype(float)
-            ok &= (b >= c.low) & (b <= c.high) & ~np.isin(b, c.codes) & ((c.unit == 0) | (b == b.round()))
-            ok &= (b >= a) if self.up[g] else True
-            ok &= (b <= a) if self.down[g] else True
-        out.append(same | ok)
+    for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
+        a,b = (df[list(c.sources)].to_numpy(object) for df in (old, new))
+        ok = _legal_level(c, new) if c.kind == 'category' else _legal_number(c, old, new, up, down)
+        out.append((a == b).all(1) | (ok & ~frozen))
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c33
-@patch
-def changes(
-    self:Table,
-    cfs:Counterfactuals, # The result of an explanation
-) -> pd.DataFrame:       # row (position), index, feature, before, after
+# %% ../nbs/11_tabular.ipynb #c74
+def _check_names(columns:Sequence[Column], **named):
+    "Raise `ValueError` for a name that is not a column."
+    known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
+    for arg,names in named.items():
+        if isinstance(names, str) or not hasattr(names, '__iter__'):
+            one = 'the string ' if isinstance(names, str) else ''
+            raise ValueError(f'{arg} must be a list of columns, got {one}{names!r}')
+        bad = [c for c in names if c not in known]
+        hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
+        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
+
+# %% ../nbs/11_tabular.ipynb #c75
+def _check_rows(arg, rows, n):
+    "Raise `ValueError` unless there is a value for each row."
+    if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
+
+def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # bool `(n, g)`
+    "Which columns of which rows are named."
+    names = [c.name for c in columns]
+    if isinstance(value, pd.DataFrame): value = _named_in(arg, value)
+    is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
+    rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
+    if rows is value: _check_rows(arg, rows, n)
+    for row in rows: _check_names(columns, **{arg: row})
+    return np.repeat([[c in row for c in names] for row in rows], n//len(rows), 0)
+
+def _named_in(arg, flags):
+    "The columns that are true in each row of a frame."
+    if not all(pd.api.types.is_bool_dtype(t) for t in flags.dtypes):
+        raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
+    return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
+
+# %% ../nbs/11_tabular.ipynb #c78
+def _bound_rows(table:_Table, bounds, n:int) -> tuple:
+    "Bounds of a question."
+    if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
+    rows = [bounds or {}] if bounds is None or isinstance(bounds, dict) else bounds
+    if not isinstance(rows, (list, tuple)) or not all(isinstance(r, (dict, type(None))) for r in rows):
+        raise ValueError(f'bounds must be a dict of columns, a list of dicts or a frame of pairs, got {bounds!r}')
+    if rows is bounds: _check_rows('bounds', rows, n)
+    out = np.tile([[[-np.inf]], [[np.inf]]], (1, len(rows), len(table.columns)))
+    for i,row in enumerate(rows):
+        _check_names(table.columns, bounds=list(row or ()))
+        for g,c in enumerate(table.columns):
+            pair = (row or {}).get(c.name)
+            none = pd.api.types.is_scalar(pair) and pd.isna(pair)
+            if not none: out[:, i, g] = _interval(c, pair)
+    return tuple(np.repeat(out, n//len(rows), 1))
+
+def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
+    "Raise `ValueError` for a direction that is none."
+    both = [c.name for c,bad in zip(columns, (up & down).any(0)) if bad]
+    if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both}; use immutable')
+    names = [c.name for c,named in zip(columns, (up | down).any(0)) if named and c.kind == 'category']
+    if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
+
+# %% ../nbs/11_tabular.ipynb #c80
+def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
+    "Rows with the constraints of a question on top of the table's own."
+    n,group = len(enc.x), table.group
+    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
+    fixed,up,down = (_flags(table.columns, arg, value, n) for arg,value in named.items())
+    _check_directions(table.columns, up, down)
+    low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
+    low,high = _room(table, _raw(table, raw), low, high, up[:, group], down[:, group])
+    fixed = enc.frozen | torch.from_numpy(fixed).to(enc.frozen.device)
+    if enc.low is None: return enc._replace(frozen=fixed)   # a search that obeys no limits
+    low,high = torch.maximum(enc.low, low.to(enc.low)), torch.minimum(enc.high, high.to(enc.high))
+    fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
+    return enc._replace(frozen=fixed, low=low, high=high)
+
+# %% ../nbs/11_tabular.ipynb #c84
+def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
+    "A feature's values as a person would name them."
+    if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
+    return _objects(c.levels)[df[list(c.sources)].to_numpy(float).argmax(1)]
+
+def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position), index, feature, before, after
     "One line for every feature that changed."
-    old,new = self.frame(cfs.data), self.frame(cfs.raw)
+    old,new = _frame(table, cfs.data), _frame(table, cfs.raw)
     lines = []
-    for c,at in zip(self.columns, self.at):
-        for i in cfs.mask[:, at[0]].nonzero()[:, 0].tolist():
-            one = lambda df: df[c.name].iloc[i] if len(c.sources) == 1 else c.sources[int(df[list(c.sources)].iloc[i].to_numpy(float).argmax())]
-            lines.append((i, old.index[i], c.name, one(old), one(new)))
+    for c,at in zip(table.columns, table.at):
+        before,after = _values(c, old), _values(c, new)
+        rows = cfs.mask[:, at.start].nonzero()[:, 0].tolist()
+        lines += [(i, old.index[i], c.name, before[i], after[i]) for i in rows]
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c34
-def _text(v):
-    "A value as people write it."
-    return f'{v:,.6g}' if isinstance(v, (float, np.floating)) else f'{v:,}' if isinstance(v, (int, np.integer)) and not isinstance(v, bool) else str(v)
+# %% ../nbs/11_tabular.ipynb #c86
+def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
+    "Where a value stands on the track of its column."
+    if c.kind == 'category': return list(c.levels).index(value)/max(len(c.levels) - 1, 1)
+    return (_read_numbers(c, pd.Series([value]))[0] - c.low)/((c.high - c.low) or 1)
 
-def _row_html(i, index, target, before, prob, valid, lines):
-    "The lines of one row in the HTML table."
-    head = f'<th scope="rowgroup" colspan="3" style="text-align:left">row {html.escape(str(index))}: class {target}, probability {before:.2f} → {prob:.2f}{"" if valid else " (none found)"}</th>'
-    cells = ''.join(f'<tr><td style="text-align:left">{html.escape(str(l.feature))}</td><td>{html.escape(_text(l.before))}</td><td><b class="cf-changed">→ {html.escape(_text(l.after))}</b></td></tr>' for l in lines)
-    return f'<tbody><tr>{head}</tr>{cells or "<tr><td colspan=3 style=text-align:left>nothing to change</td></tr>"}</tbody>'
-
-def show_table(
-    cfs:Counterfactuals, # The result of an explanation
-    most:int=10,         # Most rows to draw
-) -> str:                # HTML
-    "Only what changed, before → after, with the probability before and after."
-    df,index = cfs[:most].changes(), cfs.data.index if isinstance(cfs.data, pd.DataFrame) else range(len(cfs))
-    groups = {i: list(g.itertuples()) for i,g in df.groupby('row')}
-    rows = [_row_html(i, index[i], cfs.target[i].item(), cfs.before[i].item(), cfs.prob[i].item(), cfs.valid[i].item(), groups.get(i, [])) for i in range(min(most, len(cfs)))]
-    more = f'<p>… and {len(cfs) - most:,} more rows</p>' if len(cfs) > most else ''
-    return f'<table><thead><tr><th style="text-align:left">feature</th><th>before</th><th>after</th></tr></thead>{"".join(rows)}</table>{more}'
-
-# %% ../nbs/11_tabular.ipynb #c36
-def show_text(
-    cfs:Counterfactuals, # The result of an explanation
-    classes:Sequence=(), # Names of the classes
-    names:Sequence|None=None, # Names of the rows; None for the frame's index, or positions
-) -> str:
-    "Only what changed, before → after, as plain text."
-    df,index,out = cfs.changes(), names or (cfs.data.index if isinstance(cfs.data, pd.DataFrame) else range(len(cfs))), []
-    wide = [max([len(_text(v)) for v in col] + [0]) for col in (df.feature, df.before, df.after)]
-    for i in range(len(cfs)):
-        t = cfs.target[i].item()
-        found = '' if cfs.valid[i] else '  (no counterfactual found)'
-        out.append(f'row {index[i]}: to be {classes[t] if classes else f"class {t}"}, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}{found}')
-        lines = df[df.row == i]
-        out += [f'    {_text(l.feature):{wide[0]}}  {_text(l.before):>{wide[1]}} → {_text(l.after)}' for l in lines.itertuples()] or ['    nothing to change']
-    return '\n'.join(out)
-
-# %% ../nbs/11_tabular.ipynb #c38
-def _track(ax, y, c, line):
+def _track(ax, y:float, c:Column, line):
     "One changed feature: its range, where it was and where it goes."
+    a,b = _place(c, line.before), _place(c, line.after)
     ax.plot([0, 1], [y, y], color='.8', lw=3, solid_capstyle='round', zorder=1)
-    number = c.kind != 'category'
-    place = (lambda v: (float(v) - c.low)/((c.high - c.low) or 1)) if number else (lambda v: list(c.levels).index(v)/max(len(c.levels) - 1, 1))
-    a,b = place(line.before), place(line.after)
-    ax.annotate('', (b, y), (a, y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2, shrinkA=4, shrinkB=5), zorder=2)
-    ax.plot(a, y, 'o', mfc='w', mec='.3', ms=9, zorder=3); ax.plot(b, y, 'o', color=CHANGED, ms=9, zorder=3)
-    for v,at,ha in ((line.before, a, 'right' if a < b else 'left'), (line.after, b, 'left' if a < b else 'right')):
-        ax.annotate(_text(v), (at, y), (9 if ha == 'left' else -9, 7), textcoords='offset points', ha=ha, fontsize=8, color=CHANGED if v is line.after else '.3')
+    arrow = dict(arrowstyle='-|>', color=CHANGED, lw=2, shrinkA=4, shrinkB=5)
+    ax.annotate('', (b, y), (a, y), arrowprops=arrow, zorder=2)
+    ax.plot(a, y, 'o', mfc='w', mec='.3', ms=9, zorder=3)
+    ax.plot(b, y, 'o', color=CHANGED, ms=9, zorder=3)
+    for value,at,left,colour in ((line.before, a, a >= b, '.3'), (line.after, b, a < b, CHANGED)):
+        shift,side = (9, 'left') if left else (-9, 'right')
+        style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
+        ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c40
-@patch
-def plot(
-    self:Table,
-    cfs:Counterfactuals, # The result of an explanation
-    most:int=5,          # Most rows to draw
-):                       # A matplotlib figure
+# %% ../nbs/11_tabular.ipynb #c87
+def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
-    by_name,lines = {c.name: c for c in self.columns}, list(cfs[:most].changes().itertuples())
+    by_name,lines = {c.name: c for c in table.columns}, list(_changes(table, cfs[:most]).itertuples())
     fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
     plt.close(fig) # it is returned, and so shown once
-    for y,l in enumerate(lines): _track(ax, -y, by_name[l.feature], l)
-    p = lambda i: f'p {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
-    ax.set_yticks([-y for y in range(len(lines))], [f'row {l.index}: {l.feature}\n{p(l.row)}' for l in lines], fontsize=8)
+    for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
+    names = [f'row {l.index}: {l.feature}\np {cfs.before[l.row]:.2f} → {cfs.prob[l.row]:.2f}' for l in lines]
+    ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c42
-def _check_columns(names, **args):
-    "Every named column must exist."
-    for arg,cols in args.items():
-        if isinstance(cols, str): raise ValueError(f'{arg} must be a list of columns, got the string {cols!r}')
-        if bad := [c for c in cols if c not in names]: raise ValueError(f'{arg} must name columns of df, got {bad}')
+# %% ../nbs/11_tabular.ipynb #c89
+def _check_frame(df, integer, siblings, categorical):
+    "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
+    if not isinstance(df, pd.DataFrame) or not len(df):
+        size = f' of length {len(df)}' if hasattr(df, '__len__') else ''
+        raise ValueError(f'df must be a DataFrame with rows, got {type(df).__name__}{size}')
+    twice = list(dict.fromkeys(df.columns[df.columns.duplicated()]))
+    if twice: raise ValueError(f'df must have distinct column names, got {twice} more than once')
+    raw = [Column(c, (c,), '') for c in df.columns]
+    _check_names(raw, integer=integer, categorical=categorical)
+    for cols in siblings.values(): _check_names(raw, categorical=cols)
 
+def _check_least(**numbers):
+    "Raise `ValueError` for a number that is not whole or too small: name -> (value, smallest)."
+    for name,(value,least) in numbers.items():
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f'{name} must be a whole number of at least {least}, got {value!r}')
+
+def _check_categories(columns, levels):
+    "Raise `ValueError` where levels are listed for a column that has none."
+    wrong = [c.name for c in columns if c.name in levels and c.kind != 'category']
+    if wrong: raise ValueError(f'levels must name categories, got {wrong}')
+
+def _split_categories(categorical) -> tuple:
+    "Tell siblings from whole categories: a list of one column is a whole one."
+    if not isinstance(categorical, dict): return {}, categorical
+    whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
+    return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
+
+# %% ../nbs/11_tabular.ipynb #c91
+def _domain(table:_Table) -> Domain:
+    "The record of functions of a table."
+    display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
+                      names=tuple(c.name for c in table.columns), columns=tuple(table.names))
+    groups = torch.from_numpy(table.group)
+    return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=lambda s: groups,
+                  project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
+                  rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults=TABLE,
+                  kind='table', features=table.columns)
+
+def _fit_table(columns, df, immutable, increase_only, decrease_only, most, grid) -> _Table:
+    "Columns and what is told about them; raises `ValueError` for contradictions."
+    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
+    fixed,up,down = (_flags(columns, arg, list(names), 1) for arg,names in named.items())
+    _check_directions(columns, up, down)
+    if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
+    return _Table(tuple(columns), list(df.columns), dict(df.dtypes), fixed[0], up[0], down[0], most, grid)
+
+# %% ../nbs/11_tabular.ipynb #c92
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
     bounds:dict|None=None,# Column -> (low, high) a counterfactual may take, raw units; None leaves a side to the data
     increase_only:Sequence=(), # Columns that may only grow
     decrease_only:Sequence=(), # Columns that may only fall
-    integer:Sequence=(),  # Float columns of whole numbers; integer dtypes are known
+    integer:Sequence=(),  # Columns of whole numbers that are stored as floats; integer dtypes are known
     categorical=(),       # Columns that are categories whatever their dtype; or name -> list of its 0/1 columns
-    max_changes:int|None=None, # Most columns changed in a row
+    max_changes:int|None=None, # Most columns changed in a row, ≥ 1; None for any number
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
-    grid:int=11,          # Candidate values between the bounds of a column with many
+    grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
+    levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
-    if not isinstance(df, pd.DataFrame) or not len(df): raise ValueError(f'df must be a DataFrame with rows, got {type(df).__name__} of length {len(df)}')
-    bounds,siblings = dict(bounds or {}), [c for cols in categorical.values() for c in cols] if isinstance(categorical, dict) else list(categorical)
-    known = [*df.columns, *(categorical if isinstance(categorical, dict) else ())]
-    _check_columns(known, immutable=immutable, bounds=list(bounds), increase_only=increase_only, decrease_only=decrease_only, integer=integer, categorical=siblings)
-    if both := set(increase_only) & set(decrease_only): raise ValueError(f'increase_only and decrease_only must not overlap, got {sorted(both)}; use immutable')
-    if grid < 2: raise ValueError(f'grid must be at least 2, got {grid}')
-    t = Table(df, fit_columns(df, bounds, integer, categorical, special), immutable, increase_only, decrease_only, grid)
-    if t.frozen.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(t.columns)}')
-    wrong = [c.name for c,u,d in zip(t.columns, t.up, t.down) if c.kind == 'category' and (u or d)]
-    if wrong: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {wrong}')
-    return Domain(t.encode, t.decode, lambda s: t.groups, t.project, t.propose, show_table, t.changes, t.legal, t.plot, dict(max_changes=max_changes))
-
-# %% ../nbs/11_tabular.ipynb #c54
-def load_breast_cancer(
-    seed:int=0, # Seed of the split
-) -> tuple:     # X_train (426 rows), y_train, X_test (143 rows), y_test; 1 is benign
-    "Scikit-learn's breast cancer data, embedded in the package: no network needed."
-    from sklearn import datasets as sk
-    data = sk.load_breast_cancer(as_frame=True)
-    return split_rows(data.data, data.target.rename('benign'), 426, 143, seed)
-
-def split_rows(
-    X:pd.DataFrame, # Features
-    y:pd.Series,    # Labels
-    n_train:int,    # Training rows
-    n_test:int,     # Test rows
-    seed:int=0,     # Seed of the shuffle
-) -> tuple:         # X_train, y_train, X_test, y_test
-    "Shuffle with a seed and cut."
-    order = np.random.default_rng(seed).permutation(len(X))
-    a,b = order[:n_train], order[n_train:n_train + n_test]
-    return X.iloc[a], y.iloc[a], X.iloc[b], y.iloc[b]
-
-# %% ../nbs/11_tabular.ipynb #c56
-def read_csv(
-    name:str,  # File inside the data folder, `folder/file.csv`
-    hub:str,   # Data set on the hub, used where there is no folder
-    path=None, # Data folder; None for `GRADUAL_CF_DATA`
-    needs:Sequence=(), # Columns that must be there
-) -> pd.DataFrame:
-    "Read a table from the data folder, or from the hub; raises `ValueError` if it is not the expected one."
-    folder = path or os.environ.get('GRADUAL_CF_DATA')
-    if folder and not (Path(folder)/name).is_file(): raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
-    if folder: df = pd.read_csv(Path(folder)/name)
-    else:
-        import datasets
-        try: df = datasets.load_dataset(hub, split='train').to_pandas()
-        except Exception as e: raise ValueError(f'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached, got None and {type(e).__name__} for {hub!r}') from e
-    if lost := [c for c in needs if c not in df]: raise ValueError(f'{name} must have the columns {lost}')
-    return df
-
-# %% ../nbs/11_tabular.ipynb #c58
-def load_heloc(
-    path=None,  # Data folder; None for `GRADUAL_CF_DATA`, else the hub
-    seed:int=0, # Seed of the split
-) -> tuple:     # X_train (7,402 rows, 22 columns), y_train, X_test (2,468 rows), y_test; 1 is a good risk
-    "FICO's home equity lines of credit, as the paper uses them (Table 1)."
-    df = read_csv('heloc/heloc_dataset_v1.csv', 'mstz/heloc', path, ('RiskPerformance', 'ExternalRiskEstimate'))
-    X = df.drop(columns=['RiskPerformance', 'ExternalRiskEstimate'])
-    keep = ~(X == -9).all(axis=1) & ~df.duplicated()
-    y = (df.RiskPerformance == 'Good').astype(int).rename('good')
-    return split_rows(X[keep], y[keep], 7402, 2468, seed)
-
-# %% ../nbs/11_tabular.ipynb #c60
-def load_uci_credit(
-    path=None,  # Data folder; None for `GRADUAL_CF_DATA`, else the hub
-    seed:int=0, # Seed of the split
-) -> tuple:     # X_train (22,500 rows, 23 columns), y_train, X_test (7,500 rows), y_test; 1 is a default
-    "Default of credit card clients in Taiwan, as the paper uses them (Table 1)."
-    label = 'default.payment.next.month'
-    df = read_csv('uci_credit/UCI_Credit_Card.csv', 'scikit-learn/credit-card-clients', path, ('LIMIT_BAL', label))
-    X = df.drop(columns=['ID', label], errors='ignore')
-    whole = [c for c in X if pd.api.types.is_float_dtype(X[c]) and (X[c] % 1 == 0).all()]
-    return split_rows(X.astype({c: 'int64' for c in whole}), df[label].rename('default'), 22500, 7500, seed)
+    siblings,categorical = _split_categories(categorical)
+    _check_frame(df, integer, siblings, categorical)
+    _check_least(grid=(grid, 2), max_changes=(1 if max_changes is None else max_changes, 1))
+    bounds,levels = bounds or {}, levels or {}
+    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
+    _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
+    _check_categories(columns, levels)
+    _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
+    return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, max_changes, grid))

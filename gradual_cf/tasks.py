@@ -4,77 +4,29 @@
 
 # %% ../nbs/19_tasks.ipynb #c4
 from __future__ import annotations
-import hashlib, json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
-import gradual_cf
-from .core import Domain, atomic, cache_dir, take_rows
+from .core import Domain, take_rows
 from .images import images, load_digits, load_mnist
-from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
-from .tabular import load_breast_cancer, load_heloc, load_uci_credit, tabular
+from .loans import load_breast_cancer, load_heloc, load_uci_credit
+from .models import (accuracy, digit_cnn, fingerprint, kept, load_model, save_model, strided_cnn, tabular_mlp,
+                               text_cnn, train)
+from .tabular import tabular
 from .text import Lookup, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, word_ids
 
 # %% auto #0
-__all__ = ['RECIPES', 'fingerprint', 'cached_network', 'Recipe', 'Task', 'text_task', 'load_task', 'cached_pixels', 'image_task']
+__all__ = ['RECIPES', 'Task', 'Recipe', 'load_task']
 
 # %% ../nbs/19_tasks.ipynb #c6
-def fingerprint(
-    *parts, # JSON values, frames, series
-) -> str:   # Twelve hexadecimal digits
-    "A short name for settings and data: equal parts, equal name."
-    h = hashlib.sha256()
-    for p in parts:
-        tab = isinstance(p, (pd.DataFrame, pd.Series))
-        h.update(pd.util.hash_pandas_object(p).to_numpy().tobytes() if tab else json.dumps(p, sort_keys=True, default=str).encode())
-    return h.hexdigest()[:12]
-
-# %% ../nbs/19_tasks.ipynb #c9
-def cached_network(
-    name:str,       # Start of the file name
-    key:str,        # From `fingerprint`
-    make:Callable,  # () -> trained network, called when there is none yet
-) -> nn.Module:
-    "The kept network, or a new one that is kept from now on."
-    path = cache_dir()/f'{name}-{key}-{gradual_cf.__version__}.safetensors'
-    if path.is_file(): return load_model(path)
-    model = make()
-    save_model(model, path, data=name, **({'accuracy': model.right} if hasattr(model, 'right') else {}))
-    return load_model(path)
-
-# %% ../nbs/19_tasks.ipynb #c11
-class Recipe(NamedTuple):
-    "How a task is made."
-    load:Callable  # (path, seed) -> train rows, labels, test rows, labels
-    classes:tuple  # Names of the classes
-    fit:dict       # Settings of `train`
-    width:int=64   # Units of the hidden layers, or filters of each convolution
-    build:Callable|None=None # (name, recipe, path, seed, model, progress, full, **domain) -> `Task`; None for a table
-    rows:int|None=None       # Training rows of a quick network; None for all
-    domain:dict={}           # What the domain is told beyond the user's words
-    vectors:Callable|None=None # (training texts, path) -> word vectors, for texts
-    length:int=256 # Words that the network reads, for texts
-
-def _glove(dim):
-    return lambda texts, path: load_glove(path and Path(path)/f'glove/glove.imdb.{dim}d.txt.gz', dim)
-
-RECIPES = dict(
-    breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
-    heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
-    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)),
-    toy_reviews=Recipe(lambda path, seed: load_toy_reviews(), ('negative', 'positive'), dict(epochs=10, lr=5e-3, batch_size=32, weight_decay=0.), 32, vectors=lambda texts, path: corpus_vectors(texts, 32), length=40),
-    imdb=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, batch_size=50, valid=.05), 64, vectors=_glove(100)),
-    imdb300=Recipe(lambda path, seed: load_imdb(path), ('negative', 'positive'), dict(epochs=3, lr=5e-4, batch_size=50, valid=.05), 64, vectors=_glove(300)))
-
-# %% ../nbs/19_tasks.ipynb #c13
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task:
     "A data set, its domain, its network and a judge."
     name:str         # Name of the data set
@@ -88,51 +40,165 @@ class Task:
     classes:tuple    # Names of the classes
     right:float|None=None # Test accuracy, where it was measured when the network was trained
 
+    def __repr__(self):
+        rows = f'{len(self.X):,} and {len(self.X_test):,} rows'
+        return f'Task({self.name}: {self.domain.kind}, {rows}, {len(self.classes)} classes)'
+
     def accuracy(self) -> float: # In [0, 1]
         "Share of test rows that the network gets right."
-        if self.right is not None: return self.right
-        y,right = torch.tensor(np.asarray(self.y_test)), 0.
-        for i in torch.arange(len(y)).split(5000):
-            right += accuracy(self.model, self.domain.encode(take_rows(self.X_test, i.numpy())).x, y[i])*len(i)
-        return right/len(y)
+        return _accuracy(self) if self.right is None else self.right
 
-# %% ../nbs/19_tasks.ipynb #c15
-def _kept_reader(name, r, train_set, test_set, vectors, seed, progress):
-    "The kept network of a text recipe with its accuracy, or a new one."
+def _accuracy(task:Task, size:int=5000) -> float:
+    "Share of test rows that a network gets right, some thousand rows at a time."
+    y = np.asarray(task.y_test)
+    parts = [np.arange(i, min(i + size, len(y))) for i in range(0, len(y), size)]
+    return sum(accuracy(task.model, task.domain.encode(take_rows(task.X_test, i)).x, y[i])*len(i) for i in parts)/len(y)
+
+# %% ../nbs/19_tasks.ipynb #c8
+@dataclass(frozen=True)
+class Recipe:
+    "How a task is made."
+    load:Callable  # (path, seed) -> train rows, labels, test rows, labels; for images and texts two data sets
+    classes:tuple  # Names of the classes
+    fit:dict       # Settings of `train`
+    width:int=64   # Units of the hidden layers, or filters of each convolution
+    kind:str='table'         # 'table', 'image' or 'text'
+    rows:int|None=None       # Training rows of a quick network; None for all
+    domain:dict=field(default_factory=dict) # What the domain is told beyond the user's words
+    vectors:Callable|None=None # (training texts, path) -> word vectors, for texts
+    length:int=256 # Words that the network reads, for texts
+
+# %% ../nbs/19_tasks.ipynb #c11
+@dataclass(frozen=True)
+class _Order:
+    "What was asked of `load_task`."
+    name:str
+    path:Any
+    seed:int
+    model:Any
+    progress:bool
+    full:bool
+    told:dict # What the user tells the domain
+
+def _kept_network(
+    label:str,     # Start of the file's name
+    o:_Order,      # What was asked for
+    make:Callable, # () -> trained network, and what to write beside its weights
+    *parts,        # Settings and data that it depends on
+) -> nn.Module:
+    "The kept network, or a new one that is kept from now on."
+    write = lambda made, path: save_model(made[0], path, data=o.name, **made[1])
+    return kept(f'{label}.safetensors', make, write, load_model, *parts)
+
+# %% ../nbs/19_tasks.ipynb #c13
+def _table_task(r:Recipe, o:_Order) -> Task:
+    "A table with its trained networks."
+    X,y,Xt,yt = r.load(o.path, o.seed)
+    domain,x = tabular(X, **r.domain | o.told), tabular(X, **r.domain).encode(X).x
+    def fitted(width, seed):
+        def make():
+            net = tabular_mlp(x.shape[1], len(r.classes), width, seed=seed)
+            return train(net, x, y.to_numpy(), seed=seed, progress=o.progress, **r.fit), {}
+        return _kept_network(o.name, o, make, x, y, r.fit, width, seed)
+    net = fitted(r.width, o.seed) if o.model is None else load_model(o.model)
+    return Task(o.name, X, y, Xt, yt, domain, net, fitted(r.width//2, o.seed + 1000), r.classes)
+
+# %% ../nbs/19_tasks.ipynb #c14
+RECIPES = dict(
+    breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
+    heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
+    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))
+
+# %% ../nbs/19_tasks.ipynb #c18
+_FIT_ON = 1000 # Training texts that the explainer is fitted on
+
+def _kept_reader(r:Recipe, o:_Order, train_set, test_set, vectors) -> nn.Module:
+    "The kept network of a text recipe, with its accuracy."
+    rows = lambda d: (word_ids(vectors, d, r.length), torch.tensor(d['label']))
     def make():
-        ids = lambda d: word_ids(vectors, d, r.length)
-        net = text_cnn(vectors.table.shape[1], len(r.classes), r.width, seed=seed)
-        train(Lookup(vectors, net), ids(train_set), torch.tensor(train_set['label']), seed=seed, progress=progress, **r.fit)
-        net.right = accuracy(Lookup(vectors, net), ids(test_set), torch.tensor(test_set['label']))
-        return net
-    key = fingerprint(pd.Series(train_set['text']), r.fit, r.width, r.length, list(vectors.table.shape), seed)
-    return cached_network(name, key, make)
+        net = text_cnn(vectors.table.shape[1], len(r.classes), r.width, seed=o.seed)
+        reader = train(Lookup(vectors, net), *rows(train_set), seed=o.seed, progress=o.progress, **r.fit)
+        return net, dict(accuracy=accuracy(reader, *rows(test_set)))
+    texts = pd.DataFrame({'text': list(train_set['text']), 'label': list(train_set['label'])})
+    return _kept_network(o.name, o, make, texts, vectors.table, r.fit, r.width, r.length, o.seed)
 
-def text_task(
-    name:str,  # Name of the data set
-    r:Recipe,  # Its recipe
-    path=None, # Data folder; None for `GRADUAL_CF_DATA`
-    seed:int=0,# Seed of network and training
-    model=None,# A model file to explain instead of a cached network
-    progress:bool=False, # Show a progress bar while training
-    fit_on:int=1000, # Training texts that the explainer is fitted on
-    **domain,  # Settings, as `sentences` takes them
-) -> Task:
+def _text_task(r:Recipe, o:_Order) -> Task:
     "A text data set with its trained network."
-    train_set,test_set = r.load(path, seed)
-    vectors = r.vectors(train_set['text'], path)
-    net = _kept_reader(name, r, train_set, test_set, vectors, seed, progress) if model is None else load_model(model)
-    some = train_set.select(np.random.default_rng(seed).permutation(len(train_set))[:fit_on])
-    frame = lambda d: (pd.DataFrame({'text': list(d['text'])}), pd.Series(list(d['label'])))
-    (X,y),(Xt,yt) = frame(some), frame(test_set)
-    return Task(name, X, y, Xt, yt, sentences(vectors, **dict(length=r.length) | domain), net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
+    train_set,test_set = r.load(o.path, o.seed)
+    vectors = r.vectors(train_set['text'], o.path)
+    net = _kept_reader(r, o, train_set, test_set, vectors) if o.model is None else load_model(o.model)
+    some = train_set.select(np.random.default_rng(o.seed).permutation(len(train_set))[:_FIT_ON])
+    X,Xt = (pd.DataFrame({'text': list(d['text'])}) for d in (some, test_set))
+    y,yt = (pd.Series(list(d['label'])) for d in (some, test_set))
+    domain = sentences(vectors, **dict(length=r.length) | r.domain | o.told)
+    return Task(o.name, X, y, Xt, yt, domain, net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
 
-# %% ../nbs/19_tasks.ipynb #c17
+# %% ../nbs/19_tasks.ipynb #c19
+def _glove(dim:int) -> Callable: # (training texts, path) -> word vectors
+    "Read vectors of the data folder."
+    return lambda texts, path: load_glove(path and Path(path)/f'glove/glove.imdb.{dim}d.txt.gz', dim)
+
+_FEELINGS = ('negative', 'positive')
+_READING = dict(epochs=3, batch_size=50, valid=.05) # How a network learns to read IMDB's reviews
+
+RECIPES |= dict(
+    toy_reviews=Recipe(lambda path, seed: load_toy_reviews(), _FEELINGS, width=32, kind='text', length=40,
+                       fit=dict(epochs=10, lr=5e-3, batch_size=32, weight_decay=0.),
+                       vectors=lambda texts, path: corpus_vectors(texts, 32)),
+    imdb=Recipe(lambda path, seed: load_imdb(path), _FEELINGS, _READING, kind='text', vectors=_glove(100)),
+    imdb300=Recipe(lambda path, seed: load_imdb(path), _FEELINGS, _READING | dict(lr=5e-4), kind='text',
+                   vectors=_glove(300)))
+
+# %% ../nbs/19_tasks.ipynb #c21
+def _kept_pixels(
+    name:str, # Start of the file's name
+    data,     # A data set with a column `image`
+) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w, c)`, mapped from the file
+    "Decode a data set's images once."
+    import datasets
+    stored = data.cast_column('image', datasets.Image(decode=False))['image'][:]
+    decode = lambda: np.stack([np.asarray(v) for v in data['image'][:]])
+    files = np.frombuffer(b''.join(r['bytes'] for r in stored), np.uint8)
+    return kept(f'{name}.npy', decode, _write_array, _map_array, files)
+
+def _write_array(v, path):
+    with open(path, 'wb') as f: np.save(f, v)
+
+def _map_array(path): return np.load(path, mmap_mode='r')
+
+# %% ../nbs/19_tasks.ipynb #c23
+def _image_task(r:Recipe, o:_Order) -> Task:
+    "Images: the network on the first half of the rows, the judge on the second."
+    if o.told.get('immutable'): raise ValueError(f'immutable must be empty for images, got {list(o.told["immutable"])}')
+    (rows,tests),told = r.load(o.path, o.seed), {k: v for k,v in o.told.items() if k != 'immutable'}
+    domain = images(**r.domain | told)
+    X,Xt = (_kept_pixels(f'{o.name}-{part}', d) for part,d in (('train', rows), ('test', tests)))
+    y,yt = np.array(rows['label']), np.array(tests['label'])
+    n = len(X)//2 if o.full or r.rows is None else r.rows
+    def fitted(build, i, seed):
+        def make():
+            x = domain.encode(np.array(X[i])).x
+            net = build(x.shape[1:], len(r.classes), seed=seed)
+            return train(net, x, y[i], seed=seed, progress=o.progress, **r.fit), {}
+        return _kept_network(f'{o.name}-{build.__name__}', o, make, X[i], y[i], r.fit, seed)
+    net = fitted(digit_cnn, slice(0, n), o.seed) if o.model is None else load_model(o.model)
+    judge = fitted(strided_cnn, slice(len(X) - n, None), o.seed + 1000)
+    return Task(o.name, X[:n], y[:n], Xt, yt, domain, net, judge, r.classes)
+
+_DIGITS = tuple(f'a {d}' for d in range(10))
+RECIPES |= dict(
+    digits=Recipe(lambda path, seed: load_digits(), _DIGITS, dict(epochs=60, batch_size=32), kind='image',
+                  domain=dict(block=2)),
+    mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), kind='image', rows=12000))
+
+# %% ../nbs/19_tasks.ipynb #c25
+_BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task)
+
 def load_task(
     name:str='breast_cancer', # One of `RECIPES`
     path=None,           # Data folder; None for `GRADUAL_CF_DATA`
     seed:int=0,          # Seed of network and training; the split stays the same
-    model=None,          # A model file to explain instead of a cached network
+    model=None,          # A model file to explain instead of a kept network
     progress:bool=False, # Show a progress bar while training
     full:bool=False,     # Train on all rows where the recipe has a quick network on some of them
     **domain,            # Constraints, as `tabular`, `images` or `sentences` takes them
@@ -140,47 +206,4 @@ def load_task(
     "A data set with its trained network; raises `ValueError` for an unknown name."
     if name not in RECIPES: raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}')
     r = RECIPES[name]
-    if r.build: return r.build(name, r, path, seed, model, progress, full, **domain)
-    if r.vectors: return text_task(name, r, path, seed, model, progress, **domain)
-    X,y,Xt,yt = r.load(path, seed)
-    dom,x = tabular(X, **domain), tabular(X).encode(X).x
-    def fitted(width, seed):
-        make = lambda: train(tabular_mlp(x.shape[1], len(r.classes), width, seed=seed), x, torch.tensor(y.to_numpy()), seed=seed, progress=progress, **r.fit)
-        return cached_network(name, fingerprint(X, y, r.fit, width, seed), make)
-    net = fitted(r.width, seed) if model is None else load_model(model)
-    return Task(name, X, y, Xt, yt, dom, net, fitted(r.width//2, seed + 1000), r.classes)
-
-# %% ../nbs/19_tasks.ipynb #c19
-def cached_pixels(
-    name:str, # Start of the file name
-    data,     # A data set with a column `image`
-) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w, c)`, mapped from the file
-    "Decode a data set's images once."
-    import datasets
-    stored = data.cast_column('image', datasets.Image(decode=False))['image'][:]
-    key = hashlib.sha256(b''.join(r['bytes'] for r in stored)).hexdigest()[:12]
-    path = cache_dir()/f'{name}-{key}.npy'
-    if not path.is_file():
-        values = np.stack([np.asarray(v) for v in data['image'][:]])
-        with atomic(path) as tmp:
-            with open(tmp, 'wb') as f: np.save(f, values)
-    return np.load(path, mmap_mode='r')
-
-# %% ../nbs/19_tasks.ipynb #c20
-def image_task(name, r, path, seed, model, progress, full, immutable=(), **domain) -> Task:
-    "A data set of images: the network on the first half of its rows, the judge on the second."
-    if immutable: raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
-    (rows,tests),dom = r.load(path, seed), images(**r.domain | domain)
-    X,Xt,y,yt = cached_pixels(f'{name}-train', rows), cached_pixels(f'{name}-test', tests), np.array(rows['label']), np.array(tests['label'])
-    n = len(X)//2 if full or r.rows is None else r.rows
-    def fitted(make, i, seed):
-        x,labels = dom.encode(np.array(X[i])).x, torch.tensor(y[i])
-        fit = lambda: train(make(x.shape[1:], len(r.classes), seed=seed), x, labels, seed=seed, progress=progress, **r.fit)
-        return cached_network(f'{name}-{make.__name__}', fingerprint(labels.tolist(), x.double().sum().item(), r.fit, seed), fit)
-    net = fitted(digit_cnn, slice(0, n), seed) if model is None else load_model(model)
-    return Task(name, X[:n], y[:n], Xt, yt, dom, net, fitted(strided_cnn, slice(len(X) - n, None), seed + 1000), r.classes)
-
-_DIGITS = tuple(f'a {d}' for d in range(10))
-RECIPES |= dict(
-    digits=Recipe(lambda path, seed: load_digits(), _DIGITS, dict(epochs=60, batch_size=32), build=image_task, domain=dict(block=2)),
-    mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), build=image_task, rows=12000))
+    return _BUILDERS[r.kind](r, _Order(name, path, seed, model, progress, full, domain))

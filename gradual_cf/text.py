@@ -8,23 +8,25 @@ import gzip, hashlib, html, json, os, re, zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from .core import Counterfactuals, Domain, Encoded, atomic, cache_dir, patch
-from .lookahead import Pool, lookahead, promising
+from .core import Counterfactuals, Display, Domain, Encoded, atomic, cache_dir
+from .gradual import TEXT
+from .images import _from_hub, _kept_names, _parquet_files
+from .lookahead import _shortlist, lookahead
 from .masking import token_groups
 
 # %% auto #0
-__all__ = ['FUNCTION_WORDS', 'word_spans', 'lookup_form', 'like', 'Vectors', 'nearest_words', 'read_vectors', 'load_glove',
-           'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending', 'word_classes', 'Sentences',
-           'rewrite', 'word_pool', 'sentences', 'Lookup', 'word_ids']
+__all__ = ['word_spans', 'Vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending',
+           'sentences', 'Lookup', 'word_ids']
 
 # %% ../nbs/14_text.ipynb #c6
 _CLITIC = r"(?:n['’]t|['’](?:s|m|d|ll|re|ve))\b"
@@ -43,15 +45,16 @@ def word_spans(
     return [m.span() for m in _PIECE.finditer(text) if m.lastgroup != 'gap']
 
 # %% ../nbs/14_text.ipynb #c10
-def lookup_form(
+def _lookup_form(
     word:str, # As written
 ) -> str:     # As vectors are named
     "Lower case, straight quotes."
-    return "''" if word in ('"', '“', '”') else word.lower().replace('’', "'")
+    if word in ('"', '“', '”'): return "''"
+    return word.lower().replace('’', "'")
 
-def like(
+def _in_case_of(
+    old:str, # Word whose case is taken
     new:str, # Word to write, lower case
-    old:str, # Word whose case it takes
 ) -> str:
     "`new` in the case of `old`."
     if len(old) > 1 and old.isupper(): return new.upper()
@@ -78,57 +81,66 @@ class Vectors:
         "Vectors by position."
         return self.table[ids.clamp_min(0)]*(ids >= 0)[..., None]
 
-# %% ../nbs/14_text.ipynb #c15
-def nearest_words(
-    vectors:Vectors, # Words and vectors
-    v:Tensor,        # Points, `(n, e)`
-    k:int=1,         # Words for each point
-    few:int=8,       # More than `k` by this many are measured exactly
+# %% ../nbs/14_text.ipynb #c16
+def _nearest_words(
+    table:Tensor, # Vectors, `(v, e)`
+    v:Tensor,     # Points, `(n, e)`
+    k:int=1,      # Words for each point
+    few:int=8,    # More than `k` by this many are measured exactly
 ) -> tuple[Tensor, Tensor]: # Positions in the table, long `(n, k)`, nearest first, and distances
     "The words nearest to points."
-    v,size,out = v.to(vectors.table), min(k + few, len(vectors)), []
-    length = vectors.table.pow(2).sum(1)
-    for part in v.split(256):
-        near = (length - 2*part @ vectors.table.T).topk(size, largest=False).indices
-        d = (vectors.table[near] - part[:, None]).norm(dim=2)
-        order = d.sort(dim=1, stable=True)
-        out.append((near.gather(1, order.indices[:, :k]), order.values[:, :k]))
-    ids,dist = (torch.cat(o) for o in zip(*out)) if out else (torch.zeros(0, k, dtype=torch.long), torch.zeros(0, k))
-    return ids,dist
+    few = min(k + few, len(table))
+    ids,dist = [torch.zeros(0, k, dtype=torch.long)], [torch.zeros(0, k)]
+    square = table.pow(2).sum(1)
+    for part in v.to(table).split(256):
+        some = (square - 2*part @ table.T).topk(few, largest=False).indices
+        order = (table[some] - part[:, None]).norm(dim=2).sort(dim=1, stable=True)
+        ids.append(some.gather(1, order.indices[:, :k]))
+        dist.append(order.values[:, :k])
+    return torch.cat(ids), torch.cat(dist)
 
-# %% ../nbs/14_text.ipynb #c18
+# %% ../nbs/14_text.ipynb #c19
+def _zip_member(names, path, member):
+    "The member to read; raises `ValueError` where it is not clear which, or not there."
+    texts = [n for n in names if n.endswith('.txt')]
+    if member is None and len(texts) == 1: return texts[0]
+    if member not in names: raise ValueError(f'member must be one of {texts} in {str(path)!r}, got {member!r}')
+    return member
+
 @contextmanager
 def _opened(path, member):
     "The lines of a plain, gzipped or zipped file, as bytes."
-    if path.suffix == '.gz':
-        with gzip.open(path) as f: yield f
-    elif path.suffix == '.zip':
-        with zipfile.ZipFile(path) as z:
-            names = [n for n in z.namelist() if n.endswith('.txt')]
-            if member is None and len(names) != 1: raise ValueError(f'member must be one of {names} in {str(path)!r}, got None')
-            if member is not None and member not in z.namelist(): raise ValueError(f'member must be one of {names} in {str(path)!r}, got {member!r}')
-            with z.open(member or names[0]) as f: yield f
+    if path.suffix == '.zip':
+        with zipfile.ZipFile(path) as z, z.open(_zip_member(z.namelist(), path, member)) as f: yield f
     else:
-        with open(path, 'rb') as f: yield f
+        with (gzip.open if path.suffix == '.gz' else open)(path, 'rb') as f: yield f
 
-# %% ../nbs/14_text.ipynb #c20
+# %% ../nbs/14_text.ipynb #c21
 def _parse(line, where, e):
     "A line of a vectors file: the word and its `e` numbers (any, where `e` is None)."
     try: word,*numbers = line.decode('utf-8').rstrip().split(' ')
-    except UnicodeDecodeError as err: raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
+    except UnicodeDecodeError as err:
+        raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
     if not word or not numbers: raise ValueError(f'{where} must be a word and its numbers, got {line[:40]!r}')
-    if e is not None and len(numbers) != e: raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(numbers)} for {word!r}')
+    if e is not None and len(numbers) != e:
+        raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(numbers)} for {word!r}')
     try: v = np.array(numbers, dtype=np.float32)
-    except ValueError: raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
+    except ValueError:
+        raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
     if not np.isfinite(v).all(): raise ValueError(f'{where} must hold finite numbers, got {v[~np.isfinite(v)][0]} for {word!r}')
     return word,v
 
-# %% ../nbs/14_text.ipynb #c22
+# %% ../nbs/14_text.ipynb #c24
+def _is_header(n, line):
+    "Whether a line is the first of a word2vec file: how many words, how many numbers."
+    parts = line.split()
+    return n == 1 and len(parts) == 2 and all(p.isdigit() for p in parts)
+
 def _read_lines(path, f, vocab):
     "Words and vectors of an open file; each word's line number guards against a second one."
     seen,kept,e = {},[],None
     for n,line in enumerate(f, 1):
-        if n == 1 and len(p := line.split()) == 2 and all(v.isdigit() for v in p): continue  # word2vec's header
+        if _is_header(n, line): continue
         word,v = _parse(line, f'{path}, line {n}', e)
         if word in seen: raise ValueError(f'{path}, line {n} must not repeat a word, got {word!r} of line {seen[word]}')
         seen[word],e = n,len(v)
@@ -136,25 +148,38 @@ def _read_lines(path, f, vocab):
     if not kept: raise ValueError(f'{path} must hold vectors of the vocabulary, got none in {len(seen)} lines')
     return Vectors([w for w,_ in kept], torch.from_numpy(np.stack([v for _,v in kept])))
 
-def read_vectors(
-    path,        # Plain, `.gz` or `.zip` file
-    vocab=None,  # Words to keep; None for all
-    member=None, # File inside a zip, where there are several
+def _read_vectors(
+    path,   # Plain, `.gz` or `.zip` file
+    vocab,  # Words to keep; None for all
+    member, # File inside a zip, where there are several
 ) -> Vectors:
     "Parse a vectors file; raises `ValueError` with file and line for anything but a clean one."
-    path,vocab = Path(path), None if vocab is None else set(vocab)
     if not path.is_file(): raise ValueError(f'path must be a vectors file, got {str(path)!r}')
     try:
         with _opened(path, member) as f: return _read_lines(path, f, vocab)
-    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err: raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
+    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err:
+        raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
 
-# %% ../nbs/14_text.ipynb #c24
+# %% ../nbs/14_text.ipynb #c26
 def _kept_as(path, vocab, member):
     "Where parsed vectors are kept, without ending."
     st = path.stat()
-    key = json.dumps([str(path.resolve()), st.st_size, st.st_mtime_ns, member, None if vocab is None else sorted(vocab)])
+    words = None if vocab is None else sorted(vocab)
+    key = json.dumps([str(path.resolve()), st.st_size, st.st_mtime_ns, member, words])
     return cache_dir()/f'vectors-{hashlib.sha256(key.encode()).hexdigest()[:12]}'
 
+def _keep(v, table, words):
+    "Write table and words; the words last, since their presence says that all is well."
+    with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, v.table.numpy())
+    with atomic(words) as tmp: tmp.write_text(json.dumps(v.words))
+
+def _glove_file(dim):
+    "The vectors file of the data folder; raises `ValueError` where there is no such folder."
+    folder = os.environ.get('GRADUAL_CF_DATA')
+    if not folder: raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
+    return Path(folder)/f'glove/glove.imdb.{dim}d.txt.gz'
+
+# %% ../nbs/14_text.ipynb #c27
 def load_glove(
     path=None,       # Vectors file, plain, `.gz` or `.zip`; None for the data folder's `glove/glove.imdb.{dim}d.txt.gz`
     dim:int=100,     # Which file of the data folder; the paper uses 100 and 300
@@ -163,50 +188,49 @@ def load_glove(
     cache:bool=True, # Keep the parsed table in the cache folder, and map it from there
 ) -> Vectors:
     "Read word vectors in Stanford's text format; raises `ValueError` with file and line for a defect."
-    if path is None and not os.environ.get('GRADUAL_CF_DATA'): raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
-    path = Path(path or Path(os.environ['GRADUAL_CF_DATA'])/f'glove/glove.imdb.{dim}d.txt.gz')
+    path = Path(path) if path else _glove_file(dim)
     vocab = None if vocab is None else set(vocab)
-    if not cache or not path.is_file(): return read_vectors(path, vocab, member)
+    if not cache or not path.is_file(): return _read_vectors(path, vocab, member)
     base = _kept_as(path, vocab, member)
     table,words = base.with_suffix('.npy'), base.with_suffix('.json')
-    if not (table.is_file() and words.is_file()): _keep(read_vectors(path, vocab, member), table, words)
+    if not (table.is_file() and words.is_file()): _keep(_read_vectors(path, vocab, member), table, words)
     return Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
 
-def _keep(v, table, words):
-    "Write table and words; the words last, since their presence says that all is well."
-    with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, v.table.numpy())
-    with atomic(words) as tmp: tmp.write_text(json.dumps(v.words))
-
-# %% ../nbs/14_text.ipynb #c27
+# %% ../nbs/14_text.ipynb #c30
 def load_imdb(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # train and test, `datasets.Dataset` of 25,000 reviews each
     "The IMDB movie reviews, as the paper uses them (Table 1)."
     import datasets, pyarrow.parquet as pq
     folder = path or os.environ.get('GRADUAL_CF_DATA')
-    if folder is None:
-        try: return tuple(datasets.load_dataset('stanfordnlp/imdb', split=s) for s in ('train', 'test'))
-        except Exception as e: raise ValueError(f"path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached, got None and {type(e).__name__} for 'stanfordnlp/imdb'") from e
-    files = [Path(folder)/f'imdb/{s}-00000-of-00001.parquet' for s in ('train', 'test')]
-    if lost := [f for f in files if not f.is_file()]: raise ValueError(f'path must be a data folder with imdb/{lost[0].name}, got {str(folder)!r}')
+    if folder is None: return _from_hub('stanfordnlp/imdb')
+    files = _parquet_files(folder, 'imdb')
     return tuple(datasets.Dataset(pq.read_table(f, columns=['text', 'label'])) for f in files)
 
-# %% ../nbs/14_text.ipynb #c29
+# %% ../nbs/14_text.ipynb #c33
 _GOOD = 'wonderful brilliant touching superb delightful gripping charming excellent memorable funny'.split()
 _BAD = 'awful dreadful boring terrible clumsy tedious dull mediocre forgettable lame'.split()
 _THINGS = 'film plot cast music ending script acting direction story dialogue'.split()
-_FORMS = ('The {t} is {a}.', 'I found the {t} {i} {a}.', 'What a {a} {t}!', 'It has a {i} {a} {t}.', 'Everyone says that the {t} was {a} and {b}.')
+_HOW = 'very really rather truly'.split()
+_FORMS = ('The {t} is {a}.', 'I found the {t} {i} {a}.', 'What a {a} {t}!', 'It has a {i} {a} {t}.',
+          'Everyone says that the {t} was {a} and {b}.')
+_AGREES = .85 # Share of further sentences that agree with the first
+
+def _toy_sentence(rng, side):
+    "A sentence with an opinion of one side."
+    opinions = (_BAD, _GOOD)[side]
+    words = dict(t=rng.choice(_THINGS), i=rng.choice(_HOW), a=rng.choice(opinions), b=rng.choice(opinions))
+    return rng.choice(_FORMS).format(**words)
 
 def _toy_review(rng):
-    "One review and its label."
-    label,out = int(rng.integers(2)), []
+    "One review and its label; a review whose opinions balance is thrown away."
+    label,sides,sentences = int(rng.integers(2)), [], []
     for j in range(int(rng.integers(1, 5))):
-        side = (_BAD, _GOOD)[label if j == 0 or rng.random() < .85 else 1 - label]
-        words = dict(t=rng.choice(_THINGS), i=rng.choice(['very', 'really', 'rather', 'truly']), a=rng.choice(side), b=rng.choice(side))
-        out.append((label if side is (_BAD, _GOOD)[label] else 1 - label, rng.choice(_FORMS).format(**words)))
-    order = rng.permutation(len(out))
-    score = sum(2*l - 1 for l,_ in out)
-    return (' '.join(out[k][1] for k in order), int(score > 0)) if score else _toy_review(rng)
+        sides.append(label if j == 0 or rng.random() < _AGREES else 1 - label)
+        sentences.append(_toy_sentence(rng, sides[-1]))
+    order = rng.permutation(len(sides))
+    score = sum(2*s - 1 for s in sides)
+    return (' '.join(sentences[k] for k in order), int(score > 0)) if score else _toy_review(rng)
 
 def load_toy_reviews(
     n_train:int=1000, # Training reviews
@@ -220,7 +244,9 @@ def load_toy_reviews(
     part = lambda s: datasets.Dataset.from_dict(dict(text=list(texts[s]), label=list(labels[s])))
     return part(slice(n_train)), part(slice(n_train, None))
 
-# %% ../nbs/14_text.ipynb #c33
+# %% ../nbs/14_text.ipynb #c37
+_SMOOTH = 1e-3 # Count of a pair that never occurs
+
 def corpus_vectors(
     texts:Iterable,  # Raw texts
     dim:int=16,      # Entries of a vector, at most the number of words
@@ -228,328 +254,391 @@ def corpus_vectors(
     least:int=2,     # Fewest occurrences of a word
 ) -> Vectors:
     "Word vectors from a corpus: singular vectors of positive mutual information."
-    docs = [[lookup_form(t[i:j]) for i,j in word_spans(t)] for t in texts]
-    words = [w for w,c in sorted(Counter(w for d in docs for w in d).items(), key=lambda p: (-p[1], p[0])) if c >= least]
+    docs = [[_lookup_form(t[i:j]) for i,j in word_spans(t)] for t in texts]
+    count = Counter(w for d in docs for w in d)
+    words = sorted((w for w,c in count.items() if c >= least), key=lambda w: (-count[w], w))
     if len(words) < dim: raise ValueError(f'dim must be at most the number of words ({len(words)}), got {dim}')
-    at,pairs = {w: i for i,w in enumerate(words)}, np.ones((len(words), len(words)))*1e-3
+    u,s,_ = np.linalg.svd(_mutual_information(docs, words, window))
+    return Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
+
+def _mutual_information(docs, words, window):
+    "Positive pointwise mutual information of neighbours, `(v, v)`; near neighbours count more."
+    at,pairs = {w: i for i,w in enumerate(words)}, np.full((len(words), len(words)), _SMOOTH)
     for d in docs:
         ids = [at[w] for w in d if w in at]
         for j in range(1, window + 1): np.add.at(pairs, (ids[:-j], ids[j:]), 1/j)
     pairs += pairs.T
-    pmi = np.log(pairs*pairs.sum()/np.outer(pairs.sum(0), pairs.sum(0))).clip(0)
-    u,s,_ = np.linalg.svd(pmi)
-    return Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
+    each = pairs.sum(0)
+    return np.log(pairs*pairs.sum()/np.outer(each, each)).clip(0)
 
-# %% ../nbs/14_text.ipynb #c37
-FUNCTION_WORDS = frozenset('''a an the and or but nor if so than as that this these those there here it its he she his her hers him they them their theirs we us our ours you your yours i me my mine
-who whom whose which what when where why how of at by for with about to from in on up out over under into onto through during before after above below between off down until while because since
-is are was were be been being am do does did done doing have has had having can could will would shall should may might must ought not no n't 's 'm 'd 'll 're 've ca wo ai
-all any both each every few some such own same other another just only even ever still then once again also very too much many more most less least quite rather
-one ones myself yourself himself herself itself ourselves themselves'''.split())
-
+# %% ../nbs/14_text.ipynb #c41
 def content_word(
     word:str, # Lower case
 ) -> bool:
-    "Whether a word is none of the function words of English."
-    return word not in FUNCTION_WORDS
+    "Whether a word is none of the function words of English, as scikit-learn lists them."
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+    return word not in ENGLISH_STOP_WORDS
 
-# %% ../nbs/14_text.ipynb #c39
+# %% ../nbs/14_text.ipynb #c44
+_ENDINGS = 'ly', 'ing', 'ed', 'ness', 'ion', 's'
+
 def ending(
     word:str, # Lower case
 ) -> str|None: # Class of the word; None for function words, which stay
     "A poor man's part of speech: content words by their ending."
     if not content_word(word): return None
-    return next((e for e in ('ly', 'ing', 'ed', 'ness', 'ion', 's') if len(word) > len(e) + 2 and word.endswith(e)), '')
+    fitting = [e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2]
+    return fitting[0] if fitting else ''
 
-# %% ../nbs/14_text.ipynb #c42
-def word_classes(
+# %% ../nbs/14_text.ipynb #c47
+def _whole_word(w, tokenizer):
+    "Whether a word is letters only, and found again as it is when it stands alone."
+    letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
+    return bool(letters) and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
+
+def _word_classes(
     vectors:Vectors,    # Words and vectors
     allow=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
     tokenizer:Callable=word_spans, # Text -> places of its tokens
 ) -> Tensor:            # Class of each word, long `(v,)`; -1 where a word neither changes nor is proposed
     "Read `allow` as a class for each word."
     rule = allow if callable(allow) else frozenset(allow).__contains__
-    names,out = {},[]
+    numbers,ids = {},[]
     for w in vectors.words:
-        whole = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w) and w == lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
-        c = rule(w) if whole else None
-        out.append(-1 if c is None or c is False else names.setdefault(c, len(names)))
-    if not names: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
-    return torch.tensor(out)
+        name = rule(w) if _whole_word(w, tokenizer) else None
+        ids.append(-1 if name is None or name is False else numbers.setdefault(name, len(numbers)))
+    if not numbers: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
+    return torch.tensor(ids)
 
-# %% ../nbs/14_text.ipynb #c45
-class Sentences:
-    "Texts as word vectors and back."
-    def __init__(self, vectors:Vectors, length:int, tokenizer:Callable, classes:Tensor):
-        self.vectors,self.length,self.tokenizer,self.classes = vectors,length,tokenizer,classes
+# %% ../nbs/14_text.ipynb #c50
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    "How texts are read and written."
+    vectors:Vectors    # Words and vectors
+    length:int         # Words that the network reads
+    tokenizer:Callable # Text -> (start, end) of each token
+    classes:Tensor     # Class of each word, -1 where it neither changes nor is proposed
+    kept:dict=field(default_factory=dict) # What was copied to a device
 
-    def __repr__(self): return f'Sentences({len(self.vectors):,} words, {int((self.classes >= 0).sum()):,} may change, {self.length} places)'
+    def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
 
-    def texts(self,
-        data, # One text, a list, a column, a frame or Dataset with `text`
-    ) -> list[str]:
-        "Raw texts of any container; raises `ValueError` for anything else."
-        if isinstance(data, (str, dict)): data = [data]
-        columns = list(data.columns) if isinstance(data, pd.DataFrame) else getattr(data, 'column_names', None)
-        if columns is not None and 'text' not in columns: raise ValueError(f"data must have a column 'text', got {columns}")
-        data = data if columns is None else data['text']
-        out = [r.get('text') if isinstance(r, dict) else r for r in data]
-        for i,t in enumerate(out):
-            if not isinstance(t, str): raise ValueError(f'data must be texts, got {type(t).__name__} in row {i}')
-        return out
+def _raw_texts(
+    data, # One text, a list, a column, a frame or Dataset with `text`
+) -> list[str]:
+    "Raw texts of any container; raises `ValueError` for anything else."
+    if isinstance(data, (str, dict)): data = [data]
+    columns = list(data.columns) if isinstance(data, pd.DataFrame) else getattr(data, 'column_names', None)
+    if columns is not None and 'text' not in columns: raise ValueError(f"data must have a column 'text', got {columns}")
+    rows = data if columns is None else data['text']
+    texts = [r.get('text') if isinstance(r, dict) else r for r in rows]
+    for i,t in enumerate(texts):
+        if not isinstance(t, str): raise ValueError(f'data must be texts, got {type(t).__name__} in row {i}')
+    return texts
 
-# %% ../nbs/14_text.ipynb #c47
-@patch
-def read(
-    self:Sentences,
-    data, # Texts
+# %% ../nbs/14_text.ipynb #c53
+def _glued(text, a, b):
+    "Whether the token from `a` to `b` is joined to a neighbour."
+    if a > 0 and text[a - 1].isalnum(): return True
+    return b < len(text) and (text[b].isalnum() or bool(re.match(_CLITIC, text[b:b + 3], re.I)))
+
+def _nothing_known(i, text):
+    return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
+
+def _read(
+    reader:_Reader, # Reads texts
+    data,           # Texts
 ) -> tuple[list, Tensor, Tensor]: # Texts, positions in the table (-1 for none) `(n, l)`, and whether each word may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
-    texts = self.texts(data)
-    ids = torch.full((len(texts), self.length), -1)
-    free = torch.zeros(len(texts), self.length, dtype=torch.bool)
+    texts = _raw_texts(data)
+    ids = torch.full((len(texts), reader.length), -1)
+    loose = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for i,t in enumerate(texts):
-        spans = list(self.tokenizer(t))[:self.length]
-        row = [self.vectors.index.get(lookup_form(t[a:b]), -1) for a,b in spans]
-        if not any(r >= 0 for r in row): raise ValueError(f'data must have a known word in every text, got none in row {i}: {t[:40]!r}')
+        spans = list(reader.tokenizer(t))[:reader.length]
+        row = [reader.vectors.index.get(_lookup_form(t[a:b]), -1) for a,b in spans]
+        if not any(r >= 0 for r in row): raise _nothing_known(i, t)
         ids[i, :len(row)] = torch.tensor(row)
-        glued = [(a > 0 and t[a-1].isalnum()) or (b < len(t) and bool(re.match(_CLITIC, t[b:b+3], re.I) or t[b].isalnum())) for a,b in spans]
-        free[i, :len(row)] = ~torch.tensor(glued)
-    return texts, ids, free & (ids >= 0) & (self.classes[ids.clamp_min(0)] >= 0)
+        loose[i, :len(row)] = torch.tensor([not _glued(t, a, b) for a,b in spans])
+    return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
-# %% ../nbs/14_text.ipynb #c49
-@patch
-def encode(
-    self:Sentences,
-    data, # Texts
-) -> Encoded: # `(n, l, e)`
+# %% ../nbs/14_text.ipynb #c56
+def _encode(
+    reader:_Reader, # Reads texts
+    data,           # Texts
+) -> Encoded:       # `(n, l, e)`
     "Texts as the network reads them; words that may not change are frozen."
-    _,ids,free = self.read(data)
-    return Encoded(self.vectors.rows(ids), ~free)
+    _,ids,free = _read(reader, data)
+    return Encoded(reader.vectors.rows(ids), ~free)
 
-@patch
-def project(
-    self:Sentences,
-    c:Tensor, # Composites, `(n, l, e)`
-    x:Tensor, # Inputs, `(n, l, e)`
+def _to_words(
+    reader:_Reader, # Reads texts
+    c:Tensor,       # Composites, `(n, l, e)`
+    x:Tensor,       # Inputs, `(n, l, e)`
 ) -> Tensor:
     "The nearest word everywhere a word moved."
     moved = (c != x).any(2)
     out = c.clone()
-    out[moved] = self.vectors.table[nearest_words(self.vectors, c[moved].cpu())[0][:, 0]].to(c)
-    return out
-
-# %% ../nbs/14_text.ipynb #c51
-def rewrite(
-    text:str,       # Raw text
-    spans:Sequence, # Places of its tokens
-    new:dict,       # Position of a token -> word to write there
-    form:Callable=lambda old, word: like(word, old), # (old, new) -> what to write
-) -> str:
-    "Replace some words of a text; every other byte stays."
-    out,end = [],0
-    for i in sorted(new):
-        a,b = spans[i]
-        out += [text[end:a], form(text[a:b], new[i])]
-        end = b
-    return ''.join(out) + text[end:]
-
-@patch
-def decode(
-    self:Sentences,
-    x:Tensor,        # Encoded texts, `(n, l, e)`
-    raw=None,        # The texts they came from; None for none
-    legal:bool=True, # Only words that may be proposed; else any word with a vector
-) -> list[str]:
-    "Texts again: a vector that moved becomes the nearest word, the rest stays to the byte."
-    x = x.detach().cpu().float()
-    if raw is None: return [' '.join(self.vectors.words[i] for i in nearest_words(self.vectors, r[r.any(1)])[0][:, 0]) for r in x]
-    texts,ids,free = self.read(raw)
-    moved = (x != self.vectors.rows(ids)).any(2) & free
-    may = (self.classes >= 0).nonzero()[:, 0]
-    words = Vectors([self.vectors.words[i] for i in may], self.vectors.table[may]) if moved.any() else self.vectors
-    named = iter(nearest_words(words, x[moved])[0][:, 0].tolist())
-    new = [{p: words.words[next(named)] for p in m.nonzero()[:, 0].tolist()} for m in moved]
-    return [rewrite(t, list(self.tokenizer(t)), n) for t,n in zip(texts, new)]
-
-# %% ../nbs/14_text.ipynb #c53
-@patch
-def swapped(
-    self:Sentences,
-    cfs:Counterfactuals, # The result of an explanation
-) -> list[dict]:         # For each text, position -> (old word, new word) as written
-    "The words that differ between the texts and their counterfactuals."
-    out = []
-    for a,b in zip(self.texts(cfs.data), self.texts(cfs.raw)):
-        sa,sb = (list(self.tokenizer(t))[:self.length] for t in (a, b))
-        out.append({i: (a[p:q], b[r:s]) for i,((p,q),(r,s)) in enumerate(zip(sa, sb)) if a[p:q] != b[r:s]})
-    return out
-
-@patch
-def changes(
-    self:Sentences,
-    cfs:Counterfactuals, # The result of an explanation
-) -> pd.DataFrame:       # row, feature (position of the word), before, after, cosine of the two vectors
-    "One line for every word that changed."
-    row = lambda w: self.vectors.rows(torch.tensor(self.vectors.index.get(lookup_form(w), -1)))
-    lines = [(i, p, a, b, torch.cosine_similarity(row(a), row(b), dim=0).item()) for i,d in enumerate(self.swapped(cfs)) for p,(a,b) in d.items()]
-    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
-
-# %% ../nbs/14_text.ipynb #c55
-@patch
-def measures(
-    self:Sentences,
-    cfs:Counterfactuals, # The result of an explanation
-) -> dict:               # Name -> `(n,)`; cosine and known are for each swap
-    "Words changed, validity before snapping, cosine of old and new word, share of real words."
-    table = self.changes(cfs)
-    words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
-    found = cfs.prob if cfs.found is None else cfs.found
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=np.array([lookup_form(w) in self.vectors for w in table.after], bool))
-
-# %% ../nbs/14_text.ipynb #c57
-@patch
-def legal(
-    self:Sentences,
-    old, # Texts before
-    new, # Texts after
-) -> np.ndarray: # bool `(n, l)`
-    "Whether every word that changed may change, and became a word that may be proposed."
-    out = np.ones((len(self.texts(old)), self.length), bool)
-    _,_,free = self.read(old)
-    for i,(a,b) in enumerate(zip(self.texts(old), self.texts(new))):
-        sa,sb = list(self.tokenizer(a)), list(self.tokenizer(b))
-        if len(sa) != len(sb): out[i] = False; continue
-        gaps = lambda t, s: [t[q:r] for q,r in zip([0, *(e for _,e in s)], [*(a for a,_ in s), len(t)])]
-        out[i] &= gaps(a, sa) == gaps(b, sb)
-        for p,((q,r),(u,v)) in enumerate(zip(sa, sb)):
-            if a[q:r] == b[u:v]: continue
-            k = self.vectors.index.get(lookup_form(b[u:v]), -1)
-            out[i, min(p, self.length - 1)] &= p < self.length and free[i, p].item() and k >= 0 and self.classes[k].item() >= 0
+    out[moved] = reader.vectors.table[_nearest_words(reader.vectors.table, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
 # %% ../nbs/14_text.ipynb #c59
-def _excerpt(t, spans, at, most):
-    "The part of a text around the changed words, by position: start and end."
-    if len(spans) <= most: return 0, len(t)
-    first = max(0, min(at, default=0) - most//3)
-    last = min(len(spans), max(first + most, max(at, default=0) + most//6))
-    return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(t))
+def _constrain(
+    spans_of:Callable, # Text -> (start, end) of the word in each place, None for none
+    enc:Encoded,       # Encoded texts
+    raw,               # The texts
+    **rules,           # Constraints of a question
+) -> Encoded:
+    "Freeze words, wherever they stand; raises `ValueError` for any other constraint."
+    frozen,texts = enc.frozen.clone(), _raw_texts(raw)
+    for row,text,kept in zip(frozen, texts, _kept_names('texts', len(texts), **rules)):
+        stays = {_lookup_form(w) for w in kept}
+        for p,span in enumerate(spans_of(text)): row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
+    return enc._replace(frozen=frozen)
 
-@patch
-def marked(
-    self:Sentences,
+def _places(reader, text):
+    "Where the words stand that the network reads."
+    return list(reader.tokenizer(text))[:reader.length]
+
+# %% ../nbs/14_text.ipynb #c63
+def _rewrite(
+    text:str,       # Raw text
+    spans:Sequence, # Places of its tokens
+    new:dict,       # Position of a token -> word to write there
+    form:Callable=_in_case_of, # (old, new) -> what to write
+) -> str:
+    "Replace some words of a text; every other byte stays."
+    parts,end = [],0
+    for i in sorted(new):
+        a,b = spans[i]
+        parts += [text[end:a], form(text[a:b], new[i])]
+        end = b
+    return ''.join(parts) + text[end:]
+
+# %% ../nbs/14_text.ipynb #c65
+def _named(reader, v):
+    "The names of the proposable words nearest to vectors, `(m, e)`."
+    may = (reader.classes >= 0).nonzero()[:, 0]
+    ids = _nearest_words(reader.vectors.table[may], v)[0]
+    return [reader.vectors.words[may[i]] for i in ids[:, 0].tolist()]
+
+def _decode(
+    reader:_Reader,  # Reads texts
+    x:Tensor,        # Encoded texts, `(n, l, e)`
+    raw=None,        # The texts they came from; None for none
+    legal:bool=True, # Words are written in any case
+) -> list[str]:
+    "Texts again: a vector that moved becomes the nearest word, the rest stays to the byte."
+    x,v = x.detach().cpu().float(), reader.vectors
+    if raw is None: return [' '.join(v.words[i] for i in _nearest_words(v.table, row[row.any(1)])[0][:, 0]) for row in x]
+    texts,ids,free = _read(reader, raw)
+    moved = (x != v.rows(ids)).any(2) & free
+    names = iter(_named(reader, x[moved]))
+    new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
+    return [_rewrite(t, list(reader.tokenizer(t)), n) for t,n in zip(texts, new)]
+
+# %% ../nbs/14_text.ipynb #c68
+def _swapped(
+    reader,              # Reads texts
+    cfs:Counterfactuals, # The result of an explanation
+) -> list[dict]:         # For each text, position -> (old word, new word) as written
+    "The words that differ between the texts and their counterfactuals."
+    swaps = []
+    for old,new in zip(_raw_texts(cfs.data), _raw_texts(cfs.raw)):
+        words = [[t[a:b] for a,b in _places(reader, t)] for t in (old, new)]
+        swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
+    return swaps
+
+def _changes(
+    reader,              # Reads texts
+    cfs:Counterfactuals, # The result of an explanation
+) -> pd.DataFrame:       # row, feature (position of the word), before, after, cosine of the two vectors
+    "One line for every word that changed."
+    cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
+    lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
+    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+
+# %% ../nbs/14_text.ipynb #c70
+def _measures(
+    reader,              # Reads texts
+    cfs:Counterfactuals, # The result of an explanation
+) -> dict:               # Name -> `(n,)`; cosine and known are for each swap
+    "Words changed, validity before the look-up, cosine of old and new word, share of real words."
+    table = _changes(reader, cfs)
+    found = cfs.prob if cfs.found is None else cfs.found
+    known = np.array([_lookup_form(w) in reader.vectors for w in table.after], bool)
+    words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
+    return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=known)
+
+# %% ../nbs/14_text.ipynb #c72
+def _gaps(text, spans):
+    "What lies between tokens."
+    return [text[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(text)])]
+
+def _legal_words(
+    reader:_Reader, # Reads texts
+    old:str,        # Text before
+    new:str,        # Text after
+    free:list,      # Whether each word may change
+) -> list:          # For each place
+    "Whether every word of a text is as it was, or a legal change."
+    before,after = list(reader.tokenizer(old)), list(reader.tokenizer(new))
+    if len(before) != len(after) or _gaps(old, before) != _gaps(new, after): return [False]*reader.length
+    ok = [True]*reader.length
+    for p,((a,b),(c,d)) in enumerate(zip(before, after)):
+        k = reader.vectors.index.get(_lookup_form(new[c:d]), -1)
+        may = p < reader.length and free[p] and k >= 0 and reader.classes[k].item() >= 0
+        ok[min(p, reader.length - 1)] &= may or old[a:b] == new[c:d]
+    return ok
+
+def _legal(
+    reader:_Reader, # Reads texts
+    old,            # Texts before
+    new,            # Texts after
+) -> np.ndarray:    # bool `(n, l)`
+    "Whether every word that changed may change, and became a word that may be proposed."
+    texts,_,free = _read(reader, old)
+    return np.array([_legal_words(reader, a, b, f) for a,b,f in zip(texts, _raw_texts(new), free.tolist())])
+
+# %% ../nbs/14_text.ipynb #c75
+_SHOWN = 60 # Words shown of a long text
+
+def _excerpt(text, spans, at):
+    "The part of a text around the changed words, by position: start and end."
+    if len(spans) <= _SHOWN: return 0, len(text)
+    first = max(0, min(at, default=0) - _SHOWN//3)
+    last = min(len(spans), max(first + _SHOWN, max(at, default=0) + _SHOWN//6))
+    return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(text))
+
+def _marked(
+    reader,              # Reads texts
     cfs:Counterfactuals, # One explained text
     form:Callable,       # (old, new) -> how the swap is written
     plain:Callable=str,  # Text between -> how it is written
-    most:int=60,         # Words shown of a long text, around the changes
 ) -> str:
     "A text with its swaps written into it."
-    text,swaps = self.texts(cfs.data)[0], self.swapped(cfs)[0]
-    spans = list(self.tokenizer(text))
-    a,b = _excerpt(text, spans, list(swaps), most)
-    out,end = ['… ' if a else ''],a
+    text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
+    spans = list(reader.tokenizer(text))
+    a,b = _excerpt(text, spans, list(swaps))
+    parts,end = ['… ' if a else ''],a
     for i in sorted(swaps):
-        out += [plain(text[end:spans[i][0]]), form(*swaps[i])]
+        parts += [plain(text[end:spans[i][0]]), form(*swaps[i])]
         end = spans[i][1]
-    return ''.join(out) + plain(text[end:b]) + (' …' if b < len(text) else '')
+    return ''.join(parts) + plain(text[end:b]) + (' …' if b < len(text) else '')
 
-# %% ../nbs/14_text.ipynb #c61
+# %% ../nbs/14_text.ipynb #c76
 def _headline(cfs, classes):
-    t = cfs.target[0].item()
-    name = classes[t] if classes else f'class {t}'
-    return f'to be {name}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}' + ('' if cfs.valid[0] else ' (none found)')
+    "Target and probability of one explained text."
+    label = cfs.target[0].item()
+    name = classes[label] if len(classes) else f'class {label}'
+    found = '' if cfs.valid[0] else ' (none found)'
+    return f'to be {name}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}'
 
-@patch
-def show(
-    self:Sentences,
+def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
+def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
+
+def _show(
+    reader,              # Reads texts
     cfs:Counterfactuals, # The result of an explanation
     most:int=10,         # Most texts to draw
     classes:Sequence=(), # Names of the classes
 ) -> str:                # HTML
     "Each text with deletions struck and insertions underlined."
-    form = lambda old, new: f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
-    plain = lambda t: html.escape(re.sub(r'<br\s*/?>', ' ', t))
-    rows = [f'<p><small>{html.escape(_headline(cfs[i], classes))}</small><br>{self.marked(cfs[i], form, plain)}</p>' for i in range(min(most, len(cfs)))]
-    return ''.join(rows) + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
+    page = ''
+    for i in range(min(most, len(cfs))):
+        headline = html.escape(_headline(cfs[i], classes))
+        page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
+    return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
-@patch
-def show_terminal(
-    self:Sentences,
+def _terminal(
+    reader,              # Reads texts
     cfs:Counterfactuals, # The result of an explanation
     classes:Sequence=(), # Names of the classes
     colour:bool=False,   # Red and green, by terminal codes
+    names=None,          # Names of the rows; not written
 ) -> str:
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
-    return '\n'.join(f'{_headline(cfs[i], classes)}\n    {self.marked(cfs[i], form)}' for i in range(len(cfs)))
+    return '\n'.join(f'{_headline(cfs[i], classes)}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
 
-# %% ../nbs/14_text.ipynb #c63
-def word_pool(
+# %% ../nbs/14_text.ipynb #c78
+def _word_pool(
     v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
     g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
     base:Tensor,  # What the gradient makes of the old one, `(n, l)`
-    free:Tensor,  # Words that may change, bool `(n, l)`
+    fits:Callable,# Positions `(n, p)` and cosines `(n, p, w)` -> which words may be proposed, bool `(n, p, w)`
     E:Tensor,     # Vectors that may be proposed, `(w, e)`
-    same:Callable,# Vectors as they stand `(n, p, e)` -> whether a proposal is of the right class, bool, broadcastable to `(n, p, w)`
+    free:Tensor,  # Words that may change, bool `(n, l)`
     p:int,        # Positions
     q:int,        # Words for each
-    near:float,   # Smallest cosine between the old word and the new
 ) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
     "Words that fit and promise to move the logits, at the positions that matter."
     rows = torch.arange(len(v), device=v.device)[:, None]
     at = g.abs().mean(2).masked_fill(~free, -1).topk(min(2*p, v.shape[1])).indices
-    old,size,sizes = v[rows, at], v[rows, at].norm(dim=2, keepdim=True), E.norm(dim=1)
-    cosine = (old @ E.T)/(size*sizes).clamp_min(1e-9)
-    fits = (cosine >= near) & (cosine < 1 - 1e-6) & free.gather(1, at)[..., None] & same(old)
-    gain = (g[rows, at] @ E.T - base.gather(1, at)[..., None]).masked_fill(~fits, -torch.inf)
+    old,length = v[rows, at], E.norm(dim=1)
+    size = old.norm(dim=2, keepdim=True)
+    cosine = (old @ E.T)/(size*length).clamp_min(_TINY)
+    gain = g[rows, at] @ E.T - base.gather(1, at)[..., None]
+    gain = gain.masked_fill(~(fits(at, cosine) & free.gather(1, at)[..., None]), -torch.inf)
     best = gain.amax(2).topk(min(p, at.shape[1])).indices
-    at,gain,cosine,size = at.gather(1, best), gain[rows, best], cosine[rows, best], size[rows, best]
-    dist = (size**2 + sizes**2 - 2*cosine*size*sizes).clamp_min(0).sqrt()
-    return at, *promising(gain, dist, min(q, len(E)))
+    size,cosine = size[rows, best], cosine[rows, best]
+    dist = (size**2 + length**2 - 2*cosine*size*length).clamp_min(0).sqrt()
+    return at.gather(1, best), *_shortlist(gain[rows, best], dist, min(q, len(E)))
 
-# %% ../nbs/14_text.ipynb #c65
-@patch
-def candidates(
-    self:Sentences,
-    x:Tensor,      # Texts as they stand, `(n, l, e)`
-    g:Tensor,      # Gradient there, `(n, l, e)`
-    free:Tensor,   # Words that may change, bool `(n, l)`
-    p:int=16,      # Positions
-    q:int=32,      # Words for each
-    near:float=.2, # Smallest cosine between the old word and the new
-    common:int|None=10_000, # Propose the most frequent words only
-) -> Pool:
-    "The pool of a text: see `word_pool`."
-    E,cls = self.proposals(common, x)
-    at,pick,ok = word_pool(x, g, (g*x).sum(2), free, E, lambda old: self.same_class(old, cls), p, q, near)
-    return Pool(at, E[pick], ok)
+# %% ../nbs/14_text.ipynb #c80
+_TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 
-# %% ../nbs/14_text.ipynb #c67
-@patch
-def proposals(self:Sentences, common, x):
-    "Vectors and classes of proposable words, on the device and in the dtype of `x`."
+def _proposals(reader, common, x):
+    "Vectors and classes of the most frequent proposable words, on the device and in the dtype of `x`."
     key = (common, x.device, x.dtype)
-    if getattr(self, '_kept', (None,))[0] != key:
-        ids = (self.classes >= 0).nonzero()[:common, 0]
-        self._kept = key, (self.vectors.table[ids].to(x), self.classes[ids].to(x.device))
-    return self._kept[1]
+    if key not in reader.kept:
+        ids = (reader.classes >= 0).nonzero()[:common, 0]
+        reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device)
+    return reader.kept[key]
 
-@patch
-def same_class(self:Sentences, old, cls):
-    "Whether proposals of classes `cls` are of the class of the words that stand at `old`; one class needs no look-up."
-    if (cls == cls[0]).all(): return torch.ones_like(cls, dtype=torch.bool)
-    ids = nearest_words(self.vectors, old.flatten(0, 1).cpu())[0][:, 0]
-    return self.classes[ids].to(old.device).view(old.shape[:2])[..., None] == cls
+def _fits(reader, v, classes, similarity, at, cosine):
+    "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
+    near = (cosine >= similarity) & (cosine < _SAME)
+    if (classes == classes[0]).all(): return near
+    old = v[torch.arange(len(v), device=v.device)[:, None], at]
+    ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
+    return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
 
-# %% ../nbs/14_text.ipynb #c69
+def _candidates(
+    reader:_Reader, # Reads texts
+    x:Tensor,       # Texts as they stand, `(n, l, e)`
+    g:Tensor,       # Gradient there, `(n, l, e)`
+    free:Tensor,    # Words that may change, bool `(n, l)`
+    p:int,          # Positions
+    q:int,          # Words for each
+    similarity:float, # Smallest cosine between the old word and the new
+    common:int|None,  # Propose the most frequent words only
+) -> tuple:         # Positions, vectors `(n, p, q, e)`, and whether each counts
+    "The candidates of a text: see `_word_pool`."
+    E,classes = _proposals(reader, common, x)
+    fits = partial(_fits, reader, x, classes, similarity)
+    at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q)
+    return at, E[pick], ok
+
+# %% ../nbs/14_text.ipynb #c83
+def _check_text_settings(length, similarity, positions, words):
+    "Raise `ValueError` for settings outside their range."
+    if length < 5: raise ValueError(f'length must be at least 5, got {length}')
+    if not -1 <= similarity <= 1: raise ValueError(f'similarity must be in [-1, 1], got {similarity}')
+    if min(positions, words) < 1: raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
+
+def _text_display(reader):
+    "How texts are shown; a group is named by the position of its word."
+    shown = (partial(f, reader) for f in (_changes, _show, _terminal))
+    changes,show,text = shown
+    return Display(changes=changes, show=show, text=text, names=tuple(range(reader.length)), columns=('text',))
+
+# %% ../nbs/14_text.ipynb #c84
 def sentences(
     vectors:Vectors,    # From `load_glove`, `corpus_vectors` or your own
     length:int=256,     # Words that the network reads, ≥ 5
     tokenizer:Callable=word_spans, # Text -> (start, end) of each token
-    allow=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
-    near:float=.2,      # Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
+    allow:Any=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
+    similarity:float=.2,# Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
     common:int|None=10_000, # Propose the most frequent words only; None for all
     positions:int=16,   # Positions tried in a step
     words:int=32,       # Words tried at each
@@ -557,15 +646,16 @@ def sentences(
     depth:int=3,        # Words looked ahead
 ) -> Domain:
     "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
-    if length < 5: raise ValueError(f'length must be at least 5, got {length}')
-    if not -1 <= near <= 1: raise ValueError(f'near must be in [-1, 1], got {near}')
-    if min(positions, words) < 1: raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
-    s = Sentences(vectors, length, tokenizer, word_classes(vectors, allow, tokenizer))
-    pool = lambda x, g, free: s.candidates(x, g, free, positions, words, near, common)
-    return Domain(s.encode, s.decode, token_groups, s.project, None, s.show, s.changes, s.legal,
-                  defaults=dict(tau=.9, sigma=0, batch_size=32), probe=lookahead(pool, beam, depth), measures=s.measures, text=s.show_terminal)
+    _check_text_settings(length, similarity, positions, words)
+    reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer))
+    candidates = partial(_candidates, reader, p=positions, q=words, similarity=similarity, common=common)
+    return Domain(
+        partial(_encode, reader), partial(_decode, reader), token_groups, project=partial(_to_words, reader),
+        probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader), defaults=TEXT, rows=_raw_texts,
+        legal=partial(_legal, reader), constrain=partial(_constrain, partial(_places, reader)),
+        measures=partial(_measures, reader))
 
-# %% ../nbs/14_text.ipynb #c73
+# %% ../nbs/14_text.ipynb #c88
 class Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
     def __init__(self,
@@ -579,7 +669,6 @@ class Lookup(nn.Module):
         "Logits of texts given as positions, `(n, l)`, -1 for none."
         return self.model(self.rows(ids.long()))
 
-# %% ../nbs/14_text.ipynb #c75
 def word_ids(
     vectors:Vectors, # Words and vectors
     data,            # Texts
@@ -587,4 +676,4 @@ def word_ids(
     tokenizer:Callable=word_spans, # Text -> (start, end) of each token
 ) -> Tensor:         # Positions in the table, -1 for none, long `(n, l)`
     "Texts as numbers of words, to train a `Lookup` on."
-    return Sentences(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)).read(data)[1]
+    return _read(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]

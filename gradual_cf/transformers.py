@@ -5,19 +5,27 @@
 # %% ../nbs/15_transformers.ipynb #c4
 from __future__ import annotations
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .core import Domain, Encoded, patch
-from .lookahead import Pool, lookahead
-from .text import Sentences, Vectors, content_word, like, nearest_words, rewrite, word_classes, word_pool
+from .core import Domain, Encoded
+from .gradual import TEXT
+from .lookahead import lookahead
+from .text import Vectors, content_word
+from .text import _Reader, _check_text_settings, _constrain, _fits, _in_case_of, _measures, _nothing_known
+from .text import _proposals, _named, _raw_texts, _rewrite, _text_display, _word_classes, _word_pool
 
 # %% auto #0
-__all__ = ['FromEmbeddings', 'whole_words', 'Pieces', 'tokens']
+__all__ = ['tokens']
 
 # %% ../nbs/15_transformers.ipynb #c6
-class FromEmbeddings(nn.Module):
+class _FromEmbeddings(nn.Module):
     "A Hugging Face classifier that reads `(n, words, pieces, e)` and returns raw logits."
     def __init__(self,
         model:nn.Module, # Sequence classifier that accepts `inputs_embeds`
@@ -34,7 +42,7 @@ class FromEmbeddings(nn.Module):
         return self.model(inputs_embeds=packed, attention_mask=real.gather(1, order).long()).logits
 
 # %% ../nbs/15_transformers.ipynb #c8
-def whole_words(
+def _whole_words(
     tokenizer, # Hugging Face tokenizer
 ) -> dict:     # Word -> number of its piece
     "Pieces of the vocabulary that are words by themselves."
@@ -45,144 +53,167 @@ def whole_words(
     return {t: i for (t,i),r in zip(known, read) if len(r) == 2 and r[1] == i}
 
 # %% ../nbs/15_transformers.ipynb #c10
-class Pieces(Sentences):
-    "Texts as words of several pieces, in a transformer's own embeddings."
-    def __init__(self, model:nn.Module, tokenizer, length:int, pieces:int, allow):
-        if not getattr(tokenizer, 'is_fast', False): raise ValueError(f'tokenizer must be a fast one, which knows where its pieces stand, got {type(tokenizer).__name__}')
-        self.hf,self.pieces,self.E = tokenizer, pieces, model.get_input_embeddings().weight.detach()
-        words = whole_words(tokenizer)
-        vectors = Vectors(list(words), self.E[list(words.values())].cpu().float())
-        plain = lambda w: [(0, len(w))]
-        super().__init__(vectors, length, self.spans, word_classes(vectors, allow, plain))
-        same = lambda w: tokenizer(w)['input_ids']
-        self.cased = same('Good film') != same('good film')
+@dataclass(frozen=True, eq=False)
+class _Pieces(_Reader):
+    "How texts are read as words of several pieces, in a transformer's own embeddings."
+    hf:Any=None         # The tokenizer
+    table:Any=None      # Embeddings of the pieces, `(v, e)`
+    room:int=1          # Pieces of a word that have room
+    cased:bool=False    # Whether the tokenizer tells capitals from small letters
 
-    def spans(self, text:str) -> list:
-        "Where the words of a text are."
-        return [s for _,s in self.split(text) if s is not None]
+def _piece_reader(
+    model:nn.Module, # Sequence classifier
+    tokenizer,       # Its tokenizer
+    length:int,      # Rows that the network reads
+    room:int,        # Pieces of a word that have room
+    allow,           # Words that may change and be proposed
+) -> _Pieces:
+    "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
+    if not getattr(tokenizer, 'is_fast', False):
+        raise ValueError(f'tokenizer must be a fast one, which knows where its pieces stand, got {type(tokenizer).__name__}')
+    table,words = model.get_input_embeddings().weight.detach(), _whole_words(tokenizer)
+    vectors = Vectors(list(words), table[list(words.values())].cpu().float())
+    classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])
+    cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
+    return _Pieces(vectors, length, partial(_spans, tokenizer), classes, hf=tokenizer, table=table, room=room, cased=cased)
 
 # %% ../nbs/15_transformers.ipynb #c12
-@patch
-def split(
-    self:Pieces,
+def _split(
+    hf,       # The tokenizer
     text:str, # Raw text
-) -> list:    # (numbers of the pieces, (start, end) or None) for every row
+) -> list:    # (numbers of the pieces, (start, end) or None) for every word and special token
     "A text as the tokenizer reads it, piece numbers by word."
-    enc = self.hf(text, return_offsets_mapping=True, truncation=False, verbose=False)
+    enc = hf(text, return_offsets_mapping=True, truncation=False, verbose=False)
     rows,last = [],None
-    for i,(w,(a,b)) in enumerate(zip(enc.word_ids(), enc['offset_mapping'])):
+    for piece,word,(a,b) in zip(enc['input_ids'], enc.word_ids(), enc['offset_mapping']):
         a += len(text[a:b]) - len(text[a:b].lstrip())
-        if w is None: rows.append(([enc['input_ids'][i]], None))
-        elif w == last: rows[-1] = (rows[-1][0] + [enc['input_ids'][i]], (rows[-1][1][0], b))
-        else: rows.append(([enc['input_ids'][i]], (a, b)))
-        last = w
+        if word is None: rows.append(([piece], None))
+        elif word == last: rows[-1] = (rows[-1][0] + [piece], (rows[-1][1][0], b))
+        else: rows.append(([piece], (a, b)))
+        last = word
     return rows
 
-@patch
-def shorten(self:Pieces, rows):
-    "At most `length` rows: what is too long loses words at its end, never the special tokens there; long words are spread."
-    tail = next((i for i,(_,s) in enumerate(reversed(rows)) if s is not None), 0)
-    end = rows[len(rows) - tail:]
-    spread = [(ids[i:i+self.pieces], s) for ids,s in rows[:len(rows) - tail] for i in range(0, len(ids), self.pieces)]
-    return spread[:self.length - len(end)] + end
+def _spans(hf, text):
+    "Where the words of a text are."
+    return [span for _,span in _split(hf, text) if span is not None]
 
-# %% ../nbs/15_transformers.ipynb #c13
-@patch
-def read(
-    self:Pieces,
-    data, # Texts
-) -> tuple[list, Tensor, Tensor, list]: # Texts, numbers of pieces `(n, l, m)` (-1 for none), words that may change `(n, l)`, and the place of each row
-    "Look up the pieces of texts; raises `ValueError` for a text without a word."
-    texts = self.texts(data)
-    ids,free,places = torch.full((len(texts), self.length, self.pieces), -1), torch.zeros(len(texts), self.length, dtype=torch.bool), []
-    for i,t in enumerate(texts):
-        rows = self.shorten(self.split(t))
-        if not any(s and any(p != self.hf.unk_token_id for p in ps) for ps,s in rows): raise ValueError(f'data must have a known word in every text, got none in row {i}: {t[:40]!r}')
-        where = [s for _,s in rows]
-        for j,(ps,s) in enumerate(rows):
-            ids[i, j, :len(ps)] = torch.tensor(ps)
-            word = t[slice(*s)].lower() if s else ''
-            free[i, j] = bool(re.fullmatch(r'[^\W\d_]{2,}', word)) and where.count(s) == 1 and self.may_change(word)
-        places.append(where)
-    return texts, ids, free, places
-
-@patch
-def may_change(self:Pieces, word):
-    "Whether a word may change: as its class says, or as a content word where it has none."
-    k = self.vectors.index.get(word)
-    return content_word(word) if k is None else self.classes[k].item() >= 0
+def _shorten(
+    rows:list,  # From `_split`
+    length:int, # Most rows
+    room:int,   # Pieces in a row
+) -> list:
+    "Spread long words over rows; what is too long loses words at its end, never the special tokens there."
+    tail = next((i for i,(_,span) in enumerate(reversed(rows)) if span is not None), 0)
+    words,end = rows[:len(rows) - tail], rows[len(rows) - tail:]
+    spread = [(ids[i:i + room], span) for ids,span in words for i in range(0, len(ids), room)]
+    return spread[:length - len(end)] + end
 
 # %% ../nbs/15_transformers.ipynb #c14
-@patch
-def encode(
-    self:Pieces,
-    data, # Texts
-) -> Encoded: # `(n, l, m, e)`
-    "Texts as vectors of pieces, by word."
-    _,ids,free,_ = self.read(data)
-    return Encoded(self.E[ids.clamp_min(0).to(self.E.device)]*(ids >= 0)[..., None].to(self.E), ~free)
+def _may_change(reader, word):
+    "Whether a word may change: as its class says, or as a content word where it has none."
+    k = reader.vectors.index.get(word)
+    return content_word(word) if k is None else reader.classes[k].item() >= 0
 
-@patch
-def decode(
-    self:Pieces,
+def _places(reader, text):
+    "Where the word of each row stands, None for a special token."
+    return [span for _,span in _shorten(_split(reader.hf, text), reader.length, reader.room)]
+
+def _loose(reader, text, places):
+    "Whether the word of each row may be exchanged."
+    words = [text[slice(*span)].lower() if span else '' for span in places]
+    return [bool(re.fullmatch(r'[^\W\d_]{2,}', w)) and places.count(span) == 1 and _may_change(reader, w)
+            for w,span in zip(words, places)]
+
+def _read_pieces(
+    reader:_Pieces, # Reads texts
+    data,           # Texts
+) -> tuple[list, Tensor, Tensor, list]: # Texts, pieces `(n, l, m)` (-1 for none), what may change `(n, l)`, places
+    "Look up the pieces of texts; raises `ValueError` for a text without a word."
+    texts,places = _raw_texts(data), []
+    ids = torch.full((len(texts), reader.length, reader.room), -1)
+    free = torch.zeros(len(texts), reader.length, dtype=torch.bool)
+    for i,t in enumerate(texts):
+        rows = _shorten(_split(reader.hf, t), reader.length, reader.room)
+        known = [span and any(p != reader.hf.unk_token_id for p in pieces) for pieces,span in rows]
+        if not any(known): raise _nothing_known(i, t)
+        for j,(pieces,_) in enumerate(rows): ids[i, j, :len(pieces)] = torch.tensor(pieces)
+        places.append([span for _,span in rows])
+        free[i, :len(rows)] = torch.tensor(_loose(reader, t, places[-1]))
+    return texts, ids, free, places
+
+# %% ../nbs/15_transformers.ipynb #c16
+def _encode_pieces(
+    reader:_Pieces, # Reads texts
+    data,           # Texts
+) -> Encoded:       # `(n, l, m, e)`
+    "Texts as vectors of pieces, by word."
+    _,ids,free,_ = _read_pieces(reader, data)
+    ids = ids.to(reader.table.device)
+    return Encoded(reader.table[ids.clamp_min(0)]*(ids >= 0)[..., None].to(reader.table), ~free)
+
+def _decode_pieces(
+    reader:_Pieces,  # Reads texts
     x:Tensor,        # Encoded texts, `(n, l, m, e)`
     raw=None,        # The texts they came from
     legal:bool=True, # Words of the vocabulary always
 ) -> list[str]:
     "Texts again: a word that moved becomes the nearest whole word, by its first piece."
     if raw is None: raise ValueError('raw must be the texts that x came from, got None')
-    texts,_,free,places = self.read(raw)
-    moved = (x != self.encode(texts).x.to(x)).flatten(2).any(2).cpu() & free
-    may = (self.classes >= 0).nonzero()[:, 0]
-    named = iter(may[nearest_words(Vectors([''], self.vectors.table[may]), x[moved.to(x.device)][:, 0].float().cpu(), few=0)[0][:, 0]].tolist() if moved.any() else [])
-    form = (lambda old, new: new) if self.cased else (lambda old, new: like(new, old))
-    out = []
-    for t,m,where in zip(texts, moved, places):
-        new = {where[p]: self.vectors.words[next(named)] for p in m.nonzero()[:, 0].tolist()}
-        spans = sorted(new)
-        out.append(rewrite(t, spans, {i: new[s] for i,s in enumerate(spans)}, form))
-    return out
+    texts,_,free,places = _read_pieces(reader, raw)
+    moved = (x != _encode_pieces(reader, texts).x.to(x)).flatten(2).any(2).cpu() & free
+    names = iter(_named(reader, x[moved.to(x.device)][:, 0].float().cpu()))
+    form = _as_is if reader.cased else _in_case_of
+    return [_rewrite(t, where, {p: next(names) for p in m.nonzero()[:, 0].tolist()}, form)
+            for t,m,where in zip(texts, moved, places)]
 
-# %% ../nbs/15_transformers.ipynb #c16
-@patch
-def legal(
-    self:Pieces,
-    old, # Texts before
-    new, # Texts after
-):       # bool `(n, 1)`
-    "Whether only words that may change did, each into a word of the vocabulary."
-    ok = []
-    for a,b,f,where in zip(self.texts(old), self.texts(new), *self.read(old)[2:]):
-        sa,sb,may = self.spans(a), self.spans(b), {s for s,m in zip(where, f.tolist()) if m}
-        pairs = [(s, b[slice(*r)]) for s,r in zip(sa, sb) if a[slice(*s)] != b[slice(*r)]]
-        ok.append([len(sa) == len(sb) and all(s in may and w.lower() in self.vectors for s,w in pairs)])
-    return torch.tensor(ok).numpy()
-
-@patch
-def candidates(
-    self:Pieces,
-    x:Tensor,    # Texts as they stand, `(n, l, m, e)`
-    g:Tensor,    # Gradient there
-    free:Tensor, # Words that may change, bool `(n, l)`
-    p:int=8,     # Positions
-    q:int=16,    # Words for each
-    near:float=-1., # Smallest cosine between the mean of the old pieces and the new word
-    common:int|None=None, # Propose the first words of the vocabulary only
-) -> Pool:
-    "A new word takes the first place of its row; the others fall empty."
-    E,cls = self.proposals(common, x)
-    mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
-    at,pick,ok = word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), free, E, lambda old: self.same_class(old, cls), p, q, near)
-    return Pool(at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, self.pieces - 1)), ok)
+def _as_is(old, new): return new
 
 # %% ../nbs/15_transformers.ipynb #c18
+def _legal_pieces(
+    reader:_Pieces, # Reads texts
+    old,            # Texts before
+    new,            # Texts after
+) -> np.ndarray:    # bool `(n, 1)`
+    "Whether only words that may change did, each into a word of the vocabulary."
+    texts,_,free,places = _read_pieces(reader, old)
+    ok = []
+    for a,b,f,where in zip(texts, _raw_texts(new), free.tolist(), places):
+        before,after = reader.tokenizer(a), reader.tokenizer(b)
+        may = {span for span,loose in zip(where, f) if loose}
+        swaps = [(s, b[slice(*r)].lower()) for s,r in zip(before, after) if a[slice(*s)] != b[slice(*r)]]
+        ok.append([len(before) == len(after) and all(s in may and w in reader.vectors for s,w in swaps)])
+    return np.array(ok)
+
+# %% ../nbs/15_transformers.ipynb #c20
+def _piece_candidates(
+    reader:_Pieces, # Reads texts
+    x:Tensor,       # Texts as they stand, `(n, l, m, e)`
+    g:Tensor,       # Gradient there, `(n, l, m, e)`
+    free:Tensor,    # Words that may change, bool `(n, l)`
+    p:int,          # Positions
+    q:int,          # Words for each
+    similarity:float, # Smallest cosine between the mean of the old pieces and the new word
+    common:int|None,  # Propose the first words of the vocabulary only
+) -> tuple:         # Positions, vectors `(n, p, q, m, e)`, and whether each counts
+    "The candidates of a text: see `_word_pool`."
+    E,classes = _proposals(reader, common, x)
+    mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
+    fits = partial(_fits, reader, mean, classes, similarity)
+    at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q)
+    return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
+
+# %% ../nbs/15_transformers.ipynb #c22
+def _row_groups(shape):
+    "One group a row, `(l, m, e)`."
+    return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
+
 def tokens(
     model:nn.Module,  # Hugging Face sequence classifier
-    tokenizer,        # Its tokenizer, a fast one
+    tokenizer:Any,    # Its tokenizer, a fast one
     length:int=128,   # Rows: words and special tokens that the network reads, ≥ 5
     pieces:int=6,     # Pieces of a word that have room; longer words are frozen
-    allow=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
-    near:float=-1.,   # Smallest cosine between the old word and the new, in [-1, 1]
+    allow:Any=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
+    similarity:float=-1., # Smallest cosine between the old word and the new, in [-1, 1]
     common:int|None=None, # Propose the first words of the vocabulary only
     positions:int=8,  # Positions tried in a step
     words:int=16,     # Words tried at each
@@ -190,10 +221,12 @@ def tokens(
     depth:int=2,      # Words looked ahead
 ) -> Domain:
     "Describe texts for a transformer; raises `ValueError` for a slow tokenizer or settings outside their range."
-    if length < 5: raise ValueError(f'length must be at least 5, got {length}')
+    _check_text_settings(length, similarity, positions, words)
     if pieces < 1: raise ValueError(f'pieces must be at least 1, got {pieces}')
-    s = Pieces(model, tokenizer, length, pieces, allow)
-    pool = lambda x, g, free: s.candidates(x, g, free, positions, words, near, common)
-    groups = lambda shape: torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
-    return Domain(s.encode, s.decode, groups, lambda c, x: c, None, s.show, s.changes, s.legal, defaults=dict(tau=.9, sigma=0, batch_size=16),
-                  probe=lookahead(pool, beam, depth), measures=s.measures, adapt=FromEmbeddings, text=s.show_terminal)
+    reader = _piece_reader(model, tokenizer, length, pieces, allow)
+    candidates = partial(_piece_candidates, reader, p=positions, q=words, similarity=similarity, common=common)
+    return Domain(
+        partial(_encode_pieces, reader), partial(_decode_pieces, reader), _row_groups,
+        probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
+        defaults=replace(TEXT, batch_size=16), rows=_raw_texts, legal=partial(_legal_pieces, reader),
+        constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader), adapt=_FromEmbeddings)

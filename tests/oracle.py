@@ -85,8 +85,8 @@ def probe(model, x, xp, t, free, groups, mu, gap, s):
 
 
 def gradual(model, x, t, mu, groups, frozen, c, *, rank='gradient', keep='last', sigma=30, lr=.1, lam=.3, eta=0., match='mean', tau=.5, margin=0.,
-            gap=None, project=None, propose=None, max_changes=None):
-    "Algorithm 1 for one row; returns the perturbed input and the groups that were switched on, in order."
+            gap=None, project=None, propose=None, max_changes=None, seen=None):
+    "Algorithm 1 for one row; returns the perturbed input and the groups that were switched on, in order; `seen` collects all states."
     s = dict(keep=keep, sigma=sigma, lr=lr, lam=lam, eta=eta, match=match, project=project, propose=propose, level=tau + margin*(1 - tau))
     n_groups = int(groups.max()) + 1
     xg = x.clone().requires_grad_()
@@ -110,8 +110,47 @@ def gradual(model, x, t, mu, groups, frozen, c, *, rank='gradient', keep='last',
         rests = rank == 'probe' and keep == 'nearest' and lacking(model, torch.where(mask, start, x), t, s['level'], mu, gap) == 0
         xp = torch.where(mask, start, x) if rests else composition(model, x, start, mask, t, mu, gap, s)
         c = torch.where(mask, xp, start)
+        if seen is not None: seen.append(xp)
         if lacking(model, xp, t, tau, mu, gap) == 0: break
     return xp,on
+
+
+def best_of(model, x, states, t, keep, tau, mu, gap):
+    "Of all states of a row: the last that has arrived; else what reached `tau`; else what lacks least, or the last."
+    best = x
+    for s in states:
+        there,was = prob(model, s, t) >= tau, prob(model, best, t) >= tau
+        less = lacking(model, s, t, tau, mu, gap) <= lacking(model, best, t, tau, mu, gap)
+        if there and not was or there == was and (less or keep == 'last' and not there): best = s
+    return best
+
+
+def revisit(model, x, xp, t, frozen, groups, mu, *, tau, margin=0., gap=None, project=None, propose=None, most=None):
+    "Change the best single group again, one after the other, as long as less is missing."
+    s = dict(project=project, propose=propose, level=tau + margin*(1 - tau))
+    n_groups = int(groups.max()) + 1
+    while lacking(model, xp, t, tau, mu, gap) > 0:
+        on = [g for g in range(n_groups) if not torch.equal(xp[groups == g], x[groups == g])]
+        free = [g for g in range(n_groups) if not frozen[g] and (g in on or len(on) < (most or n_groups))]
+        _,c = probe(model, x, xp, t, free, groups, mu, gap, s)
+        if c is None or merit(model, x, c, t, s['level'], mu, gap) <= -lacking(model, xp, t, s['level'], mu, gap): break
+        xp = c
+    return xp
+
+
+def pair(model, x, t, frozen, groups, mu, *, tau, margin=0., gap=None, project=None, propose=None):
+    "The pair of values of most merit that has arrived, or None."
+    s = dict(project=project, propose=propose, level=tau + margin*(1 - tau))
+    best,most = None,0
+    free = [g for g in range(int(groups.max()) + 1) if not frozen[g]]
+    for g in free:
+        for v in propose(x[None], g)[0]:
+            xp = x.clone()
+            xp[groups == g] = v
+            if project: xp = project(xp[None], x[None])[0]
+            _,c = probe(model, x, xp, t, [h for h in free if h > g], groups, mu, gap, s)
+            if c is not None and (m := merit(model, x, c, t, s['level'], mu, gap)) > most: best,most = c,m
+    return best
 
 
 def share(model, x, xp, on, t, frozen, groups, mu, *, tau=.5, margin=0., gap=None, project=None, propose=None):

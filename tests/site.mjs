@@ -30,6 +30,16 @@ function checkLinks(name, links) {
   }
 }
 
+// Code that is wider than its cell, folded cells too: the longest line of each.
+const sideways = p => p.evaluate(() => {
+  const folds = [...document.querySelectorAll('article details:not([open])')];
+  folds.forEach(d => { d.open = true; });
+  const wide = [...document.querySelectorAll('article .highlight pre')].filter(e => !e.closest('.cell_output') && e.scrollWidth > e.clientWidth + 1);
+  const lines = wide.map(e => e.innerText.split('\n').reduce((a, l) => l.length > a.length ? l : a)).map(l => `${l.length} characters: ${l.trim().slice(0, 80)}`);
+  folds.forEach(d => { d.open = false; });
+  return lines;
+});
+
 async function visit(context, f) {
   const name = f.replace(/\.html$/, ''), p = await context.newPage(), seen = [], start = Date.now();
   let weight = 0;
@@ -53,6 +63,7 @@ async function visit(context, f) {
     checkLinks(name, found.links);
     found.images.forEach(i => say(name, `broken image ${i}`));
     if (found.math[1] < found.math[0] || found.math[2]) say(name, `math not rendered: ${found.math}`);
+    (await sideways(p)).forEach(l => say(name, `code scrolls sideways at 1280 px: ${l}`));
     if (weight > 3e6) say(name, `page of ${(weight / 1e6).toFixed(1)} MB`);
     await p.evaluate(axe);
     await theme(p, 'light');
@@ -93,6 +104,23 @@ async function drive(context, f) {
   await p.close();
 }
 
+// Groups of the sidebar fold: the group of the page is open, the others open and close by keyboard.
+async function folds(context, f) {
+  const p = await context.newPage();
+  await p.goto(pathToFileURL(join(root, f)).href);
+  const groups = p.locator('.sidebar-tree details.group'), open = await p.locator('.sidebar-tree details.group[open]').count();
+  if (await groups.count() < 5 || open !== 1) say(f, `sidebar: ${open} of ${await groups.count()} groups open`);
+  if (!await p.locator('.sidebar-tree details[open] .current-page').isVisible()) say(f, 'sidebar: the page itself is not shown');
+  const other = p.locator('.sidebar-tree details.group:not([open])').first(), summary = await other.locator('summary').innerText();
+  const group = groups.filter({ hasText: summary }), link = group.locator('a').first();
+  if (await link.isVisible()) say(f, 'sidebar: a folded group shows its pages');
+  for (const shown of [true, false]) {
+    await group.locator('summary').focus(); await p.keyboard.press('Enter');
+    if (await link.isVisible() !== shown) say(f, `sidebar: Enter does not ${shown ? 'open' : 'close'} "${summary}"`);
+  }
+  await p.close();
+}
+
 async function search(context) {
   const p = await context.newPage();
   await p.goto(pathToFileURL(join(root, 'search.html')).href + '?q=logit_gap');
@@ -128,7 +156,7 @@ try {
     const steppers = files.filter(f => /"_model_name": ?"StackModel"/.test(readFileSync(join(root, f), 'utf8')));
     const c = await b.newContext({ viewport: { width: 1280, height: 900 } });
     for (const f of steppers.slice(0, 4)) await drive(c, f).catch(e => say(f, `stepper: ${String(e).slice(0, 200)}`));
-    if (!option('--only')) await search(c);
+    if (!option('--only')) { await folds(c, 'masking.html'); await search(c); }
     console.log(JSON.stringify({ pages: files.length, steppers, problems }, null, 1));
     process.exitCode = problems.length ? 1 : 0;
   }

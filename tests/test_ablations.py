@@ -1,17 +1,20 @@
 """Ablations are data: every line runs where it says it can, and differs from its base in what it says."""
+from dataclasses import replace
+
 import pytest
 
-from gradual_cf.ablations import ABLATIONS, ablate, kind_of, pick, some_rows
-from gradual_cf.all import PAPER, GradualCF, load_task
+from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.paper.ablations import ABLATIONS, _lines_of, _some_rows, ablate
+from gradual_cf.tasks import load_task
 
 
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
 def test_every_line_makes_an_explainer_of_its_kind(name):
     task = load_task(name)
-    kind = kind_of(task)
-    assert {'breast_cancer': 'tabular', 'digits': 'image', 'toy_reviews': 'text'}[name] == kind
-    for a in pick(None, kind):
-        for base in (PAPER, {}): GradualCF(task.model, task.domain, **{**base, **a.hyper})
+    kind = task.domain.kind
+    assert {'breast_cancer': 'table', 'digits': 'image', 'toy_reviews': 'text'}[name] == kind
+    for a in _lines_of(None, kind):
+        for base in (PAPER, None): GradualCF(task.model, task.domain, base, **a.changes)
 
 
 def test_lines_are_unique_and_cover_the_choices():
@@ -22,19 +25,19 @@ def test_lines_are_unique_and_cover_the_choices():
 
 def test_rows_and_targets_are_the_same_for_every_line():
     task = load_task('digits')
-    (a,s),(b,t) = some_rows(task, 5, 3), some_rows(task, 5, 3)
+    (a, s), (b, t) = _some_rows(task, 5, 3), _some_rows(task, 5, 3)
     assert (a == b).all() and (s == t).all()
     z = GradualCF(task.model, task.domain).fit(task.X)
     assert (task.model(z.encode(a).x).argmax(1).numpy() != s).all()
 
 
 def test_the_base_line_is_the_base():
-    df = ablate('breast_cancer', ['reading', 'n_ref'], base=PAPER | dict(sigma=10), rows=8).set_index('value')
+    df = ablate('breast_cancer', ['reading', 'n_ref'], base=replace(PAPER, sigma=10), rows=8).set_index('value')
     same = [c for c in df if c not in ('axis', 'seconds_per_row')]
     assert df.loc['mean |z − μ|', same].equals(df.loc['100', same])      # both are the paper's setting
     assert df.loc['‖z − μ‖₂', 'l2'] != df.loc['100', 'l2']
 
 
 def test_block_sizes_change_the_domain():
-    df = ablate('digits', 'block', base=dict(sigma=0), rows=3).set_index('value')
+    df = ablate('digits', 'block', base=replace(load_task('digits').domain.defaults, sigma=0), rows=3).set_index('value')
     assert list(df.index) == ['1×1', '2×2', '4×4', '7×7'] and df.loc['1×1', 'blocks'] > df.loc['7×7', 'blocks']

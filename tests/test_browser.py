@@ -21,12 +21,11 @@ pytestmark = pytest.mark.skipif(not READY, reason='needs Chromium, node and `npm
 SOURCE = '''from gradual_cf.all import GradualCF, load_task, stepper
 task = load_task('digits')
 cf = GradualCF(task.model, task.domain).fit(task.X)
-trace = cf.trace(task.X_test[:1], target=(task.y_test[0] + 1) % 10)
-stepper(trace)'''
+trace = cf.trace(task.X_test[:1], target=(task.y_test[0] + 1) % 10)'''
 
 
 @pytest.fixture(scope='module')
-def trace():
+def trace(networks):
     env = {}
     exec(SOURCE, env)
     return env['trace']
@@ -44,7 +43,7 @@ def test_page_of_its_own(trace, tmp_path): drive('page.mjs', save_page(tmp_path/
 @pytest.fixture
 def lab(tmp_path):
     "The address of a JupyterLab on a folder with one notebook."
-    cells = [nbformat.v4.new_code_cell(SOURCE)]
+    cells = [nbformat.v4.new_code_cell(SOURCE + '\nstepper(trace)')]
     meta = {'kernelspec': {'name': 'python3', 'display_name': 'Python 3', 'language': 'python'}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=meta), tmp_path/'step.ipynb')
     with socket.socket() as s:
@@ -59,7 +58,9 @@ def lab(tmp_path):
                 if not s.connect_ex(('127.0.0.1', port)): break
             time.sleep(.5)
         yield f'http://127.0.0.1:{port}/lab/tree/step.ipynb?token=tok&reset'
-    finally: os.killpg(server.pid, signal.SIGTERM)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
 
 
 def test_live_jupyterlab(trace, lab): drive('lab.mjs', lab, len(trace))

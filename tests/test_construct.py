@@ -1,34 +1,41 @@
 """The batched `construct` against Algorithm 1 line by line, and what must not depend on the batch."""
+from dataclasses import replace
+
 import oracle
 import pytest
 import torch
 import toy
 
-from gradual_cf.all import GradualCF, PAPER, construct, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, total_variation
+from gradual_cf.all import GradualCF, PAPER, Encoded, Settings, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
 from gradual_cf.composition import init_composite
-from gradual_cf.core import predict
-from gradual_cf.gradual import Search, shared
+from gradual_cf.gradual import _BestSeen, _pairs, _revisit, _stopping
+from gradual_cf.improve import share
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)
-MODES = dict(paper=dict(rank='gradient', keep='last'), default=dict(rank='probe', keep='nearest', margin=.02))
+MODES = dict(paper=dict(rank='gradient', keep='last', margin=0.), default=dict(rank='probe', keep='nearest', margin=.02))
 INIT = dict(paper='normal', default='input')
 
 
-def run(p, n, mode, seed, match='mean', eta=0., quantile=None, tau=.95, sigma=25, project=None, rows=None, **over):
+def started(p, rows, mode, seed=0, match='mean', quantile=None, legal=True, target=None, **settings):
+    "An explainer of a toy problem, and some of its rows at their inputs."
+    cf = GradualCF(p.model, p.domain, **MODES[mode] | settings, match=READINGS[match], quantile=quantile, legal=legal).fit(p.x)
+    x,z = p.x[rows], predict(p.model, p.x[rows])
+    label = (z.argmax(1) + 1) % z.shape[1] if target is None else target
+    frozen = p.frozen[rows]
+    return cf, State(Encoded(x, frozen), x.clone(), z, cf.aim(label), torch.zeros_like(frozen), init_composite(x, INIT[mode], seed))
+
+
+def run(p, n, mode, seed, match='mean', eta=0., quantile=None, tau=.95, sigma=25, legal=True, rows=None, **over):
     "Both programs on `n` rows of a toy problem: (batched xp, groups), (oracle's)."
     rows = torch.arange(n) if rows is None else rows
-    x,frozen = p.x[rows], p.frozen[rows]
-    z = predict(p.model, x)
-    target = (z.argmax(1) + 1) % z.shape[1]
-    ref = toy.reference(p, target, quantile)
-    c = init_composite(x, INIT[mode], seed)
-    same = dict(MODES[mode], tau=tau, sigma=sigma, project=project, propose=p.domain.propose, **over)
-    loss = mix(logit=(1., READINGS[match]), l2=(.3, l2_distance), tv=(eta, total_variation))
-    xp,on = x,torch.zeros_like(frozen)
-    for step in construct(Search(p.model, p.groups, loss, **same), x, frozen, ref, c): xp,on = step.xp,step.on
-    ones = [oracle.gradual(p.model, x[i], target[i].item(), ref.mu[i], p.groups, frozen[i], c[i], match=match, eta=eta,
-                           gap=None if ref.gap is None else ref.gap[i].item(), **same) for i in range(len(x))]
-    return (xp, on), (torch.stack([o[0] for o in ones]), [set(o[1]) for o in ones])
+    p = p._replace(domain=replace(p.domain, kind='image' if eta else 'other'))
+    cf,s = started(p, rows, mode, seed, match, quantile, legal, tau=tau, sigma=sigma, eta=eta, **over)
+    c,aim,label = s.c.clone(), s.target, s.target.label
+    for s in construct(cf, s): pass
+    same = dict(MODES[mode], tau=tau, sigma=sigma, project=p.domain.project if legal else None, propose=p.domain.propose, **over)
+    ones = [oracle.gradual(p.model, s.x[i], label[i].item(), aim.mu[i], p.groups, s.enc.frozen[i], c[i], match=match, eta=eta,
+                           gap=None if aim.gap is None else aim.gap[i].item(), **same) for i in range(len(s.x))]
+    return (s.xp, s.on), (torch.stack([o[0] for o in ones]), [set(o[1]) for o in ones])
 
 
 @pytest.mark.parametrize('seed', [0, 1, 2])
@@ -36,8 +43,7 @@ def run(p, n, mode, seed, match='mean', eta=0., quantile=None, tau=.95, sigma=25
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_construct_equals_algorithm_1(problem, mode, seed):
     p = toy.PROBLEMS[problem]()
-    project = None if mode == 'paper' else p.domain.project
-    (xp,on),(want,groups) = run(p, 12, mode, seed, project=project, rows=torch.arange(12)*7 + seed)
+    (xp,on),(want,groups) = run(p, 12, mode, seed, legal=mode != 'paper', rows=torch.arange(12)*7 + seed)
     assert [set(r.nonzero()[:, 0].tolist()) for r in on] == groups
     assert any(len(g) > 1 for g in groups)          # rows with several groups are among them
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
@@ -45,19 +51,19 @@ def test_construct_equals_algorithm_1(problem, mode, seed):
 
 @pytest.mark.parametrize('match', READINGS)
 def test_every_reading_of_the_logit_match(match):
-    (xp,_),(want,_) = run(toy.columns(), 10, 'paper', 0, match=match)
+    (xp,_),(want,_) = run(toy.columns(), 10, 'paper', 0, match=match, legal=False)
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
 
 def test_total_variation_and_the_stop_inside_the_logit_distribution():
-    (xp,on),(want,groups) = run(toy.blocks(), 4, 'paper', 0, sigma=12, eta=.05, quantile=.6, project=toy.blocks().domain.project)
+    (xp,on),(want,groups) = run(toy.blocks(), 4, 'paper', 0, sigma=12, eta=.05, quantile=.6)
     assert [set(r.nonzero()[:, 0].tolist()) for r in on] == groups
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
 
 @pytest.mark.parametrize('mode', MODES)
 def test_at_most_max_changes(mode):
-    (xp,on),(want,_) = run(toy.columns(), 12, mode, 0, tau=.95, max_changes=2, project=toy.columns().domain.project)
+    (xp,on),(want,_) = run(toy.columns(), 12, mode, 0, tau=.95, max_changes=2)
     assert on.sum(1).max() == 2
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
@@ -66,26 +72,99 @@ def test_at_most_max_changes(mode):
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_a_shared_change_equals_the_loop(problem, quantile):
     p,rows = toy.PROBLEMS[problem](), torch.arange(16)
-    project = p.domain.project
-    (xp,on),_ = run(p, 16, 'default', 0, quantile=quantile, tau=.8, project=project)
-    target = (predict(p.model, p.x[rows]).argmax(1) + 1) % predict(p.model, p.x[:1]).shape[1]
-    ref = toy.reference(p, target, quantile)
-    s = Search(p.model, p.groups, None, project, p.domain.propose, rank='probe', tau=.8, margin=.02)
-    _,new,won = shared(s, p.x[rows], xp, on[:, p.groups], ~(p.frozen[rows] | on), ref)
-    want = torch.stack([oracle.share(p.model, p.x[i], xp[i], on[i].nonzero()[:, 0].tolist(), target[i].item(), p.frozen[i], p.groups, ref.mu[i], tau=.8, margin=.02,
-                                     gap=None if ref.gap is None else ref.gap[i].item(), project=project, propose=p.domain.propose) for i in rows])
-    torch.testing.assert_close(new, want, atol=1e-8, rtol=0)
-    assert won.any() and torch.equal(won, (want != xp).flatten(1).any(1))
+    cf,s = started(p, rows, 'default', quantile=quantile, tau=.8, spread=9)
+    for s in construct(cf, s): pass
+    new,aim = share(cf, s).xp, s.target
+    for i in rows:
+        on = (s.x[i] != s.xp[i])
+        on = sorted({g for g in p.groups[on].tolist()})
+        want = oracle.share(p.model, s.x[i], s.xp[i], on, aim.label[i].item(), s.enc.frozen[i], p.groups, aim.mu[i], tau=.8, margin=.02,
+                            gap=None if aim.gap is None else aim.gap[i].item(), project=p.domain.project, propose=p.domain.propose) if on else s.x[i]
+        torch.testing.assert_close(new[i], want, atol=1e-8, rtol=0)
+    assert (new != s.xp).any()
 
 
-@pytest.mark.parametrize('settings', [dict(PAPER, sigma=40), dict(tau=.8), dict(tau=.8, spread=3)], ids=['paper', 'default', 'shared'])
+@pytest.mark.parametrize('mode,quantile', [('default', None), ('default', .3), ('paper', .3)])
+@pytest.mark.parametrize('problem', toy.PROBLEMS)
+def test_the_best_state_seen_equals_the_loop(problem, mode, quantile):
+    p,rows,tau = toy.PROBLEMS[problem](), torch.arange(16), .7
+    cf,s = started(p, rows, mode, quantile=quantile, tau=tau, sigma=15, max_changes=3)
+    c,aim,best = s.c.clone(), s.target, _BestSeen(cf, s)
+    for s in construct(cf, s): best.see(s)
+    for i in rows:
+        t,gap,seen = aim.label[i].item(), None if aim.gap is None else aim.gap[i].item(), []
+        oracle.gradual(p.model, s.x[i], t, aim.mu[i], p.groups, s.enc.frozen[i], c[i], tau=tau, sigma=15, gap=gap, max_changes=3,
+                       project=p.domain.project, propose=p.domain.propose, seen=seen, **MODES[mode])
+        want = oracle.best_of(p.model, s.x[i], seen, t, MODES[mode]['keep'], tau, aim.mu[i], gap)
+        torch.testing.assert_close(best.xp[i], want, atol=1e-8, rtol=0)
+
+
+def test_a_row_that_ends_below_tau_returns_to_where_it_was_above():
+    p = toy.tokens()
+    cf = GradualCF(p.model, p.domain, rank='gradient', keep='last', margin=0., tau=.8, quantile=.02, sigma=5).fit(p.x)
+    label = 1 - cf.z_train.argmax(1)
+    s = cf.start(Encoded(p.x, p.frozen), label)
+    prob = lambda z: z.softmax(1).gather(1, label[:, None])[:, 0]
+    ever = torch.zeros(len(p.x), dtype=torch.bool)
+    for s in construct(cf, s): ever |= prob(s.logits) >= .8
+    ends_below = ever & (prob(s.logits) < .8)
+    assert ends_below.any()
+    found = cf.search(Encoded(p.x, p.frozen), label)
+    assert (prob(predict(p.model, found))[ever] >= .8).all()
+    row = ends_below.nonzero()[0]
+    free = replace(p.domain, encode=lambda raw: Encoded(torch.as_tensor(raw).clone(), p.frozen[row]))
+    one = GradualCF(p.model, free, cf.settings)
+    one.x_train,one.z_train,one.stats = cf.x_train,cf.z_train,cf.stats
+    trace = one.trace(p.x[row], target=label[row].item())
+    torch.testing.assert_close(trace[-1].xp, found[row], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize('problem', ['columns', 'tokens'])
+def test_rescued_rows_equal_the_loop(problem):
+    p,tau,rows = toy.PROBLEMS[problem](), dict(columns=.97, tokens=.999)[problem], torch.arange(40)
+    cf,s = started(p, rows, 'default', tau=tau, sigma=0, max_changes=2)
+    for s in construct(cf, s): pass
+    groups,most,aim = p.groups, torch.full((len(rows),), 2), s.target
+    before = s.xp.clone()
+    live = (_stopping(cf, s) > 0).nonzero()[:, 0]
+    assert len(live)
+    for _ in _revisit(cf, s, live, groups, most): pass
+    same = dict(tau=tau, margin=.02, project=p.domain.project, propose=p.domain.propose)
+    for i in live.tolist():
+        t = aim.label[i].item()
+        want = oracle.revisit(p.model, s.x[i], before[i], t, s.enc.frozen[i], groups, aim.mu[i], most=2, **same)
+        torch.testing.assert_close(s.xp[i], want, atol=1e-8, rtol=0)
+    live,before = (_stopping(cf, s) > 0).nonzero()[:, 0], s.xp.clone()
+    assert len(live)
+    for _ in _pairs(cf, s, live[:6], groups, most): pass
+    for i in live[:6].tolist():
+        want = oracle.pair(p.model, s.x[i], aim.label[i].item(), s.enc.frozen[i], groups, aim.mu[i], **same)
+        torch.testing.assert_close(s.xp[i], before[i] if want is None else want, atol=1e-8, rtol=0)
+
+
+def test_a_group_that_is_on_is_changed_again_where_that_flips():
+    "The first group takes the value that looks best alone; one more step of it decides."
+    def model(x): # class 1 needs a of at least .8 where b is on, and a of at most .4 where it is not
+        a,b = x[:, 0], x[:, 1]
+        score = torch.where(b > .5, 10*(a - .75), 3 - 10*(a - .4).abs() - 3.5)
+        return torch.stack([-score/2, score/2], 1)
+    free = torch.zeros(400, 2, dtype=torch.bool)
+    domain = replace(toy.columns().domain, encode=lambda raw: Encoded(torch.as_tensor(raw).clone(), free[:len(raw)]), groups=lambda s: torch.arange(2),
+                     propose=lambda x, g: torch.linspace(0, 1, 11, dtype=x.dtype)[None, :, None])
+    x = torch.rand(400, 2, generator=torch.Generator().manual_seed(0))
+    cf = GradualCF(model, domain, sigma=0).fit(x)
+    cfs = cf.explain(x[(cf.z_train.argmax(1) == 0)][:40], target=1)
+    assert cfs.valid.all()
+
+
+@pytest.mark.parametrize('settings', [replace(PAPER, sigma=40), Settings(tau=.8), Settings(tau=.8, spread=3)], ids=['paper', 'default', 'shared'])
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_a_row_alone_in_a_batch_and_in_any_order(problem, settings):
     p = toy.PROBLEMS[problem]()
     free = p._replace(frozen=torch.zeros_like(p.frozen))
     domain = toy.make(p.model, p.x, p.groups).domain
     domain = domain.__class__(**{**domain.__dict__, 'encode': lambda raw: domain_encode(raw, free)})
-    cf = GradualCF(p.model, domain, **settings).fit(p.x)
+    cf = GradualCF(p.model, domain, settings).fit(p.x)
     target = (cf.z_train.argmax(1) + 1) % cf.z_train.shape[1]
     whole = cf.explain(p.x, target).xp
     order = torch.randperm(len(p.x), generator=torch.Generator().manual_seed(0))
@@ -101,7 +180,7 @@ def domain_encode(raw, p):
 
 def test_trace_ends_where_explain_ends():
     p = toy.columns()
-    cf = GradualCF(p.model, p.domain, **PAPER | dict(sigma=30, tau=.9)).fit(p.x)
+    cf = GradualCF(p.model, p.domain, PAPER, sigma=30, tau=.9).fit(p.x)
     for i in (1, 2, 3):
         trace = cf.trace(p.x[i:i + 1])
         xp = trace[-1].xp if len(trace) else p.x[i:i + 1]

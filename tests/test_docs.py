@@ -27,11 +27,24 @@ def test_a_run_depends_on_code_and_not_on_prose(tmp_path):
     assert execute.key(notebook(p, ('md', '# A'), ('code', code[1] + '\nmix()'))) != first
 
 
+def test_what_a_reader_cannot_see_is_found(tmp_path):
+    said = ["<Figure size 540x205 with 3 Axes>", "[<matplotlib.lines.Line2D at 0x7f12ab>]", "<gradual_cf.core.Domain object at 0x7f1>", "<function f at 0x7f2>"]
+    assert len(execute.UNSEEN.findall(' '.join(said))) == 4 and not execute.UNSEEN.findall('a < b, <b>bold</b>, x > 0x7f')
+
+
+def test_the_first_figure_that_a_cell_returns_is_drawn(tmp_path):
+    p = notebook(tmp_path/'page.ipynb', ('md', '# A'), ('code', 'from matplotlib.figure import Figure\nfig = Figure()\nfig.subplots()\nfig'))
+    done = execute.run(p)
+    assert 'image/png' in done.cells[1].outputs[0].data and execute.unseen(done) == []
+    p = notebook(tmp_path/'page.ipynb', ('code', 'object()'))
+    assert len(execute.unseen(execute.run(p))) == 1
+
+
 def test_a_run_depends_on_the_modules_it_imports_and_on_those_they_import():
     need = execute.needed('from gradual_cf.gradual import GradualCF')
     assert {'gradual_cf.core', 'gradual_cf.masking', 'gradual_cf.losses', 'gradual_cf.gradual'} <= set(need)
     assert 'gradual_cf.cli' not in need
-    assert execute.imports('from ..core import patch\nfrom . import losses', 'gradual_cf.baselines') == {'gradual_cf.core'}
+    assert execute.imports('from ..core import take_rows\nfrom . import losses', 'gradual_cf.baselines') == {'gradual_cf.core'}
     assert execute.imports('from . import losses') == {'gradual_cf.losses'}
     assert 'gradual_cf.text' in execute.needed('from gradual_cf.all import *')
 
@@ -50,7 +63,7 @@ def test_a_run_depends_on_the_results_that_it_names(tmp_path, monkeypatch):
 
 @pytest.fixture(scope='module')
 def syms():
-    found = api.symbols({m: m for m in ('core', 'losses', 'gradual')})
+    found = api.symbols({m: m for m in ('core', 'explainer', 'losses', 'gradual')})
     for s in found: s.at['api'] = f'api-{s.module}-{s.name}'.lower()
     return found
 
@@ -58,10 +71,23 @@ def syms():
 def test_entries_have_what_the_source_says(syms):
     by_name = {s.name: s for s in syms}
     text = api.entry(by_name['GradualCF'], 'api', 2)
-    assert text.startswith('(api-gradual-gradualcf)=\n## `GradualCF`') and '| `sigma` | `50` |' in text
-    assert '| `x` | `Tensor` | Model input, `(n, *s)` |' in api.entry(by_name['Encoded'], 'api', 2)
+    assert text.startswith('(api-gradual-gradualcf)=\n## `GradualCF`') and '| `sigma` | `50` | a whole number of at least 0 | Adam steps' in text
+    assert '| `tau` | `0.5` | in (0, 1) |' in api.entry(by_name['Settings'], 'api', 2)
+    assert '| `x` | `Tensor` |  | Model input, `(n, *s)` |' in api.entry(by_name['Encoded'], 'api', 2)
     assert 'Counterfactuals.save' in by_name and 'Encoded.take' in by_name and 'PAPER' in by_name
     assert not any(n.startswith('_') or '._' in n for n in by_name)
+
+
+def test_methods_of_private_base_classes_stand_under_the_public_class(syms):
+    by_name = {s.name: s for s in syms}
+    names = list(by_name)
+    assert {'Explainer.fit', 'Explainer.explain', 'Counterfactuals.load', 'GradualCF.trace'} <= set(names)
+    assert 'GradualCF.explain' not in names and 'Display.changes' not in names        # said by `Explainer`; a field
+    assert by_name['Counterfactuals.load'].source == ('core', '_Kept.load')
+    assert names.index('Counterfactuals') < names.index('Counterfactuals.valid') < names.index('Counterfactuals.df') < names.index('evaluating')
+    text = api.entry(by_name['Explainer.explain'], 'api', 2)
+    assert '    *,\n    immutable=(),' in text and '| `bounds` |  | `None` | Group' in text
+    assert '| `before` | `Tensor` |  |' in api.entry(by_name['Counterfactuals'], 'api', 2)   # a field of `_Answers`
 
 
 def test_names_become_links_once_and_only_in_prose(syms):

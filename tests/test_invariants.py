@@ -1,4 +1,6 @@
 """What must hold for any input: nothing outside the mask moves, every change is legal, nobody's state is touched."""
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,8 +8,10 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular, tabular_mlp, train
-from gradual_cf.composition import box, chain, one_way, pack, steps
-from gradual_cf.masking import block_groups, merit, shortfall
+from gradual_cf.arrival import merit, shortfall
+from gradual_cf.composition import _pack, admissible, box, chain, steps
+from gradual_cf.core import Encoded, State, Target
+from gradual_cf.masking import block_groups
 
 
 def table(n=300, seed=0):
@@ -56,8 +60,8 @@ def test_constraints_hold_for_any_combination(bank, data):
     assert set(cfs.changes()['index']) == set(old.index[changed > 0])
 
 
-@pytest.mark.parametrize('hyper', [{}, PAPER | dict(sigma=20)], ids=['default', 'paper'])
-def test_nothing_of_the_users_is_touched(bank, hyper):
+@pytest.mark.parametrize('how', [None, replace(PAPER, sigma=20)], ids=['default', 'paper'])
+def test_nothing_of_the_users_is_touched(bank, how):
     df,y,net = bank
     net.train()
     net[0].eval()
@@ -65,7 +69,7 @@ def test_nothing_of_the_users_is_touched(bank, hyper):
     weights = {k: v.clone() for k,v in net.state_dict().items()}
     net[0].weight.requires_grad_(False)
     grads,threads,rng,np_rng,frame = [p.grad for p in net.parameters()], torch.get_num_threads(), torch.get_rng_state(), np.random.get_state()[1].copy(), df.copy()
-    GradualCF(net, tabular(df), **hyper).fit(df).explain(df.iloc[:20])
+    GradualCF(net, tabular(df), how).fit(df).explain(df.iloc[:20])
     assert [m.training for m in net.modules()] == modes
     assert all(torch.equal(v, weights[k]) for k,v in net.state_dict().items())
     assert [p.grad for p in net.parameters()] == grads and not net[0].weight.requires_grad and net[2].weight.requires_grad
@@ -77,14 +81,14 @@ def test_nothing_of_the_users_is_touched(bank, hyper):
 
 def test_the_seed_decides_and_nothing_else(bank):
     df,y,net = bank
-    cf = GradualCF(net, tabular(df), **PAPER | dict(sigma=20)).fit(df)
+    cf = GradualCF(net, tabular(df), PAPER, sigma=20).fit(df)
     a,b,c = (cf.explain(df.iloc[:10], seed=s).xp for s in (0, 0, 1))
     assert torch.equal(a, b) and not torch.equal(a, c)
 
 
 def test_paper_mode_says_what_it_did(bank):
     df,y,net = bank
-    cfs = GradualCF(net, tabular(df), **PAPER | dict(sigma=60)).fit(df).explain(df.iloc[:60])
+    cfs = GradualCF(net, tabular(df), PAPER, sigma=60).fit(df).explain(df.iloc[:60])
     assert not cfs.domain.legal(df.iloc[:60], cfs.raw).all()    # unbounded composites are not legal, and decoding does not hide it
     p = net(cfs.xp).softmax(1).gather(1, cfs.target[:, None])[:, 0]
     torch.testing.assert_close(p, cfs.prob)
@@ -128,7 +132,7 @@ def test_a_16_bit_model_keeps_small_steps(bank):
     half = tabular_mlp(net.spec['d'], seed=0).bfloat16()
     half.load_state_dict(net.state_dict())
     some = df.iloc[:20]
-    whole,narrow = (GradualCF(m, tabular(df), **PAPER | dict(sigma=50, legal=False)).fit(df).explain(some) for m in (net, half))
+    whole,narrow = (GradualCF(m, tabular(df), PAPER, sigma=50, legal=False).fit(df).explain(some) for m in (net, half))
     moved = (narrow.xp - narrow.x)[narrow.mask]
     assert (moved != moved.bfloat16().float()).any() and (narrow.xp[~narrow.mask] == narrow.x[~narrow.mask]).all()
     assert (narrow.mask == whole.mask).double().mean() > .9
@@ -141,9 +145,11 @@ floats = st.floats(-5, 5, width=32)
 def test_projections_are_idempotent_and_admissible(c, x):
     c,x = torch.tensor([c], dtype=torch.float64), torch.tensor([x], dtype=torch.float64).clamp(0, 1)
     x[0, 3] = (x[0, 3]*4).round()/4
-    p = chain(box(torch.zeros(4), torch.ones(4)), one_way(torch.tensor([0, 1, 0, 0]).bool(), torch.tensor([0, 0, 1, 0]).bool()), steps(torch.tensor([0, 0, 0, .25])))
-    out = p(c, x)
-    torch.testing.assert_close(p(out, x), out)
+    low,high = torch.zeros_like(x), torch.ones_like(x)
+    low[0, 1],high[0, 2] = x[0, 1],x[0, 2]     # the second may only grow, the third may only fall
+    enc,rules = Encoded(x, torch.zeros(1, 4, dtype=torch.bool), low, high), chain(box(0., 1.), steps(torch.tensor([0, 0, 0, .25])))
+    out = admissible(enc, c, rules)
+    torch.testing.assert_close(admissible(enc, out, rules), out)
     assert (out >= 0).all() and (out <= 1).all() and out[0, 1] >= x[0, 1] and out[0, 2] <= x[0, 2] and (out[0, 3]*4) % 1 == 0
 
 
@@ -161,15 +167,16 @@ def test_blocks_cover_an_image_of_any_size(h, w, block):
 def test_packing_finds_every_masked_entry():
     mask = torch.rand(50, 3, 4, generator=torch.Generator().manual_seed(0)) < .3
     mask[0] = False
-    at,real = pack(mask)
+    at,real = _pack(mask)
     back = torch.zeros(50, 12, dtype=torch.bool).scatter(1, at, real)
     assert torch.equal(back.view_as(mask), mask)
 
 
 def test_merit_orders_arrival_before_distance():
     z = torch.tensor([[0., 4.], [0., 1.], [1., 0.], [4., 0.]])
-    t = torch.ones(4, dtype=torch.long)
-    m = merit(shortfall(z, t, .7), torch.tensor([9., .1, .1, .1]))
+    enc = Encoded(torch.zeros(4, 1), torch.zeros(4, 1, dtype=torch.bool))
+    s = State(enc, enc.x, z, Target(torch.ones(4, dtype=torch.long), torch.full((4,), .7)))
+    m = merit(shortfall(s), torch.tensor([9., .1, .1, .1]))
     assert m.argsort(descending=True).tolist() == [1, 0, 2, 3] and (m[:2] > 0).all() and (m[2:] < 0).all()
 
 

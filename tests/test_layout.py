@@ -1,5 +1,5 @@
 """The house rules that a program can check."""
-import json
+import ast
 import re
 import subprocess
 import sys
@@ -9,40 +9,52 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted((ROOT/'nbs').glob('[0-9]*.ipynb'))
+sys.path.insert(0, str(ROOT/'benchmarks'))
+import house  # noqa: E402
+
+NOTEBOOKS = house.notebooks(ROOT)
+FLOORS = '01234569'  # the method, data and models, baselines, measures, tools, answers in use, the paper, ways in
 
 
-def cells(nb, kind):
-    "Sources of a notebook's cells of one kind."
-    return [''.join(c['source']) for c in json.loads(nb.read_text())['cells'] if c['cell_type'] == kind]
+def exports(nb): return [c for c in house.cells(nb) if c.exported]
 
 
-def exports(nb): return [s for s in cells(nb, 'code') if re.search(r'^#\|\s*export', s, re.M)]
-
-def module(nb): return next(m[1] for s in cells(nb, 'code') if (m := re.search(r'#\|\s*default_exp\s+(\S+)', s)))
+def module(nb): return next(m[1] for c in house.cells(nb) if c.kind == 'code' and (m := re.search(r'#\|\s*default_exp\s+(\S+)', c.source)))
 
 
 @pytest.mark.parametrize('nb', NOTEBOOKS, ids=lambda p: p.stem)
-def test_first_cells_and_rhythm(nb):
-    first = json.loads(nb.read_text())['cells']
-    assert ''.join(first[0]['source']).startswith('# ') and '\n> ' in ''.join(first[0]['source'])
-    assert 'default_exp' in ''.join(first[1]['source'])
-    assert first[2]['cell_type'] == 'markdown' and len(''.join(first[2]['source'])) > 60   # the question it answers
+def test_first_cells(nb):
+    title, exp, question = house.cells(nb)[:3]
+    assert title.source.startswith('# ') and '\n> ' in title.source
+    assert 'default_exp' in exp.source
+    assert question.kind == 'markdown' and len(question.source) > 60   # the question it answers
 
 
 @pytest.mark.parametrize('nb', NOTEBOOKS, ids=lambda p: p.stem)
 def test_export_cells_are_small(nb):
-    size = lambda s: sum(1 for l in s.splitlines() if l.strip() and not l.startswith('#|'))
-    long = {s.splitlines()[1]: size(s) for s in exports(nb) if size(s) > 30}
-    assert not long
+    assert {c.lines[0][1]: len(c.lines) for c in exports(nb) if len(c.lines) > 30} == {}
+    assert [l for c in exports(nb) for _, l in c.lines if len(l) > house.WIDEST] == []
+
+
+@pytest.fixture(scope='module')
+def measured(): return house.measure(ROOT)
+
+
+def test_few_lines_are_wide(measured): assert measured['wide'] <= .015
+
+
+def test_exports_are_run_at_once(measured): assert measured['run'] >= .4
+
+
+def test_few_names_are_public(measured): assert measured['public'] <= 160
 
 
 def test_imports_point_down():
     number = {module(nb): int(nb.stem[:2]) for nb in NOTEBOOKS}
+    assert len(set(number.values())) == len(NOTEBOOKS) and {nb.stem[0] for nb in NOTEBOOKS} <= set(FLOORS)
     for nb in NOTEBOOKS:
-        for s in exports(nb):
-            for m in re.findall(r'from gradual_cf\.([\w.]+) import', s):
-                assert number[m] < number[module(nb)], f'{nb.name} imports {m}'
+        for m in re.findall(r'from gradual_cf\.([\w.]+) import', '\n'.join(c.source for c in exports(nb))):
+            assert number[m] < number[module(nb)], f'{nb.name} imports {m}'
 
 
 def test_the_package_is_what_the_notebooks_export():
@@ -51,13 +63,21 @@ def test_the_package_is_what_the_notebooks_export():
     assert {t for t in there if not t.endswith('__init__')} == wrote
 
 
+def public_functions(tree):
+    "Public functions of a cell, and methods of its classes."
+    for n in tree.body:
+        of_class = n.body if isinstance(n, ast.ClassDef) else []
+        yield from (f for f in (n, *of_class) if isinstance(f, ast.FunctionDef) and (f.name[0] != '_' or f.name == '__init__'))
+
+
 def test_every_public_argument_has_a_docment():
     for nb in NOTEBOOKS:
         if module(nb) == 'cli': continue                    # its arguments carry their help texts
-        for s in exports(nb):
-            for head in re.findall(r'^def ([a-z]\w*)\(\n(.*?)^\)', s, re.M | re.S):
-                for line in head[1].splitlines():
-                    if line.strip() and not line.strip().startswith(('self', 'cls')): assert '#' in line, f'{nb.name} {head[0]}: {line.strip()}'
+        for c in exports(nb):
+            lines = c.source.splitlines()
+            for f in public_functions(c.tree):
+                said = [a.lineno for a in (*f.args.args, *f.args.kwonlyargs) if a.arg not in ('self', 'cls') and a.lineno > f.lineno]
+                for i in said: assert '#' in lines[i - 1], f'{nb.name} {f.name}: {lines[i - 1].strip()}'
 
 
 def test_light_to_import():

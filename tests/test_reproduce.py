@@ -1,19 +1,24 @@
 """The machinery of `gradual-cf reproduce`: parts are run once, kept whole, and keyed by all that they depend on."""
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
-from gradual_cf import reproduce as module
-from gradual_cf.all import load_task
-from gradual_cf.reproduce import EXPERIMENTS, METHODS, ROWS, SENTENCES, TABLE6, Experiment, as_frame, beside_sentences, beside_table6, find_row, part_path, reproduce, run_cell, run_part
+from gradual_cf.paper import reproduce as module
+from gradual_cf.paper.reproduce import (_METHODS, EXPERIMENTS, _as_frame, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
+                                        _figure_code, _last_table, _printed, _run_part, _save_png, reproduce, results)
+from gradual_cf.tasks import load_task
 from shell import without_data
 
 real = pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='GRADUAL_CF_DATA is not set: no HELOC, UCI Credit or IMDB data')
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -23,7 +28,8 @@ def counted(monkeypatch):
     def run(part, path):
         calls.append(part['method'])
         return pd.DataFrame([dict(data='d', method=part['method'], metric='l1', paper=1., ours=float(part['rows']))])
-    e = Experiment('two parts', lambda rows, seed: [dict(method=m, rows=rows, seed=seed) for m in 'ab'], run, lambda df: df.assign(difference=df.ours - df.paper), module.draw_pairs, 7)
+    parts = [dict(method=m) for m in 'ab']
+    e = _Experiment('two parts', lambda path: parts, run, lambda df: df.assign(difference=df.ours - df.paper), module._draw_pairs, 7)
     monkeypatch.setitem(EXPERIMENTS, 'two', e)
     return calls
 
@@ -38,6 +44,9 @@ def test_parts_run_once_and_again_when_anything_changes(counted, tmp_path, monke
     monkeypatch.setattr('gradual_cf.__version__', '99')
     reproduce('two', tmp_path)
     assert counted == ['a', 'b']*4
+    monkeypatch.setattr(module, '_code', lambda: 'other code')
+    reproduce('two', tmp_path)
+    assert counted == ['a', 'b']*5
 
 
 def test_what_is_written(counted, tmp_path):
@@ -60,10 +69,24 @@ def test_a_part_that_fails_leaves_nothing_behind(counted, tmp_path, monkeypatch)
     assert not list(tmp_path.rglob('*.*'))
 
 
+def test_pictures_of_a_kept_part_are_written_again(counted, tmp_path, monkeypatch):
+    png = io.BytesIO()
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(png, 'PNG')
+    def drawn(part, path): return pd.DataFrame([dict(x=1)]), [png.getvalue()]
+    monkeypatch.setitem(EXPERIMENTS, 'two', _Experiment('drawn', lambda path: [dict(figure='x')], drawn))
+    reproduce('two', tmp_path)
+    a = (tmp_path/'two.png').read_bytes()
+    (tmp_path/'two.png').unlink()
+    reproduce('two', tmp_path)
+    b = (tmp_path/'two.png').read_bytes()
+    assert a == b and np.array_equal(np.array(Image.open(io.BytesIO(a)).convert('L')), np.arange(64).reshape(8, 8))
+
+
 def test_errors_name_the_argument(tmp_path):
     with pytest.raises(ValueError, match="name must be one of .*got 'table1'"): reproduce('table1', tmp_path)
     with pytest.raises(ValueError, match='rows must be'): reproduce('table6', tmp_path, rows=0)
     with pytest.raises(ValueError, match='path must be a data folder'): reproduce('table4', tmp_path, path=tmp_path)
+    with pytest.raises(ValueError, match="name must be one of .*got '../README.md'"): results('../README.md')
 
 
 def test_every_table_and_figure_of_the_command_is_registered():
@@ -71,17 +94,39 @@ def test_every_table_and_figure_of_the_command_is_registered():
 
 
 def test_printed_numbers_against_the_paper():
-    t = TABLE6.set_index(['data', 'method'])
+    t = pd.DataFrame(_printed('table6')).set_index(['data', 'method'])
     assert t.loc[('heloc', 'ours')].tolist() == [1.05, .39, 1.40] and t.loc[('uci_credit', 'LORE')].tolist() == [1.35, .37, 6.48]
-    assert [len(ROWS[d].values) for d in ROWS] == [22, 23] and all(len(r.changed['ours']) == 1 for r in ROWS.values())
-    assert all(s.old.lower() in s.text.lower() for s in SENTENCES)
+    applicants = _printed('applicants')
+    assert [len(a['values']) for a in applicants.values()] == [22, 23] and all(len(a['changed']['ours']) == 1 for a in applicants.values())
+    assert all(s['old'].lower() in s['text'].lower() for s in _printed('sentences'))
+
+
+def test_the_papers_numbers_are_part_of_the_package():
+    setup = (ROOT/'setup.py').read_text()
+    assert '*.json' in setup and '*.html' in setup
+    assert {p.name for p in (ROOT/'gradual_cf/paper').iterdir()} >= {'paper.json', 'survey.html'}
+
+
+def test_results_are_read_by_name():
+    assert isinstance(results('table6.csv'), pd.DataFrame) and 'seed' in results('table6.json')
+    assert results('loans.csv').equals(pd.read_csv(ROOT/'benchmarks/results/loans.csv'))
+    assert results('peers.png').data == (ROOT/'benchmarks/results/peers.png').read_bytes()
+
+
+@pytest.mark.parametrize('picture', sorted((ROOT/'nbs/figures/results').glob('*.png')), ids=lambda p: p.stem)
+def test_committed_pictures_are_small(picture):
+    assert picture.stat().st_size <= 150_000 and len(Image.open(picture).getcolors(256)) <= 256
 
 
 def test_beside_table6_pairs_every_method_with_its_printed_row():
-    row = lambda m, k: '[1, 1, 0]' if m == 'valid' and k == 'LORE' else '[1, 1, 1]' if m == 'valid' else '[1, 2, 6]' if m in ('l1', 'l2') else None
-    lines = [dict(metric=m, eps=e, mean=1., std=0., share=None, data=d, method=k, per_row=row(m, k)) for d in ('heloc', 'uci_credit') for k in METHODS for m,e in (('l1', None), ('l2', None), ('coherence', '8'), ('coherence', '12'), ('valid', None))]
-    b = beside_table6(pd.DataFrame(lines))
-    assert len(b) == 2*len(METHODS)*3 and b.paper.notna().all()
+    def row(metric, method):
+        if metric == 'valid': return '[1, 1, 0]' if method == 'LORE' else '[1, 1, 1]'
+        return '[1, 2, 6]' if metric in ('l1', 'l2') else None
+    metrics = ('l1', None), ('l2', None), ('coherence', '8'), ('coherence', '12'), ('valid', None)
+    lines = [dict(metric=m, eps=e, mean=1., std=0., share=None, data=d, method=k, per_row=row(m, k))
+             for d in ('heloc', 'uci_credit') for k in _METHODS for m, e in metrics]
+    b = _beside_table6(pd.DataFrame(lines))
+    assert len(b) == 2*len(_METHODS)*3 and b.paper.notna().all()
     at = lambda m, metric: b[(b.method == m) & (b.metric == metric) & (b['data'] == 'heloc')].iloc[0]
     assert at('ours, default', 'l1').ours == 3 and at('ours, default', 'l1').difference == pytest.approx(3 - 1.05)
     assert at('LORE', 'l2').ours == 1.5 and at('LORE', 'l2').default_same_rows == 1.5 and at('LORE', 'l2').answered == pytest.approx(2/3)
@@ -89,43 +134,57 @@ def test_beside_table6_pairs_every_method_with_its_printed_row():
 
 
 def test_beside_sentences_counts_words():
-    ours = pd.DataFrame([dict(text=SENTENCES[1].text, dim=100, setting='default', swaps='[["best", "worst"]]', prob=.9, valid=True),
-                         dict(text=SENTENCES[-1].text, dim=100, setting='paper without logits', swaps='[]', prob=.2, valid=False)])
-    b = beside_sentences(ours)
+    sentences = _printed('sentences')
+    ours = pd.DataFrame([dict(text=sentences[1]['text'], dim=100, setting='default', swaps='[["best", "worst"]]', prob=.9, valid=True),
+                         dict(text=sentences[-1]['text'], dim=100, setting='paper without logits', swaps='[]', prob=.2, valid=False)])
+    b = _beside_sentences(ours)
     assert b.paper.tolist() == ['best → dreadful', 'funny → Equally'] and b.ours.tolist() == ['best → worst', ''] and b.difference.tolist() == [0, -1]
 
 
-def test_cells_run_as_in_a_notebook():
-    names = {}
-    assert run_cell('a = 2\na + 1', names) == 3 and run_cell('a;', names) is None and run_cell('b = a', names) is None
-    assert as_frame({'x': 1}).to_dict('list') == {'name': ['x'], 'value': ['1']}
+def test_a_swap_that_the_paper_does_not_print_is_empty():
+    s = _printed('sentences')[1]    # Table 2 has no line without logits
+    ours = pd.DataFrame([dict(text=s['text'], dim=100, setting='paper without logits', swaps='[]', prob=.2, valid=False)])
+    assert _beside_sentences(ours).paper.tolist() == ['']
+
+
+def test_the_last_table_that_a_notebook_shows():
+    assert _as_frame({'x': 1}).to_dict('list') == {'name': ['x'], 'value': [1]}
+    assert _as_frame(pd.DataFrame(dict(a=[1]), index=[7])).columns.tolist() == ['a']
+    assert _as_frame(pd.DataFrame(dict(a=[1]), index=pd.Index(['u'], name='m'))).columns.tolist() == ['m', 'a']
+    assert _last_table([{'x': 1}, pd.DataFrame(dict(a=[2])), 'text', 3]) == 'a\n2\n' and _last_table(['text']) == ''
+
+
+def test_cells_run_in_a_kernel_of_their_own(tmp_path):
+    outputs = _execute(['import os', 'os.environ["GRADUAL_CF_DATA"]', 'os.getcwd();'], tmp_path, tmp_path/'data')
+    assert outputs[1][0].data['text/plain'] == repr(str(tmp_path/'data')) and not outputs[2]
+    assert os.environ.get('GRADUAL_CF_DATA') != str(tmp_path/'data')      # the caller's environment stays as it was
+    with pytest.raises(AssertionError, match='no digit'): _execute(['assert False, "no digit"'], tmp_path)
+    with pytest.raises(ValueError, match='got KeyError'): _execute(['{}[1]'], tmp_path)
+
+
+def test_cells_that_show_what_is_committed_are_no_part_of_a_figure():
+    for name in (e for e in EXPERIMENTS if e.startswith('fig')):
+        assert not any("results('fig" in c for c in _figure_code(name)) and any('assert' in c for c in _figure_code(name))
 
 
 def test_a_figure_is_its_notebook(tmp_path):
-    code = f"from gradual_cf.reproduce import reproduce; r = reproduce('fig4', {str(tmp_path)!r}); print(r); r = reproduce('fig4', {str(tmp_path)!r}, tell=print)"
+    code = f"from gradual_cf.paper.reproduce import reproduce; r = reproduce('fig4', {str(tmp_path)!r}); print(r); r = reproduce('fig4', {str(tmp_path)!r}, tell=print)"
     out = subprocess.run([sys.executable, '-c', code], env=without_data() | dict(MPLBACKEND='Agg'), capture_output=True, text=True, check=True).stdout
     assert 'kept' in out and (tmp_path/'fig4.png').is_file() and 'rank_of_the_first_block' in out
 
 
 @real
 def test_the_papers_applicants_are_in_the_data():
-    for data,agree in (('heloc', 10), ('uci_credit', 17)):
-        row,same = find_row(load_task(data), ROWS[data].values)
+    for data, agree in (('heloc', 10), ('uci_credit', 17)):
+        row, same = _find_row(load_task(data), _printed('applicants')[data]['values'])
         assert same >= agree and len(row) == 1
 
 
 @real
 def test_table6_part_on_a_few_rows(tmp_path):
-    part = dict(data='heloc', method='ours, default', rows=20, seed=0)
-    df,new = run_part(EXPERIMENTS['table6'], 'table6', part, tmp_path)
-    again,anew = run_part(EXPERIMENTS['table6'], 'table6', part, tmp_path)
-    assert new and not anew and df.equals(again) and part_path(tmp_path, 'table6', part).is_file()
+    part, said = dict(data='heloc', method='ours, default', rows=20, seed=0), []
+    first = _run_part(EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
+    again = _run_part(EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
+    assert [s.endswith('kept') for s in said] == [False, True] and first.frame.equals(again.frame)
+    df = first.frame
     assert df[df.metric == 'valid']['mean'].item() == 1 and df[df.metric == 'l1']['mean'].item() < 1.5
-
-
-def test_the_data_folder_is_put_back(counted, tmp_path, monkeypatch):
-    for old in (None, '/old'):
-        monkeypatch.delenv('GRADUAL_CF_DATA', raising=False) if old is None else monkeypatch.setenv('GRADUAL_CF_DATA', old)
-        with module.data_folder(tmp_path): assert os.environ['GRADUAL_CF_DATA'] == str(tmp_path)
-        assert os.environ.get('GRADUAL_CF_DATA') == old
-        with module.data_folder(None): assert os.environ.get('GRADUAL_CF_DATA') == old

@@ -1,15 +1,20 @@
 """The built site in a browser. `make docs` builds it; without `_docs/` there is nothing to test."""
+import html
 import importlib
 import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT/'_docs'
+sys.path.insert(0, str(ROOT/'docs'))
+from execute import UNSEEN  # noqa: E402
+
 pytestmark = pytest.mark.skipif(not (SITE/'index.html').exists(), reason='there is no _docs/: run `make docs` first')
 
 
@@ -33,6 +38,17 @@ def test_what_a_program_may_read():
     llms = (SITE/'llms.txt').read_text()
     assert llms.startswith('# gradual_cf\n') and (SITE/'llms-full.txt').stat().st_size > 50_000
     assert [l for l in re.findall(r'\]\(([\w.-]+)\)', llms) if not (SITE/l).exists()] == []
+
+
+def words(page):
+    "The text of a page as a reader sees it, without markup and without the sources of widgets."
+    body = re.sub(r'<(script|style)\b.*?</\1>', '', page.read_text(), flags=re.S)
+    return html.unescape(re.sub(r'<[^>]+>', '', body))
+
+
+def test_no_page_shows_an_object_where_a_picture_belongs():
+    assert UNSEEN.findall('<Figure size 540x205 with 3 Axes> [<matplotlib.lines.Line2D at 0x7f12ab>] <gradual_cf.core.Domain object at 0x7f>')
+    assert {p.name: found for p in SITE.glob('*.html') if (found := UNSEEN.findall(words(p)))} == {}
 
 
 def test_figures_say_what_they_claim():

@@ -15,7 +15,7 @@ from toy import columns
 
 from gradual_cf.core import Counterfactuals
 from gradual_cf.images import images
-from gradual_cf.survey import COLUMNS, PROXY, questions, save_survey, survey, survey_page, tally, wilson
+from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, questions, save_survey, survey, tally
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,7 +54,7 @@ def test_questions_hold_the_images_of_their_rows(qs):
 def test_wilson_is_scipys():
     for right,n in ((0, 7), (3, 9), (25, 25), (600, 750)):
         ci = binomtest(right, n).proportion_ci(method='wilson')
-        assert np.allclose(wilson(right, n, 1.959963984540054), (ci.low, ci.high))
+        assert np.allclose(_wilson(right, n, 1.959963984540054), (ci.low, ci.high))
 
 
 def test_the_tally_counts_by_method(qs):
@@ -68,7 +68,7 @@ def test_judges_are_labelled_as_a_proxy_everywhere(qs):
     oracle = lambda x: torch.eye(10)[[qs.target[int((qs.x == r).flatten(1).all(1).nonzero()[0, 0])] for r in x]]
     t = tally([answers(qs, 'p')], qs, {'J': oracle, 'S': lambda x: -oracle(x)})
     assert t.table[t.table.who == 'J'].share.eq(1).all() and t.table[t.table.who == 'S'].share.eq(0).all()
-    assert set(t.table[t.table.by != 'people'].by) == {PROXY} and 'proxy' in PROXY
+    assert set(t.table[t.table.by != 'people'].by) == {_PROXY} and 'proxy' in _PROXY
     labels = [l.get_text() for l in t.plot().axes[0].get_legend().get_texts()]
     assert sum('proxy' in l for l in labels) == 2 and sum(l.startswith('people') for l in labels) == 1
     assert t.png() == t.png()
@@ -83,7 +83,6 @@ def test_files_are_read(tmp_path, qs):
 
 
 def test_the_widget_notes_and_resumes(tmp_path, qs):
-    from gradual_cf.survey import Sheet
     file = tmp_path/'answers.csv'
     w = survey(qs, file, who='p')
     status,bar,picture,buttons,(keys,back) = w.children[0], w.children[1], w.children[2], w.children[3].children, w.children[4].children
@@ -97,15 +96,15 @@ def test_the_widget_notes_and_resumes(tmp_path, qs):
     for _ in range(120): buttons[0].click()
     assert bar.value == 100 and 'Done' in status.value and all(b.disabled for b in buttons)
     assert len(pd.read_csv(file)) == 100 and tally(file, qs).table.answers.sum() == 100
-    with pytest.raises(ValueError, match='alone'): Sheet(qs, file, 'somebody else')
+    with pytest.raises(ValueError, match='alone'): _Sheet(qs, file, 'somebody else')
 
 
 def test_the_page_gives_nothing_away(tmp_path, qs):
     page = save_survey(tmp_path/'page.html', qs, title='<b> & "c"').read_text()
     assert '&lt;b&gt;' in page and not re.search(r'https?://|@import|url\(|(src|href)\s*=\s*"(?!data:)[^"]', page)
     hidden = questions({'secret-one': result(25, 0), 'secret-two': result(25, 1)})
-    assert 'secret' not in survey_page(hidden) and "default-src 'none'" in page
-    assert survey_page(questions({'m': result(25, 0, 3)}, classes=('</script>', 'é', '"'))).count('</script>') == 1
+    assert 'secret' not in _survey_page(hidden) and "default-src 'none'" in page
+    assert _survey_page(questions({'m': result(25, 0, 3)}, classes=('</script>', 'é', '"'))).count('</script>') == 1
 
 
 @pytest.mark.parametrize('make,says', [
@@ -139,5 +138,5 @@ def test_the_page_in_a_browser(tmp_path):
     assert r.returncode == 0, r.stdout + r.stderr
     assert all(json.loads(r.stdout).values())
     df = pd.read_csv(tmp_path/'out.csv', dtype=dict(participant=str))
-    assert list(df.columns) == COLUMNS and df.answer.tolist() == [3, *(i % 10 for i in range(1, 16))]
+    assert list(df.columns) == _COLUMNS and df.answer.tolist() == [3, *(i % 10 for i in range(1, 16))]
     assert tally(tmp_path/'out.csv', qs).table.answers.sum() == 16

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from gradual_cf.composition import box
-from gradual_cf.core import Domain, Encoded, predict
+from gradual_cf.core import Domain, Encoded, Target
+from gradual_cf.explainer import predict
 from gradual_cf.losses import fit_logits
 from gradual_cf.masking import block_groups, column_groups, token_groups
 from gradual_cf.models import seeded
@@ -72,8 +73,8 @@ def tokens():
 PROBLEMS = dict(columns=columns, blocks=blocks, tokens=tokens)
 
 
-def reference(toy, target, quantile=None):
-    "The `Ref` of some targets on a toy problem."
-    from gradual_cf.losses import Ref
+def reference(toy, label, quantile=None, level=.5):
+    "The `Target` of some classes on a toy problem."
     stats = fit_logits(predict(toy.model, toy.x))
-    return Ref(target, stats.mu[target], None if quantile is None else stats.within(target, quantile))
+    gap = None if quantile is None else stats.within(label, quantile)
+    return Target(label, torch.full(label.shape, level, dtype=toy.x.dtype), stats.mu[label], gap)

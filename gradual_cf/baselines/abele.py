@@ -5,38 +5,45 @@
 # %% ../../nbs/25_baselines.abele.ipynb #c4
 from __future__ import annotations
 import hashlib
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits as bce, mse_loss
+from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
-from ..core import Encoded, Explainer, patch, predict
-from ..masking import expand_groups
+from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _winners
+from .wachter import _Rules, _within_limit
+from ..core import Encoded
+from ..explainer import Common, Explainer, predict, setting, target_prob, told
 from ..models import network
 from ..tasks import cached_network, fingerprint
 
 # %% auto #0
-__all__ = ['AdversarialAutoencoder', 'adversarial_autoencoder', 'train_adversarial', 'autoencoder_for', 'kernel', 'cross',
-           'mutate', 'on_the_way', 'breed', 'Leaf', 'leaves', 'ABELE', 'Local', 'Exemplars', 'spread']
+__all__ = ['adversarial_autoencoder', 'ABELESettings', 'Exemplars', 'ABELE']
 
 # %% ../../nbs/25_baselines.abele.ipynb #c6
-class AdversarialAutoencoder(nn.Module):
+def _dense(*sizes):
+    "Dense layers with a leaky ReLU between each two."
+    layers = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))]
+    return layers[:-1]
+
+class _AdversarialAutoencoder(nn.Module):
     "Images to codes, codes to images, and an opinion on codes."
     def __init__(self, shape, latent, width, low, high):
         super().__init__()
-        self.shape,self.latent,self.low,self.high,d = tuple(shape),latent,low,high,int(np.prod(shape))
-        layers = lambda *s: [m for i,o in zip(s, s[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))][:-1]
-        self.encoder = nn.Sequential(nn.Flatten(), *layers(d, width, width, latent))
-        self.decoder = nn.Sequential(*layers(latent, width, width, d), nn.Sigmoid(), nn.Unflatten(1, self.shape))
-        self.discriminator = nn.Sequential(*layers(latent, width, max(1, width//2), 1))
+        self.low, self.high, d = low, high, int(np.prod(shape))
+        self.encoder = nn.Sequential(nn.Flatten(), *_dense(d, width, width, latent))
+        self.decoder = nn.Sequential(*_dense(latent, width, width, d), nn.Sigmoid(), nn.Unflatten(1, tuple(shape)))
+        self.discriminator = nn.Sequential(*_dense(latent, width, max(1, width//2), 1))
 
     def encode(self, x): return self.encoder((x - self.low)/(self.high - self.low)) # Codes `(n, latent)` of images
     def decode(self, z): return self.low + (self.high - self.low)*self.decoder(z)   # Images `(n, c, h, w)` of codes
     def forward(self, x): return self.decode(self.encode(x))
 
+# %% ../../nbs/25_baselines.abele.ipynb #c7
 @network
 def adversarial_autoencoder(
     shape,          # Image shape, `(c, h, w)`
@@ -46,299 +53,251 @@ def adversarial_autoencoder(
     high:float=1.,  # Largest
 ) -> nn.Module:     # Maps `(n, c, h, w)` to its reconstruction
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
-    return AdversarialAutoencoder(shape, latent, width, low, high)
+    return _AdversarialAutoencoder(shape, latent, width, low, high)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c7
-def _duel(net, x, both, judge, gen, weight):
-    "One step of encoder and decoder, and one of the discriminator."
-    z = net.encode(x)
-    one = torch.ones(len(x), 1, dtype=x.dtype, device=x.device)
-    unit = lambda v: (v - net.low)/(net.high - net.low)
-    loss = (1 - weight)*mse_loss(unit(net.decode(z)), unit(x)) + weight*bce(net.discriminator(z), one)
-    both.zero_grad(); loss.backward(); both.step()
-    prior = torch.randn(z.shape, generator=gen).to(z)
-    said = bce(net.discriminator(prior), one) + bce(net.discriminator(z.detach()), 0*one)
-    judge.zero_grad(); (said/2).backward(); judge.step()
+# %% ../../nbs/25_baselines.abele.ipynb #c10
+class _Duel:
+    "Autoencoder and discriminator with an optimiser each."
+    def __init__(self, net, lr, weight):
+        adam = partial(torch.optim.Adam, lr=lr, betas=(.5, .999))
+        self.net, self.weight = net, weight
+        self.coder = adam([*net.encoder.parameters(), *net.decoder.parameters()])
+        self.judge = adam(net.discriminator.parameters())
 
-def train_adversarial(
-    net:nn.Module,   # From `adversarial_autoencoder`; trained in place
-    x:Tensor,        # Training images, `(n, c, h, w)`
-    batches:int=10_000, # Steps; the paper 10,000 to 30,000
-    size:int=128,    # Images in a step
-    lr:float=2e-4,   # Adam's learning rate, with β = (.5, .999)
-    weight:float=.001, # Of fooling the discriminator, against 1 - `weight` of the squared error
-    seed:int=0,      # Seed of batches and draws
-) -> nn.Module:      # `net`
-    "Train autoencoder and discriminator in turns."
-    gen = torch.Generator().manual_seed(seed)
-    adam = partial(torch.optim.Adam, lr=lr, betas=(.5, .999))
-    both,judge = adam([*net.encoder.parameters(), *net.decoder.parameters()]), adam(net.discriminator.parameters())
+    def unit(self, v): return (v - self.net.low)/(self.net.high - self.net.low) # Pixels in [0, 1]
+
+    def step(self, x, gen):
+        "One step of encoder and decoder, and one of the discriminator."
+        net, say, z = self.net, binary_cross_entropy_with_logits, self.net.encode(x)
+        one = torch.ones(len(x), 1, dtype=x.dtype, device=x.device)
+        error = mse_loss(self.unit(net.decode(z)), self.unit(x))
+        _descend(self.coder, (1 - self.weight)*error + self.weight*say(net.discriminator(z), one))
+        prior = torch.randn(z.shape, generator=gen).to(z)
+        _descend(self.judge, (say(net.discriminator(prior), one) + say(net.discriminator(z.detach()), 0*one))/2)
+
+def _descend(optimizer, loss):
+    "One step of an optimiser."
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# %% ../../nbs/25_baselines.abele.ipynb #c11
+def _train_adversarial(net, x, batches=10_000, size=128, lr=2e-4, weight=.001, seed=0):
+    "Train on images `(n, c, h, w)`, in place; `weight` is that of fooling against 1 - `weight` of the squared error."
+    gen, duel = torch.Generator().manual_seed(seed), _Duel(net, lr, weight)
     with torch.enable_grad():
-        for _ in range(batches): _duel(net, x[torch.randint(len(x), (size,), generator=gen).to(x.device)], both, judge, gen, weight)
+        for _ in range(batches): duel.step(x[torch.randint(len(x), (size,), generator=gen).to(x.device)], gen)
     net.zero_grad(set_to_none=True)
     return net.eval()
 
-# %% ../../nbs/25_baselines.abele.ipynb #c9
-def autoencoder_for(
-    x:Tensor,      # Training images, `(n, c, h, w)`
-    latent:int=8,  # Entries of a code
-    width:int=512, # Units of the hidden layers
-    seed:int=0,    # Seed of network and training
-    **fit,         # As `train_adversarial` takes them
-) -> nn.Module:
+# %% ../../nbs/25_baselines.abele.ipynb #c13
+def _autoencoder_for(x, latent=8, width=512, seed=0, **fit):
     "The kept autoencoder of these images and settings, or a new one that is kept from now on."
     x = x.detach().cpu().float()
-    make = partial(adversarial_autoencoder, list(x.shape[1:]), latent, width, x.min().item(), x.max().item(), seed=seed)
-    key = fingerprint(hashlib.sha256(x.contiguous().numpy().tobytes()).hexdigest(), latent, width, seed, fit)
-    return cached_network('adversarial_autoencoder', key, lambda: train_adversarial(make(), x, seed=seed, **fit))
+    def make():
+        net = adversarial_autoencoder(list(x.shape[1:]), latent, width, x.min().item(), x.max().item(), seed=seed)
+        return _train_adversarial(net, x, seed=seed, **fit)
+    pixels = hashlib.sha256(x.contiguous().numpy().tobytes()).hexdigest()
+    return cached_network('adversarial_autoencoder', fingerprint(pixels, latent, width, seed, fit), make)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c14
-def kernel(
-    z:Tensor,  # Codes, `(n, l)`
-    z0:Tensor, # The code in the middle, `(l,)`
-) -> Tensor:   # `(n,)`, in [0, 1]
-    "Nearness of codes (Ribeiro et al., 2016)."
-    return (-(z - z0).square().sum(1)/(2*.75**2*len(z0))).exp()
+# %% ../../nbs/25_baselines.abele.ipynb #c17
+_KERNEL_WIDTH = .75 # Of nearness, in units of the root of a code's length
 
-# %% ../../nbs/25_baselines.abele.ipynb #c16
-def cross(
-    z:Tensor,   # Parents, `(n, l)`
-    share:float,# Of the pairs that exchange a stretch, in [0, 1]
-    gen:torch.Generator, # Source of chance
-) -> Tensor:    # Children, `(n, l)`
-    "Two-point crossover of every row with the row before it."
-    n,l = z.shape
-    cuts = torch.rand(n, 2, generator=gen).mul(l + 1).long().sort(1).values
-    at = torch.arange(l)
-    inside = (at >= cuts[:, :1]) & (at < cuts[:, 1:]) & (torch.rand(n, 1, generator=gen) < share)
-    return torch.where(inside.to(z.device), z.roll(1, 0), z)
+def _kernel(z, z0):
+    "Nearness of codes `(n, l)` to one in the middle `(l,)`, in [0, 1] (Ribeiro et al., 2016)."
+    return (-(z - z0).square().sum(1)/(2*_KERNEL_WIDTH**2*len(z0))).exp()
 
-def mutate(
-    z:Tensor,    # Codes, `(n, l)`
-    pool:Tensor, # Codes of training images, `(m, l)`
-    share:float, # Of the entries that are replaced, in [0, 1]
-    gen:torch.Generator, # Source of chance
-) -> Tensor:     # `(n, l)`
-    "Move entries towards the same entry of random training codes, by a random part of the way."
-    new = pool.gather(0, torch.randint(len(pool), z.shape, generator=gen).to(z.device))
-    some = (torch.rand(z.shape, generator=gen) < share).to(z.device)
-    return torch.where(some, z + torch.rand(z.shape, generator=gen).to(z)*(new - z), z)
+# %% ../../nbs/25_baselines.abele.ipynb #c20
+_ENDS = 20 # Nearest training codes that a population starts towards
 
-# %% ../../nbs/25_baselines.abele.ipynb #c18
-def on_the_way(
-    z0:Tensor,   # A code, `(l,)`
-    some:Tensor, # Codes of training images of one class, `(m, l)`
-    size:int,    # How many
-    gen:torch.Generator, # Source of chance
-    near:int=20, # Only the nearest of them
-) -> Tensor:     # `(size, l)`
-    "Points between a code and the nearest of others; copies of the code where there are none."
+def _on_the_way(z0, some, size, gen, near=_ENDS):
+    "Points `(size, l)` between a code and the nearest of others; copies of the code where there are none."
     if not len(some): return z0.repeat(size, 1)
     ends = some[(some - z0).norm(dim=1).argsort(stable=True)[:near]]
     ends = ends[torch.randint(len(ends), (size,), generator=gen).to(z0.device)]
     return z0 + torch.rand(size, 1, generator=gen).to(z0)*(ends - z0)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c20
-def breed(
-    fitness,          # Codes `(n, l)` -> fitness `(n,)`
-    z:Tensor,         # The first generation, `(size, l)`
-    pool:Tensor,      # Codes of training images, `(m, l)`
-    generations:int=10, # Rounds
-    crossover:float=.5, # Share of pairs that exchange a stretch
-    mutation:float=.2,# Share of entries that move
-    gen:torch.Generator|None=None, # Source of chance
-) -> Tensor:          # The last generation, `(size, l)`
-    "A genetic search around a code: tournaments of three, two-point crossover, mutation, the best tenth stays (LORE)."
+# %% ../../nbs/25_baselines.abele.ipynb #c23
+def _cross(z, share, gen):
+    "Two-point crossover of every code with the one before it, for a `share` of the codes."
+    return torch.where(_stretches(gen, (len(z),), z.shape[1], share).to(z.device), z.roll(1, 0), z)
+
+def _mutate(z, pool, share, gen):
+    "Move a `share` of the entries towards the same entry of random training codes."
+    rows = torch.randint(len(pool), z.shape, generator=gen).to(z.device)
+    some = (torch.rand(z.shape, generator=gen) < share).to(z.device)
+    part = torch.rand(z.shape, generator=gen).to(z)
+    return torch.where(some, z + part*(_borrowed(pool, rows) - z), z)
+
+# %% ../../nbs/25_baselines.abele.ipynb #c25
+_RIVALS, _ELITE = 3, 10 # Size of a tournament; the elite is a population's size divided by this
+
+def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, gen=None):
+    "A genetic search that starts at codes `(p, l)`; `fitness` maps codes to `(p,)`."
     gen = gen or torch.Generator().manual_seed(0)
-    f,size = fitness(z), len(z)
+    f, p = fitness(z), len(z)
     for _ in range(generations):
-        rivals = torch.randint(size, (size, 3), generator=gen).to(z.device)
-        parents = rivals.gather(1, f[rivals].argmax(1, keepdim=True))[:, 0]
-        child = mutate(cross(z[parents], crossover, gen), pool, mutation, gen)
-        elite = f.topk(max(1, size//10)).indices
+        rivals = torch.randint(p, (p, _RIVALS), generator=gen).to(z.device)
+        child = _mutate(_cross(z[_winners(f, rivals)], crossover, gen), pool, mutation, gen)
+        elite = f.topk(max(1, p//_ELITE)).indices
         child[:len(elite)] = z[elite]
-        z,f = child, fitness(child)
+        z, f = child, fitness(child)
     return z
 
-# %% ../../nbs/25_baselines.abele.ipynb #c24
-class Leaf(NamedTuple):
-    "A path of a tree."
-    low:np.ndarray  # Lower ends of its intervals, open, `(l,)`
-    high:np.ndarray # Upper ends, closed, `(l,)`
-    label:int       # Class of the leaf
+# %% ../../nbs/25_baselines.abele.ipynb #c28
+def _enter(leaves, z0, step=.01):
+    "The point of each leaf nearest to `z0`, `step` inside of its thresholds, `(m, l)`."
+    half = np.minimum(step, (leaves.high - leaves.low)/2)
+    return np.clip(z0, leaves.low + half, leaves.high - half)
 
-    def covers(self, z): return ((z > self.low) & (z <= self.high)).all(-1) # Whether codes `(n, l)` lie in it
-
-    def enter(self, z0, step=.01):
-        "The point of the leaf nearest to `z0`, `step` inside of its thresholds, or half-way where it is narrower."
-        half = np.minimum(step, (self.high - self.low)/2)
-        return np.clip(z0, self.low + half, self.high - half)
-
-def leaves(
-    tree, # A fitted scikit-learn tree
-) -> list[Leaf]:
-    "All paths of a tree, as intervals."
-    t,l = tree.tree_, tree.n_features_in_
-    out,todo = [],[(0, np.full(l, -np.inf), np.full(l, np.inf))]
-    while todo:
-        i,low,high = todo.pop()
-        if t.children_left[i] < 0: out.append(Leaf(low, high, int(tree.classes_[t.value[i][0].argmax()]))); continue
-        j,cut = t.feature[i], t.threshold[i]
-        left,right = high.copy(), low.copy()
-        left[j],right[j] = min(high[j], cut), max(low[j], cut)
-        todo += [(t.children_right[i], right, high), (t.children_left[i], low, left)]
-    return out
-
-# %% ../../nbs/25_baselines.abele.ipynb #c29
-class ABELE(Explainer):
-    "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
-    defaults = dict(
-        latent=8,       # Entries of a code; the paper 4, and 8 to 16 for MNIST
-        width=512,      # Units of the autoencoder's hidden layers
-        batches=10_000, # Steps of the autoencoder's training; the paper 10,000 to 30,000
-        lr=2e-4,        # Adam's learning rate in it
-        accept=.5,      # Probability from which the discriminator accepts a code, at most
-        size=200,       # Codes in each of the two populations
-        generations=10, # Rounds of breeding
-        crossover=.5,   # Share of pairs that exchange a stretch
-        mutation=.2,    # Share of entries that move
-        step=.01        # How far past a threshold a counter-exemplar lies
-    )
+def _nearest_first(leaves, z0):
+    "Leaves that falsify the fewest conditions first, the nearest of equals before the others."
+    far = np.linalg.norm(_enter(leaves, z0) - z0, axis=1)
+    return leaves.take(np.lexsort((far, leaves.missed(z0).sum(1))))
 
 # %% ../../nbs/25_baselines.abele.ipynb #c31
-@patch
-def fit(
-    self:ABELE,
-    data, # Training images, raw
-) -> ABELE:
-    "Train the autoencoder, or take the kept one; returns the explainer."
-    if not self.domain.plane: raise ValueError('domain must be of images, got one without a plane of pixels')
-    super(ABELE, self).fit(data)
-    h = self.hyper
-    self.auto = autoencoder_for(self.x_train, h.latent, h.width, batches=h.batches, lr=h.lr).to(*self.place).requires_grad_(False)
-    self.pool = self.auto.encode(self.x_train)
-    self.level = min(h.accept, self.auto.discriminator(self.pool)[:, 0].sigmoid().quantile(.1).item())
-    return self
+@told
+@dataclass(frozen=True, kw_only=True)
+class ABELESettings(Common):
+    "Settings of `ABELE`."
+    latent:int = setting(8, 'entries of a code; the paper 4, and 8 to 16 for MNIST', least=1)
+    width:int = setting(512, "units of the autoencoder's hidden layers", least=1)
+    batches:int = setting(10_000, "steps of the autoencoder's training; the paper 10,000 to 30,000", least=1)
+    lr:float = setting(2e-4, "Adam's learning rate in it", above=0)
+    accept:float = setting(.5, 'probability from which the discriminator accepts a code, at most', least=0, most=1)
+    size:int = setting(200, 'codes in each of the two populations', least=1)
+    generations:int = setting(10, 'rounds of breeding', least=0)
+    crossover:float = setting(.5, 'share of codes that exchange a stretch', least=0, most=1)
+    mutation:float = setting(.2, 'share of entries that move', least=0, most=1)
+    step:float = setting(.01, 'how far past a threshold a counter-exemplar lies', above=0)
 
-@patch
-def accepts(
-    self:ABELE,
-    z:Tensor, # Codes, `(n, l)`
-) -> Tensor:  # bool `(n,)`
-    "Whether the discriminator takes codes for likely ones."
-    return self.auto.discriminator(z)[:, 0].sigmoid() >= self.level
+# %% ../../nbs/25_baselines.abele.ipynb #c34
+_REJECTED = .1 # Share of the training images that the discriminator may reject
 
-# %% ../../nbs/25_baselines.abele.ipynb #c33
-@patch
-def drawn(
-    self:ABELE,
-    z:Tensor,     # Codes, `(n, l)`
-    enc:Encoded,  # The row they belong to, one
-) -> Tensor:      # Images, `(n, c, h, w)`
-    "Decode, keep what is frozen, and project."
-    groups = self.domain.groups(enc.x.shape[1:]).to(enc.x.device)
-    xp = torch.where(expand_groups(enc.frozen, groups), enc.x, self.auto.decode(z))
-    return self.domain.project(xp, enc.x) if self.hyper.legal else xp
+class _Coder(Explainer):
+    "An explainer of images that writes them as codes."
+    def __init__(self, model, domain, settings=None, **changes):
+        if domain.kind != 'image':
+            raise ValueError(f"domain must be of images for ABELE, of kind 'image', got kind {domain.kind!r}")
+        super().__init__(model, domain, settings, **changes)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c35
-class Local(NamedTuple):
+    def fit(self, data):
+        "Train the autoencoder, or take the kept one; returns the explainer."
+        super().fit(data)
+        h = self.settings
+        auto = _autoencoder_for(self.x_train, h.latent, h.width, batches=h.batches, lr=h.lr)
+        self.auto = auto.to(*self.place).requires_grad_(False)
+        self.pool = self.auto.encode(self.x_train)
+        self.level = min(h.accept, self.likely(self.pool).quantile(_REJECTED).item())
+        return self
+
+    def likely(self, z): return self.auto.discriminator(z)[:, 0].sigmoid() # The discriminator's word on codes, `(n,)`
+    def accepts(self, z): return self.likely(z) >= self.level              # bool `(n,)`
+
+    def drawn(self, z, enc):
+        "Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible."
+        rows, rules = enc.take(torch.zeros(len(z), dtype=torch.long)), _Rules(self, enc.x)
+        return rules.hold(rows, admissible(rows, self.auto.decode(z), rules.project))
+
+# %% ../../nbs/25_baselines.abele.ipynb #c36
+_LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the farthest row still has
+
+class _Local(NamedTuple):
     "What ABELE learns around one image."
-    z0:Tensor  # Code of the image, `(l,)`
-    z:Tensor   # Accepted neighbours, `(n, l)`
-    prob:Tensor# The model's probabilities at their images, `(n, k)`
-    own:int    # The model's class of the image
-    paths:list # Leaves of the tree
+    z0:Tensor      # Code of the image, `(l,)`
+    z:Tensor       # Accepted neighbours, `(n, l)`
+    prob:Tensor    # The model's probabilities at their images, `(n, k)`
+    own:int        # The model's class of the image
+    leaves:_Leaves # Leaves of the tree
 
-@patch
-def local(
-    self:ABELE,
-    enc:Encoded, # One row
-    target:int,  # Target class
-    seed:int=0,  # Seed of the breeding
-) -> Local:
-    "Breed neighbours of both kinds and grow a tree on them."
-    from sklearn.tree import DecisionTreeClassifier
-    h,gen,z0 = self.hyper, torch.Generator().manual_seed(seed), self.auto.encode(enc.x)[0]
-    ask = lambda z: predict(self.model, self.drawn(z, enc)).softmax(1)
-    own = int(predict(self.model, enc.x).argmax())
-    fitness = lambda k: lambda z: torch.where(self.accepts(z), .5*kernel(z, z0) + .5*ask(z)[:, k], 0.)
-    start = lambda k: on_the_way(z0, self.pool[self.z_train.argmax(1) == k], h.size, gen)
-    z = torch.cat([breed(fitness(k), start(k), self.pool, h.generations, h.crossover, h.mutation, gen) for k in (own, target)])
-    z = z[ok] if (ok := self.accepts(z)).any() else z
-    prob = ask(z)
-    tree = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=3, random_state=seed)
-    tree.fit(z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), sample_weight=kernel(z, z0).cpu().double().numpy() + 1e-6)
-    return Local(z0, z, prob, own, leaves(tree))
+def _population(abele, enc, z0, k, gen):
+    "Neighbours of a code that are bred to be of class `k`."
+    h = abele.settings
+    def fitness(z):
+        prob = predict(abele.model, abele.drawn(z, enc)).softmax(1)[:, k]
+        return torch.where(abele.accepts(z), .5*_kernel(z, z0) + .5*prob, 0.)
+    start = _on_the_way(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
+    return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c37
-@patch
-def counter(
-    self:ABELE,
-    enc:Encoded, # One row
-    near:Local,  # From `local`
-    target:int,  # Target class
-) -> tuple[Tensor, Tensor]: # Images `(n, c, h, w)`, those of the tree first, and the target's probability `(n,)`
-    "Images of the target: over the thresholds of the tree, and bred."
+def _around(abele, enc, target, seed=0):
+    "Breed neighbours of both kinds and grow a tree on them; a `_Local`."
+    gen, z0 = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0]
+    own = int(predict(abele.model, enc.x).argmax())
+    z = torch.cat([_population(abele, enc, z0, k, gen) for k in (own, target)])
+    ok = abele.accepts(z)
+    if ok.any(): z = z[ok]
+    prob, weight = predict(abele.model, abele.drawn(z, enc)).softmax(1), _kernel(z, z0) + _LEAST_WEIGHT
+    rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
+    return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight)))
+
+# %% ../../nbs/25_baselines.abele.ipynb #c38
+def _counter_exemplars(abele, enc, near, target):
+    "Images `(n, c, h, w)` over the thresholds of the tree, then bred ones, and the target's probability `(n,)`."
     z0 = near.z0.cpu().double().numpy()
-    there = [p for p in near.paths if p.label == target]
-    there.sort(key=lambda p: (int(((z0 <= p.low) | (z0 > p.high)).sum()), np.linalg.norm(p.enter(z0) - z0)))
-    crossed = [torch.as_tensor(p.enter(z0, self.hyper.step)).to(near.z0) for p in there]
+    leaves = _nearest_first(near.leaves.take(near.leaves.label == target), z0)
+    crossed = torch.as_tensor(_enter(leaves, z0, abele.settings.step)).to(near.z0)
     bred = near.z[near.prob.argmax(1) == target]
-    z = torch.cat([torch.stack(crossed) if crossed else bred[:0], bred[(bred - near.z0).norm(dim=1).argsort()]])
-    if not len(z): return enc.x[:0], enc.x.new_zeros(0)
-    x = self.drawn(z, enc)
-    return x, predict(self.model, x).softmax(1)[:, target]
+    bred = bred[(bred - near.z0).norm(dim=1).argsort()]
+    x = abele.drawn(torch.cat([crossed, bred]), enc)
+    if not len(x): return x, x.new_zeros(0)
+    return x, predict(abele.model, x).softmax(1)[:, target]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c39
-@patch
-def search(self:ABELE, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none."
-    out = enc.x.clone()
-    for i,t in enumerate(target.tolist()):
-        row = enc.take(slice(i, i + 1))
-        if predict(self.model, row.x).softmax(1)[0, t] >= self.hyper.tau: continue
-        x,p = self.counter(row, self.local(row, t, seed), t)
-        if not len(x): continue
-        far = (x - row.x).flatten(1).norm(dim=1)
-        out[i] = x[far.masked_fill(p < self.hyper.tau, torch.inf).argmin() if (p >= self.hyper.tau).any() else p.argmax()]
-    return out
+def _nearest_counter(abele, enc, target, seed):
+    "The counter-exemplar nearest to the image among those at `tau`, else the most probable; the image without any."
+    x, p = _counter_exemplars(abele, enc, _around(abele, enc, target, seed), target)
+    if not len(x): return enc.x
+    there, far = p >= abele.settings.tau, (x - enc.x).flatten(1).norm(dim=1)
+    best = far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()
+    return x[best][None]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c45
+# %% ../../nbs/25_baselines.abele.ipynb #c40
 class Exemplars(NamedTuple):
     "Images around one image."
     x:Tensor       # The image, `(1, c, h, w)`
     same:Tensor    # Exemplars: the model keeps its class, `(n, c, h, w)`, the farthest from each other
     counter:Tensor # Counter-exemplars of the target, `(m, c, h, w)`, those nearest to the tree's thresholds first
 
-def spread(
-    z:Tensor, # Points, `(n, l)`
-    n:int,    # How many
-) -> Tensor:  # Positions, long `(min(n, len(z)),)`
-    "Points far from each other: each next one farthest from those before."
-    at,far = [0], (z - z[0]).norm(dim=1)
+def _far_apart(z, n):
+    "Positions of at most `n` points `(m, l)`, each farthest from those before."
+    at, far = [0], (z - z[0]).norm(dim=1)
     while len(at) < min(n, len(z)):
         at.append(int(far.argmax()))
         far = torch.minimum(far, (z - z[at[-1]]).norm(dim=1))
     return torch.tensor(at)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c47
-@patch
-def exemplars(
-    self:ABELE,
-    data,       # One raw image
-    target=None,# Target class; None for the class that the model finds second
-    n:int=5,    # Most images of each kind
-    seed:int=0, # Seed of the breeding
-) -> Exemplars:
-    "Show what keeps the class of one image and what makes it the target."
-    self.check_fitted()
-    enc = self.encode(self.domain.rows(data) if self.domain.rows else data)
-    if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
-    t = int(predict(self.model, enc.x)[0].topk(2).indices[1]) if target is None else int(target)
-    near = self.local(enc, t, seed)
-    x,p = self.counter(enc, near, t)
-    rule = next(l for l in near.paths if l.covers(near.z0.cpu().double().numpy()))
-    ok = torch.as_tensor(rule.covers(near.z.cpu().double().numpy())).to(near.z.device) & (near.prob.argmax(1) == near.own)
-    ok = ok if ok.any() else near.prob.argmax(1) == near.own
-    same = near.z[ok]
-    return Exemplars(enc.x, self.drawn(same[spread(same, n)], enc) if len(same) else enc.x[:0], x[p >= self.hyper.tau][:n])
+def _exemplars(abele, enc, near, n):
+    "Images `(m, c, h, w)` of the row's own leaf and class; of its class alone where the leaf has none."
+    home = near.leaves.take([near.leaves.holds(near.z0.cpu().double().numpy()).argmax()])
+    keeps = near.prob.argmax(1) == near.own
+    inside = torch.as_tensor(home.holds(near.z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
+    same = near.z[inside & keeps if (inside & keeps).any() else keeps]
+    return abele.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
+
+# %% ../../nbs/25_baselines.abele.ipynb #c43
+class ABELE(_Coder):
+    "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
+    Settings = ABELESettings
+
+    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+        "The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none."
+        out = enc.x.clone()
+        away = target_prob(predict(self.model, enc.x), target) < self.settings.tau
+        for i in away.nonzero()[:, 0].tolist():
+            out[i] = _nearest_counter(self, enc.take(slice(i, i + 1)), int(target[i]), seed)[0]
+        return _within_limit(self, enc, out, target)
+
+    def exemplars(self,
+        data,       # One raw image
+        target=None,# Target class; None for the class that the model finds second
+        n:int=5,    # Most images of each kind
+        seed:int=0, # Seed of the breeding
+    ) -> Exemplars:
+        "Show what keeps the class of one image and what makes it the target."
+        self.check_fitted()
+        enc = self.encode(self.domain.rows(data) if self.domain.rows else data)
+        if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
+        second = int(predict(self.model, enc.x)[0].topk(2).indices[1])
+        goal = second if target is None else int(target)
+        near = _around(self, enc, goal, seed)
+        x, p = _counter_exemplars(self, enc, near, goal)
+        return Exemplars(enc.x, _exemplars(self, enc, near, n), x[p >= self.settings.tau][:n])

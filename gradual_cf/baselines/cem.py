@@ -5,66 +5,50 @@
 # %% ../../nbs/21_baselines.cem.ipynb #c4
 from __future__ import annotations
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
-from .wachter import Arrivals, Room, begin, check_settings, enough, through
-from ..core import Encoded, Explainer, evaluating, patch, target_prob
+from .wachter import _Arrivals, _Rules, _away, _enough, _through, _within_limit
+from ..core import Encoded
+from ..explainer import Common, Explainer, evaluating, setting, target_prob, told
 from ..models import seeded
 
 # %% auto #0
-__all__ = ['others', 'hinge', 'hinge_slope', 'shrink', 'train_autoencoder', 'CEM']
+__all__ = ['CEMSettings', 'CEM']
 
 # %% ../../nbs/21_baselines.cem.ipynb #c6
-def others(
-    z:Tensor,      # Logits, `(n, k)`
-    target:Tensor, # Target class of each row, long `(n,)`
-) -> Tensor:       # `(n, k)`, -inf at the target
-    "The logits of all classes but the target."
-    return z.scatter(1, target[:, None], -torch.inf)
+def _other_logits(z, target): return z.scatter(1, target[:, None], -torch.inf) # `(n, k)`, -inf at the target
 
-def hinge(
-    z:Tensor,      # Logits, `(n, k)`
-    target:Tensor, # Target class of each row, long `(n,)`
-    kappa:float,   # Margin, in logits
-) -> Tensor:       # `(n,)`, ≥ 0
-    "What the target's logit lacks against the others."
-    return (others(z, target).logsumexp(1) - z.gather(1, target[:, None])[:, 0] + kappa).clamp_min(0)
+def _hinge(z, target, kappa):
+    "What the target's logit lacks against the others and the margin `kappa`, `(n,)`, ≥ 0."
+    return (_other_logits(z, target).logsumexp(1) - z.gather(1, target[:, None])[:, 0] + kappa).clamp_min(0)
 
-def hinge_slope(
-    target:Tensor, # Target class of each row, long `(n,)`
-    kappa:float,   # Margin, in logits
-    c:Tensor,      # Weight for each row, `(n,)`
-) -> Callable:     # Logits `(n, k)` -> their gradient `(n, k)`
-    "Slope of the weighted hinge by the logits."
+def _hinge_slope(target, kappa, weight):
+    "Slope of the weighted hinge by the logits: a function `(n, k)` -> `(n, k)`."
     def slope(z):
-        g = others(z, target).softmax(1) - torch.nn.functional.one_hot(target, z.shape[1]).to(z)
-        return g*(c*(hinge(z, target, kappa) > 0))[:, None]
+        g = _other_logits(z, target).softmax(1) - one_hot(target, z.shape[1]).to(z)
+        return g*(weight*(_hinge(z, target, kappa) > 0))[:, None]
     return slope
 
 # %% ../../nbs/21_baselines.cem.ipynb #c9
-def shrink(
-    v:Tensor,   # Any values
-    beta:float, # Threshold, ≥ 0
-) -> Tensor:    # As `v`
-    "Soft threshold."
-    return v.sign()*(v.abs() - beta).clamp_min(0)
+def _shrink(v, beta): return v.sign()*(v.abs() - beta).clamp_min(0) # Soft threshold
 
 # %% ../../nbs/21_baselines.cem.ipynb #c12
-def train_autoencoder(
-    x:Tensor,       # Training rows, `(n, *s)`
-    width:int=16,   # Units of the bottleneck
-    epochs:int=20,  # Passes over the rows
-    lr:float=1e-3,  # Adam's learning rate
-    batch_size:int=128, # Rows a step
-    seed:int=0,     # Seed of weights and order
-) -> nn.Module:     # Maps `(n, *s)` to `(n, *s)`
-    "Train a small dense autoencoder by mean squared error."
-    d,gen = x[0].numel(), torch.Generator().manual_seed(seed)
-    with seeded(seed): net = nn.Sequential(nn.Flatten(), nn.Linear(d, 4*width), nn.LeakyReLU(), nn.Linear(4*width, width), nn.Linear(width, 4*width), nn.LeakyReLU(), nn.Linear(4*width, d), nn.Unflatten(1, x.shape[1:]))
-    net = net.to(x)
+def _dense_autoencoder(shape, width):
+    "A network that maps `(n, *s)` to itself through a bottleneck."
+    d = math.prod(shape)
+    down = nn.Flatten(), nn.Linear(d, 4*width), nn.LeakyReLU(), nn.Linear(4*width, width)
+    up = nn.Linear(width, 4*width), nn.LeakyReLU(), nn.Linear(4*width, d), nn.Unflatten(1, shape)
+    return nn.Sequential(*down, *up)
+
+def _train_autoencoder(x, width=16, epochs=20, lr=1e-3, batch_size=128, seed=0):
+    "Train a small dense autoencoder on rows `(n, *s)` by mean squared error."
+    gen = torch.Generator().manual_seed(seed)
+    with seeded(seed): net = _dense_autoencoder(x.shape[1:], width).to(x)
     opt = torch.optim.Adam(net.parameters(), lr)
     for _ in range(epochs):
         for i in torch.randperm(len(x), generator=gen).to(x.device).split(batch_size):
@@ -74,98 +58,124 @@ def train_autoencoder(
     return net.requires_grad_(False).eval()
 
 # %% ../../nbs/21_baselines.cem.ipynb #c15
+@told
+@dataclass(frozen=True, kw_only=True)
+class CEMSettings(Common):
+    "Settings of `CEM`."
+    kappa:float = setting(0., 'margin of the hinge, in logits', least=0)
+    beta:float = setting(.1, "weight of the L1 norm, and FISTA's threshold", least=0)
+    gamma:float = setting(100., "weight of the autoencoder's error, where there is an autoencoder", least=0)
+    autoencoder:Any = setting(None, 'module mapping `(n, *s)` to itself; True to train a small one; None for none')
+    c:float = setting(10., 'first weight of the hinge', above=0)
+    rounds:int = setting(10, 'weights tried for each row', least=1)
+    steps:int = setting(1000, 'FISTA steps a round', least=1)
+    lr:float = setting(.01, 'first learning rate', above=0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        known = self.autoencoder is None or self.autoencoder is True or callable(self.autoencoder)
+        if not known: raise ValueError(f'autoencoder must be a module, True or None, got {self.autoencoder!r}')
+
+# %% ../../nbs/21_baselines.cem.ipynb #c19
+class _Fista:
+    "One round of FISTA with a weight for every row: where the rows are, and what the loss says there."
+    def __init__(self, explainer, rules, enc, target, weight):
+        self.explainer, self.rules, self.enc = explainer, rules, enc
+        self.target, self.weight = target, weight
+        self.rows = torch.arange(len(target), device=target.device)
+        self.xp = self.y = enc.x
+        self.best = _Arrivals(enc.x)
+
+    def slope(self):
+        "Slope of the smooth part at `y`: hinge, squared distance, autoencoder."
+        e, at = self.explainer, self.rules.admit(self.enc, self.y)
+        hinge = _hinge_slope(self.target, e.margin, self.weight)
+        g = _through(e.model, at, hinge)[0].add_(at - self.enc.x, alpha=2)
+        if e.coder is not None: g += e.settings.gamma*self.strangeness(at)
+        return torch.where(self.rules.fixed(self.enc), 0., g)
+
+    def strangeness(self, at):
+        "Slope of the autoencoder's squared error."
+        v = at.detach().requires_grad_()
+        with torch.enable_grad(): error = (v - self.explainer.coder(v)).square().sum()
+        return torch.autograd.grad(error, v)[0]
+
+# %% ../../nbs/21_baselines.cem.ipynb #c20
+class _FistaRound(_Fista):
+    def step(self, i):
+        "A gradient step, shrinkage, the box, momentum; returns which rows moved, bool."
+        h, x, last = self.explainer.settings, self.enc.x, self.xp
+        rate = h.lr*(1 - i/h.steps)**.5
+        self.xp = self.explainer.boxed(x, x + _shrink(self.y - x - rate*self.slope(), h.beta))
+        self.y = self.xp + (i/(i + 3))*(self.xp - last)
+        return ((self.xp != x) | (last != x)).flatten(1).any(1)
+
+    def keep(self, go):
+        "Go on with the rows `go` only, bool."
+        self.enc, self.xp, self.y = self.enc.take(go), self.xp[go], self.y[go]
+        self.target, self.weight, self.rows = self.target[go], self.weight[go], self.rows[go]
+
+    def note(self):
+        "Ask the model about the nearest admissible rows and keep those that arrived."
+        at = self.rules.admit(self.enc, self.xp)
+        there = target_prob(self.explainer.model(at), self.target) >= self.explainer.reach
+        delta = (at - self.enc.x).flatten(1)
+        net = self.explainer.settings.beta*delta.abs().sum(1) + delta.square().sum(1)
+        self.best.see(self.rows, at, net.masked_fill(~there, torch.inf))
+
+# %% ../../nbs/21_baselines.cem.ipynb #c21
+def _fista(explainer, rules, enc, target, weight):
+    "One round: what arrived."
+    now = _FistaRound(explainer, rules, enc, target, weight)
+    for i in range(explainer.settings.steps):
+        moved = now.step(i)
+        if not moved.all(): now.keep(moved)
+        if not len(now.rows): break
+        now.note()
+    return now.best
+
+# %% ../../nbs/21_baselines.cem.ipynb #c23
 class CEM(Explainer):
     "Pertinent negatives by an elastic net (Dhurandhar et al., 2018)."
-    defaults = dict(
-        kappa=0.,        # Margin of the hinge, in logits, ≥ 0
-        beta=.1,         # Weight of the L1 norm, and FISTA's threshold
-        gamma=100.,      # Weight of the autoencoder's error, where there is an autoencoder
-        autoencoder=None,# Module mapping `(n, *s)` to itself; True to train a small one in `fit`; None for none
-        c=10.,           # First weight of the hinge, > 0
-        rounds=10,       # Weights tried for each row
-        steps=1000,      # FISTA steps a round
-        lr=.01           # First learning rate
-    )
-    def __init__(self, model, domain, **hyper):
-        super().__init__(model, domain, **hyper)
-        check_settings(self.hyper, ('c', 'lr'), ('rounds', 'steps'), ('kappa', 'beta', 'gamma'))
-        a = self.hyper.autoencoder
-        if not (a is None or a is True or callable(a)): raise ValueError(f'autoencoder must be a module, True or None, got {a!r}')
+    Settings = CEMSettings
 
     def fit(self, data) -> CEM:
         "Learn the box, and the autoencoder if asked for; returns the explainer."
         super().fit(data)
-        self.low,self.high = self.x_train.amin(0), self.x_train.amax(0)
-        self.coder = train_autoencoder(self.x_train) if self.hyper.autoencoder is True else self.hyper.autoencoder
+        self.low, self.high = self.x_train.amin(0), self.x_train.amax(0)
+        own = self.settings.autoencoder is True
+        self.coder = _train_autoencoder(self.x_train) if own else self.settings.autoencoder
         return self
 
-# %% ../../nbs/21_baselines.cem.ipynb #c17
-@patch
-def margin(self:CEM) -> float:
-    "What the target's logit must exceed the others' by: the log-odds of tau, and kappa."
-    p = enough(self.hyper.tau)
-    return math.log(p/(1 - p)) + self.hyper.kappa
+    def boxed(self, x:Tensor, xp:Tensor) -> Tensor:
+        "`xp` inside the range of the training rows and of `x`, all `(n, *s)`."
+        return torch.minimum(torch.maximum(xp, torch.minimum(self.low, x)), torch.maximum(self.high, x))
 
-@patch
-def reach(self:CEM) -> float:
-    "The probability that counts as arrived."
-    return 1/(1 + math.exp(-self.margin()))*(1 - 1e-6)
+    @property
+    def margin(self) -> float:
+        "What the target's logit must exceed the others' by: the log-odds of tau, and kappa."
+        p = _enough(self.settings.tau)
+        return math.log(p/(1 - p)) + self.settings.kappa
 
-# %% ../../nbs/21_baselines.cem.ipynb #c18
-@patch
-def slope(
-    self:CEM,
-    room:Room,     # Inputs and where they may go
-    y:Tensor,      # Where the slope is wanted, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`
-    c:Tensor,      # Weight of the hinge for each row, `(n,)`
-) -> Tensor:       # `(n, *s)`
-    "Slope of the smooth part: hinge, squared distance, autoencoder."
-    at = room.admit(y)
-    g = through(self.model, at, hinge_slope(target, self.margin(), c))[0].add_(at - room.x, alpha=2)
-    if self.coder is not None:
-        v = at.detach().requires_grad_()
-        with torch.enable_grad(): error = (v - self.coder(v)).square().sum()
-        g += self.hyper.gamma*torch.autograd.grad(error, v)[0]
-    return torch.where(room.fixed, 0., g)
+    @property
+    def reach(self) -> float: return 1/(1 + math.exp(-self.margin))*(1 - 1e-6) # Probability that counts as arrived
 
-# %% ../../nbs/21_baselines.cem.ipynb #c19
-@patch
-def descend(
-    self:CEM,
-    room:Room,     # Inputs and where they may go
-    target:Tensor, # Target class of each row, long `(n,)`
-    c:Tensor,      # Weight of the hinge for each row, `(n,)`
-) -> Arrivals:      # What arrived
-    "One round: FISTA with given weights; keep the arrival of the smallest elastic net."
-    h,best,rows = self.hyper, Arrivals(room.x), torch.arange(len(c), device=c.device)
-    low,high = torch.minimum(self.low, room.x), torch.maximum(self.high, room.x)
-    xp,y = room.x, room.x
-    for i in range(h.steps):
-        g = self.slope(room, y, target, c)
-        last,xp = xp, room.x + shrink(y - room.x - h.lr*(1 - i/h.steps)**.5*g, h.beta)
-        xp = torch.minimum(torch.maximum(xp, low), high)
-        y = xp + (i/(i + 3))*(xp - last)
-        go = ((xp != room.x) | (last != room.x)).flatten(1).any(1)
-        if not go.all():
-            room,target,c,rows,xp,y,low,high = room.take(go), target[go], c[go], rows[go], xp[go], y[go], low[go], high[go]
-            if not len(c): break
-        at = room.admit(xp)
-        there,d = target_prob(self.model(at), target) >= self.reach(), (at - room.x).flatten(1)
-        best.see(rows, at, h.beta*d.abs().sum(1) + d.square().sum(1), there)
-    return best
+    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+        "Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`."
+        return _bisect_weights(self, enc, target)
 
-# %% ../../nbs/21_baselines.cem.ipynb #c20
-@patch
-def search(self:CEM, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`."
-    room,best,live = begin(self, enc, target)
-    c,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.c, 0., torch.inf))
-    with evaluating(self.model), torch.no_grad():
-        for _ in range(self.hyper.rounds if len(live) else 0):
-            made = self.descend(room.take(live), target[live], c[live])
-            there = made.dist < torch.inf
-            best.see(live, made.xp, made.dist, there)
-            high[live],low[live] = torch.where(there, c[live], high[live]), torch.where(there, low[live], c[live])
-            c = torch.where(high == torch.inf, 10*c, (low + high)/2)
-    return best.xp
+# %% ../../nbs/21_baselines.cem.ipynb #c24
+def _bisect_weights(explainer, enc, target):
+    "Look for each row's weight and keep its sparsest counterfactual."
+    rules, best, live = _Rules(explainer, enc.x), _Arrivals(enc.x), _away(explainer, enc, target)
+    sub, goal = enc.take(live), target[live]
+    low, high = torch.zeros_like(best.dist[live]), torch.full_like(best.dist[live], torch.inf)
+    weight = torch.full_like(low, explainer.settings.c)
+    with evaluating(explainer.model), torch.no_grad():
+        for _ in range(explainer.settings.rounds if len(live) else 0):
+            found = _fista(explainer, rules, sub, goal, weight)
+            best.merge(live, found)
+            there = found.dist < torch.inf
+            low, high = torch.where(there, low, weight), torch.where(there, weight, high)
+            weight = torch.where(high == torch.inf, 10*weight, (low + high)/2)
+    return _within_limit(explainer, enc, best.xp, target)

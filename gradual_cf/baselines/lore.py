@@ -14,16 +14,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .wachter import check_settings, enough, room_of
-from ..core import Counterfactuals, Encoded, Explainer, patch, predict, take_rows, target_prob
-from ..tabular import Table
+from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _winners
+from .wachter import _enough, _Rules
+from ..core import Counterfactuals, Encoded, _class_name, changed_groups, take_rows
+from ..explainer import Common, Explainer, predict, setting, target_prob, told
 
 # %% auto #0
-__all__ = ['Condition', 'Rule', 'Draws', 'draw', 'offspring', 'likeness', 'fitness', 'hall_of_fame', 'breed', 'Leaves', 'leaves',
-           'conditions', 'crossings', 'Reason', 'LORE', 'Reasoned', 'because']
+__all__ = ['Condition', 'Rule', 'LORESettings', 'Reason', 'Reasoned', 'LORE', 'because']
 
 # %% ../../nbs/24_baselines.lore.ipynb #c6
-def _number(v): return f'{int(v):,}' if float(v).is_integer() else f'{v:,.6g}'
+def _plain(v): return f'{int(v):,}' if float(v).is_integer() else f'{v:,.6g}' # A number as people write it
 
 @dataclass(frozen=True)
 class Condition:
@@ -45,16 +45,18 @@ class Condition:
 
     def __str__(self):
         if self.levels: return f'{self.feature} is {" or ".join(map(str, self.levels))}'
-        if np.isinf(self.low): return f'{self.feature} ≤ {_number(self.high)}'
-        return f'{self.feature} > {_number(self.low)}' if np.isinf(self.high) else f'{_number(self.low)} < {self.feature} ≤ {_number(self.high)}'
+        below, above = np.isinf(self.low), np.isinf(self.high)
+        if below: return f'{self.feature} ≤ {_plain(self.high)}'
+        if above: return f'{self.feature} > {_plain(self.low)}'
+        return f'{_plain(self.low)} < {self.feature} ≤ {_plain(self.high)}'
 
-# %% ../../nbs/24_baselines.lore.ipynb #c8
+# %% ../../nbs/24_baselines.lore.ipynb #c9
 @dataclass(frozen=True)
 class Rule:
     "All conditions lead to the outcome; precision says how often they really do."
     conditions:tuple # `Condition`s; empty for a rule that covers all
     outcome:int      # Class
-    precision:float=np.nan # Share of the training rows covered that the model gives to the outcome; NaN if none is covered
+    precision:float=np.nan # Share of the training rows covered that the model gives to the outcome; NaN if none is
     coverage:float=0.      # Share of the training rows covered
     changed:tuple=() # The conditions that the explained row does not meet, in a counterfactual rule
 
@@ -68,200 +70,167 @@ class Rule:
         classes:Sequence=(), # Names of the classes; 'class 0' and so on without
     ) -> str:
         "The rule in words: 'denied because …', or 'approved if …' with the conditions that are new."
-        name = classes[self.outcome] if len(classes) else f'class {self.outcome}'
+        name = _class_name(self.outcome, classes)
         if self.changed: return f'{name} if {" and ".join(map(str, self.changed))}'
-        return f'{name} because {" and ".join(map(str, self.conditions))}' if self.conditions else f'{name} in any case'
+        if not self.conditions: return f'{name} in any case'
+        return f'{name} because {" and ".join(map(str, self.conditions))}'
 
-# %% ../../nbs/24_baselines.lore.ipynb #c12
-class Draws(NamedTuple):
+# %% ../../nbs/24_baselines.lore.ipynb #c13
+_STEEPNESS = 10 # Of the sigmoid in the fitness
+
+def _likeness(pop, x, groups):
+    "One less the mean difference over columns, `(b, 2, p)`; 0 for a copy of the row."
+    size = torch.bincount(groups)[groups]
+    weight = torch.where(size > 1, .5, 1.).to(x)/(groups.max() + 1)
+    d = (pop - x[:, None, None]).abs() @ weight
+    return torch.where(d > 0, 1 - d, 0.)
+
+def _fitness(like, label, wanted):
+    "Near, and decided as wanted: likeness and labels `(b, 2, p)`, wanted classes `(b, 2)`."
+    s = lambda v: torch.sigmoid(_STEEPNESS*(v - .5))
+    return .5*s(like) + .5*s((label == wanted[..., None]).to(like))
+
+# %% ../../nbs/24_baselines.lore.ipynb #c16
+_CROSSED, _MUTATED, _RIVALS = .5, .2, 3 # Shares of crossover and mutation, size of a tournament
+
+class _Draws(NamedTuple):
     "What chance decides in one generation of both populations."
     rivals:Tensor # Candidates of each place's tournament, long `(2, p, 3)`
     swap:Tensor   # Columns that a child takes from its neighbour, bool `(2, p, d)`
     mutate:Tensor # Columns that mutate, bool `(2, p, d)`
     value:Tensor  # What they become, `(2, p, d)`
 
-def draw(
-    gen:torch.Generator, # Source of chance
-    p:int,               # Size of a population, even
-    groups:Tensor,       # Group of every encoded column, long `(d,)`
-    x_train:Tensor,      # Training rows, `(m, d)`
-) -> Draws:
-    "Draw a generation."
-    g,rand = int(groups.max()) + 1, lambda *s: torch.rand(2, *s, generator=gen)
-    cuts = (rand(p//2, 2)*(g + 1)).long().sort(2).values
-    inside = (torch.arange(g) >= cuts[..., :1]) & (torch.arange(g) < cuts[..., 1:]) & (rand(p//2, 1) < .5)
-    mutate = (rand(p, 1) < .2) & (rand(p, g) < .2)
-    row = (rand(p, g)*len(x_train)).long()
-    at = groups.cpu()
-    dev = lambda t: t.to(x_train.device)
-    return Draws(dev((rand(p, 3)*p).long()), dev(inside.repeat_interleave(2, 1)[..., at]), dev(mutate[..., at]), x_train[dev(row[..., at]), torch.arange(len(at), device=x_train.device)])
+def _draw(gen, p, groups, x_train):
+    "Draw a generation of two populations of `p`; siblings of a category swap and mutate together."
+    at, many, device = groups.cpu(), int(groups.max()) + 1, x_train.device
+    rand = lambda *shape: torch.rand(2, p, *shape, generator=gen)
+    swap = _stretches(gen, (2, p//2), many, _CROSSED).repeat_interleave(2, 1)
+    mutate = (rand(1) < _MUTATED) & (rand(many) < _MUTATED)
+    rows = (rand(many)*len(x_train)).long()
+    rivals = (rand(_RIVALS)*p).long().to(device)
+    swap, mutate, rows = (t[..., at].to(device) for t in (swap, mutate, rows))
+    return _Draws(rivals, swap, mutate, _borrowed(x_train, rows))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c14
-def offspring(
-    pop:Tensor,     # Populations, `(b, 2, p, d)`
-    fitness:Tensor, # `(b, 2, p)`
-    d:Draws,        # What chance decides
-) -> tuple[Tensor, Tensor, Tensor]: # Children, `(b, 2, p, d)`, their first parents, long `(b, 2, p)`, and whether they differ, bool
-    "Tournament, two-point crossover, mutation."
-    b,_,p,w = pop.shape
-    rivals = d.rivals.expand(b, -1, -1, -1)
-    score = fitness[:, :, None].expand(-1, -1, p, -1).gather(3, rivals)
-    parent = rivals.gather(3, score.argmax(3, keepdim=True))[..., 0]
-    kids = pop.gather(2, parent[..., None].expand(-1, -1, -1, w))
-    mates = kids.view(b, 2, p//2, 2, w).flip(3).reshape(b, 2, p, w)
-    new = torch.where(d.mutate, d.value, torch.where(d.swap, mates, kids))
+# %% ../../nbs/24_baselines.lore.ipynb #c18
+def _offspring(pop, fitness, draws):
+    "Children `(b, 2, p, d)`, their first parents, long `(b, 2, p)`, and whether they differ, bool."
+    b, _, p, d = pop.shape
+    parent = _winners(fitness, draws.rivals.expand(b, -1, -1, -1))
+    kids = pop.gather(2, parent[..., None].expand(-1, -1, -1, d))
+    mates = kids.view(b, 2, p//2, 2, d).flip(3).reshape(b, 2, p, d)
+    new = torch.where(draws.mutate, draws.value, torch.where(draws.swap, mates, kids))
     return new, parent, (new != kids).any(3)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c17
-def likeness(
-    pop:Tensor,    # Populations, `(b, 2, p, d)`
-    x:Tensor,      # Rows, `(b, d)`
-    groups:Tensor, # Group of every encoded column, long `(d,)`
-) -> Tensor:       # `(b, 2, p)`, 1 for all columns equal
-    "One less the mean difference over columns; 0 for a copy of the row."
-    size = torch.bincount(groups)[groups]
-    weight = torch.where(size > 1, .5, 1.).to(x)/(groups.max() + 1)
-    d = (pop - x[:, None, None]).abs() @ weight
-    return torch.where(d > 0, 1 - d, 0.)
-
-def fitness(
-    like:Tensor,   # From `likeness`, `(b, 2, p)`
-    label:Tensor,  # Classes, long `(b, 2, p)`
-    wanted:Tensor, # Wanted classes, long `(b, 2)`
-) -> Tensor:       # `(b, 2, p)`
-    "Near, and decided as wanted."
-    s = lambda v: torch.sigmoid(10*(v - .5))
-    return .5*s(like) + .5*s((label == wanted[..., None]).to(like))
-
-# %% ../../nbs/24_baselines.lore.ipynb #c19
-def hall_of_fame(
-    pop:Tensor,   # Candidates, `(b, 2, q, d)`
-    label:Tensor, # Their classes, long `(b, 2, q)`
-    fit:Tensor,   # Their fitness, `(b, 2, q)`
-    size:int,     # Places
-) -> tuple[Tensor, Tensor, Tensor]: # The best, with class and fitness
-    "The fittest, each only once; two rows are the same if a fixed random projection says so."
-    key = pop.double() @ torch.randn(pop.shape[-1], dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(pop.device)
+# %% ../../nbs/24_baselines.lore.ipynb #c22
+def _hall_of_fame(pop, label, fitness, size):
+    "The fittest `size` of `(b, 2, q, d)`, each only once, with class and fitness."
+    gen = torch.Generator().manual_seed(0)
+    key = pop.double() @ torch.randn(pop.shape[-1], dtype=torch.float64, generator=gen).to(pop.device)
     order = key.argsort(dim=2, stable=True)
-    twice = torch.zeros_like(fit, dtype=torch.bool)
+    twice = torch.zeros_like(fitness, dtype=torch.bool)
     twice[:, :, 1:] = key.gather(2, order).diff(dim=2) == 0
-    top = fit.gather(2, order).masked_fill(twice, -1).topk(size, dim=2)
+    top = fitness.gather(2, order).masked_fill(twice, -1).topk(size, dim=2)
     i = order.gather(2, top.indices)
     return pop.gather(2, i[..., None].expand(*i.shape, pop.shape[-1])), label.gather(2, i), top.values
 
-# %% ../../nbs/24_baselines.lore.ipynb #c21
-def breed(
-    model,          # Maps `(n, d)` to raw logits `(n, k)`
-    x:Tensor,       # Rows, `(b, d)`
-    wanted:Tensor,  # The class of each row and its target, long `(b, 2)`
-    x_train:Tensor, # Training rows, `(m, d)`
-    groups:Tensor,  # Group of every encoded column, long `(d,)`
-    size:int=1000,  # Both populations together, a multiple of 4
-    generations:int=30, # How long they breed
-    seed:int=0,     # Seed of chance
-) -> tuple[Tensor, Tensor]: # Neighbourhoods, `(b, q, d)`, and the model's classes, long `(b, q)`
-    "Breed a neighbourhood of every row, half decided alike, half for the target."
-    gen,p = torch.Generator().manual_seed(seed), size//2
-    pop = x[:, None, None].expand(-1, 2, p, -1)
-    label = wanted[:, :1, None].expand(-1, 2, p)
-    fit = fitness(likeness(pop, x, groups), label, wanted)
-    best = pop[:, :, :p//10], label[:, :, :p//10], fit[:, :, :p//10] - 1
-    for _ in range(generations):
-        pop,parent,new = offspring(pop, fit, draw(gen, p, groups, x_train))
-        label = label.gather(2, parent)
-        if new.any(): label[new] = predict(model, pop[new]).argmax(1)
-        fit = fitness(likeness(pop, x, groups), label, wanted)
-        best = hall_of_fame(*(torch.cat(two, 2) for two in zip(best, (pop, label, fit))), p//10)
-    return torch.cat([best[0], pop], 2).flatten(1, 2), torch.cat([best[1], label], 2).flatten(1, 2)
+# %% ../../nbs/24_baselines.lore.ipynb #c25
+_FAME = 10 # The hall holds a population's size divided by this
+
+class _Populations:
+    "Two populations around every row, their classes, and the best so far."
+    def __init__(self, model, x, wanted, groups, p):
+        self.model, self.x, self.wanted, self.groups, self.p = model, x, wanted, groups, p
+        self.pop = x[:, None, None].expand(-1, 2, p, -1)
+        self.label = wanted[:, :1, None].expand(-1, 2, p)
+        self.fitness = self.judge()
+        places = slice(p//_FAME)
+        self.best = self.pop[:, :, places], self.label[:, :, places], self.fitness[:, :, places] - 1
+
+    def judge(self): return _fitness(_likeness(self.pop, self.x, self.groups), self.label, self.wanted)
+
+    def breed(self, draws):
+        "One generation: children, their classes where they are new, the hall of fame."
+        self.pop, parent, new = _offspring(self.pop, self.fitness, draws)
+        self.label = self.label.gather(2, parent)
+        if new.any(): self.label[new] = predict(self.model, self.pop[new]).argmax(1)
+        self.fitness = self.judge()
+        now = self.pop, self.label, self.fitness
+        both = (torch.cat(two, 2) for two in zip(self.best, now))
+        self.best = _hall_of_fame(*both, self.p//_FAME)
 
 # %% ../../nbs/24_baselines.lore.ipynb #c26
-class Leaves(NamedTuple):
-    "The leaves of a tree as boxes."
-    low:np.ndarray   # A row is above, `(m, d)`
-    high:np.ndarray  # A row is at most this, `(m, d)`
-    label:np.ndarray # Class of each leaf, `(m,)`
+def _breed_around(model, x, wanted, x_train, groups, size=1000, generations=30, seed=0):
+    "Neighbourhoods `(b, q, d)` of rows `(b, d)`, half decided as each of the two `wanted`, and classes `(b, q)`."
+    gen, two = torch.Generator().manual_seed(seed), _Populations(model, x, wanted, groups, size//2)
+    for _ in range(generations): two.breed(_draw(gen, two.p, groups, x_train))
+    near, label = torch.cat([two.best[0], two.pop], 2), torch.cat([two.best[1], two.label], 2)
+    return near.flatten(1, 2), label.flatten(1, 2)
 
-def leaves(
-    x:np.ndarray,     # Neighbourhood, `(n, d)`
-    label:np.ndarray, # Classes, `(n,)`
-    least:int=2,      # Fewest rows in a leaf
-    seed:int=0,       # Seed of the tree's ties
-) -> Leaves:
-    "Fit a balanced decision tree and list its leaves."
-    from sklearn.tree import DecisionTreeClassifier
-    fitted = DecisionTreeClassifier(class_weight='balanced', min_samples_leaf=least, min_impurity_decrease=1e-7, random_state=seed).fit(x, label)
-    t,out = fitted.tree_, []
-    todo = [(0, np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf))]
-    while todo:
-        i,low,high = todo.pop()
-        if t.children_left[i] < 0: out.append((low, high, fitted.classes_[t.value[i, 0].argmax()]))
-        else:
-            f,left,right = t.feature[i], high.copy(), low.copy()
-            left[f] = right[f] = t.threshold[i]
-            todo += [(t.children_left[i], low, left), (t.children_right[i], right, high)]
-    return Leaves(*map(np.stack, zip(*out)))
+# %% ../../nbs/24_baselines.lore.ipynb #c31
+_ROUNDING = 1e-4 # What a limit of a whole number may lack through rounding
 
-# %% ../../nbs/24_baselines.lore.ipynb #c28
-def conditions(
-    table:Table,     # Columns and their units
-    low:np.ndarray,  # A row is above, encoded, `(d,)`
-    high:np.ndarray, # A row is at most this, encoded, `(d,)`
-) -> dict:           # Position of a column -> `Condition`
-    "A box in original units."
+def _interval(column, low, high):
+    "A box of one number in original units."
+    raw = [float(column.origin + v*column.span) for v in (low, high)]
+    whole = column.kind == 'integer'
+    return Condition(column.name, *(float(np.floor(v + _ROUNDING)) if whole and np.isfinite(v) else v for v in raw))
+
+def _choice(column, low, high):
+    "A box of one-hot siblings as levels."
+    may = low > 0 if (low > 0).any() else ~(high < 1)
+    levels = tuple(level for level,m in zip(column.levels, may) if m)
+    return Condition(column.name, levels=levels, sources=column.sources if len(column.sources) > 1 else ())
+
+def _conditions(features, positions, low, high):
+    "A box as conditions: position of a column -> `Condition`."
     out = {}
-    for g,(c,at) in enumerate(zip(table.columns, (a.numpy() for a in table.at))):
-        a,b = low[at], high[at]
-        if not (np.isfinite(a).any() or np.isfinite(b).any()): continue
-        if c.kind == 'category':
-            may = (a > 0) if (a > 0).any() else ~(b < 1)
-            out[g] = Condition(c.name, levels=tuple(l for l,m in zip(c.levels, may) if m), sources=c.sources if len(c.sources) > 1 else ())
-        else:
-            raw = [c.origin + v*c.span for v in (a[0], b[0])]
-            raw = [float(np.floor(v + 1e-4)) if c.kind == 'integer' and np.isfinite(v) else float(v) for v in raw]
-            out[g] = Condition(c.name, *raw)
+    for g,(column,at) in enumerate(zip(features, positions)):
+        asked = np.isfinite(low[at]).any() or np.isfinite(high[at]).any()
+        if asked and column.kind == 'category': out[g] = _choice(column, low[at], high[at])
+        elif asked: out[g] = _interval(column, low[at][0], high[at][0])
     return out
 
-# %% ../../nbs/24_baselines.lore.ipynb #c30
-def crossings(
-    table:Table,    # Columns
-    l:Leaves,       # Leaves of the target
-    x:np.ndarray,   # The row, `(d,)`
-    common:np.ndarray, # Mean of the training rows, `(d,)`
-    eps:float,      # How far beyond a threshold, in units of the column's range
-) -> tuple[np.ndarray, np.ndarray]: # A point for each leaf, `(m, d)`, and which columns are falsified, bool `(m, g)`
-    "Move the row just inside each leaf."
-    under,over = x <= l.low, x > l.high
-    out = np.where(under, np.minimum(l.low + eps, l.high), np.where(over, np.maximum(l.high - eps, l.low), x))
-    false = np.stack([(under | over)[:, at.numpy()].any(1) for at in table.at], 1)
-    for g,(c,at) in enumerate(zip(table.columns, table.at)):
-        if c.kind != 'category': continue
-        may = np.where(l.low[:, at] > 0, 2., np.where(l.high[:, at] < 1, -1., 0.)) + common[at]
-        out[:, at] = np.where(false[:, g, None], np.eye(c.width)[may.argmax(1)], x[at])
-    return out, false
+# %% ../../nbs/24_baselines.lore.ipynb #c34
+def _allowed_level(leaves, at, common):
+    "One-hot the most frequent level that each leaf allows."
+    told_yes, told_no = leaves.low[:, at] > 0, leaves.high[:, at] < 1
+    preference = np.where(told_yes, 2., np.where(told_no, -1., 0.)) + common[at]
+    return np.eye(len(at))[preference.argmax(1)]
 
-# %% ../../nbs/24_baselines.lore.ipynb #c32
+def _crossings(features, positions, leaves, x, common, eps):
+    "A point of `x` just inside each leaf, `(m, d)`, and which columns are falsified, bool `(m, g)`."
+    under, over = x <= leaves.low, x > leaves.high
+    up, down = np.minimum(leaves.low + eps, leaves.high), np.maximum(leaves.high - eps, leaves.low)
+    points = np.where(under, up, np.where(over, down, x))
+    false = np.stack([(under | over)[:, at].any(1) for at in positions], 1)
+    for g,(column,at) in enumerate(zip(features, positions)):
+        if column.kind != 'category': continue
+        points[:, at] = np.where(false[:, g, None], _allowed_level(leaves, at, common), x[at])
+    return points, false
+
+# %% ../../nbs/24_baselines.lore.ipynb #c37
+_LEAST_SAMPLES = 40 # Fewest rows of a neighbourhood
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class LORESettings(Common):
+    "Settings of `LORE`."
+    samples:int = setting(1000, 'size of a neighbourhood, a multiple of 4', least=_LEAST_SAMPLES)
+    generations:int = setting(30, 'generations of the genetic algorithm', least=1)
+    eps:float = setting(.01, "how far a counterfactual crosses a threshold, in units of the column's range", least=0)
+    least:int = setting(2, 'fewest rows in a leaf', least=1)
+    together:int = setting(64, 'rows bred side by side', least=1)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.samples % 4: raise ValueError(f'samples must be a multiple of 4, got {self.samples!r}')
+
+# %% ../../nbs/24_baselines.lore.ipynb #c41
 class Reason(NamedTuple):
     "What LORE says about one row."
     rule:Rule       # The factual rule
     others:tuple    # Counterfactual rules with the fewest falsified conditions that the model confirms
 
-class LORE(Explainer):
-    "Local rules of a decision tree (Guidotti et al., 2019), for tables."
-    defaults = dict(
-        samples=1000,   # Size of a neighbourhood, a multiple of 4
-        generations=30, # Generations of the genetic algorithm
-        eps=.01,        # How far a counterfactual crosses a threshold, in units of the column's range
-        least=2,        # Fewest rows in a leaf
-        together=64     # Rows bred side by side
-    )
-    def __init__(self, model, domain, **hyper):
-        super().__init__(model, domain, **hyper)
-        self.table = domain.reader
-        if not isinstance(self.table, Table): raise ValueError(f'domain must be of a table for LORE, from tabular(...), got {type(self.table or domain).__name__}')
-        check_settings(self.hyper, counts=('samples', 'generations', 'least', 'together'), not_negative=('eps',))
-        if self.hyper.samples % 4 or self.hyper.samples < 40: raise ValueError(f'samples must be a multiple of 4 of at least 40, got {self.hyper.samples}')
-
-# %% ../../nbs/24_baselines.lore.ipynb #c34
 @dataclass(frozen=True, repr=False)
 class Reasoned(Counterfactuals):
     "Counterfactuals with the rules they come from."
@@ -273,103 +242,142 @@ class Reasoned(Counterfactuals):
         plain = Counterfactuals.__getitem__(replace(self, rules=()), i)
         return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c36
-@patch
-def measured_rule(
-    self:LORE,
-    box:tuple,   # Lower and upper limits, encoded, `(d,)` each
-    outcome:int, # Class
-    changed=(),  # Positions of the columns that the row falsifies
-) -> Rule:
-    "A rule in original units, with its precision and coverage on the training rows."
-    low,high = (torch.as_tensor(b).to(torch.float64) for b in box)
-    x = self.x_train.float().double().cpu()
-    inside = ((x > low) & (x <= high)).all(1)
-    hits = (self.z_train.argmax(1).cpu() == outcome)[inside]
-    cs = conditions(self.table, *box)
-    return Rule(tuple(cs.values()), outcome, hits.double().mean().item() if len(hits) else np.nan, inside.double().mean().item(), tuple(cs[g] for g in changed if g in cs))
+# %% ../../nbs/24_baselines.lore.ipynb #c43
+class _TableReader(Explainer):
+    "An explainer that knows the columns of a table and says boxes in words."
+    def __init__(self, model, domain, settings=None, **changes):
+        if not domain.features:
+            raise ValueError('domain must be of a table for LORE, with `features`, as tabular(...) makes it, '
+                             f'got one of kind {domain.kind!r} without')
+        super().__init__(model, domain, settings, **changes)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c38
-@patch
-def read_tree(
-    self:LORE,
-    room,          # The row and where it may go
-    l:Leaves,      # The leaves of its tree
-    own:int,       # The row's class
-    target:Tensor, # Its target, long `(1,)`
-    rules:bool,    # Whether rules are wanted
-) -> tuple[Tensor, Reason|None]: # The counterfactual, `(1, d)`, and the rules
-    "The factual rule, the counterfactual rules and the point of one row."
-    x,way = room.x[0].float().cpu().double().numpy(), Leaves(*(v[l.label == target.item()] for v in l))
-    home = ((x > l.low) & (x <= l.high)).all(1).argmax()
-    points,false = crossings(self.table, way, x, self.common, self.hyper.eps)
-    at = room.take(torch.zeros(len(points), dtype=torch.long)).admit(torch.as_tensor(points).to(room.x))
-    ok = (target_prob(predict(self.model, at), target.expand(len(at))) >= enough(self.hyper.tau)).cpu().numpy() if len(at) else np.zeros(0, bool)
-    moved = torch.stack([(at != room.x)[:, i].any(1) for i in self.table.at], 1).sum(1)
-    best = min(np.flatnonzero(ok), key=lambda i: (moved[i].item(), (at[i] - room.x[0]).norm().item()), default=None)
-    xp = room.x if best is None else at[best][None]
-    if not rules: return xp, None
-    few = false.sum(1)[ok].min() if ok.any() else 0
-    others = tuple(self.measured_rule((way.low[i], way.high[i]), int(target), false[i].nonzero()[0]) for i in np.flatnonzero(ok & (false.sum(1) == few)))
-    return xp, Reason(self.measured_rule((l.low[home], l.high[home]), own), others)
+    def fit(self, data):
+        "Keep the training rows, from which mutations are drawn; returns the explainer."
+        super().fit(data)
+        self.groups = self.domain.groups(self.x_train.shape[1:]).to(self.x_train.device)
+        self.positions = [np.flatnonzero(self.groups.cpu() == g) for g in range(int(self.groups.max()) + 1)]
+        self.common = self.x_train.double().mean(0).cpu().numpy()
+        return self
 
-# %% ../../nbs/24_baselines.lore.ipynb #c40
-@patch
-def reasons(
-    self:LORE,
-    enc:Encoded,   # Rows, `(n, d)`
-    target:Tensor, # Targets, long `(n,)`
-    seed:int=0,    # Seed of the neighbourhoods
-    rules:bool=True, # Whether rules are wanted
-):
-    "Yield counterfactual `(1, d)` and `Reason` of every row."
-    h,room,z,groups = self.hyper, room_of(self, enc), predict(self.model, enc.x), self.table.groups.to(enc.x.device)
-    own,there = z.argmax(1), target_prob(z, target) >= h.tau
-    goal = torch.where(target == own, z.scatter(1, own[:, None], -torch.inf).argmax(1), target)
-    for i in torch.arange(len(own), device=own.device).split(h.together):
-        near,label = breed(self.model, enc.x[i], torch.stack([own[i], goal[i]], 1), self.x_train, groups, h.samples, h.generations, seed)
-        near,label = near.float().cpu().numpy(), label.cpu().numpy()
-        for j,n,y in zip(i.tolist(), near, label):
-            xp,why = self.read_tree(room.take([j]), leaves(n, y, h.least, seed), own[j].item(), goal[j:j+1], rules)
-            yield (enc.x[j:j+1] if there[j] else xp), why
+    def rule(self, low, high, outcome, changed=()):
+        "The box as a rule in original units, measured; `changed` are positions of columns that the row falsifies."
+        x = self.x_train.float().double().cpu()
+        inside = ((x > torch.as_tensor(low)) & (x <= torch.as_tensor(high))).all(1)
+        hits = (self.z_train.argmax(1).cpu() == outcome)[inside]
+        found = _conditions(self.domain.features, self.positions, low, high)
+        precision = hits.double().mean().item() if len(hits) else np.nan
+        new = tuple(found[g] for g in changed if g in found)
+        return Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
 
-@patch
-def fit(self:LORE, data) -> LORE:
-    "Keep the training rows, from which mutations are drawn; returns the explainer."
-    super(LORE, self).fit(data)
-    self.common = self.x_train.double().mean(0).cpu().numpy()
-    return self
+# %% ../../nbs/24_baselines.lore.ipynb #c45
+class _Ways(NamedTuple):
+    "Points of one row inside the leaves of its target."
+    leaves:_Leaves
+    at:Tensor          # Admissible points, `(m, d)`
+    false:np.ndarray   # Columns that the row falsifies, bool `(m, g)`
+    confirmed:np.ndarray # Whether the model agrees and the row may change so much, bool `(m,)`
+    moved:np.ndarray   # Columns that changed, `(m,)`
 
-@patch
-def search(self:LORE, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "The confirmed points, `(n, d)`; a row without one stays as it is."
-    return torch.cat([xp for xp,_ in self.reasons(enc, target, seed, rules=False)])
+def _ways(lore, rules, enc, leaves, target):
+    "Cross into every leaf of the target, and ask the model."
+    x = enc.x[0].float().cpu().double().numpy()
+    points, false = _crossings(lore.domain.features, lore.positions, leaves, x, lore.common, lore.settings.eps)
+    at = rules.admit(enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
+    moved = changed_groups(enc.x.expand_as(at), at, lore.groups).sum(1)
+    if not len(at): return _Ways(leaves, at, false, np.zeros(0, bool), moved.cpu().numpy())
+    there = target_prob(predict(lore.model, at), target.expand(len(at))) >= _enough(lore.settings.tau)
+    if enc.most is not None: there &= moved <= enc.most
+    return _Ways(leaves, at, false, there.cpu().numpy(), moved.cpu().numpy())
 
-# %% ../../nbs/24_baselines.lore.ipynb #c42
-@patch
-def explain(
-    self:LORE,
-    data,               # Raw rows: many or one
-    target=None,        # Class index, one per row, or None for the other one of two classes
-    seed:int=0,         # Seed of the neighbourhoods
-    progress:bool=False # Show a progress bar
-) -> Reasoned:          # Counterfactuals, and a `Reason` for each row in `rules`
-    "Explain rows by factual and counterfactual rules."
-    noted,worker = [], copy.copy(self)
-    def search(enc, target, seed):
-        found = list(self.reasons(enc, target, seed))
-        noted.extend(why for _,why in found)
-        return torch.cat([xp for xp,_ in found])
-    worker.search = search
-    cfs = super(LORE, worker).explain(data, target, seed, progress)
-    return Reasoned(**{f: getattr(cfs, f) for f in cfs.__dataclass_fields__}, rules=tuple(noted))
+def _best_point(ways, x):
+    "The confirmed point with the fewest changes, `(1, d)`, the nearest among equals; the row where there is none."
+    far = (ways.at - x).norm(dim=1)
+    confirmed = np.flatnonzero(ways.confirmed)
+    if not len(confirmed): return x
+    return ways.at[min(confirmed, key=lambda i: (ways.moved[i], far[i].item()))][None]
 
 # %% ../../nbs/24_baselines.lore.ipynb #c47
-def _becomes(changes):
-    "Changes of one row in words."
-    num = lambda v: _number(v) if isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) else str(v)
-    return ' and '.join(f'{c.feature} becomes {num(c.after)}' for c in changes.itertuples())
+def _reason(lore, x, leaves, ways, own, target):
+    "The factual rule of the row's own leaf, and the nearest counterfactual rules."
+    home = leaves.holds(x[0].float().cpu().double().numpy()).argmax()
+    broken = ways.false.sum(1)
+    few = broken[ways.confirmed].min() if ways.confirmed.any() else 0
+    nearest = np.flatnonzero(ways.confirmed & (broken == few))
+    others = [lore.rule(ways.leaves.low[i], ways.leaves.high[i], target, ways.false[i].nonzero()[0]) for i in nearest]
+    return Reason(lore.rule(leaves.low[home], leaves.high[home], own), tuple(others))
 
+def _read_row(lore, rules, enc, leaves, own, target, wordy):
+    "The counterfactual of one row, `(1, d)`, and with `wordy` its `Reason`."
+    ways = _ways(lore, rules, enc, leaves.take(leaves.label == target.item()), target)
+    why = _reason(lore, enc.x, leaves, ways, own, target.item()) if wordy else None
+    return _best_point(ways, enc.x), why
+
+# %% ../../nbs/24_baselines.lore.ipynb #c49
+_GAIN = 1e-7 # Least impurity that a split of a tree takes away
+
+def _goals(z, target):
+    "The class of each row and the class that it is bred towards: the target, or the runner-up where it is there."
+    own = z.argmax(1)
+    second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
+    return torch.stack([own, torch.where(target == own, second, target)], 1)
+
+def _reasons(lore, enc, target, seed, wordy):
+    "Yield counterfactual `(1, d)` and `Reason` of every row."
+    h, rules, z = lore.settings, _Rules(lore, enc.x), predict(lore.model, enc.x)
+    goals, there = _goals(z, target), target_prob(z, target) >= h.tau
+    for i in torch.arange(len(z), device=z.device).split(h.together):
+        near, label = _breed_around(lore.model, enc.x[i], goals[i], lore.x_train, lore.groups, h.samples, h.generations, seed)
+        for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
+            leaves, (own, goal) = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN)), goals[j]
+            xp, why = _read_row(lore, rules, enc.take([j]), leaves, own.item(), goal[None], wordy)
+            yield (enc.x[j:j+1] if there[j] else xp), why
+
+# %% ../../nbs/24_baselines.lore.ipynb #c52
+class LORE(_TableReader):
+    "Local rules of a decision tree (Guidotti et al., 2019), for tables."
+    Settings = LORESettings
+    noted:list|None = None # Where a search writes the reasons of its rows
+
+    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+        "The confirmed points, `(n, d)`; a row without one stays as it is."
+        found = list(_reasons(self, enc, target, seed, wordy=self.noted is not None))
+        if self.noted is not None: self.noted.extend(why for _,why in found)
+        return torch.cat([xp for xp,_ in found])
+
+    def explain(self,
+        data,                # Raw rows: many or one
+        target=None,         # Class index, one per row, or None for the other one of two classes
+        seed:int=0,          # Seed of the neighbourhoods
+        progress:bool=False, # Show a progress bar
+        **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
+    ) -> Reasoned:           # Counterfactuals, and a `Reason` for each row in `rules`
+        "Explain rows by factual and counterfactual rules."
+        worker = copy.copy(self)
+        worker.noted = []
+        cfs = super(LORE, worker).explain(data, target, seed, progress, **constraints)
+        values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
+        return Reasoned(**values, rules=tuple(worker.noted))
+
+# %% ../../nbs/24_baselines.lore.ipynb #c57
+def _value(v):
+    "A value of a change in words."
+    number = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
+    return _plain(v) if number else str(v)
+
+def _way(cfs, i, changes, name):
+    "What row `i` has to do to be called `name`."
+    if cfs.before[i] >= cfs.tau: return f'{name} already'
+    if not cfs.valid[i]: return f'no way to {name} was found'
+    return f'{name} if ' + ' and '.join(f'{c.feature} becomes {_value(c.after)}' for c in changes.itertuples())
+
+def _joined(cfs, i, rule, changes, classes):
+    "One row's line of `because`."
+    way = _way(cfs, i, changes, _class_name(cfs.target[i].item(), classes))
+    moved = dict(zip(changes.feature, zip(changes.before, changes.after)))
+    return dict(rule=rule, sentence=f'{rule.sentence(classes)}; {way}', precision=rule.precision,
+                coverage=rule.coverage, changes=moved, valid=bool(cfs.valid[i]))
+
+# %% ../../nbs/24_baselines.lore.ipynb #c58
 def because(
     cfs:Counterfactuals, # Counterfactuals of a table, from any explainer
     lore:LORE,           # Fitted, on the same table and model
@@ -377,12 +385,8 @@ def because(
     seed:int=0,          # Seed of the neighbourhoods
 ) -> pd.DataFrame:       # For each row rule, sentence, precision, coverage, changes and valid
     "Join the factual rule of each row with its counterfactual; raises `ValueError` for a `lore` of another table."
-    if cfs.x.shape[1:] != lore.x_train.shape[1:]: raise ValueError(f'lore must be fitted on rows of shape {tuple(cfs.x.shape[1:])}, got {tuple(lore.x_train.shape[1:])}')
-    name = lambda k: classes[k] if len(classes) else f'class {k}'
-    changes,lines = cfs.changes(), []
-    for i,why in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
-        how,t,there = changes[changes.row == i], name(cfs.target[i].item()), cfs.before[i] >= cfs.tau
-        way = f'{t} already' if there else f'{t} if {_becomes(how)}' if cfs.valid[i] else f'no way to {t} was found'
-        lines.append(dict(rule=why.rule, sentence=f'{why.rule.sentence(classes)}; {way}', precision=why.rule.precision, coverage=why.rule.coverage,
-                          changes=dict(zip(how.feature, zip(how.before, how.after))), valid=bool(cfs.valid[i])))
+    want, got = tuple(cfs.x.shape[1:]), tuple(lore.x_train.shape[1:])
+    if want != got: raise ValueError(f'lore must be fitted on rows of shape {want}, got {got}')
+    changes, rules = cfs.changes(), [why.rule for why in lore.explain(cfs.data, cfs.target, seed).rules]
+    lines = [_joined(cfs, i, rule, changes[changes.row == i], classes) for i,rule in enumerate(rules)]
     return pd.DataFrame(lines, index=cfs.data.index if isinstance(cfs.data, pd.DataFrame) else None)

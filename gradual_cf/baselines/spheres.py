@@ -4,46 +4,109 @@
 
 # %% ../../nbs/22_baselines.spheres.ipynb #c4
 from __future__ import annotations
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .wachter import Arrivals, Room, begin, check_settings, enough
-from ..core import Encoded, Explainer, patch, predict, target_prob
-from ..refine import Bar, put_back_smallest
+from .wachter import _Arrivals, _away, _enough, _Rules, _wanted, _within_limit
+from ..core import Encoded
+from ..explainer import Common, Explainer, predict, setting, target_prob, told
+from ..improve import put_back_smallest
 
 # %% auto #0
-__all__ = ['shell', 'GrowingSpheres']
+__all__ = ['SpheresSettings', 'GrowingSpheres']
 
 # %% ../../nbs/22_baselines.spheres.ipynb #c6
-def shell(
-    room:Room,        # Inputs, `(n, *s)`, and where they may go
-    direction:Tensor, # Gaussian draws, `(q, *s)`
-    u:Tensor,         # Uniform draws in [0, 1), `(q,)`
-    inner:Tensor,     # Inner radius of each row, `(n,)`
-    outer:Tensor,     # Outer radius, `(n,)`
-) -> Tensor:          # Points, `(n, q, *s)`
-    "Points spread evenly over a shell around each row."
-    free = ~room.fixed.flatten(1)
+def _shell(x, free, direction, u, inner, outer):
+    "Points `(n, q, *s)` spread evenly over a shell around each row, along its free entries."
+    free = free.flatten(1)
     d = direction.flatten(1)*free[:, None].to(direction)
-    ratio = (inner/outer)[:, None]**free.sum(1, keepdim=True)
-    r = outer[:, None]*(u + (1 - u)*ratio)**(1/free.sum(1, keepdim=True).clamp_min(1))
-    d *= (r/d.norm(dim=2).clamp_min(torch.finfo(d.dtype).tiny))[..., None]
-    return (room.x.flatten(1)[:, None] + d).view(len(d), len(u), *room.x.shape[1:])
+    many = free.sum(1, keepdim=True)
+    ratio = (inner/outer)[:, None]**many
+    radius = outer[:, None]*(u + (1 - u)*ratio)**(1/many.clamp_min(1))
+    d *= (radius/d.norm(dim=2).clamp_min(torch.finfo(d.dtype).tiny))[..., None]
+    return (x.flatten(1)[:, None] + d).view(len(d), len(u), *x.shape[1:])
 
 # %% ../../nbs/22_baselines.spheres.ipynb #c10
+@told
+@dataclass(frozen=True, kw_only=True)
+class SpheresSettings(Common):
+    "Settings of `GrowingSpheres`."
+    samples:int = setting(1000, 'points in a shell', least=1)
+    radius:float = setting(.2, 'radius of the first ball', above=0)
+    select:bool|str = setting(True, "put back what need not change; 'first' stops at the first group that must stay",
+                              options=(True, False, 'first'))
+
+# %% ../../nbs/22_baselines.spheres.ipynb #c14
+def _nearest_enemy(explainer, rules, enc, points, target):
+    "The nearest of points `(n, q, *s)` that the model gives to the target, and its distance, inf where there is none."
+    n, q = points.shape[:2]
+    each = torch.arange(n, device=points.device)
+    wide = enc.take(each.repeat_interleave(q))
+    at = rules.admit(wide, points.flatten(0, 1))
+    prob = target_prob(predict(explainer.model, at), target.repeat_interleave(q))
+    far = (at - wide.x).flatten(1).norm(dim=1)
+    far = far.masked_fill(prob < _enough(explainer.settings.tau), torch.inf).view(n, q)
+    dist, i = far.min(1)
+    return at.view_as(points)[each, i], dist
+
+# %% ../../nbs/22_baselines.spheres.ipynb #c16
+_NUMBERS = 2**22 # Numbers in a batch of points
+
+def _parts(rows, points, width):
+    "Slices of rows and of points such that each pair holds at most `_NUMBERS` numbers."
+    size = max(1, _NUMBERS//width)
+    tall, wide = max(1, size//points), min(points, size)
+    return [(slice(i, i + tall), slice(j, j + wide)) for i in range(0, rows, tall) for j in range(0, points, wide)]
+
+def _enemies(explainer, rules, enc, target, inner, outer, gen):
+    "Sample one shell around every row and keep each row's nearest enemy."
+    x, q, best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
+    direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
+    u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
+    free, every = ~rules.fixed(enc), torch.arange(len(x), device=x.device)
+    for i,j in _parts(len(x), q, x[0].numel()):
+        points = _shell(x[i], free[i], direction[j], u[j], inner[i], outer[i])
+        best.see(every[i], *_nearest_enemy(explainer, rules, enc.take(i), points, target[i]))
+    return best
+
+# %% ../../nbs/22_baselines.spheres.ipynb #c19
+_HALVINGS = 40 # Most halvings of the first ball
+
+def _shrink_balls(explainer, rules, enc, target, seed):
+    "Halve each row's ball while it holds an enemy; the nearest enemies, and the last radius `(n,)`."
+    best, gen = _Arrivals(enc.x), torch.Generator().manual_seed(2*seed)
+    width = torch.full_like(best.dist, explainer.settings.radius)
+    live = torch.arange(len(target), device=target.device)
+    for _ in range(_HALVINGS):
+        inner = torch.zeros_like(width[live])
+        found = _enemies(explainer, rules, enc.take(live), target[live], inner, width[live], gen)
+        best.merge(live, found)
+        live = live[found.dist < torch.inf]
+        if not len(live): break
+        width[live] /= 2
+    return best, width
+
+# %% ../../nbs/22_baselines.spheres.ipynb #c20
+def _grow_shells(explainer, rules, enc, target, seed):
+    "Each row's nearest enemy: from the last ball outward until a shell holds one."
+    best, width = _shrink_balls(explainer, rules, enc, target, seed)
+    gen, inner = torch.Generator().manual_seed(2*seed + 1), width.clone()
+    live = torch.arange(len(target), device=target.device)
+    while True:
+        live = live[inner[live] < best.dist[live].clamp_max(explainer.reach)]
+        if not len(live): return best
+        outer = inner[live] + width[live]
+        found = _enemies(explainer, rules, enc.take(live), target[live], inner[live], outer, gen)
+        best.merge(live, found)
+        inner[live] = outer
+        live = live[found.dist == torch.inf]
+
+# %% ../../nbs/22_baselines.spheres.ipynb #c24
 class GrowingSpheres(Explainer):
     "Counterfactuals from the nearest enemy, for any model (Laugel et al., 2018)."
-    defaults = dict(
-        samples=1000, # Points in a shell
-        radius=.2,    # Radius of the first ball, > 0
-        select=True,  # Put back what need not change; 'first' stops at the first that must stay, False leaves it out
-        chunk=2**22   # Numbers in a batch of points, which bounds memory
-    )
-    def __init__(self, model, domain, **hyper):
-        super().__init__(model, domain, **hyper)
-        check_settings(self.hyper, ('radius',), ('samples', 'chunk'))
-        if self.hyper.select not in (True, False, 'first'): raise ValueError(f"select must be True, False or 'first', got {self.hyper.select!r}")
+    Settings = SpheresSettings
 
     def fit(self, data) -> GrowingSpheres:
         "Learn how far the data reach; returns the explainer."
@@ -51,78 +114,15 @@ class GrowingSpheres(Explainer):
         self.reach = (self.x_train.amax(0) - self.x_train.amin(0)).norm().item()
         return self
 
-# %% ../../nbs/22_baselines.spheres.ipynb #c11
-@patch
-def ask(
-    self:GrowingSpheres,
-    room:Room,     # Inputs and where they may go
-    points:Tensor, # `(n, q, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`
-) -> tuple[Tensor, Tensor]: # The nearest enemy, `(n, *s)`, and its distance, inf where there is none, `(n,)`
-    "Find the nearest point that the model gives to the target."
-    n,q = points.shape[:2]
-    wide = room.take(torch.arange(n, device=points.device).repeat_interleave(q))
-    at = wide.admit(points.flatten(0, 1))
-    p = target_prob(predict(self.model, at), target.repeat_interleave(q))
-    dist = (at - wide.x).flatten(1).norm(dim=1).masked_fill(p < enough(self.hyper.tau), torch.inf).view(n, q)
-    far,i = dist.min(1)
-    return at.view_as(points)[torch.arange(n, device=i.device), i], far
+    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+        "Grow a sphere around every row, then put back what can go; `(n, *s)`."
+        rules, xp, live = _Rules(self, enc.x), enc.x.clone(), _away(self, enc, target)
+        if not len(live): return xp
+        xp[live] = self.nearest(rules, enc.take(live), target[live], seed)
+        return _within_limit(self, enc, xp, target)
 
-# %% ../../nbs/22_baselines.spheres.ipynb #c12
-@patch
-def enemies(
-    self:GrowingSpheres,
-    room:Room,     # Inputs and where they may go
-    target:Tensor, # Target class of each row, long `(n,)`
-    inner:Tensor,  # Inner radius of each row, `(n,)`
-    outer:Tensor,  # Outer radius, `(n,)`
-    gen:torch.Generator, # What is drawn from, once for all rows
-) -> Arrivals:
-    "Sample one shell around every row, a batch of points at a time."
-    q,x = self.hyper.samples, room.x
-    best,draw = Arrivals(x), [f((q, *s), generator=gen, dtype=torch.float64).to(x) for f,s in ((torch.randn, x.shape[1:]), (torch.rand, ()))]
-    size = max(1, self.hyper.chunk//x[0].numel())
-    rows,part = max(1, size//q), min(q, size)
-    for i in torch.arange(len(x), device=x.device).split(rows):
-        for j in range(0, q, part):
-            near,far = self.ask(room.take(i), shell(room.take(i), *(d[j:j+part] for d in draw), inner[i], outer[i]), target[i])
-            best.see(i, near, far, far < torch.inf)
-    return best
-
-# %% ../../nbs/22_baselines.spheres.ipynb #c17
-@patch
-def grow(
-    self:GrowingSpheres,
-    room:Room,     # Inputs and where they may go
-    target:Tensor, # Target class of each row, long `(n,)`
-    seed:int,      # Seed of the points
-) -> Arrivals:
-    "Halve the ball while it holds an enemy, then move shells outward until one does."
-    best,width = Arrivals(room.x), torch.full((len(target),), self.hyper.radius, dtype=room.x.dtype, device=room.x.device)
-    live,gens = torch.arange(len(target), device=target.device), [torch.Generator().manual_seed(2*seed + i) for i in (0, 1)]
-    for _ in range(40):
-        found = self.enemies(room.take(live), target[live], torch.zeros_like(width[live]), width[live], gens[0])
-        best.see(live, found.xp, found.dist, found.dist < torch.inf)
-        live = live[found.dist < torch.inf]
-        if not len(live): break
-        width[live] /= 2
-    inner,live = width.clone(), torch.arange(len(target), device=target.device)
-    while len(live := live[inner[live] < torch.minimum(best.dist[live], torch.full_like(inner[live], self.reach))]):
-        found = self.enemies(room.take(live), target[live], inner[live], inner[live] + width[live], gens[1])
-        best.see(live, found.xp, found.dist, found.dist < torch.inf)
-        inner[live] += width[live]
-        live = live[found.dist == torch.inf]
-    return best
-
-# %% ../../nbs/22_baselines.spheres.ipynb #c18
-@patch
-def search(self:GrowingSpheres, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "Grow a sphere around every row, then put back what can go; `(n, *s)`."
-    room,best,live = begin(self, enc, target)
-    if not len(live): return best.xp
-    sub,t,how = room.take(live), target[live], self.hyper.select
-    found = self.grow(sub, t, seed)
-    bar = Bar(t, torch.full_like(found.dist, enough(self.hyper.tau)))
-    kept = put_back_smallest(self.model, sub.x, found.xp, bar, room.groups, how == 'first') if how else found.xp
-    best.see(live, kept, found.dist, found.dist < torch.inf)
-    return best.xp
+    def nearest(self, rules:_Rules, enc:Encoded, target:Tensor, seed:int) -> Tensor:
+        "The nearest enemy of every row, with `select` less what need not change; the row where there is none."
+        xp, how = _grow_shells(self, rules, enc, target, seed).xp, self.settings.select
+        if not how: return xp
+        return put_back_smallest(self, _wanted(self, enc, xp, target), how == 'first').xp

@@ -5,254 +5,245 @@
 # %% ../../nbs/20_baselines.wachter.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from ..core import Encoded, Explainer, evaluating, patch, per_row, predict, target_prob
-from ..masking import expand_groups
+from ..composition import admissible
+from ..core import Encoded, State, changed_groups, per_row
+from ..explainer import Common, Explainer, evaluating, input_grad, predict, setting, target_prob, told
+from ..improve import _group_sizes, put_back_smallest
 
 # %% auto #0
-__all__ = ['Room', 'room_of', 'enough', 'check_settings', 'through', 'mad', 'Descent', 'Arrivals', 'begin', 'squared', 'Wachter']
+__all__ = ['WachterSettings', 'Wachter']
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c6
-class Room(NamedTuple):
-    "Where each row may go."
-    x:Tensor      # Inputs, `(n, *s)`
-    fixed:Tensor  # Entries of frozen groups, bool `(n, *s)`
-    groups:Tensor # Group of every entry, long `(*s)`
-    project:Callable|None=None # (c, x) -> legal c; None for no rules
+class _Rules:
+    "What an explainer allows its rows: frozen groups stay, and with `legal` values are admissible."
+    def __init__(self, explainer, x): self.groups, self.project = explainer.groups(x), explainer.project
 
-    def take(self, i) -> Room: # Rows `i`
-        "Select rows."
-        return self._replace(x=self.x[i], fixed=self.fixed[i])
+    def fixed(self, enc): return enc.frozen[:, self.groups] # Entries of frozen groups, bool `(n, *s)`
+    def hold(self, enc, c): return torch.where(self.fixed(enc), enc.x, c) # `c`, but frozen groups stay
 
-def room_of(
-    e:Explainer, # Its domain, and whether it is `legal`
-    enc:Encoded, # Inputs, and what is frozen in them
-) -> Room:
-    "The room that an explainer leaves to its rows."
-    groups = e.domain.groups(enc.x.shape[1:]).to(enc.x.device)
-    return Room(enc.x, expand_groups(enc.frozen, groups), groups, e.domain.project if e.hyper.legal else None)
+    def admit(self, enc, c):
+        "The nearest admissible rows, `(n, *s)`; the original value of a group is one."
+        p = admissible(enc, c, self.project)
+        stay = _group_sizes(enc.x, c, self.groups) <= _group_sizes(p, c, self.groups)
+        return torch.where((enc.frozen | stay)[:, self.groups], enc.x, p)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c7
-def _group_size(d, groups):
-    "Length of each entry's group in `d`, `(n, *s)`; of the entry itself where every group has one."
-    flat = groups.flatten()
-    if len(flat) == int(flat.max()) + 1: return d.abs()
-    total = d.new_zeros(len(d), int(flat.max()) + 1).index_add_(1, flat, d.flatten(1).square())
-    return total[:, groups]
+# %% ../../nbs/20_baselines.wachter.ipynb #c11
+def _enough(tau): return tau + .001*(1 - tau) # The probability that a search asks for
 
-@patch
-def admit(
-    self:Room,
-    c:Tensor, # Anywhere, `(n, *s)`
-) -> Tensor:  # `(n, *s)`
-    "The nearest admissible rows: frozen groups stay, each other group takes its legal value or, where that is nearer, stays."
-    if self.project is None: return torch.where(self.fixed, self.x, c)
-    p = self.project(c, self.x)
-    stay = _group_size(c - self.x, self.groups) <= _group_size(c - p, self.groups)
-    return torch.where(self.fixed | stay, self.x, p)
-
-# %% ../../nbs/20_baselines.wachter.ipynb #c12
-def enough(
-    tau:float, # Probability that counts as reached, in (0, 1)
-) -> float:
-    "The probability that a search asks for, a thousandth of the rest above `tau`."
-    return tau + .001*(1 - tau)
+def _away(explainer, enc, target):
+    "Positions of the rows that are not where they should be, long."
+    return (target_prob(predict(explainer.model, enc.x), target) < explainer.settings.tau).nonzero()[:, 0]
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c14
-def check_settings(
-    h,               # Namespace with an explainer's settings
-    positive=(),     # Names of settings that must be above 0
-    counts=(),       # Names of settings that must be whole numbers of at least 1
-    not_negative=(), # Names of settings that must be at least 0
-    share=(),        # Names of settings that must be in (0, 1]
-):
-    "Raise `ValueError` for a setting out of its range."
-    kinds = ((positive, lambda v: v > 0, 'positive'), (counts, lambda v: v >= 1 and v == int(v), 'a whole number of at least 1'),
-             (not_negative, lambda v: v >= 0, 'at least 0'), (share, lambda v: 0 < v <= 1, 'in (0, 1]'))
-    for names,ok,what in kinds:
-        for k in names:
-            v = getattr(h, k)
-            if isinstance(v, bool) or not isinstance(v, (int, float)) or not ok(v): raise ValueError(f'{k} must be {what}, got {v!r}')
+class _Arrivals:
+    "Each row's nearest arrival so far, or its input."
+    def __init__(self, x):
+        self.xp = x.clone()
+        self.dist = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c16
-def through(
-    model,          # Maps `(n, *s)` to raw logits `(n, k)`
-    xp:Tensor,      # Where, `(n, *s)`
-    slope:Callable, # z -> d loss/dz, `(n, k)` both
-) -> tuple[Tensor, Tensor]: # d loss/dxp, `(n, *s)`, and the logits, `(n, k)`
-    "Differentiate a loss of the logits by the input; raises `ValueError` for a model without gradient."
+    def see(self, rows, xp, dist):
+        "Keep what is nearer than before; an infinite distance says that a row did not arrive."
+        win = (dist < self.dist[rows]).nonzero()[:, 0]
+        self.xp[rows[win]], self.dist[rows[win]] = xp[win], dist[win]
+
+    def merge(self, rows, found):
+        "See the arrivals of some rows."
+        self.see(rows, found.xp, found.dist)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c17
+def _wanted(explainer, enc, xp, target):
+    "Rows as a `State` whose target is the probability that a search asks for."
+    aim = explainer.aim(target)
+    return State(enc, xp, None, aim._replace(level=torch.full_like(aim.level, _enough(explainer.settings.tau))))
+
+def _too_many(enc, xp, groups): return changed_groups(enc.x, xp, groups).sum(1) > enc.most # bool `(n,)`
+
+def _within_limit(explainer, enc, xp, target):
+    "Answers with at most `enc.most` changed groups, `(n, *s)`; the input where there is none."
+    if enc.most is None: return xp
+    groups = explainer.groups(xp)
+    over = _too_many(enc, xp, groups).nonzero()[:, 0]
+    if not len(over): return xp
+    fewer = put_back_smallest(explainer, _wanted(explainer, enc.take(over), xp[over], target[over]))
+    xp = xp.index_copy(0, over, fewer.xp)
+    return torch.where(per_row(_too_many(enc, xp, groups), xp), enc.x, xp)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c21
+def _through(model, xp, slope):
+    "d loss/d xp and the logits; `slope` maps logits to d loss/d logits. `ValueError` for a model without gradient."
     xp = xp.detach().requires_grad_()
     with torch.enable_grad(): z = model(xp)
-    if not z.requires_grad: raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; GrowingSpheres and LORE need none')
-    return torch.autograd.grad(z, xp, slope(z.detach()))[0], z.detach()
-
-# %% ../../nbs/20_baselines.wachter.ipynb #c19
-def mad(
-    x:Tensor, # Training rows, `(n, *s)`
-) -> Tensor:  # `(*s)`, > 0
-    "Spread of every entry: median absolute deviation, where that is 0 the mean one, where that is 0 the smallest of all."
-    far = (x - x.median(0).values).abs()
-    m = far.median(0).values
-    m = torch.where(m > 0, m, far.mean(0))
-    return torch.where(m > 0, m, m[m > 0].min() if (m > 0).any() else torch.ones_like(m))
-
-# %% ../../nbs/20_baselines.wachter.ipynb #c23
-class Descent:
-    "Adam on some rows that leave one by one; each has its own learning rate and restarts when that falls."
-    def __init__(self, x:Tensor, lr:float):
-        self.v,self.m,self.s,self.rows = x.clone(),torch.zeros_like(x),torch.zeros_like(x),torch.arange(len(x), device=x.device)
-        self.least,self.stale,self.n,self.lr = (torch.full((len(x),), v, dtype=x.dtype, device=x.device) for v in (torch.inf, 0., 0., lr))
-
-    def note(self, loss:Tensor, decay:float) -> Tensor:
-        "Count the steps since each row's loss last fell by a ten-thousandth; slow down and restart after every ten."
-        gain = loss < self.least - 1e-4*loss.abs()
-        self.least,self.stale = torch.where(gain, loss, self.least),torch.where(gain, 0., self.stale + 1)
-        slow = self.stale % 10 == 9
-        self.lr,self.n = torch.where(slow, self.lr*decay, self.lr),torch.where(slow, 0., self.n)
-        return gain
-
-    def step(self, g:Tensor):
-        "One step along the gradients `g`, `(m, *s)`."
-        old,self.n = per_row(self.n > 0, g).to(g),self.n + 1
-        self.m.mul_(old).lerp_(g, .1)
-        self.s.mul_(.999*old).addcmul_(g, g, value=.001)
-        root = (self.s/per_row(1 - .999**self.n, g)).sqrt_().add_(1e-8)
-        self.v = self.v - per_row(self.lr/(1 - .9**self.n), g)*self.m/root
-
-    def keep(self, i:Tensor):
-        "Go on with the rows `i` only, bool."
-        for k,t in vars(self).items(): setattr(self, k, t[i])
+    try: return input_grad(z, xp, slope(z.detach())), z.detach()
+    except ValueError as e:
+        raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; '
+                         'GrowingSpheres and LORE need none') from e
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c24
-class Arrivals:
-    "Each row's nearest arrival so far, or its input."
-    def __init__(self, x:Tensor): self.xp,self.dist = x.clone(),torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
-
-    def see(self,
-        rows:Tensor, # Which rows, long `(m,)`
-        xp:Tensor,   # Where they are, `(m, *s)`
-        dist:Tensor, # How far that is, `(m,)`
-        there:Tensor,# Whether they arrived, bool `(m,)`
-    ) -> Tensor:     # Positions among `rows` that improved, long
-        "Keep what arrived nearer than before."
-        win = (there & (dist < self.dist[rows])).nonzero()[:, 0]
-        if len(win): self.xp[rows[win]],self.dist[rows[win]] = xp[win],dist[win]
-        return win
-
-# %% ../../nbs/20_baselines.wachter.ipynb #c26
-def begin(
-    e:Explainer,   # The explainer
-    enc:Encoded,   # Inputs, and what is frozen in them
-    target:Tensor, # Target class of each row, long `(n,)`
-) -> tuple[Room, Arrivals, Tensor]: # Where rows may go, their answers so far (the inputs), and the rows that have not arrived, long
-    "What a search starts from."
-    return room_of(e, enc), Arrivals(enc.x), (target_prob(predict(e.model, enc.x), target) < e.hyper.tau).nonzero()[:, 0]
+def _median_deviation(x):
+    "Median absolute deviation of every entry; where that is 0 the mean one, where that is 0 the smallest of all."
+    far = (x - x.median(0).values).abs()
+    mad = far.median(0).values
+    mad = torch.where(mad > 0, mad, far.mean(0))
+    least = mad[mad > 0].min() if (mad > 0).any() else torch.ones_like(mad)
+    return torch.where(mad > 0, mad, least)
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c28
-def squared(
-    target:Tensor, # Target class of each row, long `(n,)`
-    aim:float,     # Probability to come near, p*
-    lam:Tensor,    # Weight for each row, `(n,)`
-) -> Callable:     # Logits `(n, k)` -> their gradient `(n, k)`
-    "Slope of λ(p - p*)² by the logits."
+def _squared_gap(target, aim, weight):
+    "Slope of weight·(p - aim)² by the logits: a function `(n, k)` -> `(n, k)`."
     def slope(z):
         f = z.softmax(1)
         p = f.gather(1, target[:, None])
-        return (2*lam[:, None]*(p - aim)*p)*torch.nn.functional.one_hot(target, z.shape[1]).to(f).sub(f)
+        return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
     return slope
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c30
-class Wachter(Explainer):
-    "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
-    defaults = dict(
-        aim=1.,     # Probability to come near, p*, in (0, 1]; the boundary with `aim=tau`
-        tol=.05,    # How near: a row arrives at `aim - tol`, and never below `tau`
-        lam=10.,    # First weight of the prediction, > 0
-        rounds=10,  # Weights tried for each row
-        steps=1000, # Adam steps a round
-        lr=.1,      # Adam's first learning rate
-        decay=.5,   # Factor of a row's learning rate after ten steps without gain, in (0, 1]
-        patience=50 # Steps without gain after which a row rests
-    )
-    def __init__(self, model, domain, **hyper):
-        super().__init__(model, domain, **hyper)
-        check_settings(self.hyper, ('lam', 'lr'), ('rounds', 'steps', 'patience'), ('tol',), ('aim', 'decay'))
-
-    def fit(self, data) -> Wachter:
-        "Learn the spread of every entry; returns the explainer."
-        super().fit(data)
-        self.mad = mad(self.x_train)
-        return self
+# %% ../../nbs/20_baselines.wachter.ipynb #c31
+_SLOW = 10   # Steps without gain after which a row slows down
+_GAIN = 1e-4 # Smallest fall of the loss, as a share of it, that counts as gain
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c32
-@patch
-def distance(
-    self:Wachter,
-    x:Tensor,  # Inputs, `(n, *s)`
-    xp:Tensor, # Counterfactuals, `(n, *s)`
-) -> Tensor:   # `(n,)`
-    "Sum of the differences, each in units of its entry's spread."
-    return ((xp - x)/self.mad).flatten(1).abs().sum(1)
+class _RowAdam:
+    "Adam on rows that leave one by one; each has its own learning rate and restarts when that falls."
+    def __init__(self, x, lr):
+        number = lambda v: torch.full((len(x),), v, dtype=x.dtype, device=x.device)
+        self.v, self.rows = x.clone(), torch.arange(len(x), device=x.device)
+        self.mean, self.square = torch.zeros_like(x), torch.zeros_like(x)
+        self.least, self.stale = number(torch.inf), number(0.)
+        self.count, self.lr = number(0.), number(lr)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c33
-@patch
-def descend(
-    self:Wachter,
-    room:Room,     # Inputs and where they may go
-    target:Tensor, # Target class of each row, long `(n,)`
-    lam:Tensor,    # Weight of the prediction for each row, `(n,)`
-    loose:bool=False, # Descend where there are no rules, and ask about the nearest admissible row
-) -> tuple[Arrivals, Tensor]: # What arrived, and whether each row was there where its loss was least, bool `(n,)`
-    "One round: descend with given weights and keep the nearest row that arrives."
-    rests = torch.zeros_like(target, dtype=torch.bool)
-    h,best,d = self.hyper, Arrivals(room.x), Descent(room.x, self.hyper.lr)
-    level = max(h.aim - h.tol, enough(h.tau))
-    for i in range(h.steps):
-        xp = room.admit(d.v)
-        at = room._replace(project=None).admit(d.v) if loose else xp
-        g,z = through(self.model, at, squared(target, h.aim, lam))
-        p,dist = target_prob(z, target), self.distance(room.x, at)
-        there = target_prob(self.model(xp).detach(), target) >= enough(h.tau) if loose else p >= level
-        best.see(d.rows, xp, self.distance(room.x, xp), there)
-        gain = d.note(lam*(p - h.aim)**2 + dist, h.decay)
-        rests[d.rows] = torch.where(gain, there, rests[d.rows])
-        d.step(torch.where(room.fixed, 0., g + (at - room.x).sign()/self.mad))
-        go = d.stale < h.patience
-        if i % 10 == 9 and not go.all():
-            d.keep(go)
-            room,target,lam = room.take(go), target[go], lam[go]
-            if not len(lam): break
-    return best, rests
+    def note(self, loss, decay):
+        "Count the steps since each row's loss last fell; slow down and restart. Returns whose loss fell."
+        gain = loss < self.least - _GAIN*loss.abs()
+        self.least = torch.where(gain, loss, self.least)
+        self.stale = torch.where(gain, 0., self.stale + 1)
+        slow = self.stale % _SLOW == _SLOW - 1
+        self.lr = torch.where(slow, self.lr*decay, self.lr)
+        self.count = torch.where(slow, 0., self.count)
+        return gain
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c35
-@patch
-def bisect(
-    self:Wachter,
-    room:Room,     # Inputs and where they may go
-    target:Tensor, # Target class of each row, long `(n,)`
-    loose:bool,    # Whether to descend where there are no rules
-) -> Arrivals:
+    def step(self, g):
+        "One step along the gradients `g`, `(m, *s)`."
+        old = per_row(self.count > 0, g).to(g)
+        self.count = self.count + 1
+        self.mean.mul_(old).lerp_(g, .1)
+        self.square.mul_(.999*old).addcmul_(g, g, value=.001)
+        root = (self.square/per_row(1 - .999**self.count, g)).sqrt_().add_(1e-8)
+        self.v = self.v - per_row(self.lr/(1 - .9**self.count), g)*self.mean/root
+
+    def keep(self, i):
+        "Go on with the rows `i` only, bool."
+        for name, t in vars(self).items(): setattr(self, name, t[i])
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c37
+@told
+@dataclass(frozen=True, kw_only=True)
+class WachterSettings(Common):
+    "Settings of `Wachter`."
+    aim:float = setting(1., 'probability to come near, p*; the boundary with `aim=tau`', above=0, most=1)
+    tol:float = setting(.05, 'how near: a row arrives at `aim - tol`, and never below `tau`', least=0)
+    lam:float = setting(10., 'first weight of the prediction', above=0)
+    rounds:int = setting(10, 'weights tried for each row', least=1)
+    steps:int = setting(1000, 'Adam steps a round', least=1)
+    lr:float = setting(.1, "Adam's first learning rate", above=0)
+    decay:float = setting(.5, "factor of a row's learning rate after ten steps without gain", above=0, most=1)
+    patience:int = setting(50, 'steps without gain after which a row rests', least=1)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c41
+class _Descent:
+    "One round of Wachter's descent: where the rows are, and who arrived."
+    def __init__(self, explainer, rules, enc, target, weight, loose):
+        self.explainer, self.rules, self.loose = explainer, rules, loose
+        self.enc, self.target, self.weight = enc, target, weight
+        self.adam, self.best = _RowAdam(enc.x, explainer.settings.lr), _Arrivals(enc.x)
+        self.rests = torch.zeros_like(target, dtype=torch.bool)
+
+    def downhill(self, at):
+        "Slope of the loss, 0 where frozen, and the target's probability."
+        gap = _squared_gap(self.target, self.explainer.settings.aim, self.weight)
+        slope, z = _through(self.explainer.model, at, gap)
+        slope = slope + (at - self.enc.x).sign()/self.explainer.mad
+        return torch.where(self.rules.fixed(self.enc), 0., slope), target_prob(z, self.target)
+
+    def arrived(self, xp, prob):
+        "Whether each row is where it should be, bool; `prob` is that of the rows themselves unless `loose`."
+        h = self.explainer.settings
+        if not self.loose: return prob >= max(h.aim - h.tol, _enough(h.tau))
+        return target_prob(self.explainer.model(xp).detach(), self.target) >= _enough(h.tau)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c43
+class _Round(_Descent):
+    def step(self):
+        "Ask the model where the rows are, note who arrived, and go one step downhill."
+        h, rows = self.explainer.settings, self.adam.rows
+        xp = self.rules.admit(self.enc, self.adam.v)
+        at = self.rules.hold(self.enc, self.adam.v) if self.loose else xp
+        slope, prob = self.downhill(at)
+        there = self.arrived(xp, prob)
+        self.best.see(rows, xp, self.explainer.distance(self.enc.x, xp).masked_fill(~there, torch.inf))
+        loss = self.weight*(prob - h.aim)**2 + self.explainer.distance(self.enc.x, at)
+        self.rests[rows] = torch.where(self.adam.note(loss, h.decay), there, self.rests[rows])
+        self.adam.step(slope)
+
+    def part(self):
+        "Rows that rest leave."
+        go = self.adam.stale < self.explainer.settings.patience
+        if go.all(): return
+        self.adam.keep(go)
+        self.enc, self.target, self.weight = self.enc.take(go), self.target[go], self.weight[go]
+
+    def run(self):
+        "What arrived, and whether each row was there where its loss was least, bool."
+        for i in range(self.explainer.settings.steps):
+            self.step()
+            if i % _SLOW == _SLOW - 1: self.part()
+            if not len(self.target): break
+        return self.best, self.rests
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c45
+def _next_weight(low, high):
+    "The weight to try next, between the largest failure (0 for none) and the smallest success (inf for none)."
+    between = torch.where(low == 0, high/10, (low*high).sqrt())
+    return torch.where(high == torch.inf, 10*low, between)
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c47
+def _try_weights(explainer, rules, enc, target, loose):
     "Look for each row's weight and keep its nearest counterfactual."
-    best = Arrivals(room.x)
-    lam,low,high = (torch.full_like(best.dist, v) for v in (self.hyper.lam, 0., torch.inf))
-    for _ in range(self.hyper.rounds):
-        made,rests = self.descend(room, target, lam, loose)
-        best.see(torch.arange(len(lam), device=lam.device), made.xp, made.dist, made.dist < torch.inf)
-        high,low = torch.where(rests, lam, high), torch.where(rests, low, lam)
-        lam = torch.where(high == torch.inf, 10*lam, torch.where(low == 0, high/10, (low*high).sqrt()))
+    best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
+    low, high = torch.zeros_like(best.dist), torch.full_like(best.dist, torch.inf)
+    weight = torch.full_like(best.dist, explainer.settings.lam)
+    for _ in range(explainer.settings.rounds):
+        found, rests = _Round(explainer, rules, enc, target, weight, loose).run()
+        best.merge(every, found)
+        low, high = torch.where(rests, low, weight), torch.where(rests, weight, high)
+        weight = _next_weight(low, high)
     return best
 
-@patch
-def search(self:Wachter, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-    "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
-    room,best,live = begin(self, enc, target)
-    with evaluating(self.model):
-        for loose in (False, True) if self.hyper.legal else (False,):
-            if not len(live := live[best.dist[live] == torch.inf]): break
-            found = self.bisect(room.take(live), target[live], loose)
-            best.see(live, found.xp, found.dist, found.dist < torch.inf)
-    return best.xp
+# %% ../../nbs/20_baselines.wachter.ipynb #c48
+class Wachter(Explainer):
+    "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
+    Settings = WachterSettings
+
+    def fit(self, data) -> Wachter:
+        "Learn the median absolute deviation of every entry; returns the explainer."
+        super().fit(data)
+        self.mad = _median_deviation(self.x_train)
+        return self
+
+    def distance(self, x:Tensor, xp:Tensor) -> Tensor:
+        "Sum of the differences of `(n, *s)`, each in units of its entry's deviation, `(n,)`."
+        return ((xp - x)/self.mad).flatten(1).abs().sum(1)
+
+    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+        "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
+        rules, best, live = _Rules(self, enc.x), _Arrivals(enc.x), _away(self, enc, target)
+        ways = (False, True) if self.settings.legal else (False,)
+        with evaluating(self.model):
+            for loose in ways:
+                live = live[best.dist[live] == torch.inf]
+                if len(live): best.merge(live, _try_weights(self, rules, enc.take(live), target[live], loose))
+        return _within_limit(self, enc, best.xp, target)

@@ -1,0 +1,30 @@
+"""What all tests share: one folder of networks, each trained once a run, and who may run beside whom."""
+import os
+import shutil
+import tempfile
+
+import pytest
+from filelock import FileLock
+
+CACHE = 'GRADUAL_CF_CACHE'
+
+
+def pytest_configure(config):
+    "One folder of networks for the workers, the kernels and the commands of this run, unless the caller names one."
+    if CACHE in os.environ: return
+    os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
+    config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items):
+    "Tests of a file stay together, since they share what they make; notebooks share nothing but networks."
+    for item in items:
+        if item.path.stem != 'test_notebooks': item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.fixture(scope='session')
+def networks():
+    "The networks of the embedded tasks, trained by the first worker that asks."
+    from gradual_cf.tasks import load_task
+    with FileLock(f'{os.environ[CACHE]}/training.lock'):
+        return {name: load_task(name) for name in ('breast_cancer', 'digits', 'toy_reviews')}

@@ -1,0 +1,194 @@
+"""What models may return and lack, settings that check themselves, and constraints that come with a question."""
+import inspect
+from dataclasses import FrozenInstanceError, fields, replace
+
+import numpy as np
+import pytest
+import torch
+import toy
+from torch import nn
+
+from gradual_cf.all import (GradualCF, IMAGE, PAPER, TABLE, TEXT, Common, Counterfactuals, Domain, Encoded, Explainer, Settings, fit_logits,
+                            logit_gap, logit_gap_norm, target_score)
+from gradual_cf.explainer import predict
+
+
+class Boxed:
+    "An output with logits, as some libraries have it."
+    def __init__(self, z): self.logits = z
+
+
+OUTPUTS = dict(dict=lambda z: dict(loss=z.mean(), logits=z), object=Boxed, tuple=lambda z: (z, torch.zeros(len(z), 2, 3)), one_of_a_dict=lambda z: dict(out=z),
+               float64=lambda z: z.double(), numpy=lambda z: z.detach().numpy())
+
+
+@pytest.mark.parametrize('how', OUTPUTS)
+def test_outputs_are_read_where_they_are_unambiguous(how):
+    p = toy.columns()
+    model = p.model.float()
+    plain = GradualCF(model, p.domain, sigma=0).fit(p.x.float()).explain(p.x[:12].float())
+    packed = GradualCF(lambda x: OUTPUTS[how](model(x)), p.domain, sigma=0).fit(p.x.float()).explain(p.x[:12].float())
+    torch.testing.assert_close(packed.xp, plain.xp)
+    assert packed.prob.dtype == plain.prob.dtype
+
+
+def test_a_model_that_returns_float64_for_float32_is_probed_and_composed():
+    "Index put used to fail in the probe."
+    p = toy.columns()
+    net = p.model.float()
+    model = lambda x: net(x).double()
+    for settings in (None, replace(PAPER, sigma=10)):
+        cfs = GradualCF(model, p.domain, settings).fit(p.x.float()).explain(p.x[:8].float())
+        assert cfs.valid.all() and cfs.xp.dtype == torch.float32
+
+
+@pytest.mark.parametrize('output,says', [(lambda z: z[:, 0], r'torch.stack\(\[-z/2, z/2\], 1\)'), (lambda z: z[:, :1], r'torch.cat\(\[-z/2, z/2\], 1\)'),
+                                         (lambda z: (z, z), 'a tuple of 2 with 2'), (lambda z: 'no', 'got str'), (lambda z: None, 'got NoneType')])
+def test_what_cannot_be_read_is_a_clear_error(output, says):
+    p = toy.columns()
+    net = p.model.float()
+    with pytest.raises(ValueError, match=says): GradualCF(lambda x: output(net(x)), p.domain).fit(p.x)
+
+
+def test_the_hint_for_one_output_keeps_the_probability():
+    z = torch.randn(5)
+    torch.testing.assert_close(torch.stack([-z/2, z/2], 1).softmax(1)[:, 1], z.sigmoid())
+
+
+def test_answers_that_change_from_run_to_run_are_noticed():
+    p = toy.columns()
+    net = nn.Sequential(p.model.float(), nn.Dropout(.5)).train()
+    with pytest.raises(ValueError, match='train mode'): GradualCF(lambda x: net(x), p.domain).fit(p.x)
+    GradualCF(net, p.domain).fit(p.x)                     # a module is switched, and given back as it was
+    assert net.training
+
+
+def detached(m): return lambda x: m(x.detach())
+
+def quantized(m): return torch.ao.quantization.quantize_dynamic(m, {nn.Linear})
+
+
+@pytest.mark.parametrize('make', [detached, quantized])
+@pytest.mark.filterwarnings('ignore:torch.ao.quantization')
+@pytest.mark.filterwarnings('ignore:.*autograd kernel was not registered')
+def test_a_model_without_gradient_names_the_way_out(make):
+    p = toy.columns()
+    model,x = make(p.model.float()), p.x.float()
+    try: GradualCF(model, p.domain, sigma=0).fit(x).explain(x[:8])   # the way out works
+    except RuntimeError as e: pytest.skip(f'this build cannot run the model: {e}')
+    for settings in (PAPER, replace(TABLE, rank='gain')):
+        with pytest.raises(ValueError, match='sigma=0'): GradualCF(model, p.domain, settings).fit(x).explain(x[:8])
+
+
+@pytest.mark.filterwarnings('ignore:.*torch.jit.*:DeprecationWarning')
+def test_a_module_that_jit_froze_is_explained_as_any_other():
+    p = toy.columns()
+    net,x = p.model.float(), p.x.float()
+    frozen = torch.jit.freeze(torch.jit.trace(net.eval(), torch.zeros(1, 6)))
+    torch.testing.assert_close(GradualCF(frozen, p.domain).fit(x).explain(x[:8]).xp, GradualCF(net, p.domain).fit(x).explain(x[:8]).xp)
+
+
+def test_settings_are_frozen_keyword_only_and_seen():
+    with pytest.raises(FrozenInstanceError): TABLE.tau = .9
+    with pytest.raises(TypeError): Settings(.9)
+    seen = inspect.signature(GradualCF).parameters
+    assert {f.name for f in fields(Settings)} <= set(seen) and seen['sigma'].default == 50
+    assert all(f.name in Settings.__doc__ for f in fields(Settings)) and all(isinstance(s, Settings) for s in (PAPER, TABLE, IMAGE, TEXT))
+    assert replace(PAPER, sigma=3).rank == 'gradient'
+
+
+@pytest.mark.parametrize('name,value', [('tau', 0), ('tau', 1), ('margin', 1), ('margin', -.1), ('quantile', 1.5), ('sigma', -1), ('sigma', 2.5), ('sigma', True),
+                                        ('lr', 'fast'), ('lam', -1), ('n_ref', 0), ('max_changes', 0), ('spread', 0), ('rank', 'best'), ('init', 0),
+                                        ('keep', None), ('legal', 1.5), ('batch_size', 0)])
+def test_each_setting_has_a_range(name, value):
+    with pytest.raises(ValueError, match=f'{name} must be .*got {value!r}'): Settings(**{name: value})
+
+
+def test_an_explainer_takes_the_domains_settings_a_preset_or_changes():
+    p = toy.columns()
+    domain = replace(p.domain, defaults=Settings(tau=.7, sigma=3))
+    assert GradualCF(p.model, domain).settings == Settings(tau=.7, sigma=3)
+    assert GradualCF(p.model, domain, PAPER).settings == PAPER
+    assert GradualCF(p.model, domain, PAPER, sigma=4).settings == replace(PAPER, sigma=4)
+    assert Explainer(p.model, domain).settings == Common(tau=.7)
+    with pytest.raises(ValueError, match='settings must be Settings'): GradualCF(p.model, domain, Common())
+    with pytest.raises(ValueError, match='zoom'): GradualCF(p.model, domain, zoom=3)
+    with pytest.raises(ValueError, match='match must be a loss term'): GradualCF(p.model, domain, match='gap')
+
+
+def test_match_replaces_the_match_wherever_it_is_used():
+    "The ranking direction, the stop rule and the statistics all follow the setting."
+    p = toy.columns(3)
+    z = predict(p.model, p.x)
+    assert not torch.equal(fit_logits(z).gaps, fit_logits(z, match=logit_gap_norm).gaps)
+    doubled = lambda s: 2*logit_gap(s)                     # another unit of the same match must not change anything
+    label = (z.argmax(1) + 1) % 3
+    for rank,init in (('gain', 'prototype'), ('room', 'input'), ('probe', 'input')):
+        how = dict(rank=rank, init=init, quantile=.5, sigma=0, keep='last')
+        a,b = (GradualCF(p.model, p.domain, match=m, **how).fit(p.x).explain(p.x[:40], label[:40]) for m in (logit_gap, doubled))
+        assert torch.equal(a.xp, b.xp)
+    other = GradualCF(p.model, p.domain, match=target_score, rank='gain', init='prototype', sigma=0, keep='last').fit(p.x).explain(p.x[:40], label[:40])
+    assert not torch.equal(other.xp, a.xp)
+
+
+def test_most_changes_come_with_the_question_also_row_by_row():
+    p = toy.columns()
+    open_rows = lambda raw: Encoded(torch.as_tensor(raw).clone(), torch.zeros(len(raw), 4, dtype=torch.bool))
+    cf = GradualCF(p.model, replace(p.domain, encode=open_rows), tau=.95).fit(p.x)
+    free = cf.explain(p.x[:30])
+    most = torch.arange(30) % 3 + 1
+    cfs = cf.explain(p.x[:30], max_changes=most)
+    changed = lambda c: torch.stack([(c.mask & (p.groups == g)).any(1) for g in range(4)], 1).sum(1)
+    assert (changed(free) > most).any() and (changed(cfs) <= most).all()
+    one = cf.explain(p.x[4:5], max_changes=int(most[4]))
+    torch.testing.assert_close(one.xp, cfs.xp[4:5])
+    assert (changed(cf.explain(p.x[:30], max_changes=1)) <= 1).all() and torch.equal(cf.explain(p.x[:30]).xp, free.xp)
+    assert len(cf.trace(p.x[4:5], max_changes=1)) <= 1
+    for bad in (0, 1.5, [1, 2], 'two'):
+        with pytest.raises(ValueError, match='max_changes must be'): cf.explain(p.x[:30], max_changes=bad)
+
+
+def test_constraints_that_a_domain_cannot_read_are_refused():
+    p = toy.columns()
+    cf = GradualCF(p.model, p.domain).fit(p.x)
+    for rule in (dict(immutable=['a']), dict(bounds={'a': (0, 1)}), dict(increase_only=['a']), dict(decrease_only=['a'])):
+        with pytest.raises(ValueError, match=f'{next(iter(rule))} must be left out'): cf.explain(p.x[:2], **rule)
+
+
+def test_limits_of_rows_hold_in_every_setting():
+    p = toy.columns()
+    low,high = p.x - .15, p.x + .15
+    limited = lambda raw: Encoded(torch.as_tensor(raw).clone(), torch.zeros(len(raw), 4, dtype=torch.bool), low[:len(raw)], high[:len(raw)])
+    domain = replace(p.domain, encode=limited)
+    for settings in (None, replace(PAPER, legal=True, sigma=20), Settings(rank='room'), Settings(rank='gain', init='normal'), Settings(spread=3)):
+        cfs = GradualCF(p.model, domain, settings).fit(p.x).explain(p.x[:40])
+        assert (cfs.xp >= low[:40]).all() and (cfs.xp <= high[:40]).all() and (cfs.mask.any(1)).any()
+
+
+def test_reprs_are_short():
+    p = toy.columns()
+    cf = GradualCF(p.model, p.domain, tau=.9).fit(p.x)
+    for thing in (cf, p.domain, cf.trace(p.x[:1]), cf.explain(p.x[:2])): assert len(repr(thing).splitlines()) <= 3 and len(repr(thing)) < 200
+    assert 'tau=0.9' in repr(cf) and '200 training rows' in repr(cf)
+
+
+@pytest.mark.parametrize('columns', [[1, 2], [('a', 'x'), ('a', 'y')], ['a', 'b']])
+def test_column_names_survive_a_file_or_are_refused(columns, tmp_path):
+    import pandas as pd
+    rows = pd.DataFrame([[1, 2.5], [3, 4.5]], columns=pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else columns)
+    p = toy.columns()
+    cfs = replace(GradualCF(p.model, p.domain).fit(p.x).explain(p.x[:2]), data=rows, raw=rows)
+    back = Counterfactuals.load(cfs.save(tmp_path/'a.parquet'), p.domain)
+    pd.testing.assert_frame_equal(back.data, rows)
+    pd.testing.assert_frame_equal(back.raw, rows)
+
+
+def test_what_would_not_survive_a_file_is_refused_by_name(tmp_path):
+    import pandas as pd
+    p = toy.columns()
+    cfs = GradualCF(p.model, p.domain).fit(p.x).explain(p.x[:2])
+    intervals = pd.DataFrame({'band': pd.Categorical(pd.cut([1, 9], [0, 5, 10]))})
+    with pytest.raises(ValueError, match="column 'band'"): replace(cfs, data=intervals).save(tmp_path/'a.parquet')
+    with pytest.raises(ValueError, match='0.5'): replace(cfs, data=pd.DataFrame({.5: [1, 2]})).save(tmp_path/'a.parquet')
+    with pytest.raises(ValueError, match='cf_valid'): replace(cfs, raw=pd.DataFrame({'cf_valid': [1, 2]})).df()
+    assert not list(tmp_path.iterdir())
