@@ -58,10 +58,7 @@ IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last'
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
 # %% ../nbs/09_gradual.ipynb #c16
-def _loss_of(
-    h:Settings,  # The settings
-    kind:str,    # Kind of the domain
-):
+def _loss_of(h:Settings, kind:str):
     "The loss that composition minimises."
     smooth = dict(tv=(h.eta, total_variation)) if h.eta and kind == 'image' else {}
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
