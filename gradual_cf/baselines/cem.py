@@ -15,7 +15,7 @@ from torch.nn.functional import one_hot
 from .wachter import _Arrivals, _Rules, _away, _enough, _through, _within_limit
 from ..core import Encoded
 from ..explainer import Common, Explainer, evaluating, setting, target_prob, told
-from ..models import seeded
+from ..models import _seeded
 
 # %% auto #0
 __all__ = ['CEMSettings', 'CEM']
@@ -48,7 +48,7 @@ def _dense_autoencoder(shape, width):
 def _train_autoencoder(x, width=16, epochs=20, lr=1e-3, batch_size=128, seed=0):
     "Train a small dense autoencoder on rows `(n, *s)` by mean squared error."
     gen = torch.Generator().manual_seed(seed)
-    with seeded(seed): net = _dense_autoencoder(x.shape[1:], width).to(x)
+    with _seeded(seed): net = _dense_autoencoder(x.shape[1:], width).to(x)
     opt = torch.optim.Adam(net.parameters(), lr)
     for _ in range(epochs):
         for i in torch.randperm(len(x), generator=gen).to(x.device).split(batch_size):
