@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
 
 # %% auto #0
-__all__ = ['evaluating', 'place', 'check_logits', 'pass_rows', 'predict', 'input_grad', 'log_prob', 'target_prob', 'check_target',
-           'setting', 'told', 'Common', 'Explainer']
+__all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
 
 # %% ../nbs/01_explainer.ipynb #c6
 @contextmanager

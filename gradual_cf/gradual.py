@@ -23,7 +23,7 @@ from .prototypes import nearest_prototype, towards
 from .trace import Trace, curve
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'FAR', 'Settings', 'construct', 'GradualCF']
+__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'GradualCF']
 
 # %% ../nbs/09_gradual.ipynb #c11
 @told
