@@ -76,7 +76,8 @@ def _check_free(names, there):
 # %% ../nbs/42_batch.ipynb #c21
 def _by_column(names, raw):
     "Raw rows as columns."
-    return {c: raw[c].to_numpy() for c in names} if isinstance(raw, pd.DataFrame) else {names[0]: raw}
+    if isinstance(raw, pd.DataFrame): return {c: raw[c].to_numpy() for c in names}
+    return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
 
 def _answers_of(cfs, names):
     "The columns that an explanation adds."

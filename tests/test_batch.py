@@ -512,6 +512,7 @@ def test_the_command(sh, tmp_path):
     assert one['rows'] == 40 and one['valid'] == 1 and one['changes'] and len(list((tmp_path/'out').glob('part-*.parquet'))) == 3
     again = sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--workers', 1).stdout
     assert '40 rows' in again
+    assert 'question.max_changes None there, 1 now' in sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--max-changes', 1, code=2).stderr
     assert 'seed 0 there, 1 now' in sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--seed', 1, code=2).stderr
 
 
