@@ -76,7 +76,7 @@ def needed(code):
 def results():
     "Committed results, and the data that the package brings."
     found = [f for d in ('benchmarks/results', 'nbs/figures/results') for f in (ROOT/d).rglob('*') if 'parts' not in f.parts]
-    found += [f for f in (ROOT/'gradual_cf').rglob('*') if f.suffix in ('.json', '.csv', '.safetensors')]
+    found += [f for f in (ROOT/'gradual_cf').rglob('*') if f.suffix in ('.json', '.html', '.csv')]
     return sorted(f for f in found if f.is_file())
 
 

@@ -4,27 +4,62 @@
 
 # %% auto #0
 __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', 'Common', 'Explainer', 'predict', 'fit_logits',
-           'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'target_score', 'l2_distance', 'total_variation', 'mix',
-           'cost', 'shortfall', 'column_groups', 'block_groups', 'token_groups', 'sensitivity', 'rank_groups',
-           'expand_groups', 'perturb', 'probe', 'box', 'chain', 'compose', 'init_composite', 'steps', 'diverse',
-           'improve', 'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF', 'IMAGE', 'PAPER', 'Settings',
-           'TABLE', 'TEXT', 'construct']
+           'l2_distance', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'mix', 'target_score', 'total_variation',
+           'cost', 'shortfall', 'block_groups', 'column_groups', 'expand_groups', 'perturb', 'probe', 'rank_groups',
+           'sensitivity', 'token_groups', 'box', 'chain', 'compose', 'init_composite', 'steps', 'diverse', 'improve',
+           'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE',
+           'TEXT', 'construct', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp',
+           'text_cnn', 'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead',
+           'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
+           'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
+           'ABELE', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours',
+           'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
+           'plot_summary', 'summary', 'ABLATIONS', 'ablate', 'questions', 'save_survey', 'survey', 'tally',
+           'EXPERIMENTS', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
 from .explainer import Common, Explainer, predict
-from .losses import fit_logits, logit_gap, logit_gap_norm, logit_gap_sum, target_score, l2_distance, total_variation, mix
+from .losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, target_score, total_variation
 from .arrival import cost, shortfall
-from .masking import column_groups, block_groups, token_groups, sensitivity, rank_groups, expand_groups, perturb, probe
+from .masking import block_groups, column_groups, expand_groups, perturb, probe, rank_groups, sensitivity, token_groups
 from .composition import box, chain, compose, init_composite, steps
 from .improve import diverse, improve, line_search, put_back, share
 from .prototypes import typical
 from .trace import Trace
 from .gradual import GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, construct
+from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
+from .tabular import tabular
+from .images import images, load_digits, load_mnist, without_images
+from .lookahead import lookahead
+from .text import corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences
+from .transformers import tokens
+from .loans import load_breast_cancer, load_heloc, load_uci_credit
+from .tasks import Task, load_task
+from .baselines.wachter import Wachter
+from .baselines.cem import CEM
+from .baselines.spheres import GrowingSpheres
+from .baselines.lore import LORE, because
+from .baselines.abele import ABELE
+from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
+from .stepper import frames, save_page, stepper
+from .batch import batch_fn, explain_dataset, explain_ray
+from .summary import plot_summary, summary
+from .paper.ablations import ABLATIONS, ablate
+from .paper.survey import questions, save_survey, survey, tally
+from .paper.reproduce import EXPERIMENTS, reproduce
 
 # %% ../nbs/99_all.ipynb #c4
 _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', 'Common', 'Explainer', 'predict',
-         'fit_logits', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'target_score', 'l2_distance', 'total_variation', 'mix',
-         'cost', 'shortfall', 'column_groups', 'block_groups', 'token_groups', 'sensitivity', 'rank_groups', 'expand_groups',
-         'perturb', 'probe', 'box', 'chain', 'compose', 'init_composite', 'steps', 'diverse', 'improve', 'line_search', 'put_back',
-         'share', 'typical', 'Trace', 'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct']
+         'fit_logits', 'l2_distance', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'mix', 'target_score',
+         'total_variation', 'cost', 'shortfall', 'block_groups', 'column_groups', 'expand_groups', 'perturb',
+         'probe', 'rank_groups', 'sensitivity', 'token_groups', 'box', 'chain', 'compose', 'init_composite',
+         'steps', 'diverse', 'improve', 'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF',
+         'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'accuracy', 'digit_cnn', 'load_model',
+         'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
+         'load_mnist', 'without_images', 'lookahead', 'corpus_vectors', 'load_glove', 'load_imdb',
+         'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',
+         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'coherence', 'evaluate',
+         'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page',
+         'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'ABLATIONS', 'ablate',
+         'questions', 'save_survey', 'survey', 'tally', 'EXPERIMENTS', 'reproduce']

@@ -283,10 +283,10 @@ def _legal_blocks(
 def _shades(
     x:Tensor,      # An image, `(c, h, w)`
     bounds=(0, 1), # Values of black and white
-) -> Tensor:       # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
+) -> np.ndarray:   # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
-    return v[0] if len(v) == 1 else v.permute(1, 2, 0)
+    return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
 
 def draw_image(
     ax,            # A matplotlib axis

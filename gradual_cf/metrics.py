@@ -11,14 +11,16 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn.functional import pdist
 
-from .core import Counterfactuals, Explainer, changed_groups, predict
+from .core import Counterfactuals, Encoded, State, Target, changed_groups
+from .explainer import Explainer, predict
+from .improve import put_back_smallest
 from .losses import fit_logits
-from .refine import Bar, put_back_smallest
 
 # %% auto #0
 __all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'redundant', 'in_range', 'out_of_range',
-           'measures', 'credible', 'evaluate']
+           'measures', 'evaluate']
 
 # %% ../nbs/30_metrics.ipynb #c6
 def n_changed(
@@ -36,70 +38,34 @@ def l2_change(
     "Distance from the input: the paper's L2 (Eq. 10)."
     return (x - xp).flatten(1).norm(dim=1)
 
-# %% ../nbs/30_metrics.ipynb #c9
+# %% ../nbs/30_metrics.ipynb #c10
+def _pairs_differ(x, least):
+    "In how many entries each pair of rows `(n, d)` differs by `least` or more, long `(n·(n - 1)/2,)`."
+    return torch.cat([((x[i] - x[i+1:]).abs_() >= least).sum(1) for i in range(len(x))])
+
+def _pairs(x):
+    "Positions of the two rows of each pair, long `(2, n·(n - 1)/2)`."
+    return torch.triu_indices(len(x), len(x), 1, device=x.device)
+
+# %% ../nbs/30_metrics.ipynb #c13
 def neighbours(
     x:Tensor,       # Rows, `(n, *s)`
     eps:int,        # Most entries in which neighbours differ
     least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # bool `(n, n)`
     "Which rows differ in at most `eps` entries, and in at least one (under Eq. 11)."
-    return _differ(x.flatten(1), least, eps).le(eps) & (_distances(x.flatten(1)) > 0)
-
-# %% ../nbs/30_metrics.ipynb #c11
-def _distances(x, close=1e-4, size=2**22):
-    "Distances of all pairs of rows, `(n, n)`; close ones from differences."
-    x = x.double()
-    c = x - x.mean(0)
-    far = (c*c).sum(1)
-    scale = far[:, None] + far
-    square = (scale - 2*(c @ c.T)).clamp_min_(0)
-    rows,cols = (square <= close*scale).triu(1).nonzero(as_tuple=True)
-    out = square.sqrt_().fill_diagonal_(0.)
-    for i,j in zip(*(v.split(max(1, size//x.shape[1])) for v in (rows, cols))):
-        out[i, j] = out[j, i] = (x[i] - x[j]).norm(dim=1)
-    return out
-
-# %% ../nbs/30_metrics.ipynb #c13
-def _classes(x, least, most=8):
-    "For columns whose values form at most `most` classes, equal within and `least` apart: class of every entry, long `(n, d)`, and which columns do, bool `(d,)`."
-    s,order = x.sort(0)
-    new = torch.cat([torch.zeros_like(s[:1], dtype=torch.bool), s.diff(dim=0) >= least])
-    row = torch.arange(len(x), device=x.device)[:, None]
-    first = s.gather(0, torch.where(new, row, 0).cummax(0).values)
-    ids = torch.zeros_like(order).scatter_(0, order, new.cumsum(0))
-    return ids, (s - first < least).all(0) & (ids.amax(0) < most)
-
-def _shared(ids):
-    "In how many columns each pair of rows is of the same class, `(n, n)`."
-    ids = ids[:, ids.amax(0).argsort(descending=True)]
-    out = torch.zeros(len(ids), len(ids), device=ids.device)
-    for level in range(int(ids.max()) + 1 if ids.numel() else 0):
-        member = (ids[:, :int((ids.amax(0) >= level).sum())] == level).float()
-        out += member @ member.T
-    return out.long()
-
-# %% ../nbs/30_metrics.ipynb #c15
-def _differ(x, least, most, step=64):
-    "In how many entries each pair of rows differs, `(n, n)`; a count above `most` may have stopped early."
-    ids,few = _classes(x, least)
-    count,x = few.sum() - _shared(ids[:, few]), x[:, ~few]
-    varied = (x.amax(0) - x.amin(0)).argsort(descending=True)
-    for block in (x[:, i] for i in varied.split(step)):
-        rows,cols = (count <= most).triu(1).nonzero(as_tuple=True)
-        if not len(rows): break
-        if 8*len(rows) > len(x)**2: _count_all(count, block, least)
-        else:
-            for i,j in zip(rows.split(2**16), cols.split(2**16)): count[i, j] += ((block[i] - block[j]).abs() >= least).sum(1)
-    return count.triu(1) + count.triu(1).T
-
-def _count_all(count, block, least, size=128):
-    "Add a few columns' differences to the upper triangle of `count`, in place."
-    for i in range(0, len(block), size):
-        part = torch.zeros(count[i:i + size, i:].shape, dtype=torch.int16, device=block.device)
-        for c in block.T.contiguous(): part += (c[i:i + size, None] - c[None, i:]).abs_() >= least
-        count[i:i + size, i:] += part
+    flat = x.flatten(1)
+    near = torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
+    near[tuple(_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
+    return near | near.T
 
 # %% ../nbs/30_metrics.ipynb #c16
+def _worst(ratio, pairs, n):
+    "The largest ratio of the pairs that each of `n` rows is in, for rows that are in one, `(m,)`; -inf is no pair."
+    worst = ratio.new_full((n,), -torch.inf)
+    for rows in pairs: worst = worst.scatter_reduce(0, rows, ratio, 'amax')
+    return worst[worst > -torch.inf]
+
 def coherence(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Their counterfactuals, `(n, *s)`
@@ -107,15 +73,13 @@ def coherence(
     least:float=.001, # Smallest difference that counts
 ) -> pd.DataFrame: # One line for each `eps`: mean, std, and share of rows with a neighbour
     "Largest ratio of a pair's distance after to before, over neighbours (Eq. 11)."
-    x,xp = x.flatten(1).double(), xp.flatten(1).double()
-    most = max([e for e in eps if e is not None], default=0)
-    far,differ = _distances(x), _differ(x, least, most)
-    ratio = torch.where(far > 0, _distances(xp)/far.clamp_min(1e-300), -torch.inf)
-    lines = []
+    x, xp = x.flatten(1).double(), xp.flatten(1).double()
+    far, differ, pairs, lines = pdist(x), _pairs_differ(x, least), _pairs(x), []
+    ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf)
     for e in eps:
-        worst = (ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)).amax(1)
-        some = worst[worst > -torch.inf]
-        lines.append(dict(eps='all' if e is None else e, mean=some.mean().item(), std=some.std(correction=0).item() if len(some) else np.nan, share=len(some)/max(len(x), 1)))
+        some = _worst(ratio if e is None else ratio.masked_fill(differ > e, -torch.inf), pairs, len(x))
+        spread = some.std(correction=0).item() if len(some) else np.nan
+        lines.append(dict(eps='all' if e is None else e, mean=some.mean().item(), std=spread, share=len(some)/len(x)))
     return pd.DataFrame(lines)
 
 # %% ../nbs/30_metrics.ipynb #c21
@@ -128,6 +92,8 @@ def judged(
     return predict(judge, xp).argmax(1) == target
 
 # %% ../nbs/30_metrics.ipynb #c24
+_ROWS = 256 # Rows compared with the training rows at a time
+
 def plausibility(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     target:Tensor,  # Target class of each row, long `(n,)`
@@ -138,21 +104,26 @@ def plausibility(
     "Mean distance to the `k` nearest training rows of the target class."
     out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
     for t in target.unique().tolist():
-        rows,pool = (target == t).nonzero()[:, 0], x_train[z_train.argmax(1) == t].flatten(1)
+        rows, pool = (target == t).nonzero()[:, 0], x_train[z_train.argmax(1) == t].flatten(1)
         if not len(pool): continue
-        for i in rows.split(256): out[i] = torch.cdist(xp[i].flatten(1), pool).topk(min(k, len(pool)), largest=False).values.mean(1)
+        for i in rows.split(_ROWS):
+            far = torch.cdist(xp[i].flatten(1), pool)
+            out[i] = far.topk(min(k, len(pool)), largest=False).values.mean(1)
     return out
 
 # %% ../nbs/30_metrics.ipynb #c27
+_NEVER = 2. # A probability that no row reaches: nothing is put back
+
 def redundant(
-    model,     # Maps `(n, *s)` to raw logits `(n, k)`
+    explainer:Explainer, # Its model and domain are asked
     cfs:Counterfactuals, # Answers
 ) -> Tensor:   # Long `(n,)`; 0 where the row is not valid
     "How many changed groups can be put back without losing the target."
-    groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
-    least = torch.where(cfs.valid, torch.full_like(cfs.prob, cfs.tau), 2.)
-    count = lambda xp: changed_groups(cfs.x, xp, groups).sum(1)
-    return count(cfs.xp) - count(put_back_smallest(model, cfs.x, cfs.xp, Bar(cfs.target, least), groups))
+    level = torch.full_like(cfs.prob, cfs.tau).where(cfs.valid, _NEVER)
+    rows = Encoded(cfs.x, torch.zeros_like(cfs.valid)[:, None])
+    less = put_back_smallest(explainer, State(rows, cfs.xp, None, Target(cfs.target, level)))
+    before, after = (changed_groups(cfs.x, xp, explainer.groups(cfs.x)).sum(1) for xp in (cfs.xp, less.xp))
+    return before - after
 
 # %% ../nbs/30_metrics.ipynb #c29
 def in_range(
@@ -177,12 +148,35 @@ def _inside(xp, x_train, slack): return (xp >= x_train.amin(0) - slack) & (xp <=
 
 # %% ../nbs/30_metrics.ipynb #c32
 def _line(metric, v, eps=None, share=None):
+    "Mean and standard deviation of one number a row."
     v = torch.as_tensor(np.asarray(v) if not isinstance(v, Tensor) else v).double()
     return dict(metric=metric, eps=eps, mean=v.mean().item(), std=v.std(correction=0).item(), share=share)
 
-def _lines(more): return [_line(k, v) for k,v in more.items()]
+def _coherence_lines(x, xp, eps):
+    "Coherence as lines of the table."
+    found = coherence(x, xp, eps).to_dict('records')
+    return [dict(metric='coherence', eps=c['eps'], mean=c['mean'], std=c['std'], share=c['share']) for c in found]
 
-# %% ../nbs/30_metrics.ipynb #c33
+# %% ../nbs/30_metrics.ipynb #c35
+def _domain_measures(cfs, eps):
+    "What depends on the kind of data: lines of the table."
+    lines, groups = [], cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
+    if cfs.domain.kind == 'image': lines.append(_line('blocks', changed_groups(cfs.x, cfs.xp, groups).sum(1)))
+    elif len(eps): lines.extend(_coherence_lines(cfs.x, cfs.xp, eps))
+    own = cfs.domain.measures(cfs) if cfs.domain.measures else {}
+    if cfs.domain.legal: own = own | dict(legal=cfs.domain.legal(cfs.data, cfs.raw).all(1))
+    return lines + [_line(name, v) for name,v in own.items()]
+
+def _credibility(explainer, cfs):
+    "What compares answers with the training rows and the model, by name, `(n,)` each."
+    x, xp, train = cfs.x, cfs.xp, explainer.x_train
+    mu = fit_logits(explainer.z_train, getattr(explainer.settings, 'n_ref', 100)).mu[cfs.target]
+    return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
+                logit_gap=(predict(explainer.model, xp) - mu).abs().mean(1),
+                plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
+                redundancy=redundant(explainer, cfs))
+
+# %% ../nbs/30_metrics.ipynb #c36
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
@@ -190,27 +184,12 @@ def measures(
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
-    x,xp = cfs.x, cfs.xp
-    lines = _lines(dict(valid=cfs.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)))
-    if cfs.domain.plane: lines.append(_line('blocks', changed_groups(x, xp, cfs.domain.groups(x.shape[1:]).to(x.device)).sum(1)))
-    elif len(eps): lines += [_line('coherence', [c['mean']], c['eps'], c['share']) | dict(std=c['std']) for c in coherence(x, xp, eps).to_dict('records')]
-    if cfs.domain.measures: lines += _lines(cfs.domain.measures(cfs))
-    if cfs.domain.legal: lines.append(_line('legal', cfs.domain.legal(cfs.data, cfs.raw).all(1)))
-    lines += _lines(credible(explainer, cfs))
-    if judge is not None: lines.append(_line('judge', judged(judge, xp, cfs.target)))
-    return pd.DataFrame(lines)
+    first = dict(valid=cfs.valid, l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
+    last = _credibility(explainer, cfs)
+    if judge is not None: last = last | dict(judge=judged(judge, cfs.xp, cfs.target))
+    first, last = ([_line(name, v) for name,v in part.items()] for part in (first, last))
+    return pd.DataFrame(first + _domain_measures(cfs, eps) + last)
 
-def credible(
-    explainer:Explainer,  # Fitted
-    cfs:Counterfactuals,  # What it found
-) -> dict:                # Name -> `(n,)`
-    "What compares answers with the training rows and the model: range, logit gap, plausibility, redundancy."
-    x,xp,train = cfs.x, cfs.xp, explainer.x_train
-    mu = fit_logits(explainer.z_train, getattr(explainer.hyper, 'n_ref', 100)).mu[cfs.target]
-    return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train), logit_gap=(predict(explainer.model, xp) - mu).abs().mean(1),
-                plausibility=plausibility(xp, cfs.target, train, explainer.z_train), redundancy=redundant(explainer.model, cfs))
-
-# %% ../nbs/30_metrics.ipynb #c34
 def evaluate(
     explainer:Explainer, # Fitted
     data,                # Raw rows to explain
@@ -220,8 +199,9 @@ def evaluate(
     seed:int=0,          # Seed of the search
     progress:bool=False, # Show a progress bar
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
-    "Explain rows and measure the answers: L1, L2, coherence (Eqs. 9–11), validity, legality, range, logit gap, plausibility, redundancy, judge, seconds."
+    "Explain rows and measure the answers: what `measures` says, and seconds."
     start = time.perf_counter()
     cfs = explainer.explain(data, target, seed, progress)
     took = time.perf_counter() - start
-    return pd.concat([measures(explainer, cfs, judge, eps), pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])], ignore_index=True)
+    seconds = pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])
+    return pd.concat([measures(explainer, cfs, judge, eps), seconds], ignore_index=True)

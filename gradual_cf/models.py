@@ -21,13 +21,15 @@ from .core import atomic, cache_dir
 from .explainer import place, predict
 
 # %% auto #0
-__all__ = ['network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model', 'load_model',
-           'fingerprint', 'kept']
+__all__ = ['seeded', 'network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model',
+           'load_model', 'fingerprint', 'kept']
 
 # %% ../nbs/10_models.ipynb #c6
 @contextmanager
-def _seeded(seed:int|None):
-    "Seed PyTorch's global generator for a block and give it back as it was; None draws from it as usual."
+def seeded(
+    seed:int|None, # Seed inside the block; None to draw from the global generator as usual
+):
+    "Seed PyTorch's global generator for a block; give it back as it was."
     if seed is None:
         yield
         return
@@ -46,7 +48,7 @@ def network(
     @functools.wraps(f)
     def make(*args, seed=None, **kw):
         told = signature.bind(*args, **kw)
-        with _seeded(seed): model = f(*args, **kw)
+        with seeded(seed): model = f(*args, **kw)
         told.apply_defaults()
         model.spec = dict(network=f.__name__, **told.arguments)
         return model
@@ -246,7 +248,7 @@ def train(
     held,fit = _hold_back(len(x), valid, gen)
     was = {m: m.training for m in model.modules()}
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
-    with _seeded(seed):
+    with seeded(seed):
         rows = (x[fit], y[fit]), (x[held], y[held])
         history = _fit(model, optimizer, *rows, epochs, batch_size, patience, gen, progress)
     if log is not None: log += history

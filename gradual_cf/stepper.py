@@ -146,7 +146,7 @@ def _logit_panel(
                medianprops=dict(color='.3'), boxprops=grey, whiskerprops=grey, capprops=grey)
     dots, = ax.plot(range(len(names)), trace.before[0].cpu(), 'o', ms=5, color=CHANGED)
     seen = torch.cat([sample.flatten(), *(_logits(trace, i).cpu().flatten() for i in range(len(trace) + 1))])
-    ax.set(ylim=(seen.min() - 1, seen.max() + 1))
+    ax.set(ylim=(seen.min().item() - 1, seen.max().item() + 1))
     ax.set_title(title, fontsize=9)
     return [dots], lambda i: dots.set_ydata(_logits(trace, i)[0].cpu())
 

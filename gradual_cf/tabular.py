@@ -53,9 +53,10 @@ _PATTERNS = ('%Y-%m-%d', '%Y-%m-%d %H:%M:%S', '%Y-%m-%dT%H:%M:%S')
 
 def _text_form(s:pd.Series) -> tuple: # Kind, and how the texts are written
     "What a column of texts holds: numbers, dates, or names."
-    if all(_NUMERAL.fullmatch(v) for v in s): return 'number', 'numeral'
+    texts = pd.Series(s.unique())
+    if all(_NUMERAL.fullmatch(v) for v in texts): return 'number', 'numeral'
     for pattern in _PATTERNS:
-        if pd.to_datetime(s, format=pattern, errors='coerce').notna().all(): return 'date', pattern
+        if pd.to_datetime(texts, format=pattern, errors='coerce').notna().all(): return 'date', pattern
     return 'category', ''
 
 # %% ../nbs/11_tabular.ipynb #c12
@@ -67,7 +68,7 @@ _INFERRED = _NAMES | {
 
 def _decimals(cells) -> int: # Most decimals of any of them
     "How finely numbers are written."
-    return max(-min(Decimal(str(v)).as_tuple().exponent, 0) for v in cells)
+    return max(-min(Decimal(str(v)).as_tuple().exponent, 0) for v in set(cells))
 
 def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
     "Kind of a column by its dtype, or by its cells; raises `ValueError` for cells of several kinds."
@@ -392,7 +393,7 @@ def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     old[changed] = cells[changed]
     whole = pd.api.types.is_integer_dtype(dtype)
     fits = not whole or all(float(v).is_integer() for v in old[changed])
-    df[name] = pd.Series(old, index=df.index).astype(dtype if fits else 'float64')
+    df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype if fits else 'float64')
 
 # %% ../nbs/11_tabular.ipynb #c67
 def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible rows nearest to them

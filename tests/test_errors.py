@@ -47,7 +47,8 @@ def test_bad_rows(bank, case):
     pd.testing.assert_frame_equal(df, before)
 
 
-BAD_TARGETS = {'out of range': (2, '0..1, got 2'), 'negative': (-1, '0..1, got -1'), 'wrong length': ([0, 1], 'one per row (3)'), 'a float': (.5, 'integer'), 'a name': ('good', 'integer')}
+BAD_TARGETS = {'out of range': (2, '0..1, got 2'), 'negative': (-1, '0..1, got -1'),
+               'wrong length': ([0, 1], 'one per row (3)'), 'a float': (.5, 'integer'), 'a name': ('good', 'integer')}
 
 @pytest.mark.parametrize('case', BAD_TARGETS)
 def test_bad_targets(bank, case):
@@ -121,6 +122,11 @@ BAD_TABLES = {
     'both ways':          (dict(increase_only=['age'], decrease_only=['age']), 'must not overlap'),
     'a direction for a category': (dict(increase_only=['job']), 'must name numbers'),
     'bounds of a category': (dict(bounds={'job': (0, 1)}), 'must be of numbers'),
+    'bounds that are no pair': (dict(bounds={'age': 40}), "a pair (low, high) for column 'age', got 40"),
+    'no changes':         (dict(max_changes=0), 'max_changes must be a whole number of at least 1, got 0'),
+    'a grid of one':      (dict(grid=1), 'grid must be a whole number of at least 2, got 1'),
+    'levels of a number': (dict(levels={'age': [20]}), "levels must name categories, got ['age']"),
+    'an unknown level':   (dict(levels={'job': ['actor']}), "got ['actor']"),
 }
 
 @pytest.mark.parametrize('case', BAD_TABLES)
@@ -130,8 +136,11 @@ def test_bad_constraints(case):
     assert says in str(e.value)
 
 
-BAD_SETTINGS = {'unknown': (dict(tua=.9), 'tua'), 'tau': (dict(tau=1.), 'tau must be in (0, 1), got 1'), 'rank': (dict(rank='gain!'), 'rank must be one of'), 'sigma': (dict(sigma=-1), 'sigma must be'),
-                'quantile': (dict(quantile=1.5), 'quantile must be in'), 'lr': (dict(lr='fast'), 'lr must be'), 'spread': (dict(spread=0), 'spread must be at least 1'), 'spread without probe': (dict(rank='gain', spread=2), 'spread must be 1 unless')}
+BAD_SETTINGS = {'unknown': (dict(tua=.9), 'tua'), 'tau': (dict(tau=1.), 'tau must be in (0, 1), got 1'),
+                'rank': (dict(rank='gain!'), 'rank must be one of'), 'sigma': (dict(sigma=-1), 'sigma must be'),
+                'quantile': (dict(quantile=1.5), 'quantile must be in'), 'lr': (dict(lr='fast'), 'lr must be'),
+                'spread': (dict(spread=0), 'spread must be a whole number of at least 1, got 0'),
+                'spread without probe': (dict(rank='gain', spread=2), 'spread must be 1 unless')}
 
 @pytest.mark.parametrize('case', BAD_SETTINGS)
 def test_bad_settings(bank, case):

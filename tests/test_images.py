@@ -7,13 +7,15 @@ import torch
 from PIL import Image
 from torch import nn
 
-from gradual_cf.core import changed_groups, predict
-from gradual_cf.composition import prototypes
-from gradual_cf.gradual import PAPER, GradualCF, Search, construct, paste
-from gradual_cf.images import arrange, images, load_mnist, pixels, shifts
-from gradual_cf.losses import Point, Ref, prototype_distance, term_grad
-from gradual_cf.masking import merit, shortfall
-from gradual_cf.models import accuracy, seeded
+from gradual_cf import gradual
+from gradual_cf.arrival import lacking, merit
+from gradual_cf.core import Encoded, State, Target, changed_groups
+from gradual_cf.explainer import predict
+from gradual_cf.gradual import PAPER, GradualCF, construct
+from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels
+from gradual_cf.losses import prototype_distance, term_grad
+from gradual_cf.models import accuracy, _seeded as seeded
+from gradual_cf.prototypes import CANDIDATES, INSIDE, _nearest_typical, _pasted
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: MNIST is not part of the project')
@@ -34,7 +36,7 @@ def toy(channels=1, shape=(9, 10)):
 @pytest.mark.parametrize('channels', [1, 3])
 def test_every_form_is_the_same_image(channels):
     a = np.random.default_rng(0).integers(0, 256, (3, 9, 10) + (3,)*(channels == 3), dtype=np.uint8)
-    want = arrange(a, channels)
+    want = _arrange(a, channels)
     forms = [a, list(a), [Image.fromarray(v) for v in a], torch.as_tensor(want), {'image': [Image.fromarray(v) for v in a]}, [{'image': Image.fromarray(v)} for v in a]]
     for f in forms: assert pixels(f, channels).equal(want)
     for f in (a[0], Image.fromarray(a[0]), want[0]): assert pixels(f, channels).equal(want[:1])
@@ -43,7 +45,7 @@ def test_every_form_is_the_same_image(channels):
 def test_files(tmp_path):
     a = np.random.default_rng(0).integers(0, 256, (9, 10), dtype=np.uint8)
     Image.fromarray(a).save(tmp_path/'a.png')
-    assert pixels(tmp_path/'a.png').equal(arrange(a, 1))
+    assert pixels(tmp_path/'a.png').equal(_arrange(a, 1))
     (tmp_path/'b.png').write_text('no image')
     with pytest.raises(ValueError, match='must be an image file'): pixels(tmp_path/'b.png')
     with pytest.raises(ValueError, match='must be an image file'): pixels(tmp_path/'none.png')
@@ -54,7 +56,7 @@ def test_files(tmp_path):
 def test_blocks_bounds_and_untouched_pixels(block, channels):
     net,x = toy(channels)
     dom = images(block, channels=channels)
-    cf = GradualCF(net, dom, tau=.6, sigma=3, prototypes=3).fit(x)
+    cf = GradualCF(net, dom, tau=.6, sigma=3).fit(x)
     cfs = cf.explain(x[:12], target=(predict(net, x[:12].double()/255).argmax(1) + 1) % 3)
     assert cfs.valid.any() and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
     assert cfs.xp[~cfs.mask].equal(cfs.x[~cfs.mask])
@@ -68,9 +70,80 @@ def test_blocks_bounds_and_untouched_pixels(block, channels):
 def test_other_bounds_and_floating_images():
     net,x = toy()
     v = x.double()/255*2 - 1
-    cf = GradualCF(net, images(3, bounds=(-1, 1)), tau=.6, sigma=2, prototypes=2).fit(v)
-    cfs = cf.explain(v[:5], target=(predict(net, v[:5].double()).argmax(1) + 1) % 3)
-    assert ((cfs.xp >= -1) & (cfs.xp <= 1)).all() and isinstance(cfs.raw, torch.Tensor) and cfs.xp[~cfs.mask].equal(v[:5][~cfs.mask])
+    cf = GradualCF(net, images(3, bounds=(-1, 1)), tau=.6, sigma=2).fit(v)
+    cfs = cf.explain(v[:5], target=(predict(net, v[:5]).argmax(1) + 1) % 3)
+    assert isinstance(cfs.raw, torch.Tensor) and ((cfs.raw >= -1) & (cfs.raw <= 1)).all() and cfs.raw[~cfs.mask].equal(v[:5][~cfs.mask])
+    assert cfs.prob.allclose(predict(net, cfs.raw).softmax(1).gather(1, cfs.target[:, None])[:, 0])
+
+
+def test_settings_do_not_depend_on_the_range():
+    net,x = toy()
+    target = (predict(net, x[:20].double()/255).argmax(1) + 1) % 3
+    want = GradualCF(net, images(3), tau=.6).fit(x).explain(x[:20], target)
+    for low,high in ((0., 2.), (-.42, 2.82)):       # the first doubles and halves, so that no number is rounded
+        scaled = nn.Sequential(Rescaled(*torch.tensor([low, high]).double()), net)
+        cfs = GradualCF(scaled, images(3, bounds=(low, high)), tau=.6).fit(x).explain(x[:20], target)
+        assert cfs.mask.equal(want.mask) and cfs.valid.equal(want.valid)
+        assert np.abs(cfs.raw.astype(int) - want.raw).max() <= (0 if low == 0 else 1)
+
+
+def test_bounds_for_each_channel():
+    net,x = toy(3)
+    low,high = torch.tensor([-2., 0., -1.]).view(3, 1, 1).double(), torch.tensor([2., 1., 3.]).view(3, 1, 1).double()
+    scaled = nn.Sequential(Rescaled(low, high), net)
+    dom = images(3, bounds=((-2, 2), (0, 1), (-1, 3)), channels=3)
+    cfs = GradualCF(scaled, dom, tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
+    want = GradualCF(net, images(3, channels=3), tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
+    assert cfs.mask.equal(want.mask) and (cfs.raw.astype(int) - want.raw).max() <= 1
+    inside = torch.rand(2, 3, 9, 10).double()*(high - low) + low
+    assert dom.rows(inside).equal(inside) and dom.decode(dom.encode(inside).x, inside).equal(inside)
+    with pytest.raises(ValueError, match=r'\[-2, 2\], \[0, 1\], \[-1, 3\], got 1.5'): dom.rows(torch.full((1, 3, 9, 10), 1.5))
+    for bad in (((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'):
+        with pytest.raises(ValueError, match='low < high, or such a pair for each channel'): images(bounds=bad, channels=3)
+
+
+class Rescaled(nn.Module):
+    "Values of a range as shares of it."
+    def __init__(self, low, high):
+        super().__init__()
+        self.register_buffer('low', low), self.register_buffer('span', high - low)
+
+    def forward(self, x): return (x - self.low)/self.span
+
+
+@pytest.mark.parametrize('eight', [True, False])
+def test_without_legality_nothing_is_clipped(eight):
+    net,x = toy()
+    data = x if eight else x.double()/255
+    cfs = GradualCF(net, images(3), PAPER, tau=.9, sigma=30).fit(data).explain(data[:12], target=2)
+    assert cfs.raw.is_floating_point() and ((cfs.xp < 0) | (cfs.xp > 1)).any()
+    assert cfs.found.allclose(cfs.prob) and cfs.valid.equal(cfs.found >= .9) and cfs.valid.any()
+    assert cfs.xp[~cfs.mask].equal(cfs.x[~cfs.mask])
+
+
+def test_rows_of_the_target_need_no_prototype(monkeypatch):
+    net,x = toy()
+    cf = GradualCF(net, images(3), tau=.34).fit(x)
+    z = predict(net, x[:10].double()/255)
+    seen = []
+    monkeypatch.setattr(gradual, 'nearest_prototype', lambda cf, s, groups: seen.append(len(s.x)) or s.x.clone())
+    same = cf.explain(x[:10], target=z.argmax(1))
+    assert same.xp.equal(same.x) and same.valid.all() and not seen
+    cf.explain(x[:10], target=torch.where(torch.arange(10) < 3, z.argmin(1), z.argmax(1)))
+    assert seen == [3]
+
+
+def test_blocks_held_fixed_by_a_question():
+    net,x = toy()
+    cf = GradualCF(net, images(3), tau=.6).fit(x)
+    target = (predict(net, x[:6].double()/255).argmax(1) + 1) % 3
+    free = cf.explain(x[:6], target)
+    names = free.changes().groupby('row').feature.apply(list)
+    held = cf.explain(x[:6], target, immutable=[names.get(i, [])[:1] for i in range(6)])
+    assert all(names[i][0] not in set(c.feature) for i,c in held.changes().groupby('row'))
+    assert not set(cf.explain(x[:6], target, immutable=['block at 0,0']).changes().feature) & {'block at 0,0'}
+    with pytest.raises(ValueError, match="immutable must name blocks, from 'block at 0,0' to 'block at 6,9', got 'nose'"): cf.explain(x[:1], 1, immutable=['nose'])
+    with pytest.raises(ValueError, match='increase_only must be left out for images'): cf.explain(x[:1], 1, increase_only=['block at 0,0'])
 
 
 @pytest.mark.parametrize('bad, words', [
@@ -78,7 +151,7 @@ def test_other_bounds_and_floating_images():
     (np.zeros((1, 12, 12), np.uint8), 'shape'), (['text'], 'image file'), ([3], 'must be images'), ([], 'at least one'), (Image.new('RGBA', (10, 9)), 'RGBA')])
 def test_bad_input_is_a_clear_error(bad, words):
     net,x = toy()
-    cf = GradualCF(net, images(3), sigma=1, prototypes=1).fit(x)
+    cf = GradualCF(net, images(3), sigma=1).fit(x)
     with pytest.raises(ValueError, match=words): cf.explain(bad, target=1)
 
 
@@ -90,29 +163,32 @@ def test_wrong_size_and_block():
 
 def test_pasting_chooses_as_the_whole_search_would():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6, prototypes=5).fit(x)
+    cf = GradualCF(net, images(3), tau=.6, sigma=0, average=False).fit(x)
     enc = cf.encode(x[:20])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
-    row = torch.arange(20).repeat_interleave(5)
-    inside = cf.ref(target[row])._replace(gap=cf.stats.within(target[row], .75))
-    c = prototypes(enc.x, target, cf.x_train, cf.z_train, cf.stats, 5).flatten(0, 1)
-    s = Search(net, cf.domain.groups(enc.x.shape[1:]), cf.loss, cf.domain.project, rank='gain', tau=.6, sigma=0)
-    for step in construct(s, *enc.take(row), inside, c): pass
-    whole = merit(shortfall(step.logits, target[row], .6, inside.mu, inside.gap), (step.xp - enc.x[row]).flatten(1).norm(dim=1)).view(20, 5)
-    found = paste(s, *enc.take(row), inside, c, 5).view(20, 5)
+    row = torch.arange(20).repeat_interleave(CANDIDATES)
+    inside = cf.aim(target[row])._replace(gap=cf.stats.within(target[row], INSIDE))
+    c = _nearest_typical(enc.x, target, cf).flatten(0, 1)
+    many = enc.take(row)
+    start = State(many, many.x.clone(), predict(net, many.x), inside, torch.zeros_like(many.frozen), c.clone())
+    for step in construct(cf, start): pass
+    whole = merit(lacking(cf, step), (step.xp - step.x).flatten(1).norm(dim=1)).view(20, CANDIDATES)
+    found = _pasted(cf, State(many, many.x, None, inside), cf.groups(enc.x), c, CANDIDATES).view(20, CANDIDATES)
     assert (whole > 0).any() and found.argmax(1).equal(whole.argmax(1))
     assert found[found > 0].allclose(whole[found > 0]) and ((whole > 0) & (found < 0)).any()   # some gave up
 
 
 def test_prototype_term_and_views():
-    p = Point(torch.rand(3, 1, 4, 4), torch.rand(3, 1, 4, 4), torch.randn(3, 2), Ref(torch.tensor([0, 1, 0]), torch.randn(3, 2), None, torch.rand(3, 1, 4, 4)))
-    assert prototype_distance.grad(p)[0].allclose(term_grad(lambda p: prototype_distance(p), p)[0])
-    assert all(v(p.x).shape == p.x.shape for v in shifts(2))
+    x,near = torch.rand(2, 3, 1, 4, 4)
+    target = Target(torch.tensor([0, 1, 0]), torch.ones(3), torch.randn(3, 2), None, near)
+    s = State(Encoded(x, torch.zeros(3, 1, dtype=torch.bool)), torch.rand(3, 1, 4, 4), torch.randn(3, 2), target)
+    assert prototype_distance.grad(s)[0].allclose(term_grad(lambda s: prototype_distance(s), s)[0])
+    assert all(view(x).shape == x.shape for view in _SHIFTS)
 
 
 def test_one_image_can_be_selected_and_drawn():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6, sigma=1, prototypes=1).fit(x)
+    cf = GradualCF(net, images(3), tau=.6, sigma=1).fit(x)
     cfs = cf.explain(Image.fromarray(x[0, 0].numpy()), target=1)
     assert len(cfs[0].changes()) == len(cfs.changes()) and 'alt="image 0: to class 1' in cfs._repr_html_()
 
@@ -121,16 +197,16 @@ def test_the_same_options_on_a_table():
     from toy import columns
     t = columns(3)
     target = (predict(t.model, t.x[:20]).argmax(1) + 1) % 3
-    for h in (dict(rank='gain', init='prototype', prototypes=4, pull=.1, quantile=.9), dict(rank='room')):
+    for h in (dict(rank='gain', init='prototype', pull=.1, quantile=.9), dict(rank='room')):
         cfs = GradualCF(t.model, t.domain, sigma=20, **h).fit(t.x).explain(t.x[:20], target=target)
         assert cfs.valid.double().mean() > .8 and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
 
 
 def test_paper_setting_is_untouched_by_the_domain():
     net,x = toy()
-    cf = GradualCF(net, images(3), **PAPER)
-    h = cf.hyper
-    assert (h.rank, h.init, h.keep, h.quantile, h.sigma, h.lam, h.eta, h.pull, h.average, h.tau) == ('gradient', 'normal', 'last', None, 500, .3, .3, 0., False, .9)
+    cf = GradualCF(net, images(3), PAPER)
+    h = cf.settings
+    assert (h.rank, h.init, h.keep, h.quantile, h.sigma, h.lam, h.eta, h.pull, h.average, h.moves) == ('gradient', 'normal', 'last', None, 500, .3, .3, 0., False, ())
     assert set(cf.loss.terms) == {'logit', 'l2', 'tv'}
 
 

@@ -1,4 +1,5 @@
 """The stepper: frames of image, table and token traces, the widget's links, and the page of its own."""
+import functools
 import io
 import re
 
@@ -6,23 +7,17 @@ import pytest
 from PIL import Image
 from toy import blocks, columns, tokens
 
-from gradual_cf.core import predict
+from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.images import images
 from gradual_cf.stepper import frames, save_page, step_page, stepper
 
 
+@functools.cache
 def traced(kind):
-    "A trace of two steps or more, with changes told by position for the toy domains."
-    import dataclasses
-    import pandas as pd
+    "A trace of two steps or more; the toy domains are written by hand and show their changes as any domain does."
     t = {'table': columns, 'image': blocks, 'text': tokens}[kind]()
-    def changes(cfs):
-        ids = cfs.domain.groups(cfs.x.shape[1:])
-        gs = ids[cfs.mask[0]].unique().tolist()
-        return pd.DataFrame([(0, f'group {g}', cfs.x[0][ids == g].mean().item(), cfs.xp[0][ids == g].mean().item()) for g in gs], columns=['row', 'feature', 'before', 'after'])
-    dom = images(2) if kind == 'image' else dataclasses.replace(t.domain, changes=changes)
-    cf = GradualCF(t.model, dom, **PAPER | dict(sigma=8, tau=.95, legal=True)).fit(t.x)
+    cf = GradualCF(t.model, images(2) if kind == 'image' else t.domain, PAPER, sigma=8, tau=.95, legal=True).fit(t.x)
     z = predict(t.model, t.x[:20])
     return max((cf.trace(t.x[i:i + 1], target=(z[i].argmax().item() + 1) % z.shape[1]) for i in range(1, 8)), key=len)
 
@@ -35,6 +30,14 @@ def test_every_step_is_a_picture_of_its_own(kind):
     assert all(Image.open(io.BytesIO(f)).format == 'PNG' for f in fs)
     for i,f in enumerate(fs): assert f.text.startswith(f'Step {i} of {len(trace)}.') and 'probability of class' in f.text
     assert bytes(frames(trace)[1]) == bytes(fs[1])
+
+
+def test_what_stands_still_is_drawn_once(monkeypatch):
+    from matplotlib.figure import Figure
+    drawn, draw = [], Figure.draw
+    monkeypatch.setattr(Figure, 'draw', lambda self, renderer: drawn.append(1) or draw(self, renderer))
+    trace = traced('image')
+    assert len(frames(trace)) > 2 and len(drawn) == 1
 
 
 def test_the_widget_is_linked_in_the_browser():

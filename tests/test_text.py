@@ -9,9 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from gradual_cf.all import GradualCF, PAPER, accuracy, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, text_cnn, train
-from gradual_cf.lookahead import swap_logits
-from gradual_cf.text import FUNCTION_WORDS, Lookup, ending, rewrite, word_ids, word_spans
+from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.lookahead import _swap_logits
+from gradual_cf.models import accuracy, text_cnn, train
+from gradual_cf.text import Lookup, _rewrite, content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, sentences, word_ids, word_spans
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: reviews and vectors are not part of the project')
@@ -26,8 +27,8 @@ def test_spans_are_disjoint_and_leave_only_gaps(s):
         assert end <= a < b and not s[a:b].isspace()
         assert not s[end:a].replace('<br />', '').replace('<br/>', '').strip()
         end = b
-    assert rewrite(s, spans, {}) == s
-    assert rewrite(s, spans, {i: s[a:b] for i, (a, b) in enumerate(spans)}, lambda old, new: new) == s
+    assert _rewrite(s, spans, {}) == s
+    assert _rewrite(s, spans, {i: s[a:b] for i, (a, b) in enumerate(spans)}, lambda old, new: new) == s
 
 
 @given(texts, st.data())
@@ -37,7 +38,7 @@ def test_rewriting_touches_one_word_only(s, data):
     if not spans: return
     i = data.draw(st.integers(0, len(spans) - 1))
     a, b = spans[i]
-    out = rewrite(s, spans, {i: 'dull'})
+    out = _rewrite(s, spans, {i: 'dull'})
     assert out[:a] == s[:a] and out[len(out) - (len(s) - b):] == s[b:] and out[a:a + 4].lower() == 'dull'
 
 
@@ -103,7 +104,7 @@ def test_bad_texts(toy):
     for bad in ('', ' \n\t', 'zanzibar', '<br />'):
         with pytest.raises(ValueError, match='row 1'): dom.encode(['a film', bad])
     with pytest.raises(ValueError, match='got NoneType in row 0'): dom.encode([None])
-    with pytest.raises(ValueError, match='near'): sentences(v, near=2)
+    with pytest.raises(ValueError, match='similarity'): sentences(v, similarity=2)
     with pytest.raises(ValueError, match='allow'): sentences(v, allow=['the!'])
 
 
@@ -113,11 +114,11 @@ def test_swaps_are_forward_passes(toy):
     at, values = torch.tensor([[0, 1, 39], [5, 2, 3], [38, 20, 4]]), torch.randn(3, 3, 4, 32)
     with torch.no_grad():
         fast = net.eval().swaps(x, at, values)
-        slow = swap_logits(lambda t: net(t), x, at, values)
+        slow = _swap_logits(lambda t: net(t), x, at, values)
     assert torch.allclose(fast, slow, atol=1e-4)
 
 
-@pytest.mark.parametrize('kw', [{}, dict(beam=1, depth=1), dict(allow=ending), dict(near=-1, common=None)])
+@pytest.mark.parametrize('kw', [{}, dict(beam=1, depth=1), dict(allow=ending), dict(similarity=-1, common=None)])
 def test_every_answer_is_legal_and_flips(toy, kw):
     tr, te, v, net = toy
     dom = sentences(v, length=40, **kw)
@@ -126,7 +127,7 @@ def test_every_answer_is_legal_and_flips(toy, kw):
     assert cfs.valid.float().mean() > .9 and dom.legal(cfs.data, cfs.raw).all()
     assert torch.equal(cf.encode(cfs.raw).x, cfs.xp) and torch.equal(cfs.found, cfs.prob)
     changes = cfs.changes()
-    assert not changes.before.str.lower().isin(FUNCTION_WORDS).any() and not changes.after.str.lower().isin(FUNCTION_WORDS).any()
+    assert all(content_word(w.lower()) for w in [*changes.before, *changes.after])
     if kw.get('allow') is ending: assert (changes.before.map(lambda w: ending(w.lower())) == changes.after.map(lambda w: ending(w.lower()))).all()
 
 
@@ -146,7 +147,7 @@ def test_looking_ahead_changes_fewer_words(toy):
 
 def test_paper_route_reports_what_the_lookup_costs(toy):
     tr, te, v, net = toy
-    cfs = GradualCF(net, sentences(v, length=40), **PAPER | dict(sigma=50)).fit(tr).explain(te['text'][:10])
+    cfs = GradualCF(net, sentences(v, length=40), PAPER, sigma=50, tau=.9).fit(tr).explain(te['text'][:10])
     assert (cfs.found >= .9).float().mean() >= cfs.valid.float().mean()
     assert not torch.equal(cfs.found, cfs.prob)
 
@@ -155,6 +156,19 @@ def test_trace_of_a_review(toy):
     tr, te, v, net = toy
     trace = GradualCF(net, sentences(v, length=40)).fit(tr).trace(te['text'][0])
     assert len(trace) and trace[-1].logits.softmax(1).max() >= .9
+
+
+def test_words_held_fixed_by_a_question(toy):
+    tr, te, v, net = toy
+    cf = GradualCF(net, sentences(v, length=40)).fit(tr)
+    before = cf.explain(te['text'][:8]).changes()
+    word = {i: str(c.before.iloc[0]).lower() for i, c in before.groupby('row')}
+    held = cf.explain(te['text'][:8], immutable=[[word[i]] if i in word else [] for i in range(8)])
+    assert all(word[i] not in set(c.before.str.lower()) for i, c in held.changes().groupby('row'))
+    everywhere = cf.explain(te['text'][:8], immutable=list(word.values())).changes()
+    assert not set(everywhere.before.str.lower()) & set(word.values())
+    with pytest.raises(ValueError, match='bounds must be left out for texts'): cf.explain(te['text'][:1], bounds={'film': (0, 1)})
+    with pytest.raises(ValueError, match=r'one for each row \(1\), got 2'): cf.explain(te['text'][:1], immutable=[['film'], []])
 
 
 def test_html_is_escaped(toy):

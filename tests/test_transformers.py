@@ -2,9 +2,11 @@
 import pytest
 import torch
 
-from gradual_cf.all import GradualCF, load_toy_reviews, tokens
-from gradual_cf.core import predict
-from gradual_cf.transformers import FromEmbeddings, whole_words
+from gradual_cf.gradual import GradualCF
+from gradual_cf.text import load_toy_reviews
+from gradual_cf.transformers import tokens
+from gradual_cf.explainer import predict
+from gradual_cf.transformers import _FromEmbeddings, _whole_words
 
 transformers = pytest.importorskip('transformers', reason='transformers is an optional dependency')
 tokenizers = pytest.importorskip('tokenizers')
@@ -44,7 +46,7 @@ def test_embeddings_give_what_the_model_gives(bert):
     x = tokens(model, tok, length=80).encode(texts).x
     enc = tok(texts, padding=True, return_tensors='pt')
     with torch.no_grad(): z = model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask']).logits
-    assert torch.allclose(predict(FromEmbeddings(model), x), z, atol=1e-5)
+    assert torch.allclose(predict(_FromEmbeddings(model), x), z, atol=1e-5)
     assert not x.requires_grad
 
 
@@ -55,9 +57,9 @@ def test_words_flip_the_decision(bert):
     cfs = cf.explain(test['text'][:30])
     right = (predict(cf.model, cf.encode(test).x).argmax(1) == torch.tensor(test['label'])).float().mean()
     assert right > .85, right
-    assert cfs.valid.float().mean() >= .9, (right, cfs.prob.sort().values[:12], len(whole_words(tok)), cfs.changes().head(20))
+    assert cfs.valid.float().mean() >= .9, (right, cfs.prob.sort().values[:12], len(_whole_words(tok)), cfs.changes().head(20))
     assert cf.domain.legal(cfs.data, cfs.raw).all()
-    whole = whole_words(tok)
+    whole = _whole_words(tok)
     assert all(w.lower() in whole for w in cfs.changes().after) and len(cfs.changes()) / 30 < 5
     enc = tok(cfs.raw, padding=True, return_tensors='pt')                 # the texts themselves, through the model's own front door
     with torch.no_grad(): p = model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask']).logits.softmax(1)
@@ -82,6 +84,13 @@ def test_long_texts_keep_their_end_token_and_their_end(bert):
     assert cfs.raw[0][len(long)//2:].endswith(long[-60:])
     last = cf.encode(long).x[0, -1, 0]
     assert torch.equal(last, model.get_input_embeddings().weight[tok.sep_token_id])
+
+
+def test_words_held_fixed_by_a_question(bert):
+    model, tok, train, test = bert
+    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:100])
+    word = cf.explain(test['text'][:1]).changes().before.iloc[0].lower()
+    assert word not in set(cf.explain(test['text'][:1], immutable=[word]).changes().before.str.lower())
 
 
 def test_errors(bert):

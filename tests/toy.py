@@ -9,7 +9,7 @@ from gradual_cf.core import Domain, Encoded, Target
 from gradual_cf.explainer import predict
 from gradual_cf.losses import fit_logits
 from gradual_cf.masking import block_groups, column_groups, token_groups
-from gradual_cf.models import _seeded as seeded
+from gradual_cf.models import seeded
 
 
 class Toy(NamedTuple):

@@ -19,7 +19,7 @@ from .wachter import _Rules, _within_limit
 from ..core import Encoded
 from ..explainer import Common, Explainer, predict, setting, target_prob, told
 from ..models import network
-from ..tasks import cached_network, fingerprint
+from ..models import kept, load_model, save_model
 
 # %% auto #0
 __all__ = ['adversarial_autoencoder', 'ABELESettings', 'Exemplars', 'ABELE']
@@ -98,7 +98,7 @@ def _autoencoder_for(x, latent=8, width=512, seed=0, **fit):
         net = adversarial_autoencoder(list(x.shape[1:]), latent, width, x.min().item(), x.max().item(), seed=seed)
         return _train_adversarial(net, x, seed=seed, **fit)
     pixels = hashlib.sha256(x.contiguous().numpy().tobytes()).hexdigest()
-    return cached_network('adversarial_autoencoder', fingerprint(pixels, latent, width, seed, fit), make)
+    return kept('adversarial_autoencoder.safetensors', make, save_model, load_model, pixels, latent, width, seed, fit)
 
 # %% ../../nbs/25_baselines.abele.ipynb #c17
 _KERNEL_WIDTH = .75 # Of nearness, in units of the root of a code's length

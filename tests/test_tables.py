@@ -1,0 +1,380 @@
+"""Tables as they come: dates, Decimals, identifiers, levels that nobody has, constraints that come with a question."""
+import datetime
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import toy
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf.gradual import GradualCF
+from gradual_cf.models import accuracy, fingerprint, tabular_mlp, train
+from gradual_cf.tabular import tabular
+
+DATA = os.environ.get('GRADUAL_CF_DATA')
+DAYS = pd.date_range('2020-01-01', periods=60, freq='17D')
+
+
+def explainer(df, k=2, domain=None, **told):
+    "An untrained network of k classes that predicts all of them, and its explainer."
+    domain = domain or tabular(df, **told)
+    x = domain.encode(df).x.float()
+    net = toy.sharpen(tabular_mlp(x.shape[1], k, seed=0), x)
+    return GradualCF(net, domain, sigma=0).fit(df)
+
+
+def filler(n, seed=0):
+    "A column that is always free."
+    return np.random.default_rng(seed).normal(0, 1, n).round(3)
+
+
+# Levels
+
+def test_levels_that_no_row_has_are_never_proposed():
+    kinds = ['actor', 'clerk', 'nurse', 'pilot']
+    df = pd.DataFrame({'job': pd.Categorical(np.resize(['clerk', 'nurse'], 60), kinds), 'x': filler(60)})
+    cf = explainer(df)
+    with torch.no_grad(): cf.model[0].weight[:, [0, 3]] = 9*torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
+    cfs = cf.fit(df).explain(df)
+    assert set(cfs.raw.job) <= {'clerk', 'nurse'} and len(cfs.changes())
+    assert not cf.domain.legal(df[:1], df[:1].assign(job='actor'))[0, 0]
+    row = df[:1].assign(job=pd.Categorical(['pilot'], kinds))
+    assert cf.domain.legal(row, row).all() and cf.explain(row, immutable=['job']).raw.job.item() == 'pilot'
+    listed = tabular(df, levels={'job': ['actor', 'nurse']})
+    assert listed.legal(df[:1], df[:1].assign(job='actor')).all() and listed.propose(listed.encode(df[:1]).x, 0).shape[1] == 2
+
+
+def test_a_column_of_zeros_among_siblings_is_never_proposed():
+    df = pd.DataFrame({'red': [1, 0]*20, 'blue': [0, 1]*20, 'green': [0]*40, 'x': filler(40)})
+    domain = tabular(df, categorical={'colour': ['red', 'blue', 'green']})
+    x = domain.encode(df).x
+    x[:, :3] = torch.tensor([0., .1, .9])
+    assert (domain.decode(x, df).green == 0).all()
+    assert not domain.legal(df[:1], df[:1].assign(red=0, green=1))[0, 0]
+
+
+# Dates
+
+WRITTEN = {
+    'datetime64[ns]': lambda d: pd.Series(d).astype('datetime64[ns]'),
+    'datetime64[s]': lambda d: pd.Series(d).astype('datetime64[s]'),
+    'with a time zone': lambda d: pd.Series(d).dt.tz_localize('Europe/Berlin'),
+    'date': lambda d: pd.Series(d.date, dtype=object),
+    'datetime': lambda d: pd.Series(d.to_pydatetime(), dtype=object),
+    'aware datetime': lambda d: pd.Series(d.tz_localize('UTC').to_pydatetime(), dtype=object),
+    'text': lambda d: pd.Series(d.strftime('%Y-%m-%d')),
+    'text with a time': lambda d: pd.Series(d.strftime('%Y-%m-%d %H:%M:%S')),
+}
+
+@pytest.mark.parametrize('case', WRITTEN)
+def test_dates_are_days(case):
+    day = WRITTEN[case](DAYS)
+    df = pd.DataFrame({'day': day, 'x': filler(60)})
+    domain = tabular(df, bounds={'day': (day[10], day[40])})
+    c = domain.features[0]
+    assert (c.kind, c.width, c.high - c.low) == ('date', 1, 30*17)
+    pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x, df), df)
+    x = domain.encode(df).x
+    x[:, 0] = torch.linspace(-1, 2, 60, dtype=x.dtype) + 1e-4
+    new = domain.decode(x, df)
+    assert new.dtypes.equals(df.dtypes) and type(new.day[3]) is type(df.day[3])
+    assert new.day.min() == day[10] and new.day.max() == day[40] and domain.legal(df, new).all()
+    assert (domain.encode(new).x[:, 0]*c.span + c.origin).sub(0).frac().abs().max() < 1e-6   # midnight, by its own clock
+
+
+def test_dates_with_a_time_of_day_change_to_whole_days():
+    df = pd.DataFrame({'in': DAYS + pd.Timedelta('6h'), 'x': filler(60)})
+    cfs = explainer(df).explain(df, immutable=['x'])
+    moved = cfs.raw['in'][cfs.mask[:, 0].numpy()]
+    assert len(moved) and (moved == moved.dt.normalize()).all() and moved.min() >= DAYS[0] and moved.max() <= DAYS[-1]
+
+
+def test_a_date_may_only_move_one_way_and_shows_itself():
+    df = pd.DataFrame({'day': DAYS, 'x': filler(60)})
+    cfs = explainer(df).explain(df, immutable=['x'], increase_only=['day'])
+    assert (cfs.raw.day >= df.day).all() and (cfs.raw.day > df.day).any() and cfs.plot() and '→' in cfs._repr_html_()
+
+
+# Numbers in disguise
+
+NUMBERS = {
+    'Decimals': ([Decimal('1.50'), Decimal('2.25'), Decimal('9.99')], 'number', Decimal),
+    'whole Decimals': ([Decimal('1'), Decimal('2'), Decimal('9')], 'integer', Decimal),
+    'integers': ([1, 2, 9], 'integer', int),
+    'floats': ([.5, 1.5, 2.25], 'number', float),
+    'integers and floats': ([1, 2.5, 9], 'number', float),
+    'numerals': (['1.50', '-2.25', '9.99'], 'number', str),
+    'whole numerals': (['1', '-2', '90'], 'integer', str),
+}
+
+@pytest.mark.parametrize('case', NUMBERS)
+def test_object_columns_of_numbers_are_numbers(case):
+    values,kind,cell = NUMBERS[case]
+    df = pd.DataFrame({'v': pd.Series(np.resize(np.array(values, object), 60), dtype=object), 'x': filler(60)})
+    domain = tabular(df)
+    c = domain.features[0]
+    assert (c.kind, c.width) == (kind, 1)
+    pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x, df), df)
+    x = domain.encode(df).x
+    x[:, 0] = torch.linspace(0, 1, 60, dtype=x.dtype)**2 + 1e-7
+    new = domain.decode(x, df)
+    changed = new.v[new.v != df.v]
+    assert len(changed) and {type(v) for v in changed} == {cell} and new.v.dtype == object and domain.legal(df, new).all()
+    assert changed.astype(float).between(c.low, c.high).all() and (kind == 'number' or (changed.astype(float) % 1 == 0).all())
+    if cell is Decimal: assert {v.as_tuple().exponent for v in changed} == {-c.digits}
+
+
+def test_postcodes_are_no_numbers():
+    df = pd.DataFrame({'code': ['01067', '80331', '01067']*10, 'x': filler(30)})
+    assert tabular(df).features[0].kind == 'category'
+
+
+# What asks for a decision
+
+IDENTIFIERS = {
+    'more than fifty levels': [f'town {i % 51}' for i in range(200)],
+    'all different': [f'client {i}' for i in range(200)],
+    'days written as no date': [f'{1 + i % 28}.{1 + i % 12}.2020' for i in range(200)],
+}
+
+@pytest.mark.parametrize('case', IDENTIFIERS)
+def test_identifiers_ask_for_a_decision(case):
+    df = pd.DataFrame({'who': IDENTIFIERS[case], 'x': filler(200)})
+    with pytest.raises(ValueError) as e: tabular(df)
+    said = str(e.value)
+    assert "column 'who'" in said and f'{df.who.nunique()} values in 200 rows' in said
+    assert 'drop it' in said and 'immutable or categorical' in said and 'dates' in said
+    assert tabular(df, immutable=['who']).features[0].width == df.who.nunique()
+    assert tabular(df, categorical=['who']).features[0].kind == 'category'
+    assert tabular(df, categorical={'who': ['who']}).features[0].kind == 'category'
+    assert tabular(df.astype({'who': 'category'})).features[0].kind == 'category'
+    assert len(tabular(df.drop(columns='who')).features) == 1
+
+
+BAD_COLUMNS = {
+    'numbers and texts': (['one', 2, 3]*20, "got int and str in column 'v'"),
+    'truth and numbers': ([True, 2, 3]*20, "got bool and int in column 'v'"),
+    'spans of time': ([datetime.timedelta(1), datetime.timedelta(2)]*30, "in column 'v'"),
+    'missing numbers': ([1., np.nan, 3.]*20, "got nan in column 'v' (20 of 60 rows)"),
+    'missing names': (['a', None, 'b']*20, "in column 'v' (20 of 60 rows)"),
+    'missing dates': ([pd.Timestamp('2020-01-01'), pd.NaT]*30, "got NaT in column 'v' (30 of 60 rows)"),
+}
+
+@pytest.mark.parametrize('case', BAD_COLUMNS)
+def test_columns_that_cannot_be_read_are_named(case):
+    values,says = BAD_COLUMNS[case]
+    with pytest.raises(ValueError) as e: tabular(pd.DataFrame({'v': pd.Series(values, dtype=object), 'x': filler(60)}))
+    assert 'df must' in str(e.value) and says in str(e.value)
+
+
+def test_column_names():
+    df = pd.DataFrame(np.column_stack([filler(30, s) for s in range(3)]), columns=['a', 'b', 'a'])
+    with pytest.raises(ValueError, match=r"distinct column names, got \['a'\] more than once"): tabular(df)
+    domain = tabular(df.iloc[:, :2])
+    with pytest.raises(ValueError, match='distinct columns'): domain.encode(df)
+    for names in ([3, 7], pd.MultiIndex.from_tuples([('money', 'in'), ('money', 'out')])):
+        some = df.iloc[:, :2].set_axis(names, axis=1)
+        cf = explainer(some, immutable=[names[0]])
+        assert (cf.explain(some).raw[names[0]] == some[names[0]]).all()
+        assert cf.domain.encode(some.iloc[0]).x.shape == (1, 2)
+    hot = pd.DataFrame({'red': [1, 0]*9, 'blue': [0, 1]*9, 'x': filler(18)})
+    with pytest.raises(ValueError, match="'red' is a part of 'colour'"): tabular(hot, ['red'], categorical={'colour': ['red', 'blue']})
+
+
+# Labels
+
+def test_labels_are_classes_from_zero():
+    x,net = torch.rand(30, 3), tabular_mlp(3, 3, seed=0)
+    y = np.resize([1, 2, 3], 30)
+    for f in (train, accuracy):
+        with pytest.raises(ValueError, match=r'y must be in 0\.\.2 for a network of 3 classes, got 1\.\.3: subtract 1'): f(net, x, y)
+        with pytest.raises(ValueError, match=r"y must be classes 0\.\.2, got .*'good'.*pd.factorize"): f(net, x, np.resize(['good', 'bad'], 30))
+        with pytest.raises(ValueError, match='one label a row'): f(net, x, y[:4])
+        with pytest.raises(ValueError, match=r'got .*0\.5'): f(net, x, y/2)
+    with pytest.raises(ValueError, match='at least two rows, one to train on and one to hold back, got 1'): train(net, x[:1], [0])
+    with pytest.raises(ValueError, match=r'valid must be in \(0, 1\), got 1'): train(net, x, y - 1, valid=1)
+    assert train(net, x[:2], [0, 1], epochs=1) is net
+
+
+# Constraints that come with a question
+
+@pytest.fixture(scope='module')
+def bank():
+    r = np.random.default_rng(0)
+    df = pd.DataFrame({'age': r.integers(18, 80, 200), 'income': r.gamma(2, 900, 200), 'late': r.choice([-8, 0, 1, 5], 200),
+                       'job': r.choice(['clerk', 'nurse', 'pilot'], 200), 'since': DAYS[r.integers(0, 60, 200)]})
+    return df, explainer(df)
+
+
+def allowed(old, new, fixed, low, high, up, down):
+    "Whether a changed value obeys its row's rules, in original units."
+    if fixed: return False
+    return not (new < low or new > high or up and new < old or down and new > old)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_rules_of_a_question_hold_for_every_row(bank, data):
+    df,cf = bank
+    rows,numbers = df.iloc[:20], ['age', 'income', 'late', 'since']
+    seed = data.draw(st.integers(0, 10**6))
+    r = np.random.default_rng(seed)
+    fixed = pd.DataFrame(r.random((20, 5)) < .3, columns=df.columns)
+    up = pd.DataFrame(r.random((20, 4)) < .3, columns=numbers)
+    down = pd.DataFrame(r.random((20, 4)) < .3, columns=numbers) & ~up
+    bounds = [{c: tuple(sorted(df[c].sample(2, random_state=r))) for c in numbers if r.random() < .4} for _ in range(20)]
+    named = [[c for c in fixed if fixed[c][i]] for i in range(20)]
+    cfs = cf.explain(rows, immutable=data.draw(st.sampled_from([fixed, named])), bounds=bounds, increase_only=up, decrease_only=down)
+    for i in range(20):
+        for c in df:
+            a,b = rows[c].iloc[i], cfs.raw[c].iloc[i]
+            low,high = bounds[i].get(c, (df[c].min(), df[c].max()))
+            ways = (bool(f[c][i]) if c in f else False for f in (up, down))
+            assert a == b or allowed(a, b, fixed[c][i], low, high, *ways), (seed, i, c)
+            assert not fixed[c][i] or type(a) is type(b)
+    assert cf.domain.legal(rows, cfs.raw).all()
+
+
+def test_a_question_only_tightens(bank):
+    df,_ = bank
+    cf = explainer(df, bounds={'age': (30, 50)}, immutable=['job'], increase_only=['income'])
+    rows = df.iloc[:40]
+    wide = cf.explain(rows, bounds={'age': (0, 200), 'income': (0, 1e6)})
+    pd.testing.assert_frame_equal(wide.raw, cf.explain(rows).raw)
+    none = cf.explain(rows, bounds={'age': (60, 70)})
+    assert (none.raw.age == rows.age).all()
+    pd.testing.assert_frame_equal(cf.explain(rows, immutable=[]).raw, cf.explain(rows).raw)
+
+
+def test_rules_in_any_form_mean_the_same(bank):
+    df,cf = bank
+    rows = df.iloc[:8]
+    one = cf.explain(rows, immutable=['age'], bounds={'income': (500, 3000)})
+    each = cf.explain(rows, immutable=[['age']]*8, bounds=[{'income': (500, 3000)}]*8)
+    flags = pd.DataFrame({'age': [True]*8})
+    pairs = pd.DataFrame({'income': [(500, 3000)]*8, 'late': [None]*8})
+    for other in (each, cf.explain(rows, immutable=flags, bounds=pairs)): pd.testing.assert_frame_equal(one.raw, other.raw)
+
+
+BAD_RULES = {
+    'an unknown column':  (dict(immutable=['agee']), "immutable must name columns of df, got ['agee']"),
+    'a string':           (dict(increase_only='age'), "increase_only must be a list of columns, got the string 'age'"),
+    'too few rows':       (dict(immutable=[['age'], []]), 'immutable must be the same for all rows or one for each (3), got 2'),
+    'bounds of too few rows': (dict(bounds=[{}]), 'bounds must be the same for all rows or one for each (3), got 1'),
+    'a frame of numbers': (dict(immutable=pd.DataFrame({'age': [1, 0, 1]})), 'immutable must be True or False in a frame'),
+    'both ways':          (dict(increase_only=['age'], decrease_only=[['age'], [], []]), 'must not overlap'),
+    'a category':         (dict(decrease_only=['job']), "must name numbers, got categories ['job']"),
+    'bounds of a category': (dict(bounds={'job': (0, 1)}), "bounds must be of numbers, got (0, 1) for the category 'job'"),
+    'bounds the wrong way': (dict(bounds={'age': (50, 20)}), "bounds must have low ≤ high, got 'age': (50, 20)"),
+    'bounds that are no numbers': (dict(bounds={'age': ('young', None)}), "numeric in column 'age', got 'young'"),
+    'bounds that are no list': (dict(bounds='age'), "bounds must be a dict of columns, a list of dicts or a frame of pairs"),
+    'bounds of an unknown column': (dict(bounds={'agee': (1, 2)}), "bounds must name columns of df, got ['agee']"),
+}
+
+@pytest.mark.parametrize('case', BAD_RULES)
+def test_bad_rules(bank, case):
+    df,cf = bank
+    rules,says = BAD_RULES[case]
+    with pytest.raises(ValueError) as e: cf.explain(df.iloc[:3], **rules)
+    assert says in str(e.value)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(-50, 50), st.floats(.02, 50), st.integers(0, 5))
+def test_decoding_never_leaves_the_bounds_of_a_question(low, width, seed):
+    r = np.random.default_rng(seed)
+    df = pd.DataFrame({'v': r.uniform(-50, 50, 40), 'w': pd.Series([Decimal(int(i)).scaleb(-2) for i in r.integers(-5000, 5000, 40)])})
+    domain = tabular(df)
+    enc = domain.constrain(domain.encode(df), df, bounds={c: (low, low + width) for c in df})
+    single = [t.float() for t in (enc.low, enc.high)]
+    for at in single:
+        new = domain.decode(torch.where(enc.frozen, domain.encode(df).x.float(), at), df)
+        changed = ~domain.encode(df).frozen & ~enc.frozen
+        for c,ok in zip(df, changed.T.numpy()): assert new[c][ok].astype(float).between(low, low + width).all()
+
+
+def test_one_way_rules_survive_rounding():
+    df = pd.DataFrame({'v': [.123454, .987654321, .5, .25], 'x': [1., 2., 3., 4.]})
+    domain = tabular(df, increase_only=['v'], bounds={'v': (None, 2)})
+    for shift in (1e-9, 1e-7, 3e-6):
+        x = domain.encode(df).x
+        x[:, 0] += shift
+        assert (domain.decode(x, df).v >= df.v).all() and domain.legal(df, domain.decode(x, df)).all()
+
+
+# What is kept
+
+def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):
+    source = 'scale = {}\ndef inner(x): return x*scale\ndef f(x):\n    "{}"\n    return inner(x) + 1\n'
+    def loaded(scale, says, file):
+        space = {'__name__': 'users_code'}
+        exec(compile(source.format(scale, says), file, 'exec'), space)
+        return space['f']
+    here = fingerprint(loaded(2, 'a', '/home/a/m.py'))
+    monkeypatch.chdir(tmp_path)
+    assert fingerprint(loaded(2, 'b', '/home/b/n.py')) == here != fingerprint(loaded(3, 'a', '/home/a/m.py'))
+    with pytest.raises(ValueError, match='settings, data or functions'): fingerprint(tmp_path)
+    assert fingerprint(torch.ones(2)) != fingerprint(torch.ones(2, dtype=torch.float64)) != fingerprint(torch.zeros(2))
+
+
+# Real tables
+
+REAL = {
+    'adult': ('class', ()), 'compas': ('two_year_recid', ()), 'german_credit': ('default', ()), 'bank_marketing': ('y', ()),
+    'law': ('bar_passed', ('ID',)), 'audit': ('Risk', ()), 'wine': ('Target', ()), 'car_eval': ('acceptability', ()),
+}
+
+def read(name, rows=None):
+    "A real table and its classes as numbers; missing cells as pandas reads them."
+    label,drop = REAL[name]
+    df = pd.read_csv(Path(DATA)/'tables'/f'{name}.csv', skipinitialspace=True)
+    if rows is not None: df = df.dropna()
+    if rows is not None: df = df.sample(min(rows, len(df)), random_state=0)
+    y = pd.factorize(df.pop(label), sort=True)[0]
+    return df.drop(columns=list(drop)), y
+
+
+@pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: real tables are not part of the project')
+class TestRealTables:
+    @pytest.mark.parametrize('name', REAL)
+    def test_a_table_works_or_asks(self, name):
+        df,_ = read(name)
+        asks = {'compas': 'missing values, got nan', 'law': 'missing values, got nan', 'audit': 'missing values, got nan'}
+        if name == 'adult': df = df.replace({'native-country': {'?': None}})
+        asks |= {'adult': "in column 'native-country'"}
+        if name not in asks: assert len(tabular(df).features) == df.shape[1]
+        else:
+            with pytest.raises(ValueError) as e: tabular(df)
+            assert asks[name] in str(e.value) and 'column' in str(e.value)
+
+    @pytest.mark.parametrize('name', REAL)
+    def test_answers_are_legal_and_keep_what_they_must(self, name):
+        df,y = read(name, 1500)
+        cf,r = explainer(df, int(y.max()) + 1), np.random.default_rng(0)
+        rows,fixed = df.iloc[:30], [str(c) for c in r.permutation(df.columns)[:df.shape[1]//2]]
+        up = [c.name for c in cf.domain.features if c.kind != 'category' and c.name not in fixed][:2]
+        target = None if y.max() == 1 else (cf.z_train[:30].argmax(1) + 1) % (int(y.max()) + 1)
+        cfs = cf.explain(rows, target, immutable=fixed, increase_only=up, max_changes=4)
+        pd.testing.assert_frame_equal(cfs.raw[fixed], rows[fixed])
+        assert cfs.raw.dtypes.equals(rows.dtypes) and cf.domain.legal(rows, cfs.raw).all()
+        assert (cfs.raw.astype(object) != rows.astype(object)).sum(axis=1).max() <= 4 and len(cfs.changes())
+        for c in df: self.check_column(df[c], rows[c], cfs.raw[c])
+        for c in up: assert (cfs.raw[c] >= rows[c]).all()
+
+    def check_column(self, fitted, old, new):
+        "Changed values lie in the fitted range, on its grid, and name levels that occur."
+        moved = new[old != new]
+        assert moved.isin(fitted).all() if pd.api.types.is_string_dtype(fitted) and not self.days(fitted) else moved.between(fitted.min(), fitted.max()).all()
+        if pd.api.types.is_integer_dtype(fitted): assert moved.dtype == fitted.dtype
+
+    def days(self, s): return s.astype(str).str.fullmatch(r'\d{4}-\d\d-\d\d.*').all()
+
+    def test_compas_has_dates(self):
+        df,_ = read('compas', 300)
+        kinds = {c.name: c.kind for c in tabular(df).features}
+        assert [c for c in df if kinds[c] == 'date'] == ['compas_screening_date', 'c_jail_in', 'c_jail_out']
+        assert kinds['days_b_screening_arrest'] == 'number'
