@@ -12,8 +12,8 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'text_cnn', 'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead',
            'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
            'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
-           'ABELE', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours',
-           'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
+           'ABELE', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed',
+           'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
            'plot_summary', 'summary', 'ABLATIONS', 'ablate', 'questions', 'save_survey', 'survey', 'tally',
            'EXPERIMENTS', 'reproduce']
 
@@ -41,6 +41,7 @@ from .baselines.cem import CEM
 from .baselines.spheres import GrowingSpheres
 from .baselines.lore import LORE, because
 from .baselines.abele import ABELE
+from .lrp import lrp, relevance
 from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
 from .stepper import frames, save_page, stepper
 from .batch import batch_fn, explain_dataset, explain_ray
@@ -59,7 +60,7 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
          'load_mnist', 'without_images', 'lookahead', 'corpus_vectors', 'load_glove', 'load_imdb',
          'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',
-         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'coherence', 'evaluate',
-         'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page',
-         'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'ABLATIONS', 'ablate',
-         'questions', 'save_survey', 'survey', 'tally', 'EXPERIMENTS', 'reproduce']
+         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
+         'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
+         'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
+         'ABLATIONS', 'ablate', 'questions', 'save_survey', 'survey', 'tally', 'EXPERIMENTS', 'reproduce']
