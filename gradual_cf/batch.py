@@ -345,9 +345,11 @@ def _releases():
     return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
 # %% ../nbs/42_batch.ipynb #c65
+_FEW = 64 # Rows that a domain is asked about
+
 def _manifest(work, source):
     "Everything that decides the output, on one level."
-    e, few = work.explainer, next(t for _,t in _parts(source, 64)).to_pydict()
+    e, few = work.explainer, next(t for t in source.tables() if len(t)).slice(0, _FEW).to_pydict()
     weights = isinstance(e.model, nn.Module) and e.model.state_dict()
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
@@ -369,9 +371,9 @@ def _write_manifest(path, manifest, finished):
 
 def _check_manifest(old, new, out):
     "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
-    a,b = old, json.loads(json.dumps(new))
-    diff = [k for k in dict.fromkeys([*a, *b]) if k not in ('finished', 'input.name') and repr(a.get(k)) != repr(b.get(k))]
-    diff = [f'{k} {a.get(k)!r} there, {b.get(k)!r} now'[:300] for k in diff[:3]]
+    told = lambda v: json.dumps(v, sort_keys=True)
+    diff = [k for k in sorted({*old, *new} - {'finished', 'input.name'}) if told(old.get(k)) != told(new.get(k))]
+    diff = [f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3]]
     if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff)}')
 
 # %% ../nbs/42_batch.ipynb #c73

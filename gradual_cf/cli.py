@@ -20,7 +20,7 @@ from .core import take_rows
 from .gradual import PAPER, GradualCF
 from .images import pixels
 from .metrics import evaluate
-from .models import read_checkpoint, save_model
+from .models import _read_checkpoint, save_model
 from .stepper import save_page
 from .summary import plot_summary, summary
 from .tasks import RECIPES, load_task
@@ -217,7 +217,7 @@ def _engine(name, workers, address):
 
 def _trained_on(model, dataset):
     "The data set that is named, or the one a model file was trained on."
-    name = dataset or read_checkpoint(model)[1].get('data')
+    name = dataset or _read_checkpoint(model)[1].get('data')
     if name in RECIPES: return name
     raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, got {name!r}')
 

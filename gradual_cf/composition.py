@@ -105,9 +105,7 @@ class _Packed(NamedTuple):
 
     def gather(self, t): return None if t is None else t.flatten(1).gather(1, self.at) # Entries `(n, w)` of `(n, *s)`
 
-def _pack(
-    mask:Tensor, # Mask, bool `(n, *s)`
-) -> _Packed:
+def _pack(mask:Tensor) -> _Packed:
     "List the masked entries of every row; rows with fewer are padded with entries that do not move."
     flat = mask.flatten(1)
     count = flat.sum(1)

@@ -58,10 +58,7 @@ IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last'
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
 # %% ../nbs/09_gradual.ipynb #c16
-def _loss_of(
-    h:Settings,  # The settings
-    kind:str,    # Kind of the domain
-):
+def _loss_of(h:Settings, kind:str):
     "The loss that composition minimises."
     smooth = dict(tv=(h.eta, total_variation)) if h.eta and kind == 'image' else {}
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
@@ -320,7 +317,27 @@ def _shown(steps, watch):
         if watch is not None: watch(s._replace(on=None, c=None))
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c39
+# %% ../nbs/09_gradual.ipynb #c40
+def _chosen(new, old, groups):
+    "The group that one step of one row chose."
+    moved = (new.xp - old.xp).abs().flatten(1)
+    size = moved.new_zeros(new.on.shape).index_add_(1, groups.flatten(), moved)
+    return int((size + FAR*(new.on & ~old.on)).argmax())
+
+def _recorded(cf, s):
+    "All steps of one row up to its best: copied states, the groups they chose, curves."
+    best,old,seen,out = _BestSeen(cf, s), _copied(s), [], []
+    for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
+        best.see(s)
+        now = _copied(s)
+        out.append((now, _chosen(now, old, cf.groups(s.x)), curve(cf.loss, seen)))
+        old,_ = now,seen.clear()
+    out = out[:best.step.item()]
+    return tuple(map(list, zip(*out))) if out else ([], [], [])
+
+def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
+
+# %% ../nbs/09_gradual.ipynb #c41
 class GradualCF(_Searching):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
@@ -339,29 +356,7 @@ class GradualCF(_Searching):
         "Explain one row and keep every step up to the best."
         data,enc,z,target = self.ask(data, target, **constraints)
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
-        s,seen,steps,curves = self.start(enc, target, seed), [], [], []
-        best,aim = _BestSeen(self, s), s.target
-        for s in self.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
-            best.see(s)
-            steps.append(_copied(s))
-            curves.append(curve(self.loss, seen))
-            seen.clear()
-        steps,curves = steps[:best.step.item()], curves[:best.step.item()]
-        sample = self.stats.sample[target.item()]
-        chosen = _chosen(steps, self.groups(enc.x))
-        return Trace(steps, chosen, curves, enc.x, z, aim, sample, self.groups(enc.x), self.domain, data, self.settings.tau)
-
-# %% ../nbs/09_gradual.ipynb #c40
-def _copied(s):
-    "A state of its own."
-    return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
-
-def _chosen(steps, groups):
-    "The group that each step chose: the one it switched on, else the one whose values it changed most."
-    out,on,xp = [], None, steps[0].x if steps else None
-    for s in steps:
-        fresh = s.on if on is None else s.on & ~on
-        moved = (s.xp - xp).abs().flatten(1).new_zeros(1, s.on.shape[1]).index_add_(1, groups.flatten(), (s.xp - xp).abs().flatten(1))
-        out.append(int((fresh.to(moved)*FAR + moved).argmax()))
-        on,xp = s.on,s.xp
-    return out
+        s = self.start(enc, target, seed)
+        steps,chosen,curves = _recorded(self, s)
+        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[target.item()], self.groups(enc.x),
+                     self.domain, data, self.settings.tau)

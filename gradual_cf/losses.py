@@ -187,9 +187,7 @@ class Mix:
         parts = [f'{k}=({w:g}, {getattr(f, "__name__", type(f).__name__)})' for k,(w,f) in self.terms.items()]
         return f'mix({", ".join(parts)})'
 
-    def __call__(self,
-        s:State, # Where
-    ) -> dict:   # Name -> weighted part, `(n,)` each
+    def __call__(self,s:State) -> dict:
         "The weighted parts by name; their sum is the loss."
         return {k: w*f(s) for k,(w,f) in self.terms.items()}
 

@@ -2,13 +2,17 @@
 
 GRADUAL_CF_SLOW=1 also kills a run of 200,000 rows three times; `benchmarks/batch.py` measures it.
 """
+import dataclasses
 import json
+import math
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +22,17 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from gradual_cf.all import PAPER, GradualCF, load_digits, load_task, save_model, tabular, tabular_mlp
+from gradual_cf import batch
 from gradual_cf.batch import MANIFEST, _finished, _identity, _open_source, _part_file, _parts, batch_fn, explain_dataset
-from gradual_cf.core import predict
+from gradual_cf.composition import box
+from gradual_cf.core import Display, Domain, Encoded
+from gradual_cf.explainer import predict
+from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.images import load_digits
+from gradual_cf.models import save_model, tabular_mlp
 from gradual_cf.summary import plot_summary, summary
+from gradual_cf.tabular import tabular
+from gradual_cf.tasks import load_task
 from shell import shell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,9 +82,9 @@ def test_every_source_gives_what_explain_gives(cf, tmp_path, kind):
 
 def test_parts_that_are_the_explainers_own_batches_give_its_bits_in_32_bits_too(tmp_path):
     task = load_task('breast_cancer')
-    cf = GradualCF(task.model, task.domain, batch_size=32).fit(task.X)
-    out = pd.read_parquet(explain_dataset(cf, task.X_test, tmp_path/'out', batch_size=64))
-    whole = cf.explain(task.X_test)
+    cf, rows = GradualCF(task.model, task.domain, batch_size=16, sigma=10).fit(task.X), task.X_test[:80]
+    out = pd.read_parquet(explain_dataset(cf, rows, tmp_path/'out', batch_size=32))
+    whole = cf.explain(rows)
     assert (out[[f'cf:{c}' for c in task.X]].to_numpy() == whole.raw.to_numpy()).all() and np.allclose(out.cf_prob, whole.prob, atol=1e-6)
 
 
@@ -85,7 +96,7 @@ def test_a_target_for_each_row_and_for_all(cf, tmp_path):
 
 
 def test_column_types_do_not_depend_on_the_part(cf, tmp_path):
-    free = GradualCF(cf.model, cf.domain, **PAPER | dict(sigma=20)).fit(loans(400, 1).drop(columns='account'))
+    free = GradualCF(cf.model, cf.domain, PAPER, sigma=20).fit(loans(400, 1).drop(columns='account'))
     out = explain_dataset(free, loans(40), tmp_path/'out', batch_size=1)
     assert len({str(pq.read_schema(p)) for p in out.glob('*.parquet')}) == 1
     assert pd.read_parquet(out)['cf:income'].dtype == float and pd.read_parquet(explain_dataset(cf, loans(9), tmp_path/'b'))['cf:income'].dtype == 'int64'
@@ -115,24 +126,23 @@ def test_datasets_map_speaks_the_same_language(cf):
 
 # ---- kill and resume
 
-RUN = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_batch import explain_dataset, explainer
-if __name__ == '__main__':
-    explain_dataset(explainer(), Path({rows!r}), Path({out!r}), batch_size=20, workers={workers})
-"""
+FORKS = multiprocessing.get_context('forkserver')          # a fork of a process that has the imports, not of this one
 
 
-def start(tmp_path, rows, out, workers):
-    "A run in a process of its own."
-    script = tmp_path/'run.py'
-    script.write_text(RUN.format(tests=str(ROOT/'tests'), rows=str(rows), out=str(out), workers=workers))
-    return subprocess.Popen([sys.executable, str(script)], env=os.environ | dict(PYTHONPATH=str(ROOT), OMP_NUM_THREADS='1'), stderr=subprocess.PIPE, text=True)
+def run_here(rows, out, workers):
+    "A run, in a process of its own."
+    torch.set_num_threads(1)
+    explain_dataset(explainer(), rows, out, batch_size=10, workers=workers)
 
 
-def children(pid):
+def start(rows, out, workers=0):
+    "Begin a run in a process of its own."
+    p = FORKS.Process(target=run_here, args=(rows, out, workers))
+    p.start()
+    return p
+
+
+def crew_of(pid):
     "Workers of a process, by their ids; Linux tells in /proc."
     if not Path('/proc/self/stat').is_file(): pytest.skip('there is no /proc on this system')
     out = []
@@ -143,60 +153,88 @@ def children(pid):
     return out
 
 
-def wait_for(folder, n, p, limit=600):
-    "Wait until `n` parts are there."
+def wait_until(there, p=None, limit=300):
+    "Wait until something is so, while a process runs."
     end = time.time() + limit
-    while len(list(folder.glob('part-*'))) < n and p.poll() is None:
+    while not there() and (p is None or p.exitcode is None):
         assert time.time() < end, 'no progress'
         time.sleep(.005)
 
 
-@pytest.mark.parametrize('workers,goals', [(0, (3, 20)), (2, (5,))])
-def test_kill_9_loses_nothing_and_does_nothing_twice(cf, tmp_path, workers, goals):
-    n = 1200
-    loans(n).to_parquet(tmp_path/'r.parquet')
+def parts_in(folder): return len(list(folder.glob('part-*')))
+
+def kill(p):
+    "Kill a process as nothing can prevent."
+    p.kill()
+    p.join()
+    assert p.exitcode == -signal.SIGKILL
+
+
+def stamps(out, n): return {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out, n, 10)}
+
+
+@pytest.fixture(scope='module')
+def many(cf, tmp_path_factory):
+    "A file of rows, and the folder of a run that was left alone."
+    n, d = 600, tmp_path_factory.mktemp('many')
+    loans(n).to_parquet(d/'r.parquet')
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    whole = content(explain_dataset(cf, tmp_path/'r.parquet', tmp_path/'whole', batch_size=20))
-    rng,out,kept = random.Random(workers), tmp_path/'out', {}
-    for goal in goals:
-        p = start(tmp_path, tmp_path/'r.parquet', out, workers)
-        wait_for(out, goal, p)
+    yield n, d/'r.parquet', content(explain_dataset(cf, d/'r.parquet', d/'whole', batch_size=10))
+    torch.set_num_threads(threads)
+
+
+def test_kill_9_loses_nothing_and_does_nothing_twice(cf, many, tmp_path):
+    (n, rows, whole), out, kept, rng = many, tmp_path/'out', {}, random.Random(0)
+    for goal in (3, 20):
+        p = start(rows, out)
+        wait_until(lambda: parts_in(out) >= goal, p)
         time.sleep(rng.random()*.05)
-        p.send_signal(signal.SIGKILL)
-        assert p.wait() == -signal.SIGKILL, p.stderr.read()
-        now = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out, n, 20)}
-        assert kept.items() <= now.items() and len(now) < n//20
+        kill(p)
+        now = stamps(out, n)
+        assert kept.items() <= now.items() and len(now) < n//10
         kept = now
-        if workers: time.sleep(1)                           # orphans end when their pipe closes
     assert not json.loads((out/MANIFEST).read_text())['finished']
-    explain_dataset(cf, tmp_path/'r.parquet', out, batch_size=20, workers=workers)
+    explain_dataset(cf, rows, out, batch_size=10)
     assert content(out) == whole
-    assert kept == {k: os.stat(_part_file(out, k)).st_mtime_ns for k in kept}   # no part was made twice
+    assert kept.items() <= stamps(out, n).items()           # no part was made twice
     assert pd.read_parquet(out).cf_row.tolist() == list(range(n))
 
 
-def test_a_killed_worker_is_replaced(cf, tmp_path):
-    loans(1200).to_parquet(tmp_path/'r.parquet')
-    torch.set_num_threads(1)
-    whole = content(explain_dataset(cf, tmp_path/'r.parquet', tmp_path/'whole', batch_size=20))
-    p = start(tmp_path, tmp_path/'r.parquet', tmp_path/'out', 2)
-    wait_for(tmp_path/'out', 5, p)
-    crew = children(p.pid)
+def test_workers_are_replaced_and_end_with_their_parent(cf, many, tmp_path):
+    "A worker is killed, then the run itself; the workers go too, and others finish what was begun."
+    (n, rows, whole), out = many, tmp_path/'out'
+    p = start(rows, out, 2)
+    wait_until(lambda: parts_in(out) >= 3, p)
+    crew = crew_of(p.pid)
     assert len(crew) == 2
     os.kill(crew[0], signal.SIGKILL)
-    assert p.wait(600) == 0, p.stderr.read()
-    assert content(tmp_path/'out') == whole
+    had = parts_in(out)
+    wait_until(lambda: parts_in(out) > had + 5, p)
+    others = crew_of(p.pid)
+    kill(p)
+    kept = stamps(out, n)
+    assert len(others) == 2 and not set(crew) & set(others) and had + 5 < len(kept) < n//10
+    wait_until(lambda: not any(Path(f'/proc/{c}').exists() for c in crew + others), limit=30)
+    explain_dataset(cf, rows, out, batch_size=10, workers=1)
+    assert content(out) == whole and kept.items() <= stamps(out, n).items()
+    assert pd.read_parquet(out).cf_row.tolist() == list(range(n))
 
 
-def test_workers_end_with_their_parent(cf, tmp_path):
-    loans(4000).to_parquet(tmp_path/'r.parquet')
-    p = start(tmp_path, tmp_path/'r.parquet', tmp_path/'out', 2)
-    wait_for(tmp_path/'out', 2, p)
-    crew = children(p.pid)
-    p.kill(), p.wait()
-    end = time.time() + 30
-    while any(Path(f'/proc/{c}').exists() for c in crew) and time.time() < end: time.sleep(.1)
-    assert len(crew) == 2 and not any(Path(f'/proc/{c}').exists() for c in crew)
+def dies(data):
+    "An `encode` that ends a worker at one value."
+    if (data['debt'] == 66).any(): os._exit(1)
+    return tabular(loans(400, 1).drop(columns='account')).encode(data)
+
+
+def test_a_part_that_kills_its_workers_ends_the_run(cf, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, '_LOSSES', 1)
+    df = loans(90)
+    df.loc[70, 'debt'] = 66
+    deadly = GradualCF(cf.model, dataclasses.replace(cf.domain, encode=dies), sigma=0).fit(loans(400, 1).drop(columns='account'))
+    with pytest.raises(RuntimeError, match='workers must survive their parts, got 1 that died, at last on parts'):
+        explain_dataset(deadly, df, tmp_path/'out', batch_size=10, workers=1)
+    assert 7 not in _finished(tmp_path/'out', 90, 10)
 
 
 def test_half_a_part_is_made_again(cf, tmp_path):
@@ -208,21 +246,68 @@ def test_half_a_part_is_made_again(cf, tmp_path):
     assert content(explain_dataset(cf, loans(90), out, batch_size=30)) == whole
 
 
+# ---- what decides the output
+
+def power(k=2): return lambda s, bias=0.: s.logits[:, 0]**k + bias
+def third(s, k=3): return s.logits[:, 0]**k
+def second(s, k=2): return s.logits[:, 0]**k
+def calls(f): return lambda s: f(s.logits[:, 0])
+
+class Weighed:
+    def __init__(self, w): self.w = w
+    def __call__(self, s): return self.w*s.logits[:, 0]
+
+class Other(Weighed):
+    def __call__(self, s): return self.w*s.logits[:, 1]
+
+
+@pytest.mark.parametrize('one,other', [
+    (abs, math.exp), (torch.abs, torch.exp), (np.abs, np.exp), (lambda s: s.logits.abs(), lambda s: s.logits.exp()),
+    (second, third), (power(2), power(3)), (partial(third, k=1), partial(third, k=2)), (partial(third), partial(second)),
+    (lambda s: 2*s.logits, lambda s: 3*s.logits), (lambda s: (lambda v: v + 1)(s), lambda s: (lambda v: v + 2)(s)),
+    (calls(torch.abs), calls(torch.exp)), (Weighed(1), Weighed(2)), (Weighed(1), Other(1)), (Weighed(1).__call__, Other(1).__call__),
+    (torch.zeros(2), torch.ones(2)), (torch.zeros(2), torch.zeros(2).double()), ({'a': 1}, {'a': 2}), (box(0, 1), box(0, 2)),
+    (torch.nn.Sequential(torch.nn.ReLU()), torch.nn.Sequential(torch.nn.Tanh())), (None, 'None'), (1, 1.5), ([1, [2]], [1, 2])])
+def test_things_that_decide_differently_are_told_apart(one, other):
+    assert _identity(one) != _identity(other)
+    assert _identity(one) == _identity(one) and _identity(other) == _identity(other)
+
+
+def test_things_made_alike_are_alike(cf):
+    assert _identity(power(2)) == _identity(power(2)) and _identity(box(0, 1)) == _identity(box(0, 1)) and _identity(Weighed(1)) == _identity(Weighed(1))
+    fresh = explainer()
+    before = _identity(fresh.domain.project, fresh.domain.propose, fresh.domain.encode)
+    cf.explain(loans(9).drop(columns='account'))
+    assert _identity(cf.domain.project, cf.domain.propose, cf.domain.encode) == before   # also after use
+    def recursive(n): return n and recursive(n - 1)
+    assert _identity(recursive) == _identity(recursive)
+
+
+def test_a_helper_that_was_edited_is_told_apart():
+    def with_helper(text):
+        space = dict(__name__='mine')
+        exec(f'def helper(z): return {text}\ndef term(s): return helper(s.logits)', space)
+        return space['term']
+    assert _identity(with_helper('z')) != _identity(with_helper('z + 1'))
+
+
 # ---- refused
 
-def changed(cf, **hyper):
+def changed(cf, **settings):
     "The same explainer with other settings."
-    return GradualCF(cf.model, cf.domain, **dict(sigma=10) | hyper).fit(loans(400, 1).drop(columns='account'))
+    return GradualCF(cf.model, cf.domain, **dict(sigma=10) | settings).fit(loans(400, 1).drop(columns='account'))
 
 
-@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
+@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('abs', 'settings.terms'), ('default', 'settings.terms'), ('partial', 'settings.terms'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
                                        ('target', 'question.target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model'), ('immutable', 'domain'), ('train', 'training_rows')])
 def test_another_run_is_refused_and_nothing_is_touched(cf, tmp_path, what, says):
-    out = explain_dataset(cf, loans(60), tmp_path/'out', batch_size=30)
+    old = dict(abs=calls(torch.abs), default=third, partial=partial(third, k=1)).get(what)
+    out = explain_dataset(changed(cf, terms=dict(extra=(0., old))) if old else cf, loans(60), tmp_path/'out', batch_size=30)
     before = content(out)
     model = tabular_mlp(5, width=16, seed=1).double()
     train = loans(400, 1).drop(columns='account')
-    e = dict(sigma=lambda: changed(cf, sigma=11), term=lambda: changed(cf, match=lambda p: (p.logits - p.ref.mu).pow(2).sum(1)), weights=lambda: GradualCF(model, cf.domain, sigma=10).fit(train),
+    e = dict(sigma=lambda: changed(cf, sigma=11), term=lambda: changed(cf, match=lambda s: (s.logits - s.target.mu).pow(2).sum(1)),
+             abs=lambda: changed(cf, terms=dict(extra=(0., calls(torch.exp)))), default=lambda: changed(cf, terms=dict(extra=(0., second))), partial=lambda: changed(cf, terms=dict(extra=(0., partial(third, k=2)))), weights=lambda: GradualCF(model, cf.domain, sigma=10).fit(train),
              immutable=lambda: GradualCF(cf.model, tabular(train, immutable=['income']), sigma=10).fit(train), train=lambda: GradualCF(cf.model, cf.domain, sigma=10).fit(train[:200])).get(what, lambda: cf)()
     how = dict(batch_size=30) | dict(seed=dict(seed=1), batch_size=dict(batch_size=31), target=dict(target=1)).get(what, {})
     with pytest.raises(ValueError, match=says): explain_dataset(e, loans(60, 5 if what == 'rows' else 0), out, **how)
@@ -312,10 +397,13 @@ def test_a_disk_that_is_full_indeed(cf, tmp_path):
     (lambda cf, d: explain_dataset(cf, 'nowhere.parquet', d), 'nowhere.parquet'), (lambda cf, d: explain_dataset(cf, [1, 2], d), 'got list'), (lambda cf, d: explain_dataset(cf, loans(0), d), 'at least one row'),
     (lambda cf, d: explain_dataset(cf, loans(9).drop(columns='debt'), d), "none named \\['debt'\\]"), (lambda cf, d: explain_dataset(cf, loans(9), d, target=2), 'target must be in 0..1'),
     (lambda cf, d: explain_dataset(cf, loans(9), d, target='want'), "'want'"), (lambda cf, d: explain_dataset(cf, loans(9), d, batch_size=0), 'batch_size'), (lambda cf, d: explain_dataset(cf, loans(9), d, workers=-1), 'workers'),
-    (lambda cf, d: explain_dataset(cf, loans(9).assign(cf_prob=1.), d), 'cf_prob'), (lambda cf, d: explain_dataset(GradualCF(cf.model, cf.domain), loans(9), d), 'fit must be called'),
+    *[(lambda cf, d, c=c: explain_dataset(cf, loans(9).assign(**{c: 1.}), d), f"got \\['{c}'\\]") for c in ('cf_prob', 'cf_valid', 'cf_target', 'cf_before', 'cf_row', 'cf:income')],
+    (lambda cf, d: explain_dataset(cf, loans(9), d, immutable=['height']), 'height'), (lambda cf, d: explain_dataset(cf, loans(9), d, bounds=dict(debt=(5, 1))), 'debt'),
+    (lambda cf, d: explain_dataset(cf, loans(9), d, max_changes=0), 'max_changes'), (lambda cf, d: explain_dataset(cf, loans(9), d, immutable=loans(9)), 'the same for all rows'), (lambda cf, d: explain_dataset(GradualCF(cf.model, cf.domain), loans(9), d), 'fit must be called'),
     (lambda cf, d: summary(d.parent), 'parts')])
 def test_bad_calls_say_what_is_wrong(cf, tmp_path, call, says):
     with pytest.raises(ValueError, match=says): call(cf, tmp_path/'out')
+    assert not (tmp_path/'out').exists()
 
 
 def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
@@ -324,6 +412,56 @@ def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
     s = _open_source(tmp_path/'r.csv')
     assert s.rows == 40_001 and [str(t) for t in s.schema.types][:2] == ['double', 'int64']
     assert pa.concat_tables([t for _,t in _parts(s, 7000)]).to_pandas().a.iloc[-1] == .5
+
+
+def test_csv_columns_of_every_type(tmp_path):
+    (tmp_path/'r.csv').write_text('whole,missing,truth,mixed,text,quoted,none\n1,,True,1,a,"x, ""y""\nz",NA\n2,5,False,x,NA,q,\n')
+    s = _open_source(tmp_path/'r.csv')
+    assert [str(t) for t in s.schema.types] == ['int64', 'int64', 'bool', 'string', 'string', 'string', 'int64']
+    first,second = next(s.tables()).to_pylist()
+    assert first == dict(whole=1, missing=None, truth=True, mixed='1', text='a', quoted='x, "y"\nz', none=None) and second['text'] is None
+    (tmp_path/'r.csv').write_text('a,b\n1,2\n3\n')
+    with pytest.raises(ValueError, match='ds must be readable CSV.*r.csv'): _open_source(tmp_path/'r.csv')
+
+
+# ---- constraints, and domains written by hand
+
+def test_constraints_come_with_the_question(cf, tmp_path):
+    df, asked = loans(60), dict(immutable=['home'], bounds=dict(debt=(None, 30)), increase_only=['income'], max_changes=1)
+    out = explain_dataset(cf, df, tmp_path/'out', batch_size=20, **asked)
+    got, whole = pd.read_parquet(out), cf.explain(df.drop(columns='account'), **asked)
+    for c in ('income', 'debt', 'home'): assert (got[f'cf:{c}'].to_numpy(object) == whole.raw[c].to_numpy(object)).all(), c
+    assert (got['cf:home'] == df.home).all() and (got['cf:income'] >= df.income).all()
+    manifest = json.loads((out/MANIFEST).read_text())
+    assert manifest['question.immutable'] == ['home'] and manifest['question.bounds'] == {'debt': [None, 30]} and manifest['question.max_changes'] == 1
+    explain_dataset(cf, df, out, batch_size=20, **asked)
+    with pytest.raises(ValueError, match='question.max_changes 1 there, 2 now'): explain_dataset(cf, df, out, batch_size=20, **asked | dict(max_changes=2))
+    with pytest.raises(TypeError, match='imutable'): explain_dataset(cf, df, tmp_path/'b', imutable=['home'])
+
+
+def waves(**display):
+    "Curves of twelve samples in three stretches, as a domain written by hand."
+    ids = torch.arange(12)//4
+    def encode(data):
+        x = torch.as_tensor(np.asarray(data)).double().reshape(-1, 12)
+        return Encoded(x, torch.zeros(len(x), 3, dtype=torch.bool))
+    def decode(x, data, legal): return x.clamp(0, 1).numpy()
+    def propose(x, group): return torch.linspace(0, 1, 6).to(x)[None, :, None].expand(1, 6, 4)
+    return Domain(encode, decode, lambda s: ids, propose=propose, display=Display(**display))
+
+
+def test_a_domain_written_by_hand(tmp_path):
+    torch.manual_seed(0)
+    rows, net = torch.rand(40, 12).double(), torch.nn.Linear(12, 2).double()
+    cf = GradualCF(net, waves(columns=('curve',)), sigma=0).fit(rows)
+    df = pd.DataFrame(dict(id=range(40), curve=list(rows.numpy())))
+    df.to_parquet(tmp_path/'r.parquet')
+    for ds in (df, tmp_path/'r.parquet'):
+        out, whole = pd.read_parquet(explain_dataset(cf, ds, tmp_path/type(ds).__name__, batch_size=16)), cf.explain(rows)
+        assert np.allclose(np.stack(out['cf:curve']), whole.raw) and out.id.tolist() == list(range(40)) and out.cf_valid.mean() > .5
+    with pytest.raises(ValueError, match='domain.display.columns must name the columns'):
+        explain_dataset(GradualCF(net, waves(), sigma=0).fit(rows), df, tmp_path/'out')
+    assert not (tmp_path/'out').exists()
 
 
 # ---- left as found, steady, told

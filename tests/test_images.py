@@ -14,7 +14,7 @@ from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF, construct
 from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels
 from gradual_cf.losses import prototype_distance, term_grad
-from gradual_cf.models import accuracy, _seeded as seeded
+from gradual_cf.models import accuracy, seeded as seeded
 from gradual_cf.prototypes import CANDIDATES, INSIDE, _nearest_typical, _pasted
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
