@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,7 @@ from .core import atomic, cache_dir
 from .explainer import place, predict
 
 # %% auto #0
-__all__ = ['seeded', 'network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model',
-           'load_model', 'fingerprint', 'kept']
+__all__ = ['network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model', 'load_model']
 
 # %% ../nbs/10_models.ipynb #c6
 @contextmanager
@@ -369,6 +369,8 @@ def _behaviour(f:Callable) -> list: # Texts, sorted
     return sorted(out)
 
 # %% ../nbs/10_models.ipynb #c61
+_hash_rows:Any = hash_pandas_object # Frame or series -> a number for each row
+
 def _digest(data:bytes) -> str: return hashlib.sha256(data).hexdigest()
 
 def _plain(part):
@@ -379,7 +381,7 @@ def _plain(part):
     if isinstance(part, (list, tuple)): return [_plain(v) for v in part]
     if isinstance(part, Tensor): part = part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
     if isinstance(part, np.ndarray): return [part.shape, str(part.dtype), _digest(np.ascontiguousarray(part).tobytes())]
-    if isinstance(part, pd.Series): return [str(part.dtype), _plain(np.asarray(hash_pandas_object(part)))]
+    if isinstance(part, pd.Series): return [str(part.dtype), _plain(np.asarray(_hash_rows(part)))]
     if isinstance(part, pd.DataFrame): return [(str(name), _plain(column)) for name,column in part.items()]
     if is_dataclass(part) and not isinstance(part, type): return _plain(vars(part))
     if callable(part): return _behaviour(part)
