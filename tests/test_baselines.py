@@ -256,8 +256,8 @@ def wave():
 def test_a_domain_written_by_hand(wave, cls):
     net, domain, x, low, high = wave
     rows, _ = curves(10, 1)
-    extra = dict(lam=1e3, rounds=4, steps=100) if cls is Wachter else {}
-    e = cls(net, domain, **QUICK[cls] | extra).fit(x)
+    extra = {Wachter: dict(lam=1e3, rounds=4, steps=100), CEM: dict(rounds=5, steps=200)}
+    e = cls(net, domain, **QUICK[cls] | extra.get(cls, {})).fit(x)
     cfs = e.explain(rows)
     assert cfs.valid.all() and cfs.xp.min() >= low and cfs.xp.max() <= high and len(cfs.changes())
     few = e.explain(rows, max_changes=2)
@@ -275,7 +275,7 @@ def test_rules_read_dates():
     n = 200
     df = pd.DataFrame({'opened': pd.Timestamp('2020-01-01') + pd.to_timedelta(np.arange(n), 'D'), 'x': np.random.default_rng(0).random(n)})
     domain = tabular(df)
-    model = lambda x: torch.stack([0*x[:, 0], 90*(x[:, 0] - .5)], 1)
+    model = lambda x: torch.stack([9 - 90*x[:, 0], 90*x[:, 0] - 81], 1)
     why = LORE(model, domain, **QUICK[LORE]).fit(df).explain(df.iloc[:1]).rules[0].rule
     assert str(why.conditions[0]).startswith('opened ≤ 2020-0') and why.coverage == pytest.approx(why.covers(df).mean(), abs=1e-9)
     assert why.conditions[0].feature == 'opened' and why.precision > .9 and isinstance(why.conditions[0], Condition)
