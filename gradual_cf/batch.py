@@ -61,7 +61,8 @@ def _question(explainer, target, seed, constraints):
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     try: json.dumps(question)
-    except TypeError as e: raise ValueError(f'constraints must be plain values, the same for all rows of a batch, got {constraints}') from e
+    except TypeError:
+        raise ValueError(f'constraints must be plain values, the same for all rows, got {constraints}') from None
     return question
 
 # %% ../nbs/42_batch.ipynb #c18
@@ -89,14 +90,16 @@ def batch_fn(
     explainer:Explainer, # Fitted
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
     seed:int=0,          # Seed of everything random
-    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Callable:           # dict of arrays -> dict of arrays
     "Explain a batch given as columns, for `datasets.map` or Ray."
     question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
         _check_free(names, batch)
-        if isinstance(target, str) and target not in batch: raise ValueError(f'target must name a column, got {target!r}')
-        wanted = np.asarray(batch[target]) if isinstance(target, str) else question['target']
+        wanted = question['target']
+        if isinstance(target, str):
+            if target not in batch: raise ValueError(f'target must name a column, got {target!r}')
+            wanted = np.asarray(batch[target])
         cfs = explainer.explain(_raw_rows(explainer, batch), **question | dict(target=wanted))
         return {**batch, **_answers_of(cfs, names)}
     return explain
@@ -155,7 +158,8 @@ def _readable(path, kind):
     "Turn what Arrow says about a file into a `ValueError` that names it."
     import pyarrow as pa
     try: yield
-    except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
+    except (pa.ArrowException, OSError) as e:
+        raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
 def _file_tables(dataset, kind):
     "Stream the files of a data set one after the other."
@@ -174,8 +178,8 @@ def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
     diff = [c for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
-    diff = [f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff]
-    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {"; ".join(diff)}')
+    diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
+    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
 def _parquet_source(path):
     "A parquet file, or a folder of them."
@@ -186,7 +190,8 @@ def _parquet_source(path):
     for p in paths:
         with _readable(p, 'parquet'): schemas.append(pds.dataset(p, format='parquet').schema)
         _check_schema(p, schemas[-1], schemas[0], paths[0].name)
-    return _file_source(pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet'), path, 'parquet')
+    data = pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet')
+    return _file_source(data, path, 'parquet')
 
 # %% ../nbs/42_batch.ipynb #c41
 def _can_be(values, t):
@@ -297,7 +302,8 @@ def _class_parts(c):
     methods = (getattr(v, '__func__', getattr(v, 'fget', v)) for v in vars(c).values())
     return [f for f in methods if isinstance(f, FunctionType)], c.__bases__
 
-def _plain_values(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
+def _plain_values(m):
+    return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
 
 _MADE_OF = { # What decides how a thing behaves, besides its name
     Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
@@ -319,7 +325,7 @@ def _identity(*things):
             return str, (f'{type(v)} {getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "")}',), parts(v)
     try: return Hasher('sha256').hash(things)[:12]
     except (TypeError, pickle.PicklingError) as e:
-        raise ValueError(f'explainer must be made of what can be pickled, so that a resumed run is told from another, got {e}') from e
+        raise ValueError(f'explainer must be made of what can be pickled, to tell a run from another, got {e}') from e
 
 # %% ../nbs/42_batch.ipynb #c60
 def _made_up(enc, k):
@@ -361,7 +367,8 @@ def _manifest(work, source):
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=2, explainer=type(e).__name__, code=_identity(type(e)), batch_size=work.size, rows=source.rows,
         model=_identity(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
-        training_rows=_identity(e.x_train), domain=_identity(decides), behaviour=_reactions(e, _raw_rows(e, few), **constraints))
+        training_rows=_identity(e.x_train), domain=_identity(decides),
+        behaviour=_reactions(e, _raw_rows(e, few), **constraints))
 
 # %% ../nbs/42_batch.ipynb #c70
 _MANIFEST = '_manifest.json'
@@ -374,8 +381,9 @@ def _check_manifest(old, new, out):
     "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
     told = lambda v: json.dumps(v, sort_keys=True)
     diff = [k for k in sorted({*old, *new} - {'finished', 'input.name'}) if told(old.get(k)) != told(new.get(k))]
-    diff = [f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3]]
-    if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff)}')
+    diff = '; '.join(f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3])
+    same = 'the same model, settings and input'
+    if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
 
 # %% ../nbs/42_batch.ipynb #c73
 def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
@@ -483,7 +491,8 @@ def _processes(work, parts, count):
             return
         except BrokenProcessPool as e: lost = e
         finally: crew.shutdown(kill_workers=bool(held))
-    raise RuntimeError(f'workers must survive their parts, got {_LOSSES} that died, at last on parts {sorted(held)} (out of memory?): {lost}')
+    which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
+    raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
 
 # %% ../nbs/42_batch.ipynb #c92
 def _on_device(explainer, device):
@@ -529,7 +538,8 @@ def _actors(ray, work, parts, count, gpus):
     try: yield from _in_flight(submit, parts, held, 2*count)
     except ValueError as e: raise getattr(e, 'cause', e) from None
     except ray.exceptions.RayError as e:
-        raise RuntimeError(f'actors must survive their parts, got one that was lost {_LOSSES} times, with parts {sorted(held)} on their way: {e}') from e
+        which = f'one that was lost {_LOSSES} times, with parts {sorted(held)} on their way'
+        raise RuntimeError(f'actors must survive their parts, got {which}: {e}') from e
     finally:
         for actor in crew: ray.kill(actor)
 
@@ -538,8 +548,8 @@ def _join(ray, address):
     start = {} if address else dict(include_dashboard=False)
     try: ray.init(address=address, log_to_driver=False, **start)
     except ConnectionError as e:
-        hint = 'address must be that of a running Ray cluster which lets this program in (RAY_AUTH_MODE=token where it asks for a token)'
-        raise ValueError(f'{hint}, got {address!r}: {e}') from e
+        hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
+        raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
 
 # %% ../nbs/42_batch.ipynb #c98
 def _check_whole(name, v, least):
@@ -555,7 +565,8 @@ def _run(explainer, ds, out, size, progress, engine, **question):
     work = _Work(explainer, source.schema, size, **question)
     with _claimed(out, _manifest(work, source)) as done:
         there = sum(min(size, source.rows - k*size) for k in done)
-        with tqdm(total=source.rows, initial=there, disable=not progress, unit='row', unit_scale=True, desc=source.name) as bar:
+        rows = dict(unit='row', unit_scale=True, desc=source.name)
+        with tqdm(total=source.rows, initial=there, disable=not progress, **rows) as bar:
             for k,table in engine(work, _cut(source, size, done)) if there < source.rows else ():
                 _write_part(out, k, table)
                 bar.update(len(table))
@@ -567,13 +578,13 @@ def explain_dataset(
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
-    batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill; a multiple of the explainer's own gives the very counterfactuals of `explain`
+    batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill
     seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process with its threads
     progress:bool=False, # Show a progress bar with rate and time left
-    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`; `pd.read_parquet` reads it
-    "Explain rows that need not fit into memory; resumes where it was killed, raises `ValueError` for the folder of another run."
+    "Explain rows that need not fit into memory; resumes where it was killed, refuses the folder of another run."
     _check_whole('workers', workers, 0)
     engine = partial(_processes, count=workers) if workers else _serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
@@ -587,10 +598,10 @@ def explain_ray(
     batch_size:int=1024, # Rows of a part, ≥ 1
     seed:int=0,          # Seed of everything random
     workers:int=2,       # Actors of one thread each, ≥ 1
-    address:str|None=None, # A running cluster, 'auto' for the one of this machine; None to join what is initialised or start one here
+    address:str|None=None, # A running cluster, 'auto' for this machine's; None for what is initialised, or a new one
     gpus:float|None=None,# Cards for each actor, fractions to share one; None for 1 where the model is on a card, else 0
     progress:bool=False, # Show a progress bar with rate and time left
-    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`
     "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
     ray = _ray()

@@ -46,7 +46,7 @@ def _feature_line(changes, n):
 def summary(
     out,        # Folder of `explain_dataset`, or its frame
     classes=(), # Names of the classes
-) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first: rows, changed, up, down (shares), low, median, high (quartiles of the change), most
+) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first
     "Which features change how often, in which direction and by how much, for each class that is to be reached."
     rows, parts = pd.Series(dtype=float), []
     for df in _frames(out):
