@@ -70,11 +70,11 @@ def _task(name, data, seed, model=None, full=False, **domain):
     try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
-def _explainer(task, paper):
+def _fitted(task, paper):
     "The explainer of a task, in the default or the paper's setting."
     return GradualCF(task.model, task.domain, PAPER if paper else None).fit(task.X)
 
-def _plain(v):
+def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
     v = v.item() if isinstance(v, np.generic) else v
     return None if isinstance(v, float) and np.isnan(v) else v
@@ -119,24 +119,24 @@ def _given_rows(task, csv, image, text):
 # %% ../nbs/90_cli.ipynb #c22
 def _record(cfs, task, row):
     "One explained row as a JSON object."
-    changes = [{k: _plain(getattr(l, k)) for k in ('feature', 'before', 'after')} for l in cfs.changes().itertuples()]
+    changes = [{k: _json_value(getattr(l, k)) for k in ('feature', 'before', 'after')} for l in cfs.changes().itertuples()]
     texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
-    if isinstance(cfs.data, pd.DataFrame): row = _plain(cfs.data.index[0])
+    if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     target, valid = cfs.target[0].item(), cfs.valid[0].item()
     return texts | dict(
         dataset=task.name, row=row, target=target, target_name=task.classes[target], valid=valid,
         before=cfs.before[0].item(), prob=cfs.prob[0].item(), changes=changes)
 
-def _told(cfs, task, row):
+def _answer_text(cfs, task, row):
     "One explained row as people read it; colour where the terminal has it."
     names = None if isinstance(cfs.data, pd.DataFrame) else [row]
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
 # %% ../nbs/90_cli.ipynb #c25
-def _one_row(task, paper, rows, row, asked, out, html):
+def _explained_row(task, paper, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
-    cf, one = _explainer(task, paper), take_rows(rows, slice(row, row + 1))
+    cf, one = _fitted(task, paper), take_rows(rows, slice(row, row + 1))
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
     if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
@@ -166,8 +166,8 @@ def _explain(
             raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
         asked = dict(target=target, seed=seed, **_constraints(immutable, bound, increase_only, decrease_only, max_changes))
         task = _task(dataset, data, seed, model, full, block=block)
-        cfs = _one_row(task, paper, _given_rows(task, csv, image, text), row or 0, asked, out, html)
-    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _told(cfs, task, row))
+        cfs = _explained_row(task, paper, _given_rows(task, csv, image, text), row or 0, asked, out, html)
+    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/90_cli.ipynb #c34
@@ -200,7 +200,7 @@ def _evaluate(
     with _clear_errors():
         task, rng = _task(dataset, data, seed, model, full), np.random.default_rng(seed)
         some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
-        cf, eps = _explainer(task, paper), () if task.domain.kind == 'text' else (8, 12, None)
+        cf, eps = _fitted(task, paper), () if task.domain.kind == 'text' else (8, 12, None)
         table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: v if isinstance(v, (bool, int, float, str)) or v is None else getattr(v, '__name__', str(v)) for k,v in vars(cf.settings).items()}
     out = _measured(table) | dict(
@@ -229,7 +229,7 @@ def _counted(task, out, picture):
     table = summary(out, task.classes) if task.domain.kind == 'table' else pd.DataFrame()
     if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
     lines = table.groupby('to').head(5).to_dict('records') if len(table) else []
-    changes = [{k: _plain(v) for k,v in line.items()} for line in lines]
+    changes = [{k: _json_value(v) for k,v in line.items()} for line in lines]
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
 
 def _counted_text(told):
@@ -264,7 +264,7 @@ def _batch(
         how |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _task(_trained_on(model, dataset), data, seed, model)
         wanted = int(target) if target and target.isdigit() else target
-        try: run(_explainer(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        try: run(_fitted(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
         told = _counted(task, out, picture)
     typer.echo(json.dumps(told) if json_ else _counted_text(told))
@@ -308,7 +308,7 @@ def _reproduce(
 def _demo_table(out, rows, seed):
     "Explain rows of the embedded table, print and draw them; whether all were found."
     task = _task('breast_cancer', None, seed)
-    cfs = _explainer(task, False).explain(task.X_test.iloc[:rows], seed=seed)
+    cfs = _fitted(task, False).explain(task.X_test.iloc[:rows], seed=seed)
     typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
     typer.echo(task.domain.display.text(cfs, task.classes, False))
     cfs.plot(most=rows).savefig(out, dpi=150)
@@ -318,7 +318,7 @@ def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
     target = (task.y_test[:3] + 1) % 10
-    cfs = _explainer(task, False).explain(task.X_test[:3], target, seed)
+    cfs = _fitted(task, False).explain(task.X_test[:3], target, seed)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     typer.echo(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')

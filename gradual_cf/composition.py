@@ -18,7 +18,7 @@ from .losses import Mix, logit_gap, term_grad
 from .masking import expand_groups
 
 # %% auto #0
-__all__ = ['init_composite', 'Entrywise', 'box', 'steps', 'chain', 'admissible', 'loss_grad', 'compose']
+__all__ = ['init_composite', 'box', 'steps', 'chain', 'admissible', 'compose']
 
 # %% ../nbs/05_composition.ipynb #c6
 def init_composite(
@@ -105,9 +105,7 @@ class _Packed(NamedTuple):
 
     def gather(self, t): return None if t is None else t.flatten(1).gather(1, self.at) # Entries `(n, w)` of `(n, *s)`
 
-def _pack(
-    mask:Tensor, # Mask, bool `(n, *s)`
-) -> _Packed:
+def _pack(mask:Tensor) -> _Packed:
     "List the masked entries of every row; rows with fewer are padded with entries that do not move."
     flat = mask.flatten(1)
     count = flat.sum(1)

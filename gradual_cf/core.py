@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'Encoded', 'Target', 'State', 'per_row', 'changed_groups', 'value_text', 'Display', 'Domain',
-           'take_rows', 'atomic', 'cache_dir', 'Counterfactuals']
+__all__ = ['CHANGED', 'STYLE', 'Encoded', 'Target', 'State', 'Display', 'Domain', 'take_rows', 'Counterfactuals']
 
 # %% ../nbs/00_core.ipynb #c6
 class Encoded(NamedTuple):
@@ -149,10 +148,7 @@ def _row_html(cfs, i, name, lines):
     body = ''.join(f'<tr>{c}</tr>' for c in cells) or f'<tr><td colspan="3" {_LEFT}>nothing to change</td></tr>'
     return f'<tbody><tr>{head}</tr>{body}</tbody>'
 
-def _show_changes(
-    cfs,         # `Counterfactuals`
-    most:int=10, # Most rows to draw
-) -> str:        # HTML
+def _show_changes(cfs, most:int=10) -> str:
     "Only what changed, before → after, with the probability before and after."
     some = cfs[:most]
     lines = _lines_by_row(some)
@@ -162,12 +158,7 @@ def _show_changes(
     return f'<table>{head}{"".join(rows)}</table>{more}'
 
 # %% ../nbs/00_core.ipynb #c28
-def _text_changes(
-    cfs,                # `Counterfactuals`
-    classes=(),         # Names of the classes
-    colour:bool=False,  # Mark the new value by terminal codes
-    names=None,         # Names of the rows; None for the frame's index, or positions
-) -> str:
+def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     "Only what changed, before → after, as plain text."
     df,lines,out = cfs.changes(), _lines_by_row(cfs), []
     wide = [max([len(value_text(v)) for v in col], default=0) for col in (df.feature, df.before, df.after)]
@@ -181,10 +172,7 @@ def _text_changes(
     return '\n'.join(out)
 
 # %% ../nbs/00_core.ipynb #c30
-def _plot_changes(
-    cfs,        # `Counterfactuals`
-    most:int=5, # Most rows to draw
-):              # A matplotlib figure
+def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
     from matplotlib.figure import Figure
     rows = min(most, len(cfs))

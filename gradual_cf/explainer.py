@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
 
 # %% auto #0
-__all__ = ['evaluating', 'place', 'check_logits', 'pass_rows', 'predict', 'input_grad', 'log_prob', 'target_prob', 'check_target',
-           'setting', 'told', 'Common', 'Explainer']
+__all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
 
 # %% ../nbs/01_explainer.ipynb #c6
 @contextmanager
@@ -61,9 +60,7 @@ def _one_of(outputs, what):
     if len(two) == 1: return two[0]
     raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {what} with {len(two)}')
 
-def _read_logits(
-    out, # Whatever a model returned
-):       # The logits in it, mostly a tensor
+def _read_logits(out):
     "Unpack a model's output: a tensor, an array, a dictionary, a tuple, or an object with `logits`."
     if isinstance(out, Mapping): out = out['logits'] if 'logits' in out else _one_of(out.values(), f'a dict of {list(out)}')
     elif isinstance(out, (tuple, list)): out = _one_of(out, f'a {type(out).__name__} of {len(out)}')
@@ -143,10 +140,7 @@ def predict(
     return torch.cat(parts)
 
 # %% ../nbs/01_explainer.ipynb #c23
-def _check_steady(
-    model,    # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor, # Rows to ask about, `(n, *s)`
-):
+def _check_steady(model, x:Tensor):
     "Raise `ValueError` if a model answers the same question in two ways."
     a,b = predict(model, x), predict(model, x)
     far = (a - b).abs().max().item()
@@ -357,10 +351,7 @@ class _Read(_Fitted):
         return self
 
 # %% ../nbs/01_explainer.ipynb #c47
-def _most_changes(
-    max_changes, # Most groups changed: a number, one per row, or None
-    enc:Encoded, # The rows
-) -> Tensor|None: # Long `(n,)`
+def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
     v = np.asarray(max_changes.cpu() if isinstance(max_changes, Tensor) else max_changes)
@@ -371,13 +362,7 @@ def _most_changes(
     most = torch.as_tensor(v.astype(np.int64), device=enc.x.device).expand(len(enc.x)).clone()
     return most if enc.most is None else torch.minimum(most, enc.most)
 
-def _constrained(
-    domain:Domain, # Reads the constraints
-    enc:Encoded,   # The rows
-    data,          # The same, raw
-    max_changes,   # Most groups changed
-    rules:dict,    # immutable, bounds, increase_only, decrease_only
-) -> Encoded:
+def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> Encoded:
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
     if given and domain.constrain is None:
@@ -429,15 +414,15 @@ class _Asking(_Measured):
         z = check_logits(predict(self.model, enc.x))
         return data, enc, z, check_target(target, z)
 
-# %% ../nbs/01_explainer.ipynb #c51
-class Explainer(_Asking):
-    "Check, batch and measure; a subclass writes `search`."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`
     ) -> Target:
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
+# %% ../nbs/01_explainer.ipynb #c51
+class Explainer(_Asking):
+    "Check, batch and measure; a subclass writes `search`."
     def search(self,
         enc:Encoded,   # Inputs, `(n, *s)`, and what may become of them
         target:Tensor, # Target class of each row, long `(n,)`

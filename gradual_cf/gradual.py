@@ -23,7 +23,7 @@ from .prototypes import nearest_prototype, towards
 from .trace import Trace, curve
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'FAR', 'Settings', 'construct', 'GradualCF']
+__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'GradualCF']
 
 # %% ../nbs/09_gradual.ipynb #c11
 @told
@@ -58,10 +58,7 @@ IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last'
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
 # %% ../nbs/09_gradual.ipynb #c16
-def _loss_of(
-    h:Settings,  # The settings
-    kind:str,    # Kind of the domain
-):
+def _loss_of(h:Settings, kind:str):
     "The loss that composition minimises."
     smooth = dict(tv=(h.eta, total_variation)) if h.eta and kind == 'image' else {}
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
@@ -212,8 +209,6 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         live = live[_stopping(cf, now) > 0]
 
 # %% ../nbs/09_gradual.ipynb #c33
-_TRIED = 4096 # Rows with a first value in place that are probed together
-
 def _first_values(cf, s, groups):
     "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -238,6 +233,9 @@ def _best_pair(cf, s, groups):
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
+# %% ../nbs/09_gradual.ipynb #c35
+_TRIED = 4096 # Rows with a first value in place that are probed together
+
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Rows that two values together bring there, a few at a time; yields those."
     live = live[most[live] >= 2]
@@ -251,7 +249,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
         s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c34
+# %% ../nbs/09_gradual.ipynb #c36
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -259,7 +257,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c36
+# %% ../nbs/09_gradual.ipynb #c38
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -277,7 +275,20 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c38
+# %% ../nbs/09_gradual.ipynb #c40
+def _improved(cf, s, moves, live):
+    "States after each round of moves, with the groups that differ switched on."
+    for s in improve_states(cf, s, moves, live):
+        s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+        yield s
+
+def _shown(steps, watch):
+    "Show each state to `watch`, as the composition step does with its iterates."
+    for s in steps:
+        if watch is not None: watch(s._replace(on=None, c=None))
+        yield s
+
+# %% ../nbs/09_gradual.ipynb #c41
 class _Searching(_Aiming):
     "The loop from its start to the best state seen."
     def start(self,
@@ -306,21 +317,29 @@ class _Searching(_Aiming):
         if h.rank == 'probe' and d.probe is None: yield from _shown(_rescued(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
-        if moves: yield from _shown(self._moved(s, moves, live), watch)
+        if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-    def _moved(self, s, moves, live):
-        "States after each round of moves, with the groups that differ switched on."
-        for s in improve_states(self, s, moves, live):
-            s.on[live] = changed_groups(s.x, s.xp, self.groups(s.x))[live]
-            yield s
+# %% ../nbs/09_gradual.ipynb #c43
+def _chosen(new, old, groups):
+    "The group that one step of one row chose."
+    moved = (new.xp - old.xp).abs().flatten(1)
+    size = moved.new_zeros(new.on.shape).index_add_(1, groups.flatten(), moved)
+    return int((size + FAR*(new.on & ~old.on)).argmax())
 
-def _shown(steps, watch):
-    "Show each state to `watch`, as the composition step does with its iterates."
-    for s in steps:
-        if watch is not None: watch(s._replace(on=None, c=None))
-        yield s
+def _recorded(cf, s):
+    "All steps of one row up to its best: copied states, the groups they chose, curves."
+    best,old,seen,out = _BestSeen(cf, s), _copied(s), [], []
+    for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
+        best.see(s)
+        now = _copied(s)
+        out.append((now, _chosen(now, old, cf.groups(s.x)), curve(cf.loss, seen)))
+        old,_ = now,seen.clear()
+    out = out[:best.step.item()]
+    return tuple(map(list, zip(*out))) if out else ([], [], [])
 
-# %% ../nbs/09_gradual.ipynb #c39
+def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
+
+# %% ../nbs/09_gradual.ipynb #c44
 class GradualCF(_Searching):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
@@ -339,29 +358,7 @@ class GradualCF(_Searching):
         "Explain one row and keep every step up to the best."
         data,enc,z,target = self.ask(data, target, **constraints)
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
-        s,seen,steps,curves = self.start(enc, target, seed), [], [], []
-        best,aim = _BestSeen(self, s), s.target
-        for s in self.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
-            best.see(s)
-            steps.append(_copied(s))
-            curves.append(curve(self.loss, seen))
-            seen.clear()
-        steps,curves = steps[:best.step.item()], curves[:best.step.item()]
-        sample = self.stats.sample[target.item()]
-        chosen = _chosen(steps, self.groups(enc.x))
-        return Trace(steps, chosen, curves, enc.x, z, aim, sample, self.groups(enc.x), self.domain, data, self.settings.tau)
-
-# %% ../nbs/09_gradual.ipynb #c40
-def _copied(s):
-    "A state of its own."
-    return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
-
-def _chosen(steps, groups):
-    "The group that each step chose: the one it switched on, else the one whose values it changed most."
-    out,on,xp = [], None, steps[0].x if steps else None
-    for s in steps:
-        fresh = s.on if on is None else s.on & ~on
-        moved = (s.xp - xp).abs().flatten(1).new_zeros(1, s.on.shape[1]).index_add_(1, groups.flatten(), (s.xp - xp).abs().flatten(1))
-        out.append(int((fresh.to(moved)*FAR + moved).argmax()))
-        on,xp = s.on,s.xp
-    return out
+        s = self.start(enc, target, seed)
+        steps,chosen,curves = _recorded(self, s)
+        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[target.item()], self.groups(enc.x),
+                     self.domain, data, self.settings.tau)

@@ -13,7 +13,7 @@ from torch import Tensor
 from .core import Encoded, State, Target, per_row
 
 # %% auto #0
-__all__ = ['closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'Logits', 'fit_logits', 'target_score',
+__all__ = ['closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target_score',
            'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
 
 # %% ../nbs/02_losses.ipynb #c6
@@ -187,9 +187,7 @@ class Mix:
         parts = [f'{k}=({w:g}, {getattr(f, "__name__", type(f).__name__)})' for k,(w,f) in self.terms.items()]
         return f'mix({", ".join(parts)})'
 
-    def __call__(self,
-        s:State, # Where
-    ) -> dict:   # Name -> weighted part, `(n,)` each
+    def __call__(self,s:State) -> dict:
         "The weighted parts by name; their sum is the loss."
         return {k: w*f(s) for k,(w,f) in self.terms.items()}
 

@@ -5,7 +5,7 @@
 # %% ../nbs/29_lrp.ipynb #c4
 from __future__ import annotations
 import base64, copy, html, io, warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,14 +15,14 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from .core import Counterfactuals, Domain, check_logits, check_target, patch, place, predict
-from .images import Pixels, draw_image
-from .tabular import Table
-from .text import Sentences
+from .core import Counterfactuals, Domain
+from .explainer import check_logits, check_target, place, predict
+from .images import _block_names, draw_image
+from .text import word_spans
 
 # %% auto #0
-__all__ = ['LAYERS', 'PIXELS', 'epsilon', 'gamma', 'positive', 'box_shares', 'z_box', 'hand_on', 'folded', 'attach', 'Relevance',
-           'lrp', 'Relevances', 'relevance', 'draw_bars', 'draw_heat']
+__all__ = ['LAYERS', 'PIXELS', 'epsilon', 'gamma', 'positive', 'z_box', 'Relevance', 'lrp', 'draw_bars', 'draw_heat',
+           'Relevances', 'relevance']
 
 # %% ../nbs/29_lrp.ipynb #c6
 def epsilon(
@@ -57,16 +57,10 @@ def _affine(layer, x, w):
     "A linear or convolutional layer with other weights and no bias."
     return nn.functional.linear(x, w) if isinstance(layer, nn.Linear) else layer._conv_forward(x, w, None)
 
-def box_shares(
-    layer:nn.Module, # Linear or convolutional
-    x:Tensor,        # Its input, `(n, *s)`
-    r:Tensor,        # Relevance of its output, `(n, *o)`
-    low:float,       # Smallest value of an input
-    high:float,      # Largest
-) -> Tensor:         # Relevance of its input, `(n, *s)`
-    "Hand relevance down by the z^B-rule (Montavon et al., 2017)."
-    w = layer.weight.detach()
-    parts = [(x, w), (torch.full_like(x, low), -w.clamp_min(0)), (torch.full_like(x, high), -w.clamp_max(0))]
+def _box_shares(layer, x, r, low, high):
+    "Relevance `r` of a layer's output handed down to its input `(n, *s)` by the z^B-rule (Montavon et al., 2017)."
+    w, end = layer.weight.detach(), lambda v: torch.as_tensor(v).to(x).expand_as(x)
+    parts = [(x, w), (end(low), -w.clamp_min(0)), (end(high), -w.clamp_max(0))]
     with torch.enable_grad():
         ends = [v.detach().clone().requires_grad_() for v,_ in parts]
         z = sum(_affine(layer, v, w) for v,(_,w) in zip(ends, parts))
@@ -90,81 +84,92 @@ def _custom(
     return Custom()
 
 def z_box(
-    low:float=0.,  # Smallest value of an input
-    high:float=1., # Largest
-):                 # A captum `PropagationRule`
+    low=0.,  # Smallest value of an input, a number or `(*s)`
+    high=1., # Largest
+):           # A captum `PropagationRule`
     "The z^B-rule, for the first layer of an image's network."
-    return _custom(lambda rule, x, r: box_shares(rule.module, x, r, low, high))
+    return _custom(lambda rule, x, r: _box_shares(rule.module, x, r, low, high))
 
-def hand_on(): # A captum `PropagationRule`
+def _hand_on(): # A captum `PropagationRule`
     "Relevance passes as it is, in the shape of the input."
     return _custom(lambda rule, x, r: r.reshape(x.shape))
 
 # %% ../nbs/29_lrp.ipynb #c16
-_pools = ('MaxPool', 'AvgPool', 'AdaptiveMaxPool', 'AdaptiveAvgPool')
-LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
-          ((nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d), epsilon),
-          (tuple(getattr(nn, f'{p}{d}d') for p in _pools for d in (1, 2, 3)), partial(epsilon, 1e-9)),
-          ((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), epsilon),
-          ((nn.Identity, nn.Flatten, nn.Unflatten, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Softplus, nn.Sigmoid, nn.Hardtanh, nn.Dropout1d, nn.Dropout2d), hand_on)]
-PIXELS = [((nn.Conv1d, nn.Conv2d, nn.Conv3d), gamma)]
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_POOLS = tuple(getattr(nn, f'{kind}Pool{d}d') for kind in ('Max', 'Avg', 'AdaptiveMax', 'AdaptiveAvg') for d in (1, 2, 3))
+_ENTRYWISE = (nn.Identity, nn.Flatten, nn.Unflatten, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU,
+              nn.Softplus, nn.Sigmoid, nn.Hardtanh, nn.Dropout1d, nn.Dropout2d)
 
-# %% ../nbs/29_lrp.ipynb #c18
-def folded(
-    model:nn.Module, # Changed in place; in eval mode
-) -> nn.Module:      # `model`
-    "Fold every batch norm of an `nn.Sequential` into the linear layer just before it."
+LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
+          ((nn.Linear, *_CONVOLUTIONS), epsilon),
+          (_POOLS, partial(epsilon, 1e-9)),
+          ((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), epsilon),
+          (_ENTRYWISE, _hand_on)]
+PIXELS = [(_CONVOLUTIONS, gamma)]
+
+# %% ../nbs/29_lrp.ipynb #c19
+def _fused(a, b):
+    "Two neighbouring layers as one where the second normalises the first; else None."
     from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+    if not isinstance(b, (nn.BatchNorm1d, nn.BatchNorm2d)): return None
+    fuse = {nn.Linear: fuse_linear_bn_eval, nn.Conv1d: fuse_conv_bn_eval, nn.Conv2d: fuse_conv_bn_eval}.get(type(a))
+    return fuse(a, b) if fuse else None
+
+def _folded(model):
+    "Fold every batch norm of an `nn.Sequential` into the linear layer just before it, in place and in eval mode."
     for seq in [m for m in model.modules() if isinstance(m, nn.Sequential)]:
         for i in range(1, len(seq)):
-            fuse = {nn.Linear: fuse_linear_bn_eval, nn.Conv1d: fuse_conv_bn_eval, nn.Conv2d: fuse_conv_bn_eval}.get(type(seq[i - 1]))
-            if fuse and isinstance(seq[i], (nn.BatchNorm1d, nn.BatchNorm2d)): seq[i - 1],seq[i] = fuse(seq[i - 1], seq[i]), nn.Identity()
+            one = _fused(seq[i - 1], seq[i])
+            if one is not None: seq[i - 1], seq[i] = one, nn.Identity()
     return model
 
-# %% ../nbs/29_lrp.ipynb #c21
+# %% ../nbs/29_lrp.ipynb #c22
 def _copied(model, x):
     "A copy of `model` for captum to write into; raises `ValueError` for what is no module."
-    if not isinstance(model, nn.Module): raise ValueError(f'model must be a torch module, so that its layers can be seen, got {type(model).__name__}')
+    if not isinstance(model, nn.Module):
+        raise ValueError(f'model must be a torch module, so that its layers can be seen, got {type(model).__name__}')
     check_logits(predict(model, x[:2]))
     own = nn.Sequential(copy.deepcopy(model)).eval().requires_grad_(False)
     for m in own.modules():
         if hasattr(m, 'inplace'): m.inplace = False
-    return folded(own)
+    return _folded(own)
 
-# %% ../nbs/29_lrp.ipynb #c23
-def attach(
-    model:nn.Module, # Its layers get an attribute `rule`
-    rules:Sequence,  # (layer type or types, rule) in order; a rule is a function without arguments, or None
-    first=None,      # Rule of the first linear or convolutional layer, or None for that of the list
-):
-    "Give each layer the first rule that fits; raises `ValueError` for a layer without one."
-    leaves = [m for m in model.modules() if next(m.children(), None) is None]
-    entry = next((m for m in leaves if isinstance(m, LAYERS[1][0])), None) if first else None
-    for m in leaves:
-        fits = [r for kind,r in (*rules, *LAYERS) if isinstance(m, kind)]
-        if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(m).__name__}')
-        make = first if m is entry else fits[0]
+# %% ../nbs/29_lrp.ipynb #c24
+def _rule_of(layer, rules):
+    "What makes the rule of a layer, the first that fits; raises `ValueError` for a layer without one."
+    fits = [rule for kind,rule in (*rules, *LAYERS) if isinstance(layer, kind)]
+    if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
+    return fits[0]
+
+def _attach(model, rules, first=None):
+    "Give each layer an attribute `rule`; `first` makes that of the first linear or convolutional layer."
+    layers = [m for m in model.modules() if next(m.children(), None) is None]
+    entry = next((m for m in layers if isinstance(m, (nn.Linear, *_CONVOLUTIONS))), None) if first else None
+    for m in layers:
+        make = first if m is entry else _rule_of(m, rules)
         if make: m.rule = make()
 
-# %% ../nbs/29_lrp.ipynb #c25
+# %% ../nbs/29_lrp.ipynb #c26
 class Relevance(NamedTuple):
     "How much every input entry speaks for a class."
     values:Tensor # Relevance, `(n, *s)`
     logit:Tensor  # Logit of the class, `(n,)`
     delta:Tensor  # `logit` minus the sum of `values`, `(n,)`: what biases and ε took
 
+_QUIET = '.*(non-full backward hook|requires_grad|already has gradient).*' # What captum warns of without need
+
 def _propagate(own, x, target, rules, first):
     "Relevance of one batch by captum."
     from captum.attr import LRP
-    attach(own, rules, first)
+    _attach(own, rules, first)
     with torch.enable_grad(), warnings.catch_warnings():
-        warnings.filterwarnings('ignore', message='.*(non-full backward hook|requires_grad|already has gradient).*')
+        warnings.filterwarnings('ignore', message=_QUIET)
         try: return LRP(own).attribute(x.detach().clone().requires_grad_(), target=target).detach()
         except RuntimeError as e:
             if 'more than once' not in str(e): raise
             raise ValueError(f'model must use every layer once, got {str(e).splitlines()[0]}') from e
 
-# %% ../nbs/29_lrp.ipynb #c26
+# %% ../nbs/29_lrp.ipynb #c27
 def lrp(
     model:nn.Module,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,           # Inputs, `(n, *s)`
@@ -174,83 +179,45 @@ def lrp(
     batch:int=256,      # Rows at a time
 ) -> Relevance:
     "Layer-wise relevance propagation (Bach et al., 2015); raises `ValueError` for a layer without a rule."
-    if not isinstance(x, Tensor) or not len(x): raise ValueError(f'x must be a tensor with at least one row, got {tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__}')
-    own,x = _copied(model, x.to(*place(model))), x.to(*place(model))
+    got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+    if not isinstance(x, Tensor) or not len(x): raise ValueError(f'x must be a tensor with at least one row, got {got}')
+    own, x = _copied(model, x.to(*place(model))), x.to(*place(model))
     z = predict(model, x)
     target = z.argmax(1) if target is None else check_target(target, z)
-    values = torch.cat([_propagate(own, b, t, list(rules), first) for b,t in zip(x.split(batch), target.split(batch))])
+    parts = zip(x.split(batch), target.split(batch))
+    values = torch.cat([_propagate(own, some, goal, list(rules), first) for some,goal in parts])
     logit = z.gather(1, target[:, None])[:, 0]
     return Relevance(values, logit, logit - values.flatten(1).sum(1))
 
-# %% ../nbs/29_lrp.ipynb #c34
-@dataclass(frozen=True, repr=False, eq=False)
-class Relevances:
-    "Relevance of a batch of raw inputs."
-    x:Tensor       # Inputs as the model reads them, `(n, *s)`
-    values:Tensor  # Relevance, `(n, *s)`
-    logit:Tensor   # Logit of the class explained, `(n,)`
-    delta:Tensor   # What biases and ε took, `(n,)`
-    target:Tensor  # The class explained, long `(n,)`
-    domain:Domain  # How to name and draw the inputs
-    data:Any       # Raw inputs
-
-    def __len__(self): return len(self.x)
-    def __repr__(self): return f'relevance of {len(self)} inputs, largest |delta| {self.delta.abs().max():.2g} of logits up to {self.logit.abs().max():.2g}'
-
-    @property
-    def reader(self): return self.domain.reader # What knows the names of groups
-
-    @property
-    def by_group(self) -> Tensor: # `(n, g)`
-        "Relevance of each group: column, block or word."
-        ids = self.domain.groups(self.x.shape[1:]).to(self.x.device)
-        return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
-
 # %% ../nbs/29_lrp.ipynb #c35
-def relevance(
-    model:nn.Module,   # Maps `(n, *s)` to raw logits `(n, k)`
-    domain:Domain,     # From `tabular`, `images` or `sentences`
-    data,              # Raw inputs, or `Counterfactuals`
-    target=None,       # Class index, one per row; None for the class predicted, or the counterfactuals' target
-    rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
-    first=None,        # Rule of the first layer; None for z^B on images
-) -> Relevances:
-    "Which columns, pixels or words speak for a class."
-    model = domain.adapt(model) if domain.adapt else model
-    if isinstance(data, Counterfactuals): data,target = data.raw, data.target if target is None else target
-    data = domain.rows(data) if domain.rows else data
-    x = domain.encode(data).x.to(*place(model))
-    low,high = (getattr(domain.reader, k, v) for k,v in (('low', 0.), ('high', 1.)))
-    if domain.plane: rules,first = PIXELS if rules is None else rules, first or partial(z_box, low, high)
-    target = predict(model, x).argmax(1) if target is None else check_target(target, predict(model, x))
-    return Relevances(x, *lrp(model, x, target, rules or (), first), target, domain, data)
+class _Group(NamedTuple):
+    "A group of one row as people see it."
+    at:int        # Its number
+    name:Any      # Column, block or word
+    value:Any     # Raw value of a column; position of a word
 
-# %% ../nbs/29_lrp.ipynb #c37
-def _named(reader, data, x, i, g):
-    "Name and raw value of group `g` of row `i`."
-    if isinstance(reader, Table):
-        c = reader.columns[g]
-        row = reader.frame(data).iloc[i]
-        return c.name, row[c.name] if len(c.sources) == 1 else max(c.sources, key=lambda s: row[s])
-    if isinstance(reader, Sentences):
-        text = reader.texts(data)[i]
-        a,b = list(reader.tokenizer(text))[g]
-        return text[a:b], g
-    if isinstance(reader, Pixels): return 'block at {},{}'.format(*(reader.groups(x.shape) == g).nonzero()[0, 1:].tolist()), None
-    return f'group {g}', None
+def _cell(column, row):
+    "Raw value of a column in one row of a frame."
+    if len(column.sources) == 1: return row[column.sources[0]]
+    return max(column.sources, key=lambda source: row[source])
 
-def _count(reader, data, i, n):
-    "Groups of row `i` that hold anything: all, or the words of a text."
-    return min(n, len(list(reader.tokenizer(reader.texts(data)[i])))) if isinstance(reader, Sentences) else n
+def _groups_of(domain, data, ids, i, spans):
+    "The groups of row `i` that hold anything."
+    g = int(ids.max()) + 1
+    if domain.kind == 'text':
+        text = data[i]
+        return [_Group(p, text[a:b], p) for p,(a,b) in enumerate(list(spans(text))[:g])]
+    if domain.features:
+        row = data.iloc[i]
+        return [_Group(p, c.name, _cell(c, row)) for p,c in enumerate(domain.features)]
+    names = _block_names(ids.cpu()) if domain.kind == 'image' else domain.display.names
+    return [_Group(p, names[p] if len(names) else f'group {p}', None) for p in range(g)]
 
-@patch
-def df(self:Relevances) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
-    "One line for each column, block or word."
-    r,n = self.by_group.cpu(), self.by_group.shape[1]
-    lines = [(i, *_named(self.reader, self.data, self.x[i], i, g), r[i, g].item()) for i in range(len(self)) for g in range(_count(self.reader, self.data, i, n))]
-    return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
+# %% ../nbs/29_lrp.ipynb #c38
+_FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
 
-# %% ../nbs/29_lrp.ipynb #c39
+def _short(v): return f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
+
 def draw_bars(
     ax,              # A matplotlib axis
     df:pd.DataFrame, # Lines of feature, value, relevance of one row
@@ -259,13 +226,13 @@ def draw_bars(
 ):
     "Horizontal bars, the largest relevance on top."
     top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:most]][::-1]
-    short = lambda v: f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
-    ax.barh(range(len(top)), top.relevance, color=np.where(top.relevance >= 0, '#c0392b', '#2e6da4'))
-    ax.set_yticks(range(len(top)), [f'{str(f)[:30]} = {short(v)}' for f,v in zip(top.feature, top.value)], fontsize=8)
+    ax.barh(range(len(top)), top.relevance, color=np.where(top.relevance >= 0, _FOR, _AGAINST))
+    ax.set_yticks(range(len(top)), [f'{str(f)[:30]} = {_short(v)}' for f,v in zip(top.feature, top.value)], fontsize=8)
     for label in ax.get_yticklabels(): label.set_parse_math(False)
     ax.axvline(0, color='.3', lw=.8)
     ax.set_title(title, fontsize=9)
 
+# %% ../nbs/29_lrp.ipynb #c40
 def draw_heat(
     ax,       # A matplotlib axis
     r:Tensor, # Relevance, `(c, h, w)`
@@ -278,60 +245,154 @@ def draw_heat(
     ax.set_axis_off()
     ax.set_title(title, fontsize=9)
 
-# %% ../nbs/29_lrp.ipynb #c40
-@patch
-def plot(
-    self:Relevances,
-    most:int=5, # Most rows to draw
-):              # A matplotlib figure
-    "Each row's picture with its heat map, or its bars."
-    from matplotlib.figure import Figure
-    n,plane = min(most, len(self)), self.domain.plane
-    fig = Figure(figsize=(3.8, .3 + 1.9*n) if plane else (6, 2.6*n), layout='constrained')
-    df = None if plane else self.df()
-    for i,axs in enumerate(fig.subplots(n, 1 + plane, squeeze=False)):
-        title = f'for class {self.target[i]}: logit {self.logit[i]:.2f}, delta {self.delta[i]:.2f}'
-        if not plane: draw_bars(axs[0], df[df.row == i], title)
-        else: draw_image(axs[0], self.x[i], (self.reader.low, self.reader.high), f'class {self.target[i]}'); draw_heat(axs[1], self.values[i], f'logit {self.logit[i]:.2f}')
-    return fig
-
 # %% ../nbs/29_lrp.ipynb #c42
+_RED, _BLUE = (226, 74, 51), (70, 130, 220) # Tints of what speaks for and against
+_TOLD = .25 # Share of the largest relevance from which a word carries its number
+
 def _tint(share):
     "Red for 1, white for 0, blue for -1, as a style; black letters stay readable on all of them."
-    end,a = ((226, 74, 51) if share > 0 else (70, 130, 220)), .75*min(abs(share), 1.)
+    end, a = (_RED if share > 0 else _BLUE), .75*min(abs(share), 1.)
     return 'color:#000;background:#' + ''.join(f'{round(255 + a*(c - 255)):02x}' for c in end)
 
 def _word(word, r, most):
     "One word with its relevance."
-    share = r/most
-    body = html.escape(word) if abs(share) < 1 else f'<u><b>{html.escape(word)}</b></u>'
-    mark = f'<sub>{r:+.2f}</sub>' if abs(share) >= .25 else ''
+    share, body = r/most, html.escape(word)
+    if abs(share) >= 1: body = f'<u><b>{body}</b></u>'
+    mark = f'<sub>{r:+.2f}</sub>' if abs(share) >= _TOLD else ''
     return f'<span style="{_tint(share)}" title="{r:+.3f}">{body}{mark}</span>'
 
-@patch
-def words(
-    self:Relevances,
-    i:int, # Which text
-) -> str:  # HTML
-    "A text with its words tinted and numbered by relevance."
-    text,r = self.reader.texts(self.data)[i], self.by_group[i].tolist()
-    out,end,most = [],0,max(map(abs, r)) or 1.
-    for (a,b),v in zip(self.reader.tokenizer(text), r):
+def _tinted(text, spans, values):
+    "A text as HTML with its words tinted and numbered by relevance."
+    out, end, most = [], 0, max(map(abs, values)) or 1.
+    for (a,b),v in zip(spans, values):
         out += [html.escape(text[end:a]), _word(text[a:b], v, most)]
         end = b
     return ''.join(out) + html.escape(text[end:])
 
-# %% ../nbs/29_lrp.ipynb #c43
+# %% ../nbs/29_lrp.ipynb #c45
+@dataclass(frozen=True, repr=False, eq=False)
+class _Relevances:
+    "Relevance of a batch of raw inputs."
+    x:Tensor       # Inputs as the model reads them, `(n, *s)`
+    values:Tensor  # Relevance, `(n, *s)`
+    logit:Tensor   # Logit of the class explained, `(n,)`
+    delta:Tensor   # What biases and ε took, `(n,)`
+    target:Tensor  # The class explained, long `(n,)`
+    domain:Domain  # How to name and draw the inputs
+    data:Any       # Raw inputs
+    spans:Callable=word_spans # Text -> (start, end) of the word of each group
+
+    def __len__(self): return len(self.x)
+    def __repr__(self):
+        delta, logit = self.delta.abs().max(), self.logit.abs().max()
+        return f'relevance of {len(self)} inputs, largest |delta| {delta:.2g} of logits up to {logit:.2g}'
+
+    @property
+    def groups(self) -> Tensor: return self.domain.groups(self.x.shape[1:]).to(self.x.device) # Long `(*s)`
+
+    @property
+    def by_group(self) -> Tensor: # `(n, g)`
+        "Relevance of each group: column, block or word."
+        ids = self.groups
+        return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
+
+# %% ../nbs/29_lrp.ipynb #c46
+class Relevances(_Relevances):
+    "Relevance of a batch of raw inputs: a frame, a picture, words."
+    def df(self) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
+        "One line for each column, block or word."
+        r, ids, lines = self.by_group.cpu(), self.groups, []
+        for i in range(len(self)):
+            own = _groups_of(self.domain, self.data, ids, i, self.spans)
+            lines += [(i, g.name, g.value, r[i, g.at].item()) for g in own]
+        return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
+
+    def words(self,
+        i:int, # Which text
+    ) -> str:  # HTML
+        "A text with its words tinted and numbered by relevance."
+        return _tinted(self.data[i], list(self.spans(self.data[i]))[:self.by_group.shape[1]], self.by_group[i].tolist())
+
+    def plot(self,
+        most:int=5, # Most rows to draw
+    ):              # A matplotlib figure
+        "Each row's picture with its heat map, or its bars."
+        return _heat_maps(self, min(most, len(self))) if self.domain.kind == 'image' else _bars(self, min(most, len(self)))
+
+    def _repr_html_(self, most:int=5):
+        if self.domain.kind == 'text': return ''.join(_paragraph(self, i) for i in range(min(most, len(self))))
+        buffer = io.BytesIO()
+        self.plot(most=most).savefig(buffer, format='png', dpi=100, metadata={'Software': None})
+        picture = base64.b64encode(buffer.getvalue()).decode()
+        return f'<img alt="{_in_words(self, most)}" src="data:image/png;base64,{picture}">'
+
+# %% ../nbs/29_lrp.ipynb #c47
+def _bars(rel, n):
+    "A bar chart for each of `n` rows."
+    from matplotlib.figure import Figure
+    fig, df = Figure(figsize=(6, 2.6*n), layout='constrained'), rel.df()
+    for i,ax in enumerate(fig.subplots(n, 1, squeeze=False)[:, 0]):
+        title = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
+        draw_bars(ax, df[df.row == i], title)
+    return fig
+
+def _heat_maps(rel, n):
+    "Image and heat map for each of `n` rows."
+    from matplotlib.figure import Figure
+    fig = Figure(figsize=(3.8, .3 + 1.9*n), layout='constrained')
+    for i,(left,right) in enumerate(fig.subplots(n, 2, squeeze=False)):
+        draw_image(left, rel.x[i], title=f'class {rel.target[i]}')
+        draw_heat(right, rel.values[i], f'logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
+    return fig
+
+# %% ../nbs/29_lrp.ipynb #c48
+def _paragraph(rel, i):
+    "A text with its words tinted, under its logit."
+    head = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, of which {rel.delta[i]:.2f} stays with biases'
+    return f'<p><small>{head}</small><br>{rel.words(i)}</p>'
+
+def _strongest(lines):
+    "The three strongest groups of one row, in words."
+    top = lines.set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
+    return ', '.join(f'{html.escape(str(f))} {v:+.2f}' for f,v in top.items())
+
 def _in_words(rel, most):
     "The strongest groups of each row, as the alternative text of its picture."
-    lines = rel.df()
-    of = lambda i: lines[lines.row == i].set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
-    return '; '.join(f'input {i}, class {rel.target[i]}: ' + ', '.join(f'{html.escape(str(f))} {v:+.2f}' for f,v in of(i).items()) for i in range(min(most, len(rel))))
+    rows = rel.df().groupby('row')
+    return '; '.join(f'input {i}, class {rel.target[i]}: {_strongest(lines)}' for i,lines in rows if i < most)
 
-@patch
-def _repr_html_(self:Relevances, most:int=5):
-    head = lambda i: f'<small>for class {self.target[i]}: logit {self.logit[i]:.2f}, of which {self.delta[i]:.2f} stays with biases</small>'
-    if isinstance(self.reader, Sentences): return ''.join(f'<p>{head(i)}<br>{self.words(i)}</p>' for i in range(min(most, len(self))))
-    buf = io.BytesIO()
-    self.plot(most=most).savefig(buf, format='png', dpi=100, metadata={'Software': None})
-    return f'<img alt="{_in_words(self, most)}" src="data:image/png;base64,{base64.b64encode(buf.getvalue()).decode()}">'
+# %% ../nbs/29_lrp.ipynb #c50
+def _shown(domain, model, x):
+    "What the model itself is shown where the domain asks it about images `x`, `(n, *s)`."
+    seen = []
+    hook = model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach()))
+    try: predict(domain.adapt(model), x)
+    finally: hook.remove()
+    return torch.cat(seen)
+
+def _image_rules(domain, model, x):
+    "What an image's network is shown, and the rule of its first layer."
+    if domain.adapt is None or not isinstance(model, nn.Module): return x, z_box
+    black, white = (_shown(domain, model, torch.full_like(x[:1], v))[0] for v in (0., 1.))
+    return _shown(domain, model, x), partial(z_box, black, white)
+
+# %% ../nbs/29_lrp.ipynb #c51
+def relevance(
+    model:nn.Module,   # Maps `(n, *s)` to raw logits `(n, k)`
+    domain:Domain,     # From `tabular`, `images` or `sentences`, or your own
+    data,              # Raw inputs, or `Counterfactuals`
+    target=None,       # Class index, one per row; None for the class predicted, or the counterfactuals' target
+    rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
+    first=None,        # Rule of the first layer; None for z^B on images
+    spans:Callable=word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
+) -> Relevances:
+    "Which columns, pixels or words speak for a class."
+    if isinstance(data, Counterfactuals): data, target = data.raw, data.target if target is None else target
+    data = domain.rows(data) if domain.rows else data
+    x, image = domain.encode(data).x.to(*place(model)), domain.kind == 'image'
+    shown, box = _image_rules(domain, model, x) if image else (x, None)
+    if domain.adapt and not image: model = domain.adapt(model)
+    rules = (PIXELS if image else ()) if rules is None else rules
+    z = predict(model, shown)
+    target = z.argmax(1) if target is None else check_target(target, z)
+    return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans)

@@ -15,8 +15,8 @@ from .explainer import evaluating, input_grad, pass_rows
 from .losses import logit_gap
 
 # %% auto #0
-__all__ = ['DIVISIONS', 'column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity',
-           'group_mean', 'rank_groups', 'gain_groups', 'probe']
+__all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups',
+           'probe']
 
 # %% ../nbs/04_masking.ipynb #c6
 def column_groups(
@@ -114,11 +114,7 @@ def gain_groups(
     return total.masked_fill(~free, -torch.inf)
 
 # %% ../nbs/04_masking.ipynb #c37
-def _trials(
-    xp:Tensor,     # Perturbed inputs so far, `(n, *s)`
-    values:Tensor, # Values for some entries, `(n, q, w)`
-    entry:Tensor,  # Where these entries are in a flattened row, long `(w,)`
-) -> Tensor:       # `(n, q, *s)`
+def _trials(xp:Tensor, values:Tensor, entry:Tensor) -> Tensor:
     "Every candidate of one group, put into the rows as they stand."
     t = xp.flatten(1)[:, None].repeat(1, values.shape[1], 1)
     t[:, :, entry] = values
@@ -137,10 +133,7 @@ def _legal_values(s, values, entry, project):
     return whole.view(n, q, -1)[:, :, entry]
 
 # %% ../nbs/04_masking.ipynb #c40
-def _asker(
-    model,         # Maps `(n, *s)` to raw logits `(n, k)`
-    match:Callable,# How far logits are from the class
-) -> Callable:     # (state, trials `(n, q, *s)`) -> shortfall `(n, q)`
+def _asker(model, match:Callable) -> Callable:
     "Ask about many candidates of each row."
     def ask(s, t):
         q,flat = t.shape[1], t.flatten(0, 1)

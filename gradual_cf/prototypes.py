@@ -17,7 +17,7 @@ from .losses import Logits, Mix, _rows_at, logit_gap, mix
 from .masking import gain_groups, in_group
 
 # %% auto #0
-__all__ = ['CANDIDATES', 'INSIDE', 'typical', 'towards', 'nearest_prototype']
+__all__ = ['typical']
 
 # %% ../nbs/07_prototypes.ipynb #c6
 def typical(
@@ -35,11 +35,7 @@ def typical(
 # %% ../nbs/07_prototypes.ipynb #c9
 CANDIDATES = 16 # Typical rows among which the search picks a start
 
-def _nearest_typical(
-    x:Tensor,      # Inputs, `(n, *s)`
-    label:Tensor,  # Target class of each row, long `(n,)`
-    explainer,     # Fitted; knows the training rows, their logits and the classes' statistics
-) -> Tensor:       # `(n, CANDIDATES, *s)`, nearest first; the last one repeats where there are fewer
+def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
     "The typical training rows of the target class that are nearest to each input."
     out = x.new_empty(len(x), CANDIDATES, *x.shape[1:])
     for t in label.unique().tolist():

@@ -13,7 +13,7 @@ import pandas as pd
 __all__ = ['summary', 'plot_summary']
 
 # %% ../nbs/43_summary.ipynb #c8
-def _changes(answers):
+def _change_lines(answers):
     "All changes of the valid rows: target, feature, before, after."
     valid, lines = answers[answers.cf_valid], []
     for c in (c.removeprefix('cf:') for c in answers if c.startswith('cf:')):
@@ -51,7 +51,7 @@ def summary(
     rows, parts = pd.Series(dtype=float), []
     for df in _frames(out):
         rows = rows.add(df[df.cf_valid].cf_target.value_counts(), fill_value=0)
-        parts.append(_changes(df))
+        parts.append(_change_lines(df))
     lines = []
     for (target, feature), changes in pd.concat(parts).groupby(['target', 'feature']):
         n, name = int(rows[target]), classes[target] if len(classes) else target

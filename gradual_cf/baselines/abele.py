@@ -4,7 +4,6 @@
 
 # %% ../../nbs/25_baselines.abele.ipynb #c4
 from __future__ import annotations
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -16,10 +15,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _winners
 from .wachter import _Rules, _within_limit
+from ..composition import admissible
 from ..core import Encoded
 from ..explainer import Common, Explainer, predict, setting, target_prob, told
-from ..models import network
-from ..tasks import cached_network, fingerprint
+from ..models import kept, load_model, network, save_model
 
 # %% auto #0
 __all__ = ['adversarial_autoencoder', 'ABELESettings', 'Exemplars', 'ABELE']
@@ -97,8 +96,7 @@ def _autoencoder_for(x, latent=8, width=512, seed=0, **fit):
     def make():
         net = adversarial_autoencoder(list(x.shape[1:]), latent, width, x.min().item(), x.max().item(), seed=seed)
         return _train_adversarial(net, x, seed=seed, **fit)
-    pixels = hashlib.sha256(x.contiguous().numpy().tobytes()).hexdigest()
-    return cached_network('adversarial_autoencoder', fingerprint(pixels, latent, width, seed, fit), make)
+    return kept('adversarial_autoencoder.safetensors', make, save_model, load_model, x, latent, width, seed, fit)
 
 # %% ../../nbs/25_baselines.abele.ipynb #c17
 _KERNEL_WIDTH = .75 # Of nearness, in units of the root of a code's length

@@ -18,39 +18,47 @@ from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _w
 from .wachter import _enough, _Rules
 from ..core import Counterfactuals, Encoded, _class_name, changed_groups, take_rows
 from ..explainer import Common, Explainer, predict, setting, target_prob, told
+from ..tabular import Column, _read_numbers
 
 # %% auto #0
 __all__ = ['Condition', 'Rule', 'LORESettings', 'Reason', 'Reasoned', 'LORE', 'because']
 
 # %% ../../nbs/24_baselines.lore.ipynb #c6
-def _plain(v): return f'{int(v):,}' if float(v).is_integer() else f'{v:,.6g}' # A number as people write it
+def _plain_number(v): return f'{int(v):,}' if float(v).is_integer() else f'{v:,.6g}' # As people write it
 
+def _limit_text(v, column):
+    "A limit as people write it; that of a date is a day, or a moment."
+    if column is None or column.kind != 'date': return _plain_number(v)
+    return str(pd.Timestamp(0) + pd.Timedelta(v, 'D')).removesuffix(' 00:00:00')
+
+# %% ../../nbs/24_baselines.lore.ipynb #c8
 @dataclass(frozen=True)
 class Condition:
     "What a rule asks of one column: `low < value ≤ high`, or one of `levels`."
     feature:str         # Name of the column
-    low:float=-np.inf   # The value is larger, raw units
+    low:float=-np.inf   # The value is larger, raw units; days since 1970 for a date
     high:float=np.inf   # The value is at most this, raw units
     levels:tuple=()     # Levels that a category may have
     sources:tuple=()    # The 0/1 columns of a category that comes as such
+    column:Column|None=None # How the cells are read; None for plain numbers
 
     def covers(self,
         df:pd.DataFrame, # Raw rows
     ) -> np.ndarray:     # bool `(n,)`
         "Which rows meet the condition."
         if self.sources: return df[list(self.levels)].to_numpy(float).any(1)
-        if self.levels: return df[self.feature].isin(self.levels).to_numpy()
-        v = df[self.feature].to_numpy(float)
+        cells = df[self.feature]
+        if self.levels: return cells.isin(self.levels).to_numpy()
+        v = cells.to_numpy(float) if self.column is None else _read_numbers(self.column, cells)
         return (v > self.low) & (v <= self.high)
 
     def __str__(self):
         if self.levels: return f'{self.feature} is {" or ".join(map(str, self.levels))}'
-        below, above = np.isinf(self.low), np.isinf(self.high)
-        if below: return f'{self.feature} ≤ {_plain(self.high)}'
-        if above: return f'{self.feature} > {_plain(self.low)}'
-        return f'{_plain(self.low)} < {self.feature} ≤ {_plain(self.high)}'
+        low, high = (_limit_text(v, self.column) if np.isfinite(v) else '' for v in (self.low, self.high))
+        if low and high: return f'{low} < {self.feature} ≤ {high}'
+        return f'{self.feature} > {low}' if low else f'{self.feature} ≤ {high}'
 
-# %% ../../nbs/24_baselines.lore.ipynb #c9
+# %% ../../nbs/24_baselines.lore.ipynb #c11
 @dataclass(frozen=True)
 class Rule:
     "All conditions lead to the outcome; precision says how often they really do."
@@ -75,7 +83,7 @@ class Rule:
         if not self.conditions: return f'{name} in any case'
         return f'{name} because {" and ".join(map(str, self.conditions))}'
 
-# %% ../../nbs/24_baselines.lore.ipynb #c13
+# %% ../../nbs/24_baselines.lore.ipynb #c15
 _STEEPNESS = 10 # Of the sigmoid in the fitness
 
 def _likeness(pop, x, groups):
@@ -90,7 +98,7 @@ def _fitness(like, label, wanted):
     s = lambda v: torch.sigmoid(_STEEPNESS*(v - .5))
     return .5*s(like) + .5*s((label == wanted[..., None]).to(like))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c16
+# %% ../../nbs/24_baselines.lore.ipynb #c18
 _CROSSED, _MUTATED, _RIVALS = .5, .2, 3 # Shares of crossover and mutation, size of a tournament
 
 class _Draws(NamedTuple):
@@ -111,7 +119,7 @@ def _draw(gen, p, groups, x_train):
     swap, mutate, rows = (t[..., at].to(device) for t in (swap, mutate, rows))
     return _Draws(rivals, swap, mutate, _borrowed(x_train, rows))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c18
+# %% ../../nbs/24_baselines.lore.ipynb #c20
 def _offspring(pop, fitness, draws):
     "Children `(b, 2, p, d)`, their first parents, long `(b, 2, p)`, and whether they differ, bool."
     b, _, p, d = pop.shape
@@ -121,7 +129,7 @@ def _offspring(pop, fitness, draws):
     new = torch.where(draws.mutate, draws.value, torch.where(draws.swap, mates, kids))
     return new, parent, (new != kids).any(3)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c22
+# %% ../../nbs/24_baselines.lore.ipynb #c24
 def _hall_of_fame(pop, label, fitness, size):
     "The fittest `size` of `(b, 2, q, d)`, each only once, with class and fitness."
     gen = torch.Generator().manual_seed(0)
@@ -133,7 +141,7 @@ def _hall_of_fame(pop, label, fitness, size):
     i = order.gather(2, top.indices)
     return pop.gather(2, i[..., None].expand(*i.shape, pop.shape[-1])), label.gather(2, i), top.values
 
-# %% ../../nbs/24_baselines.lore.ipynb #c25
+# %% ../../nbs/24_baselines.lore.ipynb #c27
 _FAME = 10 # The hall holds a population's size divided by this
 
 class _Populations:
@@ -158,7 +166,7 @@ class _Populations:
         both = (torch.cat(two, 2) for two in zip(self.best, now))
         self.best = _hall_of_fame(*both, self.p//_FAME)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c26
+# %% ../../nbs/24_baselines.lore.ipynb #c28
 def _breed_around(model, x, wanted, x_train, groups, size=1000, generations=30, seed=0):
     "Neighbourhoods `(b, q, d)` of rows `(b, d)`, half decided as each of the two `wanted`, and classes `(b, q)`."
     gen, two = torch.Generator().manual_seed(seed), _Populations(model, x, wanted, groups, size//2)
@@ -166,16 +174,16 @@ def _breed_around(model, x, wanted, x_train, groups, size=1000, generations=30, 
     near, label = torch.cat([two.best[0], two.pop], 2), torch.cat([two.best[1], two.label], 2)
     return near.flatten(1, 2), label.flatten(1, 2)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c31
+# %% ../../nbs/24_baselines.lore.ipynb #c33
 _ROUNDING = 1e-4 # What a limit of a whole number may lack through rounding
 
-def _interval(column, low, high):
+def _between(column, low, high):
     "A box of one number in original units."
-    raw = [float(column.origin + v*column.span) for v in (low, high)]
-    whole = column.kind == 'integer'
-    return Condition(column.name, *(float(np.floor(v + _ROUNDING)) if whole and np.isfinite(v) else v for v in raw))
+    raw = (float(column.origin + v*column.span) for v in (low, high))
+    low, high = (float(np.floor(v + _ROUNDING)) if column.unit == 1 and np.isfinite(v) else v for v in raw)
+    return Condition(column.name, low, high, column=column)
 
-def _choice(column, low, high):
+def _one_level_of(column, low, high):
     "A box of one-hot siblings as levels."
     may = low > 0 if (low > 0).any() else ~(high < 1)
     levels = tuple(level for level,m in zip(column.levels, may) if m)
@@ -186,11 +194,11 @@ def _conditions(features, positions, low, high):
     out = {}
     for g,(column,at) in enumerate(zip(features, positions)):
         asked = np.isfinite(low[at]).any() or np.isfinite(high[at]).any()
-        if asked and column.kind == 'category': out[g] = _choice(column, low[at], high[at])
-        elif asked: out[g] = _interval(column, low[at][0], high[at][0])
+        if asked and column.kind == 'category': out[g] = _one_level_of(column, low[at], high[at])
+        elif asked: out[g] = _between(column, low[at][0], high[at][0])
     return out
 
-# %% ../../nbs/24_baselines.lore.ipynb #c34
+# %% ../../nbs/24_baselines.lore.ipynb #c36
 def _allowed_level(leaves, at, common):
     "One-hot the most frequent level that each leaf allows."
     told_yes, told_no = leaves.low[:, at] > 0, leaves.high[:, at] < 1
@@ -208,7 +216,7 @@ def _crossings(features, positions, leaves, x, common, eps):
         points[:, at] = np.where(false[:, g, None], _allowed_level(leaves, at, common), x[at])
     return points, false
 
-# %% ../../nbs/24_baselines.lore.ipynb #c37
+# %% ../../nbs/24_baselines.lore.ipynb #c39
 _LEAST_SAMPLES = 40 # Fewest rows of a neighbourhood
 
 @told
@@ -225,7 +233,7 @@ class LORESettings(Common):
         super().__post_init__()
         if self.samples % 4: raise ValueError(f'samples must be a multiple of 4, got {self.samples!r}')
 
-# %% ../../nbs/24_baselines.lore.ipynb #c41
+# %% ../../nbs/24_baselines.lore.ipynb #c43
 class Reason(NamedTuple):
     "What LORE says about one row."
     rule:Rule       # The factual rule
@@ -242,7 +250,7 @@ class Reasoned(Counterfactuals):
         plain = Counterfactuals.__getitem__(replace(self, rules=()), i)
         return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c43
+# %% ../../nbs/24_baselines.lore.ipynb #c45
 class _TableReader(Explainer):
     "An explainer that knows the columns of a table and says boxes in words."
     def __init__(self, model, domain, settings=None, **changes):
@@ -254,8 +262,8 @@ class _TableReader(Explainer):
     def fit(self, data):
         "Keep the training rows, from which mutations are drawn; returns the explainer."
         super().fit(data)
-        self.groups = self.domain.groups(self.x_train.shape[1:]).to(self.x_train.device)
-        self.positions = [np.flatnonzero(self.groups.cpu() == g) for g in range(int(self.groups.max()) + 1)]
+        groups = self.groups(self.x_train).cpu()
+        self.positions = [np.flatnonzero(groups == g) for g in range(len(self.domain.features))]
         self.common = self.x_train.double().mean(0).cpu().numpy()
         return self
 
@@ -269,7 +277,7 @@ class _TableReader(Explainer):
         new = tuple(found[g] for g in changed if g in found)
         return Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c45
+# %% ../../nbs/24_baselines.lore.ipynb #c47
 class _Ways(NamedTuple):
     "Points of one row inside the leaves of its target."
     leaves:_Leaves
@@ -283,7 +291,7 @@ def _ways(lore, rules, enc, leaves, target):
     x = enc.x[0].float().cpu().double().numpy()
     points, false = _crossings(lore.domain.features, lore.positions, leaves, x, lore.common, lore.settings.eps)
     at = rules.admit(enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
-    moved = changed_groups(enc.x.expand_as(at), at, lore.groups).sum(1)
+    moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     if not len(at): return _Ways(leaves, at, false, np.zeros(0, bool), moved.cpu().numpy())
     there = target_prob(predict(lore.model, at), target.expand(len(at))) >= _enough(lore.settings.tau)
     if enc.most is not None: there &= moved <= enc.most
@@ -296,7 +304,7 @@ def _best_point(ways, x):
     if not len(confirmed): return x
     return ways.at[min(confirmed, key=lambda i: (ways.moved[i], far[i].item()))][None]
 
-# %% ../../nbs/24_baselines.lore.ipynb #c47
+# %% ../../nbs/24_baselines.lore.ipynb #c49
 def _reason(lore, x, leaves, ways, own, target):
     "The factual rule of the row's own leaf, and the nearest counterfactual rules."
     home = leaves.holds(x[0].float().cpu().double().numpy()).argmax()
@@ -312,7 +320,7 @@ def _read_row(lore, rules, enc, leaves, own, target, wordy):
     why = _reason(lore, enc.x, leaves, ways, own, target.item()) if wordy else None
     return _best_point(ways, enc.x), why
 
-# %% ../../nbs/24_baselines.lore.ipynb #c49
+# %% ../../nbs/24_baselines.lore.ipynb #c51
 _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
 def _goals(z, target):
@@ -324,15 +332,15 @@ def _goals(z, target):
 def _reasons(lore, enc, target, seed, wordy):
     "Yield counterfactual `(1, d)` and `Reason` of every row."
     h, rules, z = lore.settings, _Rules(lore, enc.x), predict(lore.model, enc.x)
-    goals, there = _goals(z, target), target_prob(z, target) >= h.tau
+    goals, there, data = _goals(z, target), target_prob(z, target) >= h.tau, (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
-        near, label = _breed_around(lore.model, enc.x[i], goals[i], lore.x_train, lore.groups, h.samples, h.generations, seed)
+        near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
             leaves, (own, goal) = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN)), goals[j]
             xp, why = _read_row(lore, rules, enc.take([j]), leaves, own.item(), goal[None], wordy)
             yield (enc.x[j:j+1] if there[j] else xp), why
 
-# %% ../../nbs/24_baselines.lore.ipynb #c52
+# %% ../../nbs/24_baselines.lore.ipynb #c54
 class LORE(_TableReader):
     "Local rules of a decision tree (Guidotti et al., 2019), for tables."
     Settings = LORESettings
@@ -358,11 +366,11 @@ class LORE(_TableReader):
         values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
         return Reasoned(**values, rules=tuple(worker.noted))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c57
+# %% ../../nbs/24_baselines.lore.ipynb #c59
 def _value(v):
     "A value of a change in words."
     number = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
-    return _plain(v) if number else str(v)
+    return _plain_number(v) if number else str(v)
 
 def _way(cfs, i, changes, name):
     "What row `i` has to do to be called `name`."
@@ -377,7 +385,7 @@ def _joined(cfs, i, rule, changes, classes):
     return dict(rule=rule, sentence=f'{rule.sentence(classes)}; {way}', precision=rule.precision,
                 coverage=rule.coverage, changes=moved, valid=bool(cfs.valid[i]))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c58
+# %% ../../nbs/24_baselines.lore.ipynb #c60
 def because(
     cfs:Counterfactuals, # Counterfactuals of a table, from any explainer
     lore:LORE,           # Fitted, on the same table and model
