@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from .composition import steps
 from .core import CHANGED, Counterfactuals, Display, Domain, Encoded
 from .gradual import IMAGE, Settings
+from .improve import put_back
 from .masking import block_groups
 
 # %% auto #0
@@ -332,8 +333,9 @@ def images(
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     p = _Pixels(block, *_read_bounds(bounds, channels))
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
+    settings = replace(IMAGE, moves=(put_back,)) if channels == 3 else IMAGE
     return Domain(
-        partial(_encode, p), partial(_decode, p), groups, project=steps(1/255), kind='image', defaults=IMAGE,
+        partial(_encode, p), partial(_decode, p), groups, project=steps(1/255), kind='image', defaults=settings,
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
