@@ -3,6 +3,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -40,8 +41,18 @@ class Cluster:
         quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.head = subprocess.Popen([*tool, '--include-dashboard=false', '--disable-usage-stats'], env=env, start_new_session=True, **quiet)
 
+    def answers(self):
+        "Whether somebody listens at the port; asking Ray itself takes many seconds where nobody does."
+        try: socket.create_connection(('127.0.0.1', PORT), 1).close()
+        except OSError: return False
+        return True
+
     def stop(self):
-        if self.head.poll() is None: os.killpg(self.head.pid, signal.SIGTERM)
+        "End what was started: there is nothing to be saved."
+        import psutil
+        begun = psutil.Process(self.head.pid).children(recursive=True) if self.head.poll() is None else []
+        for p in begun: p.kill()
+        self.head.kill()
         self.head.wait(60)
 
 
@@ -75,7 +86,9 @@ def ray(cf, cluster, whole, tmp_path_factory):
     "Ray, joined by the first call that names its address: the head may still be starting. A frame travels there."
     out = tmp_path_factory.mktemp('joined')/'out'
     for _ in range(60):
-        cluster.ensure()
+        while not cluster.answers():
+            cluster.ensure()
+            time.sleep(.2)
         try: explain_ray(cf, loans(ROWS), out, batch_size=SIZE, workers=1, address=cluster.address)
         except ValueError as e:
             assert 'address must be that of a running Ray cluster' in str(e)
