@@ -87,7 +87,8 @@ class _Aiming(Explainer):
     ):
         super().__init__(model, domain, settings, **changes)
         _check_fit(self.settings, domain)
-        self.loss,self.stats = _loss_of(self.settings, domain.kind), None
+        self.loss = _loss_of(self.settings, domain.kind)
+        self.stats:Any = None
 
     def fit(self,
         data, # Training rows, raw
@@ -116,8 +117,9 @@ def _slope(cf, s):
     "Direction in which the logits come nearer to the target's, averaged over the views."
     views = cf.domain.views if cf.settings.average else ()
     with evaluating(cf.model):
-        gs = [loss_grad(cf.model, towards(cf.settings.match), s, view)[0] for view in views or (None,)]
-    return sum(gs)/len(gs)
+        gs:Any = [loss_grad(cf.model, towards(cf.settings.match), s, view)[0] for view in views or (None,)]
+    total:Any = sum(gs)
+    return total/len(gs)
 
 def _by_gain(cf, s, free, groups):
     "The group that gains most on its way to the composite, or to its limits (Eq. 3)."
@@ -171,7 +173,7 @@ def construct(
     "Alternate masking and composition until every row has arrived (Algorithm 1, batched)."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
     ranked = cf.settings.rank == 'gradient'
-    order = rank_groups(sensitivity(cf.model, s.x, s.target.label), groups, s.enc.frozen) if ranked else None
+    order:Any = rank_groups(sensitivity(cf.model, s.x, s.target.label), groups, s.enc.frozen) if ranked else None
     live = (target_prob(s.logits, s.target.label) < cf.settings.tau).nonzero()[:, 0]
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
@@ -209,8 +211,6 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         live = live[_stopping(cf, now) > 0]
 
 # %% ../nbs/09_gradual.ipynb #c33
-_TRIED = 4096 # Rows with a first value in place that are probed together
-
 def _first_values(cf, s, groups):
     "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -235,9 +235,12 @@ def _best_pair(cf, s, groups):
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
+# %% ../nbs/09_gradual.ipynb #c35
+_TRIED = 4096 # Rows with a first value in place that are probed together
+
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Rows that two values together bring there, a few at a time; yields those."
-    live = live[most[live] >= 2]
+    live = live[(most[live] >= 2) & (~s.enc.frozen[live]).any(1)]
     if not len(live): return
     values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
     for rows in live.split(max(1, _TRIED//values)):
@@ -248,7 +251,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
         s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c34
+# %% ../nbs/09_gradual.ipynb #c36
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -256,7 +259,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c36
+# %% ../nbs/09_gradual.ipynb #c38
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -274,7 +277,20 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c38
+# %% ../nbs/09_gradual.ipynb #c40
+def _improved(cf, s, moves, live):
+    "States after each round of moves, with the groups that differ switched on."
+    for s in improve_states(cf, s, moves, live):
+        s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+        yield s
+
+def _shown(steps, watch):
+    "Show each state to `watch`, as the composition step does with its iterates."
+    for s in steps:
+        if watch is not None: watch(s._replace(on=None, c=None))
+        yield s
+
+# %% ../nbs/09_gradual.ipynb #c41
 class _Searching(_Aiming):
     "The loop from its start to the best state seen."
     def start(self,
@@ -284,7 +300,7 @@ class _Searching(_Aiming):
     ) -> State:       # Rows at their inputs
         "What the loop starts from."
         h,target = self.settings, self.aim(label)
-        s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen), None)
+        s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen))
         if h.init == 'input': return s._replace(c=enc.x.clone())
         if h.init == 'normal': return s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))
         c,todo = enc.x.clone(), target_prob(s.logits, label) < h.tau
@@ -303,21 +319,9 @@ class _Searching(_Aiming):
         if h.rank == 'probe' and d.probe is None: yield from _shown(_rescued(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
-        if moves: yield from _shown(self._moved(s, moves, live), watch)
+        if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-    def _moved(self, s, moves, live):
-        "States after each round of moves, with the groups that differ switched on."
-        for s in improve_states(self, s, moves, live):
-            s.on[live] = changed_groups(s.x, s.xp, self.groups(s.x))[live]
-            yield s
-
-def _shown(steps, watch):
-    "Show each state to `watch`, as the composition step does with its iterates."
-    for s in steps:
-        if watch is not None: watch(s._replace(on=None, c=None))
-        yield s
-
-# %% ../nbs/09_gradual.ipynb #c40
+# %% ../nbs/09_gradual.ipynb #c43
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -332,12 +336,12 @@ def _recorded(cf, s):
         now = _copied(s)
         out.append((now, _chosen(now, old, cf.groups(s.x)), curve(cf.loss, seen)))
         old,_ = now,seen.clear()
-    out = out[:best.step.item()]
+    out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #c41
+# %% ../nbs/09_gradual.ipynb #c44
 class GradualCF(_Searching):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
@@ -358,5 +362,5 @@ class GradualCF(_Searching):
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
         s = self.start(enc, target, seed)
         steps,chosen,curves = _recorded(self, s)
-        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[target.item()], self.groups(enc.x),
+        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[int(target)], self.groups(enc.x),
                      self.domain, data, self.settings.tau)
