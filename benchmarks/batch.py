@@ -27,9 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gradual_cf.all import GradualCF, tabular, tabular_mlp
-from gradual_cf.batch import explain_dataset, explain_ray, finished_parts, part_path
-from gradual_cf.core import atomic, predict
+from gradual_cf.batch import _finished, _part_file, explain_dataset, explain_ray
+from gradual_cf.core import atomic
+from gradual_cf.explainer import predict
+from gradual_cf.gradual import GradualCF
+from gradual_cf.models import tabular_mlp
+from gradual_cf.tabular import tabular
 
 
 def rows_of(n, d=8, seed=0):
@@ -37,7 +40,7 @@ def rows_of(n, d=8, seed=0):
     return pd.DataFrame(np.random.default_rng(seed).random((n, d)).round(4), columns=[f'x{j}' for j in range(d)])
 
 
-def explainer(d=8, width=32, grid=11, **hyper):
+def explainer(d=8, width=32, grid=11, **settings):
     "A random network with spread-out logits, in the default setting unless told otherwise."
     train = rows_of(2000, d, 1)
     domain, model = tabular(train, grid=grid), tabular_mlp(d, width=width, seed=0)
@@ -45,12 +48,12 @@ def explainer(d=8, width=32, grid=11, **hyper):
     with torch.no_grad():
         model[-1].weight.div_(z.std(0)[:, None])
         model[-1].bias.copy_((model[-1].bias - z.mean(0))/z.std(0))
-    return GradualCF(model, domain, **hyper).fit(train)
+    return GradualCF(model, domain, **settings).fit(train)
 
 
 def quick():
     "The cheapest search that still changes rows: what is measured is the machinery around it."
-    return explainer(width=8, grid=3, sigma=0, zoom=0, max_changes=1)
+    return explainer(width=8, grid=3, sigma=0, max_changes=1)
 
 
 def write_rows(path, n, step=100_000):
@@ -135,12 +138,12 @@ def kill(folder, rows=200_000, workers=0, kills=3, seed=0, engine='explain_datas
         time.sleep(rng.random()*(3 if engine == 'explain_ray' else .1))
         p.send_signal(signal.SIGKILL)
         p.wait()
-        now = {k: os.stat(part_path(out, k)).st_mtime_ns for k in finished_parts(out, rows, 1000)}
+        now = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out, rows, 1000)}
         assert kept.items() <= now.items(), 'a finished part was lost or made again'
         kept = now
     p = child(folder, path, out, workers, engine=engine)
     p.wait()
-    again = {k: os.stat(part_path(out, k)).st_mtime_ns for k in kept}
+    again = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in kept}
     seen = pd.read_parquet(out, columns=['cf_row']).cf_row
     same = digest(out) == digest(folder/'whole')
     assert p.returncode == 0 and same and kept == again and (seen.to_numpy() == np.arange(rows)).all()

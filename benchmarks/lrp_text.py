@@ -20,7 +20,7 @@ SENTENCES = {'It was one of the best theatre experiences I have ever had': 0, 'T
 def record(rel, i, kind):
     "One text with its relevance."
     df = rel.df()
-    return dict(kind=kind, text=rel.reader.texts(rel.data)[i], target=rel.target[i].item(), logit=round(rel.logit[i].item(), 4), delta=round(rel.delta[i].item(), 4),
+    return dict(kind=kind, text=rel.data[i], target=rel.target[i].item(), logit=round(rel.logit[i].item(), 4), delta=round(rel.delta[i].item(), 4),
                 words=[(l.feature, round(l.relevance, 4)) for l in df[df.row == i].itertuples()], html=rel.words(i))
 
 

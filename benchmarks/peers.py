@@ -24,7 +24,8 @@ from gradual_cf.baselines.cem import CEM
 from gradual_cf.baselines.lore import LORE
 from gradual_cf.baselines.spheres import GrowingSpheres
 from gradual_cf.baselines.wachter import Wachter
-from gradual_cf.core import atomic, predict
+from gradual_cf.core import atomic
+from gradual_cf.explainer import predict
 
 _DICE, _ALIBI = ('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']), ('alibi', ['alibi[tensorflow]==0.9.6', 'click', 'pandas', 'safetensors'])
 PEERS = dict(nicex=('nicex', ['NICEx==0.2.3', 'numpy<2', 'pandas', 'safetensors', 'scikit-learn']), dice_random=_DICE, dice_genetic=_DICE, lore_sa=('lore_sa', ['lore_sa==1.1.3', 'pandas', 'safetensors']),

@@ -9,26 +9,35 @@ The file keeps what is done: a second call goes on. CPU seconds are counted, sin
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.all import PAPER, GradualCF, load_task
 from gradual_cf.core import atomic
+from gradual_cf.gradual import PAPER, TEXT, GradualCF
+from gradual_cf.tasks import load_task
 
-any_word = lambda w: w.isalpha()
-SETTINGS = dict(default=('imdb', {}, {}), default300=('imdb300', {}, {}), any_word=('imdb', dict(allow=any_word), {}), greedy=('imdb', dict(beam=1), {}),
-                paper=('imdb', {}, PAPER))
+
+def any_word(w): return w.isalpha()
+
+
+SETTINGS = dict(    # data, arguments of the domain, settings
+    default=('imdb', {}, TEXT),
+    default300=('imdb300', {}, TEXT),
+    any_word=('imdb', dict(allow=any_word), TEXT),
+    greedy=('imdb', dict(beam=1), TEXT),
+    paper=('imdb', {}, replace(PAPER, tau=.9, batch_size=32)))
 
 
 def prepared(name, rows, seed):
     "The fitted explainer of a setting and random test reviews."
-    data, domain, hyper = SETTINGS[name]
+    data, domain, settings = SETTINGS[name]
     task = load_task(data, **domain)
     pick = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
-    return GradualCF(task.model, task.domain, **hyper).fit(task.X), task, task.X_test.iloc[pick]
+    return GradualCF(task.model, task.domain, settings).fit(task.X), task, task.X_test.iloc[pick]
 
 
 def line(name, rows, seed):
@@ -38,8 +47,9 @@ def line(name, rows, seed):
     cfs = cf.explain(texts)
     took, m = time.process_time() - start, task.domain.measures(cfs)
     mean = lambda v: round(float(np.mean(np.asarray(v, float))), 4)
-    return dict(setting=name, rows=len(texts), seed=seed, accuracy=task.right, valid=mean(cfs.valid), before_lookup=mean(m['valid_before_snapping']), words=mean(m['words']),
-                words_std=round(float(np.std(m['words'])), 4), cosine=mean(m['cosine']), known=mean(m['known']), cpu_seconds_per_row=round(took/len(texts), 4))
+    return dict(setting=name, rows=len(texts), seed=seed, accuracy=task.right, valid=mean(cfs.valid),
+                before_lookup=mean(m['valid_before_snapping']), words=mean(m['words']), words_std=round(float(np.std(m['words'])), 4),
+                cosine=mean(m['cosine']), known=mean(m['known']), cpu_seconds_per_row=round(took/len(texts), 4))
 
 
 def speed(rows, alone, seed):
@@ -58,8 +68,9 @@ def speed(rows, alone, seed):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--rows', type=int, default=500), p.add_argument('--seed', type=int, default=0), p.add_argument('--json', type=Path)
-    p.add_argument('--only', nargs='*', choices=SETTINGS, default=[s for s in SETTINGS if s != 'paper']), p.add_argument('--speed', action='store_true'), p.add_argument('--alone', type=int, default=25)
+    for name, value in dict(rows=500, seed=0, alone=25).items(): p.add_argument(f'--{name}', type=int, default=value)
+    p.add_argument('--json', type=Path), p.add_argument('--speed', action='store_true')
+    p.add_argument('--only', nargs='*', choices=SETTINGS, default=[s for s in SETTINGS if s != 'paper'])
     a = p.parse_args()
     torch.set_num_threads(1)
     if a.speed:

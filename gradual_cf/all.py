@@ -36,6 +36,8 @@ from .text import corpus_vectors, load_glove, load_imdb, load_toy_reviews, sente
 from .transformers import tokens
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
 from .tasks import Task, load_task
+
+# %% ../nbs/99_all.ipynb #c4
 from .baselines.wachter import Wachter
 from .baselines.cem import CEM
 from .baselines.spheres import GrowingSpheres
@@ -50,7 +52,7 @@ from .paper.ablations import ABLATIONS, ablate
 from .paper.survey import questions, save_survey, survey, tally
 from .paper.reproduce import EXPERIMENTS, reproduce
 
-# %% ../nbs/99_all.ipynb #c4
+# %% ../nbs/99_all.ipynb #c5
 _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', 'Common', 'Explainer', 'predict',
          'fit_logits', 'l2_distance', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'mix', 'target_score',
          'total_variation', 'cost', 'shortfall', 'block_groups', 'column_groups', 'expand_groups', 'perturb',

@@ -14,7 +14,7 @@ from .explainer import log_prob
 from .losses import logit_gap
 
 # %% auto #0
-__all__ = ['PARTS', 'shortfall', 'lacking', 'cost', 'most_groups', 'merit']
+__all__ = ['PARTS', 'shortfall', 'cost']
 
 # %% ../nbs/03_arrival.ipynb #c6
 def _probability_missing(s, match):

@@ -26,7 +26,7 @@ from .explainer import Explainer, check_target, place
 from .gradual import FAR
 
 # %% auto #0
-__all__ = ['MANIFEST', 'batch_fn', 'explain_dataset', 'explain_ray']
+__all__ = ['batch_fn', 'explain_dataset', 'explain_ray']
 
 # %% ../nbs/42_batch.ipynb #c9
 def _columns(explainer):
@@ -37,7 +37,7 @@ def _columns(explainer):
     return names
 
 # %% ../nbs/42_batch.ipynb #c12
-def _picture(v):
+def _read_picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
     if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.asarray(v)
     from PIL import Image
@@ -49,7 +49,7 @@ def _raw_rows(explainer, batch):
     if lost := [c for c in names if c not in batch]:
         raise ValueError(f'ds must have the columns {names}, got none named {lost}')
     if kind in ('table', 'text') or len(names) > 1: return pd.DataFrame({c: list(batch[c]) for c in names})
-    rows = list(map(_picture if kind == 'image' else np.asarray, batch[names[0]]))
+    rows = list(map(_read_picture if kind == 'image' else np.asarray, batch[names[0]]))
     return rows if kind == 'image' else np.asarray(rows)
 
 # %% ../nbs/42_batch.ipynb #c15
@@ -61,13 +61,14 @@ def _question(explainer, target, seed, constraints):
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     try: json.dumps(question)
-    except TypeError as e: raise ValueError(f'constraints must be plain values, the same for all rows of a batch, got {constraints}') from e
+    except TypeError:
+        raise ValueError(f'constraints must be plain values, the same for all rows, got {constraints}') from None
     return question
 
 # %% ../nbs/42_batch.ipynb #c18
 _ADDED = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid')
 
-def _check_names(names, there):
+def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
     added = {f'cf:{c}' for c in names} | {*_ADDED, 'cf_row'}
     if both := sorted(added & set(there)):
@@ -76,7 +77,8 @@ def _check_names(names, there):
 # %% ../nbs/42_batch.ipynb #c21
 def _by_column(names, raw):
     "Raw rows as columns."
-    return {c: raw[c].to_numpy() for c in names} if isinstance(raw, pd.DataFrame) else {names[0]: raw}
+    if isinstance(raw, pd.DataFrame): return {c: raw[c].to_numpy() for c in names}
+    return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
 
 def _answers_of(cfs, names):
     "The columns that an explanation adds."
@@ -88,14 +90,16 @@ def batch_fn(
     explainer:Explainer, # Fitted
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
     seed:int=0,          # Seed of everything random
-    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Callable:           # dict of arrays -> dict of arrays
     "Explain a batch given as columns, for `datasets.map` or Ray."
     question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
-        _check_names(names, batch)
-        if isinstance(target, str) and target not in batch: raise ValueError(f'target must name a column, got {target!r}')
-        wanted = np.asarray(batch[target]) if isinstance(target, str) else question['target']
+        _check_free(names, batch)
+        wanted = question['target']
+        if isinstance(target, str):
+            if target not in batch: raise ValueError(f'target must name a column, got {target!r}')
+            wanted = np.asarray(batch[target])
         cfs = explainer.explain(_raw_rows(explainer, batch), **question | dict(target=wanted))
         return {**batch, **_answers_of(cfs, names)}
     return explain
@@ -109,7 +113,7 @@ class _Source(NamedTuple):
     schema:Any     # Arrow schema, without categories
     tables:Callable# () -> iterator of Arrow tables
 
-def _parts(source, size, done=()):
+def _cut(source, size, done=()):
     "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
     import pyarrow as pa
     rest, k = source.schema.empty_table(), 0
@@ -132,7 +136,7 @@ def _file_bytes(paths):
         with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
 
 # %% ../nbs/42_batch.ipynb #c33
-def _plain(schema):
+def _without_categories(schema):
     "A schema without metadata, and with categories as their values."
     import pyarrow as pa
     value = lambda t: t.value_type if pa.types.is_dictionary(t) else t
@@ -146,7 +150,7 @@ def _memory_source(ds):
         tables, schema = lambda: [table], table.schema
     else: tables, schema = lambda: ds.with_format('arrow').iter(1 << 16), ds.data.schema
     digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
-    return _Source(type(ds).__name__, len(ds), digest, _plain(schema), tables)
+    return _Source(type(ds).__name__, len(ds), digest, _without_categories(schema), tables)
 
 # %% ../nbs/42_batch.ipynb #c36
 @contextmanager
@@ -154,7 +158,8 @@ def _readable(path, kind):
     "Turn what Arrow says about a file into a `ValueError` that names it."
     import pyarrow as pa
     try: yield
-    except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
+    except (pa.ArrowException, OSError) as e:
+        raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
 def _file_tables(dataset, kind):
     "Stream the files of a data set one after the other."
@@ -173,8 +178,8 @@ def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
     diff = [c for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
-    diff = [f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff]
-    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {"; ".join(diff)}')
+    diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
+    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
 def _parquet_source(path):
     "A parquet file, or a folder of them."
@@ -185,10 +190,11 @@ def _parquet_source(path):
     for p in paths:
         with _readable(p, 'parquet'): schemas.append(pds.dataset(p, format='parquet').schema)
         _check_schema(p, schemas[-1], schemas[0], paths[0].name)
-    return _file_source(pds.dataset([str(p) for p in paths], schema=_plain(schemas[0]), format='parquet'), path, 'parquet')
+    data = pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet')
+    return _file_source(data, path, 'parquet')
 
 # %% ../nbs/42_batch.ipynb #c41
-def _holds(values, t):
+def _can_be(values, t):
     "Whether all texts of a column can be read as a type."
     import pyarrow as pa
     try: return values.cast(t) is not None
@@ -199,7 +205,7 @@ def _csv_schema(text):
     import pyarrow as pa, pyarrow.compute as pc
     types = {c: [pa.int64(), pa.float64(), pa.bool_(), pa.string()] for c in text.schema.names}
     for table in _file_tables(text, 'CSV'):
-        for c,ts in types.items(): types[c] = [t for t in ts if _holds(pc.utf8_trim_whitespace(table[c]), t)]
+        for c,ts in types.items(): types[c] = [t for t in ts if _can_be(pc.utf8_trim_whitespace(table[c]), t)]
     return pa.schema([(c, ts[0]) for c,ts in types.items()])
 
 def _csv_source(path):
@@ -252,7 +258,7 @@ class _Work:
         read = [*_columns(explainer), *([target] if isinstance(target, str) else [])]
         if lost := [c for c in read if c not in schema.names]:
             raise ValueError(f'ds must have the columns that are read, got none named {lost}')
-        _check_names(_columns(explainer), schema.names)
+        _check_free(_columns(explainer), schema.names)
         self.types = _added_types(explainer, schema)
 
     def __call__(self, k, table):
@@ -296,9 +302,10 @@ def _class_parts(c):
     methods = (getattr(v, '__func__', getattr(v, 'fget', v)) for v in vars(c).values())
     return [f for f in methods if isinstance(f, FunctionType)], c.__bases__
 
-def _plain_values(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
+def _plain_values(m):
+    return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
 
-_PARTS = { # What decides how a thing behaves, besides its name
+_MADE_OF = { # What decides how a thing behaves, besides its name
     Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
     nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_values(u)) for u in m.modules()]),
     Entrywise: lambda e: (e.f, [k.t for k in e.consts]), # without what it keeps for later
@@ -313,12 +320,12 @@ def _identity(*things):
     from joblib.hashing import NumpyHasher
     class Hasher(NumpyHasher):
         def reducer_override(self, v):
-            parts = next((f for kind,f in _PARTS.items() if isinstance(v, kind)), None)
+            parts = next((f for kind,f in _MADE_OF.items() if isinstance(v, kind)), None)
             if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
             return str, (f'{type(v)} {getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "")}',), parts(v)
     try: return Hasher('sha256').hash(things)[:12]
     except (TypeError, pickle.PicklingError) as e:
-        raise ValueError(f'explainer must be made of what can be pickled, so that a resumed run is told from another, got {e}') from e
+        raise ValueError(f'explainer must be made of what can be pickled, to tell a run from another, got {e}') from e
 
 # %% ../nbs/42_batch.ipynb #c60
 def _made_up(enc, k):
@@ -328,7 +335,7 @@ def _made_up(enc, k):
     target = Target(torch.arange(n, device=xp.device) % k, torch.full_like(logits[:, 0], .5), logits.flip(0), near=xp)
     return State(enc, xp, logits, target, ~enc.frozen, xp)
 
-def _behaviour(explainer, raw, **constraints):
+def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
     d, enc = explainer.domain, explainer.ask(raw, 0, **constraints)[1]
     seen = [enc, d.groups(enc.x.shape[1:])]
@@ -345,11 +352,11 @@ def _releases():
     return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
 # %% ../nbs/42_batch.ipynb #c65
-_FEW = 64 # Rows that a domain is asked about
+_ASKED_ROWS = 64 # Rows that a domain is asked about
 
 def _manifest(work, source):
     "Everything that decides the output, on one level."
-    e, few = work.explainer, next(t for t in source.tables() if len(t)).slice(0, _FEW).to_pydict()
+    e, few = work.explainer, next(t for t in source.tables() if len(t)).slice(0, _ASKED_ROWS).to_pydict()
     weights = isinstance(e.model, nn.Module) and e.model.state_dict()
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
@@ -360,10 +367,11 @@ def _manifest(work, source):
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=2, explainer=type(e).__name__, code=_identity(type(e)), batch_size=work.size, rows=source.rows,
         model=_identity(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
-        training_rows=_identity(e.x_train), domain=_identity(decides), behaviour=_behaviour(e, _raw_rows(e, few), **constraints))
+        training_rows=_identity(e.x_train), domain=_identity(decides),
+        behaviour=_reactions(e, _raw_rows(e, few), **constraints))
 
 # %% ../nbs/42_batch.ipynb #c70
-MANIFEST = '_manifest.json'
+_MANIFEST = '_manifest.json'
 
 def _write_manifest(path, manifest, finished):
     text = json.dumps(manifest | dict(finished=finished), indent=1, sort_keys=True)
@@ -373,8 +381,9 @@ def _check_manifest(old, new, out):
     "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
     told = lambda v: json.dumps(v, sort_keys=True)
     diff = [k for k in sorted({*old, *new} - {'finished', 'input.name'}) if told(old.get(k)) != told(new.get(k))]
-    diff = [f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3]]
-    if diff: raise ValueError(f'out must be a new folder or one begun with the same model, settings and input, got {str(out)!r} with {"; ".join(diff)}')
+    diff = '; '.join(f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3])
+    same = 'the same model, settings and input'
+    if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
 
 # %% ../nbs/42_batch.ipynb #c73
 def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
@@ -411,11 +420,11 @@ def _claimed(out, manifest):
     "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
     out.mkdir(parents=True, exist_ok=True)
     with _locked(out):
-        path, there = out/MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
-        if there and MANIFEST not in there:
+        path, there = out/_MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
+        if there and _MANIFEST not in there:
             raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
         try: old = json.loads(path.read_text()) if there else manifest
-        except ValueError: raise ValueError(f'out must hold a readable {MANIFEST}, got {str(path)!r}') from None
+        except ValueError: raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
         _check_manifest(old, manifest, out)
         for p in out.glob('.part-*'): p.unlink()
         _write_manifest(path, old, False)
@@ -482,10 +491,11 @@ def _processes(work, parts, count):
             return
         except BrokenProcessPool as e: lost = e
         finally: crew.shutdown(kill_workers=bool(held))
-    raise RuntimeError(f'workers must survive their parts, got {_LOSSES} that died, at last on parts {sorted(held)} (out of memory?): {lost}')
+    which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
+    raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
 
 # %% ../nbs/42_batch.ipynb #c92
-def _moved(explainer, device):
+def _on_device(explainer, device):
     "The explainer on another device."
     from torch.utils._pytree import tree_map
     explainer, there = copy.copy(explainer), lambda v: v.to(device) if isinstance(v, (Tensor, nn.Module)) else v
@@ -499,7 +509,7 @@ class _Actor:
     def __init__(self, work, device):
         torch.set_num_threads(1)
         self.work = work
-        if device: work.explainer = _moved(work.explainer, device)
+        if device: work.explainer = _on_device(work.explainer, device)
 
     def answer(self, k, part): return self.work(k, part)
 
@@ -528,7 +538,8 @@ def _actors(ray, work, parts, count, gpus):
     try: yield from _in_flight(submit, parts, held, 2*count)
     except ValueError as e: raise getattr(e, 'cause', e) from None
     except ray.exceptions.RayError as e:
-        raise RuntimeError(f'actors must survive their parts, got one that was lost {_LOSSES} times, with parts {sorted(held)} on their way: {e}') from e
+        which = f'one that was lost {_LOSSES} times, with parts {sorted(held)} on their way'
+        raise RuntimeError(f'actors must survive their parts, got {which}: {e}') from e
     finally:
         for actor in crew: ray.kill(actor)
 
@@ -537,8 +548,8 @@ def _join(ray, address):
     start = {} if address else dict(include_dashboard=False)
     try: ray.init(address=address, log_to_driver=False, **start)
     except ConnectionError as e:
-        hint = 'address must be that of a running Ray cluster which lets this program in (RAY_AUTH_MODE=token where it asks for a token)'
-        raise ValueError(f'{hint}, got {address!r}: {e}') from e
+        hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
+        raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
 
 # %% ../nbs/42_batch.ipynb #c98
 def _check_whole(name, v, least):
@@ -554,8 +565,9 @@ def _run(explainer, ds, out, size, progress, engine, **question):
     work = _Work(explainer, source.schema, size, **question)
     with _claimed(out, _manifest(work, source)) as done:
         there = sum(min(size, source.rows - k*size) for k in done)
-        with tqdm(total=source.rows, initial=there, disable=not progress, unit='row', unit_scale=True, desc=source.name) as bar:
-            for k,table in engine(work, _parts(source, size, done)) if there < source.rows else ():
+        rows = dict(unit='row', unit_scale=True, desc=source.name)
+        with tqdm(total=source.rows, initial=there, disable=not progress, **rows) as bar:
+            for k,table in engine(work, _cut(source, size, done)) if there < source.rows else ():
                 _write_part(out, k, table)
                 bar.update(len(table))
     return out
@@ -566,13 +578,13 @@ def explain_dataset(
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
-    batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill; a multiple of the explainer's own gives the very counterfactuals of `explain`
+    batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill
     seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process with its threads
     progress:bool=False, # Show a progress bar with rate and time left
-    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`; `pd.read_parquet` reads it
-    "Explain rows that need not fit into memory; resumes where it was killed, raises `ValueError` for the folder of another run."
+    "Explain rows that need not fit into memory; resumes where it was killed, refuses the folder of another run."
     _check_whole('workers', workers, 0)
     engine = partial(_processes, count=workers) if workers else _serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
@@ -586,10 +598,10 @@ def explain_ray(
     batch_size:int=1024, # Rows of a part, ≥ 1
     seed:int=0,          # Seed of everything random
     workers:int=2,       # Actors of one thread each, ≥ 1
-    address:str|None=None, # A running cluster, 'auto' for the one of this machine; None to join what is initialised or start one here
+    address:str|None=None, # A running cluster, 'auto' for this machine's; None for what is initialised, or a new one
     gpus:float|None=None,# Cards for each actor, fractions to share one; None for 1 where the model is on a card, else 0
     progress:bool=False, # Show a progress bar with rate and time left
-    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as `explain` takes them
+    **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`
     "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
     ray = _ray()

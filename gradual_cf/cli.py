@@ -46,8 +46,9 @@ def _version(value:bool):
         raise typer.Exit()
 
 @app.callback()
-def _main(version:bool=typer.Option(False, '--version', callback=_version, is_eager=True, help='Print the version and stop.')):
-    pass
+def _main(
+    version:bool=typer.Option(False, '--version', callback=_version, is_eager=True, help='Print the version and stop.'),
+): pass
 
 # %% ../nbs/90_cli.ipynb #c11
 _DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
@@ -58,7 +59,7 @@ _FULL = typer.Option(False, '--full', help='Train an image network on all its ro
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _JSON = typer.Option(False, '--json', help='Print JSON.')
 _IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
-_BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeat for more.')
+_BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.')
 _UP = typer.Option(None, '--increase-only', help='A column that may only grow; repeat for more.')
 _DOWN = typer.Option(None, '--decrease-only', help='A column that may only fall; repeat for more.')
 _MOST = typer.Option(None, '--max-changes', min=1, help='Most columns, blocks or words changed.')
@@ -70,11 +71,11 @@ def _task(name, data, seed, model=None, full=False, **domain):
     try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
-def _explainer(task, paper):
+def _fitted(task, paper):
     "The explainer of a task, in the default or the paper's setting."
     return GradualCF(task.model, task.domain, PAPER if paper else None).fit(task.X)
 
-def _plain(v):
+def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
     v = v.item() if isinstance(v, np.generic) else v
     return None if isinstance(v, float) and np.isnan(v) else v
@@ -103,7 +104,8 @@ def _constraints(immutable, bound, increase_only, decrease_only, max_changes):
 def _csv_rows(path, columns):
     "The rows of a CSV file, without columns that are not read."
     try: df = pd.read_csv(path)
-    except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
+    except (OSError, ValueError) as e:
+        raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
     return df[list(columns)] if set(columns) <= set(df.columns) else df
 
 def _given_rows(task, csv, image, text):
@@ -119,24 +121,25 @@ def _given_rows(task, csv, image, text):
 # %% ../nbs/90_cli.ipynb #c22
 def _record(cfs, task, row):
     "One explained row as a JSON object."
-    changes = [{k: _plain(getattr(l, k)) for k in ('feature', 'before', 'after')} for l in cfs.changes().itertuples()]
+    changes = cfs.changes()[['feature', 'before', 'after']].to_dict('records')
     texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
-    if isinstance(cfs.data, pd.DataFrame): row = _plain(cfs.data.index[0])
+    if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     target, valid = cfs.target[0].item(), cfs.valid[0].item()
     return texts | dict(
         dataset=task.name, row=row, target=target, target_name=task.classes[target], valid=valid,
-        before=cfs.before[0].item(), prob=cfs.prob[0].item(), changes=changes)
+        before=cfs.before[0].item(), prob=cfs.prob[0].item(),
+        changes=[{k: _json_value(v) for k,v in line.items()} for line in changes])
 
-def _told(cfs, task, row):
+def _answer_text(cfs, task, row):
     "One explained row as people read it; colour where the terminal has it."
     names = None if isinstance(cfs.data, pd.DataFrame) else [row]
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
 # %% ../nbs/90_cli.ipynb #c25
-def _one_row(task, paper, rows, row, asked, out, html):
+def _explained_row(task, paper, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
-    cf, one = _explainer(task, paper), take_rows(rows, slice(row, row + 1))
+    cf, one = _fitted(task, paper), take_rows(rows, slice(row, row + 1))
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
     if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
@@ -164,10 +167,11 @@ def _explain(
         if sum(v is not None for v in (row, text, image)) != 1:
             got = f'{row!r}, {text!r}, {image and str(image)!r}'
             raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
-        asked = dict(target=target, seed=seed, **_constraints(immutable, bound, increase_only, decrease_only, max_changes))
+        asked = dict(target=target, seed=seed)
+        asked |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _task(dataset, data, seed, model, full, block=block)
-        cfs = _one_row(task, paper, _given_rows(task, csv, image, text), row or 0, asked, out, html)
-    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _told(cfs, task, row))
+        cfs = _explained_row(task, paper, _given_rows(task, csv, image, text), row or 0, asked, out, html)
+    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/90_cli.ipynb #c34
@@ -194,18 +198,19 @@ def _other_class(cf, rows, rng):
 def _evaluate(
     dataset:str=_DATASET,
     rows:int=typer.Option(1000, '--rows', min=1, help='Random test rows to explain.'),
-    model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
+    model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED,
+    full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
     with _clear_errors():
         task, rng = _task(dataset, data, seed, model, full), np.random.default_rng(seed)
         some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
-        cf, eps = _explainer(task, paper), () if task.domain.kind == 'text' else (8, 12, None)
+        cf, eps = _fitted(task, paper), () if task.domain.kind == 'text' else (8, 12, None)
         table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
-    settings = {k: v if isinstance(v, (bool, int, float, str)) or v is None else getattr(v, '__name__', str(v)) for k,v in vars(cf.settings).items()}
-    out = _measured(table) | dict(
-        accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)
-    typer.echo(json.dumps(out) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
+    settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
+    run = dict(accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)
+    out = _measured(table) | run
+    typer.echo(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/90_cli.ipynb #c40
 def _engine(name, workers, address):
@@ -219,7 +224,8 @@ def _trained_on(model, dataset):
     "The data set that is named, or the one a model file was trained on."
     name = dataset or _read_checkpoint(model)[1].get('data')
     if name in RECIPES: return name
-    raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, got {name!r}')
+    known = f'one of {sorted(RECIPES)}, since the file does not'
+    raise ValueError(f'--dataset must name the data that the model was trained on, {known}, got {name!r}')
 
 # %% ../nbs/90_cli.ipynb #c43
 def _counted(task, out, picture):
@@ -229,7 +235,7 @@ def _counted(task, out, picture):
     table = summary(out, task.classes) if task.domain.kind == 'table' else pd.DataFrame()
     if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
     lines = table.groupby('to').head(5).to_dict('records') if len(table) else []
-    changes = [{k: _plain(v) for k,v in line.items()} for line in lines]
+    changes = [{k: _json_value(v) for k,v in line.items()} for line in lines]
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
 
 def _counted_text(told):
@@ -247,12 +253,12 @@ def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
     model:Path=typer.Option(..., '--model', help='A model file (safetensors).'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
-    dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set that the model was trained on, where the file does not say.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or a column that names it; the other one of two by default.'),
-    engine:str=typer.Option('local', '--engine', help='local, processes of this machine; ray, actors here or on a cluster.'),
-    address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for the one of this machine."),
+    dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, where its file does not say.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Class, or a column of classes; the other one by default.'),
+    engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
+    address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
-    batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows of a part: explained together, and lost by a kill.'),
+    batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows of a part, which a kill may lose.'),
     picture:Optional[Path]=typer.Option(None, '--picture', help='Draw which features change how often to this file.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
@@ -264,7 +270,7 @@ def _batch(
         how |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _task(_trained_on(model, dataset), data, seed, model)
         wanted = int(target) if target and target.isdigit() else target
-        try: run(_explainer(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        try: run(_fitted(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
         told = _counted(task, out, picture)
     typer.echo(json.dumps(told) if json_ else _counted_text(told))
@@ -273,7 +279,8 @@ def _batch(
 @app.command('train')
 def _train(
     dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL,
-    out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'), json_:bool=_JSON,
+    out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'),
+    json_:bool=_JSON,
 ):
     "Train a data set's network, or find it in the cache, and print its test accuracy."
     with _clear_errors():
@@ -281,15 +288,16 @@ def _train(
         right = _number(task.accuracy())
         if out: save_model(task.model, out, data=dataset, accuracy=right)
     info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)
-    where = f', written to {out}' if out else ''
-    typer.echo(json.dumps(info) if json_ else f'{dataset}: test accuracy {right:.3f}, trained on {len(task.X):,} rows{where}')
+    text = f'{dataset}: test accuracy {right:.3f}, trained on {len(task.X):,} rows'
+    if out: text += f', written to {out}'
+    typer.echo(json.dumps(info) if json_ else text)
 
 # %% ../nbs/90_cli.ipynb #c51
 @app.command('reproduce')
 def _reproduce(
     name:str=typer.Argument(..., help='A table or figure, such as table6, or all.'),
     rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Rows to explain, where the experiment has a choice.'),
-    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts in it are not run again.'),
+    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; what is finished is not run again.'),
     data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
@@ -308,7 +316,7 @@ def _reproduce(
 def _demo_table(out, rows, seed):
     "Explain rows of the embedded table, print and draw them; whether all were found."
     task = _task('breast_cancer', None, seed)
-    cfs = _explainer(task, False).explain(task.X_test.iloc[:rows], seed=seed)
+    cfs = _fitted(task, False).explain(task.X_test.iloc[:rows], seed=seed)
     typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
     typer.echo(task.domain.display.text(cfs, task.classes, False))
     cfs.plot(most=rows).savefig(out, dpi=150)
@@ -318,7 +326,7 @@ def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
     target = (task.y_test[:3] + 1) % 10
-    cfs = _explainer(task, False).explain(task.X_test[:3], target, seed)
+    cfs = _fitted(task, False).explain(task.X_test[:3], target, seed)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     typer.echo(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
@@ -327,6 +335,7 @@ def _demo_digits(out, seed):
         typer.echo(f'{task.classes[was]} as {task.classes[to]}: {change}')
     return bool(cfs.valid.all())
 
+# %% ../nbs/90_cli.ipynb #c56
 @app.command('demo')
 def _demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),

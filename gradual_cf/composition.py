@@ -18,7 +18,7 @@ from .losses import Mix, logit_gap, term_grad
 from .masking import expand_groups
 
 # %% auto #0
-__all__ = ['init_composite', 'Entrywise', 'box', 'steps', 'chain', 'admissible', 'loss_grad', 'compose']
+__all__ = ['init_composite', 'box', 'steps', 'chain', 'admissible', 'compose']
 
 # %% ../nbs/05_composition.ipynb #c6
 def init_composite(

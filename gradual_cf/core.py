@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'Encoded', 'Target', 'State', 'per_row', 'changed_groups', 'value_text', 'Display', 'Domain',
-           'take_rows', 'atomic', 'cache_dir', 'Counterfactuals']
+__all__ = ['CHANGED', 'STYLE', 'Encoded', 'Target', 'State', 'Display', 'Domain', 'take_rows', 'Counterfactuals']
 
 # %% ../nbs/00_core.ipynb #c6
 class Encoded(NamedTuple):

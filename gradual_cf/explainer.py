@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
 
 # %% auto #0
-__all__ = ['evaluating', 'place', 'check_logits', 'pass_rows', 'predict', 'input_grad', 'log_prob', 'target_prob', 'check_target',
-           'setting', 'told', 'Common', 'Explainer']
+__all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
 
 # %% ../nbs/01_explainer.ipynb #c6
 @contextmanager
@@ -415,15 +414,15 @@ class _Asking(_Measured):
         z = check_logits(predict(self.model, enc.x))
         return data, enc, z, check_target(target, z)
 
-# %% ../nbs/01_explainer.ipynb #c51
-class Explainer(_Asking):
-    "Check, batch and measure; a subclass writes `search`."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`
     ) -> Target:
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
+# %% ../nbs/01_explainer.ipynb #c51
+class Explainer(_Asking):
+    "Check, batch and measure; a subclass writes `search`."
     def search(self,
         enc:Encoded,   # Inputs, `(n, *s)`, and what may become of them
         target:Tensor, # Target class of each row, long `(n,)`

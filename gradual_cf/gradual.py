@@ -23,7 +23,7 @@ from .prototypes import nearest_prototype, towards
 from .trace import Trace, curve
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'FAR', 'Settings', 'construct', 'GradualCF']
+__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'GradualCF']
 
 # %% ../nbs/09_gradual.ipynb #c11
 @told
@@ -209,8 +209,6 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         live = live[_stopping(cf, now) > 0]
 
 # %% ../nbs/09_gradual.ipynb #c33
-_TRIED = 4096 # Rows with a first value in place that are probed together
-
 def _first_values(cf, s, groups):
     "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -235,6 +233,9 @@ def _best_pair(cf, s, groups):
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
+# %% ../nbs/09_gradual.ipynb #c35
+_TRIED = 4096 # Rows with a first value in place that are probed together
+
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Rows that two values together bring there, a few at a time; yields those."
     live = live[most[live] >= 2]
@@ -248,7 +249,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
         s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c34
+# %% ../nbs/09_gradual.ipynb #c36
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -256,7 +257,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c36
+# %% ../nbs/09_gradual.ipynb #c38
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -274,7 +275,20 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c38
+# %% ../nbs/09_gradual.ipynb #c40
+def _improved(cf, s, moves, live):
+    "States after each round of moves, with the groups that differ switched on."
+    for s in improve_states(cf, s, moves, live):
+        s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+        yield s
+
+def _shown(steps, watch):
+    "Show each state to `watch`, as the composition step does with its iterates."
+    for s in steps:
+        if watch is not None: watch(s._replace(on=None, c=None))
+        yield s
+
+# %% ../nbs/09_gradual.ipynb #c41
 class _Searching(_Aiming):
     "The loop from its start to the best state seen."
     def start(self,
@@ -303,21 +317,9 @@ class _Searching(_Aiming):
         if h.rank == 'probe' and d.probe is None: yield from _shown(_rescued(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
-        if moves: yield from _shown(self._moved(s, moves, live), watch)
+        if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-    def _moved(self, s, moves, live):
-        "States after each round of moves, with the groups that differ switched on."
-        for s in improve_states(self, s, moves, live):
-            s.on[live] = changed_groups(s.x, s.xp, self.groups(s.x))[live]
-            yield s
-
-def _shown(steps, watch):
-    "Show each state to `watch`, as the composition step does with its iterates."
-    for s in steps:
-        if watch is not None: watch(s._replace(on=None, c=None))
-        yield s
-
-# %% ../nbs/09_gradual.ipynb #c40
+# %% ../nbs/09_gradual.ipynb #c43
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -337,7 +339,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #c41
+# %% ../nbs/09_gradual.ipynb #c44
 class GradualCF(_Searching):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from .composition import steps
 from .core import CHANGED, Counterfactuals, Display, Domain, Encoded
 from .gradual import IMAGE, Settings
+from .improve import put_back
 from .masking import block_groups
 
 # %% auto #0
@@ -33,7 +34,7 @@ def _arrange(
     channels:int, # Channels of an image
 ) -> Tensor:      # `(n, c, h, w)`
     "Put the axes of an array in order; raises `ValueError` where they cannot be an image of so many channels."
-    t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a) # a copy: an array mapped from a file cannot be written to
+    t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a) # a copy: a mapped file cannot be written to
     grey = channels == 1 and (t.ndim == 2 or t.ndim == 3 and t.shape[-1] != 1)
     if grey: return t.view(-1, 1, *t.shape[-2:])
     t = t[None] if t.ndim == 3 else t
@@ -42,15 +43,12 @@ def _arrange(
     raise ValueError(f'data must be images of {_channels(channels)}, got an array of shape {tuple(a.shape)}')
 
 # %% ../nbs/12_images.ipynb #c9
-def _pil_pixels(
-    im,           # A PIL image
-    channels:int, # Channels of an image
-) -> Tensor:      # `(1, c, h, w)`, uint8
+def _pil_pixels(im, channels:int) -> Tensor: # `(1, c, h, w)`, uint8
     "Pixels of a PIL image; raises `ValueError` for another number of channels."
     if im.mode == '1': im = im.convert('L')
     bands = len(im.getbands())
     if im.mode not in ('L', 'RGB') or bands != channels:
-        raise ValueError(f'data must be images of {_channels(channels)}, got a picture of mode {im.mode!r} with {bands}')
+        raise ValueError(f'data must be images of {_channels(channels)}, got mode {im.mode!r} with {bands}')
     return _arrange(np.array(im), channels)
 
 def _read_image(file, channels):
@@ -74,6 +72,7 @@ def _image_rows(data):
     if not isinstance(data, (list, tuple)): return [data]
     return [d['image'] if isinstance(d, dict) and 'image' in d else d for d in data]
 
+# %% ../nbs/12_images.ipynb #c14
 def _one_image(d, channels):
     "Pixels of one image of any kind."
     if isinstance(d, (str, Path)): return _read_image(d, channels)
@@ -81,7 +80,7 @@ def _one_image(d, channels):
     if isinstance(d, (np.ndarray, Tensor)): return _arrange(d, channels)
     raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {type(d).__name__}')
 
-# %% ../nbs/12_images.ipynb #c14
+# %% ../nbs/12_images.ipynb #c15
 def pixels(
     data,           # Images in any form, one or many
     channels:int=1, # Channels of an image
@@ -95,7 +94,7 @@ def pixels(
     if len(sizes) > 1: raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
     return torch.cat(parts)
 
-# %% ../nbs/12_images.ipynb #c17
+# %% ../nbs/12_images.ipynb #c18
 class _InRange(nn.Module):
     "A network that is asked in shares of its range."
     def __init__(self,
@@ -111,11 +110,8 @@ class _InRange(nn.Module):
         low,high = (x.new_tensor(v).view(-1, 1, 1) for v in (self.low, self.high))
         return self.model(low + x*(high - low))
 
-# %% ../nbs/12_images.ipynb #c20
-def _read_bounds(
-    bounds,       # (black, white), or such a pair for each channel
-    channels:int, # Channels of an image
-) -> tuple[tuple, tuple]: # Black and white for each channel
+# %% ../nbs/12_images.ipynb #c21
+def _read_bounds(bounds, channels:int) -> tuple[tuple, tuple]: # Black and white for each channel
     "Bounds for each channel; raises `ValueError` for anything else."
     try: pairs = np.array(bounds, dtype=float)
     except (TypeError, ValueError): pairs = np.empty(0)
@@ -124,7 +120,7 @@ def _read_bounds(
     low,high = np.broadcast_to(pairs, (channels, 2)).T.tolist()
     return tuple(low), tuple(high)
 
-# %% ../nbs/12_images.ipynb #c23
+# %% ../nbs/12_images.ipynb #c24
 @dataclass(frozen=True)
 class _Pixels:
     "How images are read and written."
@@ -139,6 +135,7 @@ def _limits(p, like):
     "Black and white, `(c, 1, 1)` each."
     return (torch.tensor(v, dtype=like.dtype, device=like.device).view(-1, 1, 1) for v in (p.low, p.high))
 
+# %% ../nbs/12_images.ipynb #c25
 def _values(p, data):
     "Images of any form in the network's range, `(n, c, h, w)`, floating."
     v = pixels(data, p.channels)
@@ -152,11 +149,8 @@ def _shares(p, values):
     low,high = _limits(p, values)
     return (values - low)/(high - low)
 
-# %% ../nbs/12_images.ipynb #c25
-def _encode(
-    p:_Pixels, # How images are read
-    data,      # Images in any form
-) -> Encoded:  # `(n, c, h, w)` in [0, 1]
+# %% ../nbs/12_images.ipynb #c27
+def _encode(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
     "Images as shares of the range; every block may change, no pixel may leave the range."
     x = _shares(p, _values(p, data))
     groups = int(_groups(p, x.shape[1:]).max()) + 1
@@ -165,6 +159,7 @@ def _encode(
 
 def _groups(p, shape): return block_groups(shape, p.block)
 
+# %% ../nbs/12_images.ipynb #c28
 def _checked_rows(p, data):
     "Images as a list or an array; raises `ValueError` for floating pixels outside the bounds."
     data = _image_rows(data)
@@ -183,19 +178,14 @@ def _bounds_text(p):
     pairs = [f'[{a:g}, {b:g}]' for a,b in zip(p.low, p.high)]
     return pairs[0] if len(set(pairs)) == 1 else ', '.join(pairs)
 
-# %% ../nbs/12_images.ipynb #c27
+# %% ../nbs/12_images.ipynb #c30
 def _eight_bit(x):
     "Shares as the nearest of 256 levels, `(n, h, w)` or `(n, h, w, c)`."
     v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
     return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
 
-def _decode(
-    p:_Pixels, # How images are read
-    x:Tensor,  # Shares of the range, `(n, c, h, w)`
-    raw=None,  # The images they came from
-    legal:bool=True, # Whether to stay in the range, and in eight bits where `raw` is
-):             # uint8 `(n, h, w)` or `(n, h, w, c)`, or floating `(n, c, h, w)`
-    "Images as they came; without legality floating and as far outside the range as they are."
+def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
+    "Images as they came; without legality floating, and as far outside the range as they are."
     came = None if raw is None else pixels(raw, p.channels)
     if legal and (came is None or not came.is_floating_point()): return _eight_bit(x)
     x = x.detach()
@@ -206,7 +196,7 @@ def _decode(
     old = _values(p, came).to(x)
     return torch.where(x == _shares(p, old), old, values)
 
-# %% ../nbs/12_images.ipynb #c30
+# %% ../nbs/12_images.ipynb #c33
 def _moved(x, down, right):
     "Images `(n, c, h, w)` moved by up to a pixel; the edge repeats itself."
     wide = nn.functional.pad(x, [1]*4, mode='replicate')
@@ -214,7 +204,7 @@ def _moved(x, down, right):
 
 _SHIFTS = tuple(partial(_moved, down=d, right=r) for d,r in ((0, 0), (0, -1), (-1, 0), (0, 1), (1, 0)))
 
-# %% ../nbs/12_images.ipynb #c34
+# %% ../nbs/12_images.ipynb #c37
 def _block_corners(ids):
     "Row and column of the first pixel of each block, from the block of every entry, `(c, h, w)`."
     plane = ids[0].numpy()
@@ -225,9 +215,8 @@ def _block_names(ids):
     "A name for each block."
     return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
 
-def _block_changes(
-    cfs:Counterfactuals, # The result of an explanation
-) -> pd.DataFrame:       # row, top, left, feature, before, after (mean share of the range)
+# %% ../nbs/12_images.ipynb #c38
+def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
     corners,names,lines = _block_corners(ids), _block_names(ids), []
@@ -237,13 +226,8 @@ def _block_changes(
             lines.append((i, *corners[g], names[g], cfs.x[i][at].mean().item(), cfs.xp[i][at].mean().item()))
     return pd.DataFrame(lines, columns=['row', 'top', 'left', 'feature', 'before', 'after'])
 
-# %% ../nbs/12_images.ipynb #c37
-def _kept_names(
-    kind:str,   # What the rows are, in words
-    n:int,      # Rows
-    immutable=(), # Names for all rows, or a list of names for each row
-    **other,    # Constraints that only tables know
-) -> list:      # Names for each row
+# %% ../nbs/12_images.ipynb #c41
+def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for each row
     "What each row holds fixed; raises `ValueError` for other constraints."
     if other: raise ValueError(f'{next(iter(other))} must be left out for {kind}, got {next(iter(other.values()))!r}')
     if isinstance(immutable, str): raise ValueError(f'immutable must be a list of names, got the string {immutable!r}')
@@ -252,26 +236,19 @@ def _kept_names(
     if len(rows) != n: raise ValueError(f'immutable must be one list, or one for each row ({n}), got {len(rows)}')
     return rows
 
-def _constrain(
-    groups:Callable, # Shape -> block of every entry
-    enc:Encoded,     # Encoded images
-    raw,             # The images
-    **rules,         # Constraints of a question
-) -> Encoded:
+# %% ../nbs/12_images.ipynb #c42
+def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
     for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
         unknown = [b for b in kept if b not in names]
-        if unknown: raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
+        if unknown:
+            raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
         row[[names.index(b) for b in kept]] = True
     return enc._replace(frozen=frozen)
 
-# %% ../nbs/12_images.ipynb #c41
-def _legal_blocks(
-    p:_Pixels,   # How images are read
-    old,         # Images before, in any form
-    new,         # Images after
-) -> np.ndarray: # bool `(n, g)`
+# %% ../nbs/12_images.ipynb #c46
+def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every block keeps to the bounds, or is as it was."
     before,after = _values(p, old), pixels(new, p.channels)
     ids = _groups(p, after.shape[1:]).flatten()
@@ -279,11 +256,8 @@ def _legal_blocks(
     bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
-# %% ../nbs/12_images.ipynb #c44
-def _shades(
-    x:Tensor,      # An image, `(c, h, w)`
-    bounds=(0, 1), # Values of black and white
-) -> np.ndarray:   # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
+# %% ../nbs/12_images.ipynb #c49
+def _shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
     return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
@@ -300,13 +274,14 @@ def draw_image(
     ax.set_title(title, fontsize=9)
     return picture
 
-# %% ../nbs/12_images.ipynb #c45
+# %% ../nbs/12_images.ipynb #c50
 def _border(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
     across = [[(j - 1.5, i - .5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=0)))]
     return across + [[(j - .5, i - 1.5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=1)))]
 
+# %% ../nbs/12_images.ipynb #c51
 def outline(
     ax,          # A matplotlib axis that shows an image
     on:Tensor,   # Pixels inside, bool `(h, w)`
@@ -316,13 +291,10 @@ def outline(
     from matplotlib.collections import LineCollection
     return ax.add_collection(LineCollection(_border(on), capstyle='projecting', **style), autolim=False)
 
-# %% ../nbs/12_images.ipynb #c47
+# %% ../nbs/12_images.ipynb #c53
 _DIM = .25 # brightness of what did not change, in the picture of what did
 
-def _plot_images(
-    cfs:Counterfactuals, # The result of an explanation
-    most:int=5,          # Most rows to draw
-):                       # A matplotlib figure
+def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before, changed blocks, after: a row for each image."
     from matplotlib.figure import Figure
     n = min(most, len(cfs))
@@ -335,15 +307,13 @@ def _plot_images(
         draw_image(after, cfs.xp[i], title=f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{found}')
     return fig
 
+# %% ../nbs/12_images.ipynb #c54
 def _in_words(cfs):
     "What the picture of one image shows."
     blocks = len(cfs.changes())
     return f'to class {cfs.target[0]}, {blocks} blocks changed, probability {cfs.before[0]:.2f} to {cfs.prob[0]:.2f}'
 
-def _show_images(
-    cfs:Counterfactuals, # The result of an explanation
-    most:int=10,         # Most rows to draw
-) -> str:                # HTML
+def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
     png = io.BytesIO()
     _plot_images(cfs, most).savefig(png, format='png', dpi=100, metadata={'Software': None})
@@ -351,24 +321,26 @@ def _show_images(
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
-# %% ../nbs/12_images.ipynb #c49
+# %% ../nbs/12_images.ipynb #c56
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
     channels:int=1,  # Channels of an image, 1 or 3
 ) -> Domain:
     "Describe images: blocks, bounds, and the settings that make believable pictures."
-    if not isinstance(block, int) or block < 1: raise ValueError(f'block must be a whole number of at least 1, got {block!r}')
+    if not isinstance(block, int) or block < 1:
+        raise ValueError(f'block must be a whole number of at least 1, got {block!r}')
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     p = _Pixels(block, *_read_bounds(bounds, channels))
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
+    settings = replace(IMAGE, moves=(put_back,)) if channels == 3 else IMAGE
     return Domain(
-        partial(_encode, p), partial(_decode, p), groups, project=steps(1/255), kind='image', defaults=IMAGE,
+        partial(_encode, p), partial(_decode, p), groups, project=steps(1/255), kind='image', defaults=settings,
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
 
-# %% ../nbs/12_images.ipynb #c52
+# %% ../nbs/12_images.ipynb #c59
 class _ClassPCA:
     "A loss term: the squared part of $X'$ that the target's principal components do not explain."
     __name__ = 'class_pca'
@@ -394,7 +366,7 @@ class _ClassPCA:
     def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
     def __call__(self, s): return self.rest(s).pow(2).sum(1)
 
-# %% ../nbs/12_images.ipynb #c55
+# %% ../nbs/12_images.ipynb #c62
 def without_images(
     weight:float=.2, # Of the part that the class's components do not explain
     rank:int=20,     # Principal components of each class
@@ -403,7 +375,7 @@ def without_images(
     terms = dict(pca=(weight, _ClassPCA(rank)))
     return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
 
-# %% ../nbs/12_images.ipynb #c58
+# %% ../nbs/12_images.ipynb #c65
 def _digit_features():
     "The columns of a data set of digits."
     import datasets
@@ -422,7 +394,7 @@ def load_digits(
     part = lambda i: dict(image=[Image.fromarray(v) for v in values[i]], label=data.target[i].tolist())
     return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
-# %% ../nbs/12_images.ipynb #c60
+# %% ../nbs/12_images.ipynb #c67
 def _from_hub(name):
     "Train and test split of a data set of the hub; raises `ValueError` where it cannot be reached."
     import datasets
@@ -438,6 +410,7 @@ def _parquet_files(folder, name):
     if lost: raise ValueError(f'path must be a data folder with {name}/{lost[0].name}, got {str(folder)!r}')
     return files
 
+# %% ../nbs/12_images.ipynb #c68
 def load_mnist(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`

@@ -18,7 +18,7 @@ from .losses import logit_gap
 from .masking import expand_groups, in_group, probe
 
 # %% auto #0
-__all__ = ['HALVINGS', 'WORTH', 'put_back', 'put_back_smallest', 'line_search', 'share', 'improve_states', 'improve', 'diverse']
+__all__ = ['WORTH', 'put_back', 'put_back_smallest', 'line_search', 'share', 'improve', 'diverse']
 
 # %% ../nbs/06_improve.ipynb #c6
 def _reasked(explainer, s, xp):
@@ -79,13 +79,13 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../nbs/06_improve.ipynb #c18
-HALVINGS = 10 # Questions of a line search: the stretch is resolved to a thousandth
+_HALVINGS = 10 # Questions of a line search: the stretch is resolved to a thousandth
 
 def _halved(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
     best,far = s.xp.clone(), s.x.new_ones(len(s.x))
     near = torch.zeros_like(far)
-    for _ in range(HALVINGS):
+    for _ in range(_HALVINGS):
         middle = (near + far)/2
         c = admissible(s.enc, s.x + per_row(middle, s.x)*(s.xp - s.x), explainer.project)
         c = torch.where(mask, c, best)

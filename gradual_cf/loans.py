@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ def load_breast_cancer(
 ) -> tuple:     # X_train (426 rows), y_train, X_test (143 rows), y_test; 1 is benign
     "Scikit-learn's breast cancer data, embedded in the package: no network needed."
     from sklearn import datasets as sk
-    data = sk.load_breast_cancer(as_frame=True)
+    data:Any = sk.load_breast_cancer(as_frame=True)
     return _split_rows(data.data, data.target.rename('benign'), 426, 143, seed)
 
 # %% ../nbs/16_loans.ipynb #c10
@@ -41,10 +42,11 @@ def _from_hub(
 ) -> pd.DataFrame:
     "Read a table from the hub; raises `ValueError` where it cannot be reached."
     import datasets
-    try: return datasets.load_dataset(hub, split='train').to_pandas()
+    try: rows:Any = datasets.load_dataset(hub, split='train')
     except Exception as e:
         raise ValueError('path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached, '
                          f'got None and {type(e).__name__} for {hub!r}') from e
+    return rows.to_pandas()
 
 def _read_csv(
     name:str,  # File inside the data folder, `folder/file.csv`
@@ -71,7 +73,7 @@ def load_heloc(
     X = df.drop(columns=['RiskPerformance', 'ExternalRiskEstimate'])
     keep = ~(X == -9).all(axis=1) & ~df.duplicated()
     y = (df.RiskPerformance == 'Good').astype(int).rename('good')
-    return _split_rows(X[keep], y[keep], 7402, 2468, seed)
+    return _split_rows(X.loc[keep], y.loc[keep], 7402, 2468, seed)
 
 # %% ../nbs/16_loans.ipynb #c16
 _DEFAULT = 'default.payment.next.month'

@@ -46,11 +46,7 @@ def _shortlist(
     return pick, (gain.gather(2, pick) > -torch.inf) & fresh
 
 # %% ../nbs/13_lookahead.ipynb #c12
-def _lead_gradient(
-    model,         # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor,      # Inputs, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`
-) -> Tensor:       # `(n, *s)`
+def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
     "Gradient of the target's logit less the mean of all."
     def lead(x):
         z = model(x)
@@ -93,11 +89,7 @@ def _no_swaps(xp, p):
     return _Beam(xp[:, None], xp.new_zeros(n, 1, p, dtype=torch.bool), xp.new_zeros(n, 1, 0, dtype=torch.long))
 
 # %% ../nbs/13_lookahead.ipynb #c20
-def _distinct(
-    score:Tensor, # Of each candidate set, `(n, m)`, -inf for none
-    sets:Tensor,  # Its groups, bool `(n, m, p)`
-    b:int,        # How many
-) -> Tensor:      # Positions of the best, long `(n, ≤b)`
+def _distinct(score:Tensor, sets:Tensor, b:int) -> Tensor: # Positions of the best, long `(n, ≤b)`
     "The `b` best candidates whose sets differ."
     order = score.argsort(dim=1, descending=True, stable=True)
     s = sets.gather(1, order[..., None].expand_as(sets)).to(score.dtype)
@@ -108,12 +100,8 @@ def _distinct(
     return order.gather(1, again.to(torch.uint8).argsort(dim=1, stable=True)[:, :b])
 
 # %% ../nbs/13_lookahead.ipynb #c23
-def _swapped_in(
-    beam:_Beam,  # The sets so far
-    pool:_Pool,  # The pool
-    pick:Tensor, # Extensions, as positions in the flattened `(b, p, q)`, long `(n, m)`
-) -> Tensor:     # `(n, m, g, *w)`
-    "Inputs with an extension of a set in place."
+def _swapped_in(beam:_Beam, pool:_Pool, pick:Tensor) -> Tensor: # `(n, m, g, *w)`
+    "Inputs with extensions in place; `pick` `(n, m)` are positions in the flattened `(b, p, q)`."
     p,q = pool.values.shape[1:3]
     rows = torch.arange(len(pick), device=pick.device)[:, None]
     which,place,value = pick//(p*q), pick//q % p, pick % q
@@ -121,12 +109,7 @@ def _swapped_in(
     x[rows, torch.arange(pick.shape[1], device=pick.device), pool.at.gather(1, place)] = pool.values[rows, place, value]
     return x
 
-def _extend(
-    beam:_Beam,   # The sets so far
-    pool:_Pool,   # The pool
-    short:Tensor, # Shortfall of every extension, inf where it does not count, `(n, b, p, q)`
-    b:int,        # Sets to keep
-) -> _Beam:
+def _extend(beam:_Beam, pool:_Pool, short:Tensor, b:int) -> _Beam:
     "Extend the sets by one swap and keep the best."
     p,q = short.shape[2:]
     rows = torch.arange(len(short), device=short.device)[:, None]
@@ -149,13 +132,8 @@ def _lacks(explainer, z, target):
     enc = Encoded(flat, torch.zeros_like(flat, dtype=torch.bool)) # inputs do not matter here
     return shortfall(State(enc, flat, flat, target), match).clamp_min(0).view(z.shape[:-1])
 
-def _extensions(
-    explainer,    # The explainer
-    beam:_Beam,   # The sets so far
-    pool:_Pool,   # The pool
-    target:Target,# What the rows are pulled towards
-) -> tuple[Tensor, Tensor]: # Logits `(n, b, p, q, k)` and shortfall `(n, b, p, q)`, inf where an extension does not count
-    "Evaluate every set of the beam with every candidate of the pool added."
+def _extensions(explainer, beam:_Beam, pool:_Pool, target:Target) -> tuple[Tensor, Tensor]:
+    "Logits `(n, b, p, q, k)` and shortfall `(n, b, p, q)` of every extension; inf where one does not count."
     n,b = beam.x.shape[:2]
     each = lambda t: t.repeat_interleave(b, 0)
     z = _swap_logits(explainer.model, beam.x.flatten(0, 1), each(pool.at), each(pool.values))
@@ -172,14 +150,8 @@ def _moved(x, beam, pool):
     sets = (beam.x - x[:, None]).flatten(2).pow(2).sum(2)
     return sets[:, :, None, None] + (pool.values - old).flatten(3).pow(2).sum(3)[:, None]
 
-def _cheapest(
-    explainer,    # The explainer; its loss chooses
-    s:State,      # Rows as they stand
-    beam:_Beam,   # The sets so far
-    pool:_Pool,   # The pool
-    found:tuple,  # From `_extensions`
-) -> tuple[Tensor, Tensor]: # The extension, as a position in the flattened `(b, p, q)`, long `(n,)`, and the input with it
-    "Of the nearest extensions with the least shortfall, the one with the smallest loss."
+def _cheapest(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[Tensor, Tensor]:
+    "Of the nearest extensions with the least shortfall, the one with the smallest loss: position `(n,)` and input."
     z,short = found[0].flatten(1, 3), found[1].flatten(1)
     worse = short > short.amin(1, keepdim=True)
     far = _moved(s.x, beam, pool).flatten(1).masked_fill(worse, torch.inf)
@@ -192,12 +164,7 @@ def _cheapest(
     return pick.gather(1, best)[:, 0], xp[rows, best][:, 0]
 
 # %% ../nbs/13_lookahead.ipynb #c32
-def _reconsider(
-    explainer,   # The explainer
-    s:State,     # Rows, with a set in place in `xp`
-    pool:_Pool,  # The pool
-    place:Tensor,# Group of the pool to reconsider, long `(n,)`
-) -> State:      # The rows with the choice in place
+def _reconsider(explainer, s:State, pool:_Pool, place:Tensor) -> State: # The rows with the choice in place
     "Choose one swap of a set again, by the loss, given the others."
     rows = torch.arange(len(s.x), device=s.x.device)
     one = _Pool(*(f[rows, place][:, None] for f in pool))
@@ -207,14 +174,8 @@ def _reconsider(
     return s._replace(xp=_cheapest(explainer, s, beam, one, _extensions(explainer, beam, one, s.target))[1])
 
 # %% ../nbs/13_lookahead.ipynb #c34
-def _complete(
-    explainer,   # The explainer
-    s:State,     # Rows as they stand
-    beam:_Beam,  # The sets so far
-    pool:_Pool,  # The pool
-    found:tuple, # From `_extensions`
-) -> tuple[Tensor, Tensor]: # Place in the pool of the first swap, long `(n,)`, and its value, `(n, *w)`
-    "Complete the best set and reconsider all but its last swap."
+def _complete(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[Tensor, Tensor]:
+    "Complete the best set: place in the pool of its first swap, `(n,)`, and the value there, `(n, *w)`."
     p,q = pool.values.shape[1:3]
     rows = torch.arange(len(s.x), device=s.x.device)
     last,xp = _cheapest(explainer, s, beam, pool, found)
@@ -224,14 +185,8 @@ def _complete(
     return path[:, 0], s.xp[rows, pool.at[rows, path[:, 0]]]
 
 # %% ../nbs/13_lookahead.ipynb #c36
-def _first_swap(
-    explainer, # The explainer
-    s:State,   # Rows as they stand
-    pool:_Pool,# The pool
-    beam:int,  # Sets kept in a round
-    depth:int, # Most rounds
-) -> tuple[Tensor, Tensor]: # Place in the pool, long `(n,)`, and value, `(n, *w)`
-    "The first swap of the smallest set that arrives, or of the best set after `depth` rounds."
+def _first_swap(explainer, s:State, pool:_Pool, beam:int, depth:int) -> tuple[Tensor, Tensor]:
+    "The first swap of the smallest set that arrives, or of the best after `depth` rounds: place and value."
     rows = torch.arange(len(s.x), device=s.x.device)
     place,value = torch.zeros_like(pool.at[:, 0]), s.xp[:, 0].clone()
     sets = _no_swaps(s.xp, pool.at.shape[1])

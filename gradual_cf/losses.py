@@ -13,7 +13,7 @@ from torch import Tensor
 from .core import Encoded, State, Target, per_row
 
 # %% auto #0
-__all__ = ['closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'Logits', 'fit_logits', 'target_score',
+__all__ = ['closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target_score',
            'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
 
 # %% ../nbs/02_losses.ipynb #c6

@@ -15,8 +15,8 @@ from .explainer import evaluating, input_grad, pass_rows
 from .losses import logit_gap
 
 # %% auto #0
-__all__ = ['DIVISIONS', 'column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity',
-           'group_mean', 'rank_groups', 'gain_groups', 'probe']
+__all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups',
+           'probe']
 
 # %% ../nbs/04_masking.ipynb #c6
 def column_groups(

@@ -39,9 +39,13 @@ def l2_change(
     return (x - xp).flatten(1).norm(dim=1)
 
 # %% ../nbs/30_metrics.ipynb #c10
+_CACHED = 2**17 # Numbers compared at a time, few enough for a processor's cache
+
 def _pairs_differ(x, least):
     "In how many entries each pair of rows `(n, d)` differs by `least` or more, long `(n·(n - 1)/2,)`."
-    return torch.cat([((x[i] - x[i+1:]).abs_() >= least).sum(1) for i in range(len(x))])
+    some = max(1, _CACHED//x.shape[1])
+    count = lambda row, others: ((row - others).abs_() >= least).sum(1)
+    return torch.cat([count(x[i], part) for i in range(len(x)) for part in x[i+1:].split(some)])
 
 def _pairs(x):
     "Positions of the two rows of each pair, long `(2, n·(n - 1)/2)`."

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from pandas.util import hash_pandas_object
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
@@ -21,8 +23,7 @@ from .core import atomic, cache_dir
 from .explainer import place, predict
 
 # %% auto #0
-__all__ = ['seeded', 'network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model',
-           'load_model', 'fingerprint', 'kept']
+__all__ = ['network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model', 'load_model']
 
 # %% ../nbs/10_models.ipynb #c6
 @contextmanager
@@ -53,7 +54,7 @@ def network(
         model.spec = dict(network=f.__name__, **told.arguments)
         return model
     seed = inspect.Parameter('seed', inspect.Parameter.KEYWORD_ONLY, default=None)
-    make.__signature__ = signature.replace(parameters=[*signature.parameters.values(), seed])
+    setattr(make, '__signature__', signature.replace(parameters=[*signature.parameters.values(), seed]))
     _NETWORKS[f.__name__] = make
     return make
 
@@ -86,7 +87,8 @@ def digit_cnn(
              *conv(width, 2*width), *conv(2*width, 2*width), nn.MaxPool2d(2)]
     side = lambda n: ((n - 4*(1 - pad))//2 - 4*(1 - pad))//2
     head = [nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k)]
-    return nn.Sequential(*convs, nn.Flatten(), *head).to(memory_format=torch.channels_last)
+    model = nn.Sequential(*convs, nn.Flatten(), *head)
+    return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
 
 # %% ../nbs/10_models.ipynb #c17
 @network
@@ -189,7 +191,7 @@ def _labels(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
 def accuracy(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor, # Inputs, `(n, *s)`
-    y:Tensor, # Labels, classes 0 to k-1, `(n,)`
+    y,        # Labels, classes 0 to k-1, `(n,)`: a tensor, an array, a series
 ) -> float:   # In [0, 1]
     "Share of rows whose largest logit is their label's."
     z = predict(model, x.to(*place(model))).cpu()
@@ -216,11 +218,11 @@ def _waited(history) -> int: # 0 if the last epoch is the best so far
 
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
-    best,history = copy.deepcopy(model.state_dict()), []
+    best,history,(x,y) = copy.deepcopy(model.state_dict()), [], fit
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:
         model.train()
-        _epoch(model, optimizer, *fit, batch_size, gen)
+        _epoch(model, optimizer, x, y, batch_size, gen)
         history.append(dict(epoch=epoch, **_validate(model, *held)))
         bar.set_postfix(history[-1])
         if _waited(history) == 0: best = copy.deepcopy(model.state_dict())
@@ -232,7 +234,7 @@ def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progres
 def train(
     model:nn.Module,         # Trained in place
     x:Tensor,                # Encoded inputs, `(n, *s)`, n ≥ 2
-    y:Tensor,                # Labels, classes 0 to k-1, `(n,)`
+    y,                       # Labels, classes 0 to k-1, `(n,)`: a tensor, an array, a series
     epochs:int=100,          # Most passes over the data
     lr:float=1e-3,           # Adam's learning rate
     batch_size:int=256,      # Rows a step
@@ -309,7 +311,7 @@ def load_model(
     try: model.load_state_dict(weights)
     except RuntimeError as e:
         raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None
-    model.meta = meta
+    setattr(model, 'meta', meta)
     return model.eval()
 
 def _rebuild(spec:dict) -> nn.Module:
@@ -367,6 +369,8 @@ def _behaviour(f:Callable) -> list: # Texts, sorted
     return sorted(out)
 
 # %% ../nbs/10_models.ipynb #c61
+_hash_rows:Any = hash_pandas_object # Frame or series -> a number for each row
+
 def _digest(data:bytes) -> str: return hashlib.sha256(data).hexdigest()
 
 def _plain(part):
@@ -377,7 +381,7 @@ def _plain(part):
     if isinstance(part, (list, tuple)): return [_plain(v) for v in part]
     if isinstance(part, Tensor): part = part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
     if isinstance(part, np.ndarray): return [part.shape, str(part.dtype), _digest(np.ascontiguousarray(part).tobytes())]
-    if isinstance(part, pd.Series): return [str(part.dtype), _plain(pd.util.hash_pandas_object(part).to_numpy())]
+    if isinstance(part, pd.Series): return [str(part.dtype), _plain(np.asarray(_hash_rows(part)))]
     if isinstance(part, pd.DataFrame): return [(str(name), _plain(column)) for name,column in part.items()]
     if is_dataclass(part) and not isinstance(part, type): return _plain(vars(part))
     if callable(part): return _behaviour(part)

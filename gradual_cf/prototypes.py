@@ -17,7 +17,7 @@ from .losses import Logits, Mix, _rows_at, logit_gap, mix
 from .masking import gain_groups, in_group
 
 # %% auto #0
-__all__ = ['CANDIDATES', 'INSIDE', 'typical', 'towards', 'nearest_prototype']
+__all__ = ['typical']
 
 # %% ../nbs/07_prototypes.ipynb #c6
 def typical(

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from .core import CHANGED, Counterfactuals, atomic
-from .trace import Trace
+from .trace import _OTHER, Trace
 from .explainer import target_prob
 from .images import _border, _shades, draw_image, outline
 from .masking import expand_groups
@@ -24,10 +24,8 @@ def _logits(trace, i):
     "Logits `(1, k)` after `i` steps."
     return trace[i - 1].logits if i else trace.before
 
-def _state(
-    trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken, 0 for the input
-) -> Counterfactuals: # One row
+# %% ../nbs/40_stepper.ipynb #c11
+def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
     label,domain = trace.target.label, trace.domain
     xp = trace[i - 1].xp if i else trace.x
@@ -37,35 +35,29 @@ def _state(
     raw = domain.decode(xp, trace.data, True)
     return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
 
-# %% ../nbs/40_stepper.ipynb #c13
+# %% ../nbs/40_stepper.ipynb #c14
 def _class_name(label, classes):
     "A class in words."
     return str(classes[label]) if len(classes) else f'class {label}'
 
-def _in_words(
-    trace:Trace, # From `GradualCF.trace`
-    i:int,       # Steps taken, 0 for the input
-    classes:Sequence=(), # Names of the classes
-) -> str:        # Three sentences
+def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     "The state after `i` steps in words."
     z,label = _logits(trace, i), trace.target.label.item()
     changed = _state(trace, i).changes().feature.tolist() if i else []
-    what = f'{len(changed)} changed: {", ".join(map(str, changed)) or "nothing"}.' if i else 'The input, nothing changed yet.'
+    names = ', '.join(map(str, changed)) or 'nothing'
+    what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
     says = f'The network says {_class_name(z.argmax().item(), classes)}'
     prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
     opinion = f'probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
     return f'Step {i} of {len(trace)}. {what} {says}; {opinion}'
 
-# %% ../nbs/40_stepper.ipynb #c16
+# %% ../nbs/40_stepper.ipynb #c17
 def _newest(trace, i):
     "The groups that step `i` switched on, bool `(1, g)`."
     on = trace[i - 1].on
     return on & ~trace[i - 2].on if i > 1 else on
 
-def _image_panels(
-    axs,         # Four matplotlib axes
-    trace:Trace, # From `GradualCF.trace`
-) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+def _image_panels(axs, trace:Trace) -> tuple[list, Callable]:
     "Original, mask with its newest block outlined, composite, counterfactual."
     x,nothing = trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
     low = x.min()
@@ -85,7 +77,7 @@ def _image_panels(
         for b in borders: b.set_segments(_border(new.any(0)))
     return [mask, composite, result, *borders, axs[1].title], move
 
-# %% ../nbs/40_stepper.ipynb #c19
+# %% ../nbs/40_stepper.ipynb #c20
 _MOST_LINES = 14 # that fit into the panel
 
 def _short(v):
@@ -95,14 +87,13 @@ def _short(v):
 def _lines(changes, i):
     "A line of text for each change after `i` steps, and whether it is new; the last tells of those that did not fit."
     old = {l.feature for l in changes[i - 1]} if i > 1 else set()
-    lines = [(f'{str(l.feature)[:34]}:  {_short(l.before)} → {_short(l.after)}', l.feature not in old) for l in changes[i]]
+    words = lambda l: f'{str(l.feature)[:34]}:  {_short(l.before)} → {_short(l.after)}'
+    lines = [(words(l), l.feature not in old) for l in changes[i]]
     more = len(lines) - _MOST_LINES
     return lines if more <= 0 else lines[:_MOST_LINES] + [(f'… and {more} more', False)]
 
-def _change_panel(
-    ax,          # A matplotlib axis
-    trace:Trace, # From `GradualCF.trace`
-) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+# %% ../nbs/40_stepper.ipynb #c21
+def _change_panel(ax, trace:Trace) -> tuple[list, Callable]:
     "What changed so far, as lines of text, the newest in bold."
     changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
@@ -118,28 +109,21 @@ def _change_panel(
             t.set(text=words, weight='bold' if new else 'normal')
     return [title, *texts], move
 
-# %% ../nbs/40_stepper.ipynb #c22
-def _probability_panel(
-    ax,          # A matplotlib axis
-    trace:Trace, # From `GradualCF.trace`
-    names:Sequence[str], # Of the classes
-) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+# %% ../nbs/40_stepper.ipynb #c24
+def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "Class probabilities, with the wanted one as a line."
     label = trace.target.label.item()
-    bars = ax.bar(range(len(names)), [0.]*len(names), color=[CHANGED if k == label else '.7' for k in range(len(names))])
+    places = range(len(names))
+    bars = ax.bar(places, [0.]*len(names), color=[CHANGED if k == label else '.7' for k in places])
     ax.axhline(trace.tau, color='.3', lw=1, ls=':')
-    ax.set(ylim=(0, 1.02), xticks=range(len(names)), xticklabels=names)
+    ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names)
     ax.set_title('probabilities', fontsize=9)
     def move(i):
         for bar,p in zip(bars, _logits(trace, i)[0].softmax(0).tolist()): bar.set_height(p)
     return [*bars], move
 
-def _logit_panel(
-    ax,          # A matplotlib axis
-    trace:Trace, # From `GradualCF.trace`
-    names:Sequence[str], # Of the classes
-    title:str,   # Above it
-) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+# %% ../nbs/40_stepper.ipynb #c25
+def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list, Callable]:
     "Logits, on the box plot of the target's training rows."
     grey,sample = dict(color='.6'), trace.sample.cpu()
     ax.boxplot(sample.numpy(), positions=range(len(names)), tick_labels=names, widths=.6, showfliers=False,
@@ -150,16 +134,11 @@ def _logit_panel(
     ax.set_title(title, fontsize=9)
     return [dots], lambda i: dots.set_ydata(_logits(trace, i)[0].cpu())
 
-# %% ../nbs/40_stepper.ipynb #c24
-_NOT_A_PART = {'step', 'group', 'iteration', 'prob', 'gap', 'dist'} # columns of a trace's frame beside the parts of the loss
-
-def _loss_panel(
-    ax,          # A matplotlib axis
-    trace:Trace, # From `GradualCF.trace`
-) -> tuple[list, Callable]: # Its moving artists, and steps taken -> None, which moves them
+# %% ../nbs/40_stepper.ipynb #c27
+def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
     "The parts of the loss over all Adam steps up to now."
     df = trace.df()
-    parts = [c for c in df if c not in _NOT_A_PART]
+    parts = [c for c in df if c not in _OTHER]
     curves = [ax.plot([], label=p, lw=1.2)[0] for p in parts]
     ends = [0, *df.groupby('step').size().cumsum()]
     borders = [ax.axvline(e - .5, color='.85', lw=.8, zorder=0) for e in ends[1:-1]]
@@ -173,7 +152,7 @@ def _loss_panel(
         for box in legend: box.set_visible(i > 0)
     return borders + curves + legend, move
 
-# %% ../nbs/40_stepper.ipynb #c27
+# %% ../nbs/40_stepper.ipynb #c30
 class Frame(bytes):
     "A PNG picture with its description in `text`."
     def __new__(cls, png:bytes, text:str=''):
@@ -184,11 +163,8 @@ class Frame(bytes):
     def __repr__(self): return f'Frame({len(self):,} bytes, {self.text!r})'
     def _repr_png_(self): return bytes(self)
 
-# %% ../nbs/40_stepper.ipynb #c29
-def _canvas(
-    trace:Trace, # From `GradualCF.trace`
-    classes:Sequence=(), # Names of the classes
-) -> tuple:      # A matplotlib figure, its moving artists, and steps taken -> None, which moves them
+# %% ../nbs/40_stepper.ipynb #c32
+def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     "All panels of a trace."
     from matplotlib.figure import Figure
     fig = Figure(figsize=(9.6, 4.6), layout='constrained')
@@ -196,7 +172,8 @@ def _canvas(
     axs = bottom.subplots(1, 3)
     names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
     target = _class_name(trace.target.label.item(), classes)
-    change = _image_panels(top.subplots(1, 4), trace) if trace.domain.kind == 'image' else _change_panel(top.subplots(), trace)
+    image = trace.domain.kind == 'image'
+    change = _image_panels(top.subplots(1, 4), trace) if image else _change_panel(top.subplots(), trace)
     logits = _logit_panel(axs[1], trace, names, f'logits, and those of real {target}')
     panels = change, _probability_panel(axs[0], trace, names), logits, _loss_panel(axs[2], trace)
     for ax in axs: ax.tick_params(labelsize=7)
@@ -206,7 +183,7 @@ def _canvas(
         title.set_text(f'step {i} of {len(trace)}: towards {target}')
     return fig, [title, *(artist for moving,_ in panels for artist in moving)], move
 
-# %% ../nbs/40_stepper.ipynb #c32
+# %% ../nbs/40_stepper.ipynb #c35
 def frames(
     trace:Trace, # From `GradualCF.trace`
     classes:Sequence=(), # Names of the classes
@@ -229,6 +206,7 @@ def frames(
         pictures.append(Frame(_png(canvas.buffer_rgba()), _in_words(trace, i, classes)))
     return pictures
 
+# %% ../nbs/40_stepper.ipynb #c36
 def _png(pixels):
     "A picture `(h, w, 4)` as the bytes of a PNG file."
     from matplotlib.image import imsave
@@ -236,13 +214,14 @@ def _png(pixels):
     imsave(file, pixels, format='png', metadata={'Software': None})
     return file.getvalue()
 
-# %% ../nbs/40_stepper.ipynb #c36
+# %% ../nbs/40_stepper.ipynb #c40
 def _pictures(trace, classes):
     "The frames of a trace, or pictures as they are; raises `ValueError` where there are none."
     pictures = frames(trace, classes) if isinstance(trace, Trace) else list(trace)
     if not pictures: raise ValueError('trace must have at least one picture, got none')
     return pictures
 
+# %% ../nbs/40_stepper.ipynb #c41
 def stepper(
     trace,            # A `Trace`, or pictures from `frames`
     classes:Sequence=(), # Names of the classes
@@ -262,7 +241,7 @@ def stepper(
     W.jslink((slider, 'value'), (stack, 'selected_index'))
     return W.VBox([W.HBox([play, slider]), stack])
 
-# %% ../nbs/40_stepper.ipynb #c40
+# %% ../nbs/40_stepper.ipynb #c45
 _PAGE = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -283,7 +262,7 @@ const frames = {frames}, last = {last}, interval = {interval};
 </script></html>
 '''
 
-# %% ../nbs/40_stepper.ipynb #c42
+# %% ../nbs/40_stepper.ipynb #c47
 _SCRIPT = '''const $ = id => document.getElementById(id), step = $('step');
 let timer = null;
 const show = i => {
@@ -308,7 +287,7 @@ document.addEventListener('keydown', e => {
 });
 show(0);'''
 
-# %% ../nbs/40_stepper.ipynb #c44
+# %% ../nbs/40_stepper.ipynb #c49
 def step_page(
     trace,            # A `Trace`, or pictures from `frames`
     title:str='Gradual construction', # Heading of the page
@@ -318,9 +297,10 @@ def step_page(
     "The stepper as one HTML page without outside requests."
     pictures = _pictures(trace, classes)
     data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
-    data = json.dumps(data).replace('</', '<\\/')
-    return _PAGE.format(title=html.escape(title), last=len(pictures) - 1, interval=interval, frames=data, script=_SCRIPT)
+    data,last = json.dumps(data).replace('</', '<\\/'), len(pictures) - 1
+    return _PAGE.format(title=html.escape(title), last=last, interval=interval, frames=data, script=_SCRIPT)
 
+# %% ../nbs/40_stepper.ipynb #c50
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`

@@ -13,7 +13,7 @@ import pandas as pd
 __all__ = ['summary', 'plot_summary']
 
 # %% ../nbs/43_summary.ipynb #c8
-def _changes(answers):
+def _change_lines(answers):
     "All changes of the valid rows: target, feature, before, after."
     valid, lines = answers[answers.cf_valid], []
     for c in (c.removeprefix('cf:') for c in answers if c.startswith('cf:')):
@@ -46,12 +46,12 @@ def _feature_line(changes, n):
 def summary(
     out,        # Folder of `explain_dataset`, or its frame
     classes=(), # Names of the classes
-) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first: rows, changed, up, down (shares), low, median, high (quartiles of the change), most
+) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first
     "Which features change how often, in which direction and by how much, for each class that is to be reached."
     rows, parts = pd.Series(dtype=float), []
     for df in _frames(out):
         rows = rows.add(df[df.cf_valid].cf_target.value_counts(), fill_value=0)
-        parts.append(_changes(df))
+        parts.append(_change_lines(df))
     lines = []
     for (target, feature), changes in pd.concat(parts).groupby(['target', 'feature']):
         n, name = int(rows[target]), classes[target] if len(classes) else target

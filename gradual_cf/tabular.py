@@ -30,7 +30,7 @@ __all__ = ['Column', 'tabular']
 class Column:
     "One group of a table: how it is read, and what it may become."
     name:Hashable       # Name of the feature
-    sources:tuple       # The raw columns it is read from: one, or the 0/1 siblings of a category
+    sources:Sequence    # The raw columns it is read from: one, or the 0/1 siblings of a category
     kind:str            # 'number', 'integer', 'date' or 'category'
     origin:float=0.     # Raw value that is encoded as 0; dates are days since 1970
     span:float=1.       # Raw distance that is encoded as 1
@@ -68,7 +68,7 @@ _INFERRED = _NAMES | {
 
 def _decimals(cells) -> int: # Most decimals of any of them
     "How finely numbers are written."
-    return max(-min(Decimal(str(v)).as_tuple().exponent, 0) for v in set(cells))
+    return max(-min(int(Decimal(str(v)).as_tuple().exponent), 0) for v in set(cells))
 
 def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
     "Kind of a column by its dtype, or by its cells; raises `ValueError` for cells of several kinds."
@@ -115,10 +115,10 @@ def _special_codes(values) -> tuple: # The codes, ascending; empty if the column
 # %% ../nbs/11_tabular.ipynb #c24
 def _check_present(s:pd.Series, what:str):
     "Raise `ValueError` for missing values."
-    missing = s[s.isna()]
-    if not len(missing): return
-    raise ValueError(f'{what} must not have missing values, got {missing.iloc[0]} in column {s.name!r} '
-                     f'({len(missing)} of {len(s)} rows): fill them, or leave the rows out')
+    missing = s.isna().to_numpy()
+    if not missing.any(): return
+    raise ValueError(f'{what} must not have missing values, got {s.loc[missing].iloc[0]} in column {s.name!r} '
+                     f'({missing.sum()} of {len(s)} rows): fill them, or leave the rows out')
 
 def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
     "Dates as numbers of days."
@@ -144,7 +144,7 @@ def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels
     _check_present(s, 'data')
     place = {level: i for i,level in enumerate(c.levels)}
     at = np.array([place.get(v, -1) for v in s], int)
-    new = s[at < 0]
+    new = s.loc[at < 0]
     if len(new):
         raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new.iloc[0]!r}')
     return np.eye(c.width)[at]
@@ -194,7 +194,7 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
         raise ValueError(f'bounds must be a pair (low, high) for column {c.name!r}, got {pair!r}')
     ends = [_end(c, v, other) for v,other in zip(pair, (-np.inf, np.inf))]
-    low,high = (float(v) for v in _inward(*ends, c.digits))
+    low,high = (float(v) for v in _inward(ends[0], ends[1], c.digits))
     if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
     return low, high
 
@@ -255,7 +255,7 @@ def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
     if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
         raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
                          f'got {list(cols)} for {name!r}')
-    occur = tuple(c for c,there in zip(cols, v.any(0)) if there)
+    occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
     return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
 
 # %% ../nbs/11_tabular.ipynb #c44
@@ -265,13 +265,14 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
     for name,s in df.items():
         _check_present(s, 'df')
         if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))
-        else: c = _fit_column(s, *_kind(s, integer, categorical, decided), levels.get(name), special)
+        else: c = _fit_column(s, _kind(s, integer, categorical, decided), levels.get(name), special)
         pair = bounds.get(c.name)
         out[c.name] = c if pair is None else _bounded(c, pair)
     return list(out.values())
 
-def _fit_column(s, kind, form, listed, special) -> Column:
+def _fit_column(s, kind_and_form, listed, special) -> Column:
     "Read one column of a known kind."
+    kind,form = kind_and_form
     return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
 
 # %% ../nbs/11_tabular.ipynb #c47
@@ -323,11 +324,11 @@ def _frame(table:_Table, data) -> pd.DataFrame:
 # %% ../nbs/11_tabular.ipynb #c53
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
-    low = np.where(up, np.maximum(low, raw), low) + np.zeros(raw.shape)
-    high = np.where(down, np.minimum(high, raw), high) + np.zeros(raw.shape)
-    low,high = _inward(low, high, table.entries('digits'))
-    origin,span = table.entries('origin'), table.entries('span')
-    return torch.from_numpy((low - origin)/span), torch.from_numpy((high - origin)/span)
+    if up.any(): low = np.where(up, np.maximum(low, raw), low)
+    if down.any(): high = np.where(down, np.minimum(high, raw), high)
+    ends = _inward(low, high, table.entries('digits'))
+    encoded = ((end - table.entries('origin'))/table.entries('span') for end in ends)
+    return tuple(torch.from_numpy(end).expand(raw.shape) for end in encoded)
 
 def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
@@ -486,15 +487,16 @@ def _bound_rows(table:_Table, bounds, n:int) -> tuple:
         _check_names(table.columns, bounds=list(row or ()))
         for g,c in enumerate(table.columns):
             pair = (row or {}).get(c.name)
-            none = pd.api.types.is_scalar(pair) and pd.isna(pair)
+            none = pair is None or pair is pd.NA or (isinstance(pair, float) and np.isnan(pair))
             if not none: out[:, i, g] = _interval(c, pair)
     return tuple(np.repeat(out, n//len(rows), 1))
 
 def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     "Raise `ValueError` for a direction that is none."
-    both = [c.name for c,bad in zip(columns, (up & down).any(0)) if bad]
+    both = [columns[g].name for g in np.flatnonzero((up & down).any(0)).tolist()]
     if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both}; use immutable')
-    names = [c.name for c,named in zip(columns, (up | down).any(0)) if named and c.kind == 'category']
+    named = [columns[g] for g in np.flatnonzero((up | down).any(0)).tolist()]
+    names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
 # %% ../nbs/11_tabular.ipynb #c80
@@ -552,7 +554,8 @@ def _track(ax, y:float, c:Column, line):
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
-    by_name,lines = {c.name: c for c in table.columns}, list(_changes(table, cfs[:most]).itertuples())
+    by_name = {c.name: c for c in table.columns}
+    lines:list[Any] = list(_changes(table, cfs[:most]).itertuples())
     fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
     plt.close(fig) # it is returned, and so shown once
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)

@@ -65,7 +65,7 @@ class Recipe:
     kind:str='table'         # 'table', 'image' or 'text'
     rows:int|None=None       # Training rows of a quick network; None for all
     domain:dict=field(default_factory=dict) # What the domain is told beyond the user's words
-    vectors:Callable|None=None # (training texts, path) -> word vectors, for texts
+    vectors:Any=None # (training texts, path) -> word vectors, for texts
     length:int=256 # Words that the network reads, for texts
 
 # %% ../nbs/19_tasks.ipynb #c11
@@ -130,7 +130,8 @@ def _text_task(r:Recipe, o:_Order) -> Task:
     some = train_set.select(np.random.default_rng(o.seed).permutation(len(train_set))[:_FIT_ON])
     X,Xt = (pd.DataFrame({'text': list(d['text'])}) for d in (some, test_set))
     y,yt = (pd.Series(list(d['label'])) for d in (some, test_set))
-    domain = sentences(vectors, **dict(length=r.length) | r.domain | o.told)
+    told:dict[str, Any] = dict(length=r.length) | r.domain | o.told
+    domain = sentences(vectors, **told)
     return Task(o.name, X, y, Xt, yt, domain, net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
 
 # %% ../nbs/19_tasks.ipynb #c19

@@ -45,17 +45,12 @@ def word_spans(
     return [m.span() for m in _PIECE.finditer(text) if m.lastgroup != 'gap']
 
 # %% ../nbs/14_text.ipynb #c10
-def _lookup_form(
-    word:str, # As written
-) -> str:     # As vectors are named
+def _lookup_form(word:str) -> str: # As vectors are named
     "Lower case, straight quotes."
     if word in ('"', '“', '”'): return "''"
     return word.lower().replace('’', "'")
 
-def _in_case_of(
-    old:str, # Word whose case is taken
-    new:str, # Word to write, lower case
-) -> str:
+def _in_case_of(old:str, new:str) -> str:
     "`new` in the case of `old`."
     if len(old) > 1 and old.isupper(): return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
@@ -82,12 +77,7 @@ class Vectors:
         return self.table[ids.clamp_min(0)]*(ids >= 0)[..., None]
 
 # %% ../nbs/14_text.ipynb #c16
-def _nearest_words(
-    table:Tensor, # Vectors, `(v, e)`
-    v:Tensor,     # Points, `(n, e)`
-    k:int=1,      # Words for each point
-    few:int=8,    # More than `k` by this many are measured exactly
-) -> tuple[Tensor, Tensor]: # Positions in the table, long `(n, k)`, nearest first, and distances
+def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, Tensor]:
     "The words nearest to points."
     few = min(k + few, len(table))
     ids,dist = [torch.zeros(0, k, dtype=torch.long)], [torch.zeros(0, k)]
@@ -127,7 +117,8 @@ def _parse(line, where, e):
     try: v = np.array(numbers, dtype=np.float32)
     except ValueError:
         raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
-    if not np.isfinite(v).all(): raise ValueError(f'{where} must hold finite numbers, got {v[~np.isfinite(v)][0]} for {word!r}')
+    odd = v[~np.isfinite(v)]
+    if len(odd): raise ValueError(f'{where} must hold finite numbers, got {odd[0]} for {word!r}')
     return word,v
 
 # %% ../nbs/14_text.ipynb #c24
@@ -148,11 +139,8 @@ def _read_lines(path, f, vocab):
     if not kept: raise ValueError(f'{path} must hold vectors of the vocabulary, got none in {len(seen)} lines')
     return Vectors([w for w,_ in kept], torch.from_numpy(np.stack([v for _,v in kept])))
 
-def _read_vectors(
-    path,   # Plain, `.gz` or `.zip` file
-    vocab,  # Words to keep; None for all
-    member, # File inside a zip, where there are several
-) -> Vectors:
+# %% ../nbs/14_text.ipynb #c25
+def _read_vectors(path, vocab, member) -> Vectors:
     "Parse a vectors file; raises `ValueError` with file and line for anything but a clean one."
     if not path.is_file(): raise ValueError(f'path must be a vectors file, got {str(path)!r}')
     try:
@@ -160,7 +148,7 @@ def _read_vectors(
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err:
         raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
 
-# %% ../nbs/14_text.ipynb #c26
+# %% ../nbs/14_text.ipynb #c27
 def _kept_as(path, vocab, member):
     "Where parsed vectors are kept, without ending."
     st = path.stat()
@@ -173,13 +161,14 @@ def _keep(v, table, words):
     with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, v.table.numpy())
     with atomic(words) as tmp: tmp.write_text(json.dumps(v.words))
 
+# %% ../nbs/14_text.ipynb #c28
 def _glove_file(dim):
     "The vectors file of the data folder; raises `ValueError` where there is no such folder."
     folder = os.environ.get('GRADUAL_CF_DATA')
     if not folder: raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     return Path(folder)/f'glove/glove.imdb.{dim}d.txt.gz'
 
-# %% ../nbs/14_text.ipynb #c27
+# %% ../nbs/14_text.ipynb #c29
 def load_glove(
     path=None,       # Vectors file, plain, `.gz` or `.zip`; None for the data folder's `glove/glove.imdb.{dim}d.txt.gz`
     dim:int=100,     # Which file of the data folder; the paper uses 100 and 300
@@ -196,7 +185,7 @@ def load_glove(
     if not (table.is_file() and words.is_file()): _keep(_read_vectors(path, vocab, member), table, words)
     return Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
 
-# %% ../nbs/14_text.ipynb #c30
+# %% ../nbs/14_text.ipynb #c32
 def load_imdb(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # train and test, `datasets.Dataset` of 25,000 reviews each
@@ -207,7 +196,7 @@ def load_imdb(
     files = _parquet_files(folder, 'imdb')
     return tuple(datasets.Dataset(pq.read_table(f, columns=['text', 'label'])) for f in files)
 
-# %% ../nbs/14_text.ipynb #c33
+# %% ../nbs/14_text.ipynb #c35
 _GOOD = 'wonderful brilliant touching superb delightful gripping charming excellent memorable funny'.split()
 _BAD = 'awful dreadful boring terrible clumsy tedious dull mediocre forgettable lame'.split()
 _THINGS = 'film plot cast music ending script acting direction story dialogue'.split()
@@ -222,6 +211,7 @@ def _toy_sentence(rng, side):
     words = dict(t=rng.choice(_THINGS), i=rng.choice(_HOW), a=rng.choice(opinions), b=rng.choice(opinions))
     return rng.choice(_FORMS).format(**words)
 
+# %% ../nbs/14_text.ipynb #c36
 def _toy_review(rng):
     "One review and its label; a review whose opinions balance is thrown away."
     label,sides,sentences = int(rng.integers(2)), [], []
@@ -244,7 +234,7 @@ def load_toy_reviews(
     part = lambda s: datasets.Dataset.from_dict(dict(text=list(texts[s]), label=list(labels[s])))
     return part(slice(n_train)), part(slice(n_train, None))
 
-# %% ../nbs/14_text.ipynb #c37
+# %% ../nbs/14_text.ipynb #c40
 _SMOOTH = 1e-3 # Count of a pair that never occurs
 
 def corpus_vectors(
@@ -261,6 +251,7 @@ def corpus_vectors(
     u,s,_ = np.linalg.svd(_mutual_information(docs, words, window))
     return Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
 
+# %% ../nbs/14_text.ipynb #c41
 def _mutual_information(docs, words, window):
     "Positive pointwise mutual information of neighbours, `(v, v)`; near neighbours count more."
     at,pairs = {w: i for i,w in enumerate(words)}, np.full((len(words), len(words)), _SMOOTH)
@@ -271,7 +262,7 @@ def _mutual_information(docs, words, window):
     each = pairs.sum(0)
     return np.log(pairs*pairs.sum()/np.outer(each, each)).clip(0)
 
-# %% ../nbs/14_text.ipynb #c41
+# %% ../nbs/14_text.ipynb #c45
 def content_word(
     word:str, # Lower case
 ) -> bool:
@@ -279,7 +270,7 @@ def content_word(
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
     return word not in ENGLISH_STOP_WORDS
 
-# %% ../nbs/14_text.ipynb #c44
+# %% ../nbs/14_text.ipynb #c48
 _ENDINGS = 'ly', 'ing', 'ed', 'ness', 'ion', 's'
 
 def ending(
@@ -290,17 +281,13 @@ def ending(
     fitting = [e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2]
     return fitting[0] if fitting else ''
 
-# %% ../nbs/14_text.ipynb #c47
+# %% ../nbs/14_text.ipynb #c51
 def _whole_word(w, tokenizer):
     "Whether a word is letters only, and found again as it is when it stands alone."
     letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
     return bool(letters) and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
 
-def _word_classes(
-    vectors:Vectors,    # Words and vectors
-    allow=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
-    tokenizer:Callable=word_spans, # Text -> places of its tokens
-) -> Tensor:            # Class of each word, long `(v,)`; -1 where a word neither changes nor is proposed
+def _word_classes(vectors:Vectors, allow=content_word, tokenizer:Callable=word_spans) -> Tensor:
     "Read `allow` as a class for each word."
     rule = allow if callable(allow) else frozenset(allow).__contains__
     numbers,ids = {},[]
@@ -310,7 +297,7 @@ def _word_classes(
     if not numbers: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
     return torch.tensor(ids)
 
-# %% ../nbs/14_text.ipynb #c50
+# %% ../nbs/14_text.ipynb #c54
 @dataclass(frozen=True, eq=False)
 class _Reader:
     "How texts are read and written."
@@ -322,9 +309,8 @@ class _Reader:
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
 
-def _raw_texts(
-    data, # One text, a list, a column, a frame or Dataset with `text`
-) -> list[str]:
+# %% ../nbs/14_text.ipynb #c55
+def _raw_texts(data) -> list[str]:
     "Raw texts of any container; raises `ValueError` for anything else."
     if isinstance(data, (str, dict)): data = [data]
     columns = list(data.columns) if isinstance(data, pd.DataFrame) else getattr(data, 'column_names', None)
@@ -335,7 +321,7 @@ def _raw_texts(
         if not isinstance(t, str): raise ValueError(f'data must be texts, got {type(t).__name__} in row {i}')
     return texts
 
-# %% ../nbs/14_text.ipynb #c53
+# %% ../nbs/14_text.ipynb #c58
 def _glued(text, a, b):
     "Whether the token from `a` to `b` is joined to a neighbour."
     if a > 0 and text[a - 1].isalnum(): return True
@@ -347,7 +333,7 @@ def _nothing_known(i, text):
 def _read(
     reader:_Reader, # Reads texts
     data,           # Texts
-) -> tuple[list, Tensor, Tensor]: # Texts, positions in the table (-1 for none) `(n, l)`, and whether each word may change
+) -> tuple[list, Tensor, Tensor]: # Texts, positions in the table `(n, l)`, -1 for none, and whether each may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
     texts = _raw_texts(data)
     ids = torch.full((len(texts), reader.length), -1)
@@ -360,51 +346,35 @@ def _read(
         loose[i, :len(row)] = torch.tensor([not _glued(t, a, b) for a,b in spans])
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
-# %% ../nbs/14_text.ipynb #c56
-def _encode(
-    reader:_Reader, # Reads texts
-    data,           # Texts
-) -> Encoded:       # `(n, l, e)`
+# %% ../nbs/14_text.ipynb #c61
+def _encode(reader:_Reader, data) -> Encoded: # `(n, l, e)`
     "Texts as the network reads them; words that may not change are frozen."
     _,ids,free = _read(reader, data)
     return Encoded(reader.vectors.rows(ids), ~free)
 
-def _to_words(
-    reader:_Reader, # Reads texts
-    c:Tensor,       # Composites, `(n, l, e)`
-    x:Tensor,       # Inputs, `(n, l, e)`
-) -> Tensor:
+def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     "The nearest word everywhere a word moved."
     moved = (c != x).any(2)
     out = c.clone()
     out[moved] = reader.vectors.table[_nearest_words(reader.vectors.table, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
-# %% ../nbs/14_text.ipynb #c59
-def _constrain(
-    spans_of:Callable, # Text -> (start, end) of the word in each place, None for none
-    enc:Encoded,       # Encoded texts
-    raw,               # The texts
-    **rules,           # Constraints of a question
-) -> Encoded:
+# %% ../nbs/14_text.ipynb #c64
+def _constrain(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze words, wherever they stand; raises `ValueError` for any other constraint."
     frozen,texts = enc.frozen.clone(), _raw_texts(raw)
     for row,text,kept in zip(frozen, texts, _kept_names('texts', len(texts), **rules)):
         stays = {_lookup_form(w) for w in kept}
-        for p,span in enumerate(spans_of(text)): row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
+        for p,span in enumerate(spans_of(text)):
+            row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
     return enc._replace(frozen=frozen)
 
 def _places(reader, text):
     "Where the words stand that the network reads."
     return list(reader.tokenizer(text))[:reader.length]
 
-# %% ../nbs/14_text.ipynb #c63
-def _rewrite(
-    text:str,       # Raw text
-    spans:Sequence, # Places of its tokens
-    new:dict,       # Position of a token -> word to write there
-    form:Callable=_in_case_of, # (old, new) -> what to write
-) -> str:
+# %% ../nbs/14_text.ipynb #c68
+def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of) -> str:
     "Replace some words of a text; every other byte stays."
     parts,end = [],0
     for i in sorted(new):
@@ -413,33 +383,27 @@ def _rewrite(
         end = b
     return ''.join(parts) + text[end:]
 
-# %% ../nbs/14_text.ipynb #c65
+# %% ../nbs/14_text.ipynb #c70
 def _named(reader, v):
     "The names of the proposable words nearest to vectors, `(m, e)`."
     may = (reader.classes >= 0).nonzero()[:, 0]
     ids = _nearest_words(reader.vectors.table[may], v)[0]
     return [reader.vectors.words[may[i]] for i in ids[:, 0].tolist()]
 
-def _decode(
-    reader:_Reader,  # Reads texts
-    x:Tensor,        # Encoded texts, `(n, l, e)`
-    raw=None,        # The texts they came from; None for none
-    legal:bool=True, # Words are written in any case
-) -> list[str]:
+def _decode(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "Texts again: a vector that moved becomes the nearest word, the rest stays to the byte."
     x,v = x.detach().cpu().float(), reader.vectors
-    if raw is None: return [' '.join(v.words[i] for i in _nearest_words(v.table, row[row.any(1)])[0][:, 0]) for row in x]
+    if raw is None:
+        nearest = [_nearest_words(v.table, row[row.any(1)])[0][:, 0] for row in x]
+        return [' '.join(v.words[i] for i in ids) for ids in nearest]
     texts,ids,free = _read(reader, raw)
     moved = (x != v.rows(ids)).any(2) & free
     names = iter(_named(reader, x[moved]))
     new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
     return [_rewrite(t, list(reader.tokenizer(t)), n) for t,n in zip(texts, new)]
 
-# %% ../nbs/14_text.ipynb #c68
-def _swapped(
-    reader,              # Reads texts
-    cfs:Counterfactuals, # The result of an explanation
-) -> list[dict]:         # For each text, position -> (old word, new word) as written
+# %% ../nbs/14_text.ipynb #c73
+def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
     "The words that differ between the texts and their counterfactuals."
     swaps = []
     for old,new in zip(_raw_texts(cfs.data), _raw_texts(cfs.raw)):
@@ -447,20 +411,15 @@ def _swapped(
         swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
     return swaps
 
-def _changes(
-    reader,              # Reads texts
-    cfs:Counterfactuals, # The result of an explanation
-) -> pd.DataFrame:       # row, feature (position of the word), before, after, cosine of the two vectors
+# %% ../nbs/14_text.ipynb #c74
+def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
 
-# %% ../nbs/14_text.ipynb #c70
-def _measures(
-    reader,              # Reads texts
-    cfs:Counterfactuals, # The result of an explanation
-) -> dict:               # Name -> `(n,)`; cosine and known are for each swap
+# %% ../nbs/14_text.ipynb #c76
+def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; cosine and known are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changes(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
@@ -468,17 +427,12 @@ def _measures(
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=known)
 
-# %% ../nbs/14_text.ipynb #c72
+# %% ../nbs/14_text.ipynb #c78
 def _gaps(text, spans):
     "What lies between tokens."
     return [text[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(text)])]
 
-def _legal_words(
-    reader:_Reader, # Reads texts
-    old:str,        # Text before
-    new:str,        # Text after
-    free:list,      # Whether each word may change
-) -> list:          # For each place
+def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For each place
     "Whether every word of a text is as it was, or a legal change."
     before,after = list(reader.tokenizer(old)), list(reader.tokenizer(new))
     if len(before) != len(after) or _gaps(old, before) != _gaps(new, after): return [False]*reader.length
@@ -489,16 +443,13 @@ def _legal_words(
         ok[min(p, reader.length - 1)] &= may or old[a:b] == new[c:d]
     return ok
 
-def _legal(
-    reader:_Reader, # Reads texts
-    old,            # Texts before
-    new,            # Texts after
-) -> np.ndarray:    # bool `(n, l)`
+# %% ../nbs/14_text.ipynb #c79
+def _legal(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     "Whether every word that changed may change, and became a word that may be proposed."
     texts,_,free = _read(reader, old)
     return np.array([_legal_words(reader, a, b, f) for a,b,f in zip(texts, _raw_texts(new), free.tolist())])
 
-# %% ../nbs/14_text.ipynb #c75
+# %% ../nbs/14_text.ipynb #c82
 _SHOWN = 60 # Words shown of a long text
 
 def _excerpt(text, spans, at):
@@ -508,12 +459,8 @@ def _excerpt(text, spans, at):
     last = min(len(spans), max(first + _SHOWN, max(at, default=0) + _SHOWN//6))
     return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(text))
 
-def _marked(
-    reader,              # Reads texts
-    cfs:Counterfactuals, # One explained text
-    form:Callable,       # (old, new) -> how the swap is written
-    plain:Callable=str,  # Text between -> how it is written
-) -> str:
+# %% ../nbs/14_text.ipynb #c83
+def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
     spans = list(reader.tokenizer(text))
@@ -524,7 +471,7 @@ def _marked(
         end = spans[i][1]
     return ''.join(parts) + plain(text[end:b]) + (' …' if b < len(text) else '')
 
-# %% ../nbs/14_text.ipynb #c76
+# %% ../nbs/14_text.ipynb #c84
 def _headline(cfs, classes):
     "Target and probability of one explained text."
     label = cfs.target[0].item()
@@ -535,12 +482,8 @@ def _headline(cfs, classes):
 def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
-def _show(
-    reader,              # Reads texts
-    cfs:Counterfactuals, # The result of an explanation
-    most:int=10,         # Most texts to draw
-    classes:Sequence=(), # Names of the classes
-) -> str:                # HTML
+# %% ../nbs/14_text.ipynb #c85
+def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str: # HTML
     "Each text with deletions struck and insertions underlined."
     page = ''
     for i in range(min(most, len(cfs))):
@@ -548,19 +491,14 @@ def _show(
         page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
-def _terminal(
-    reader,              # Reads texts
-    cfs:Counterfactuals, # The result of an explanation
-    classes:Sequence=(), # Names of the classes
-    colour:bool=False,   # Red and green, by terminal codes
-    names=None,          # Names of the rows; not written
-) -> str:
+# %% ../nbs/14_text.ipynb #c86
+def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=False, names=None) -> str:
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
     return '\n'.join(f'{_headline(cfs[i], classes)}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
 
-# %% ../nbs/14_text.ipynb #c78
+# %% ../nbs/14_text.ipynb #c88
 def _word_pool(
     v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
     g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
@@ -584,7 +522,7 @@ def _word_pool(
     dist = (size**2 + length**2 - 2*cosine*size*length).clamp_min(0).sqrt()
     return at.gather(1, best), *_shortlist(gain[rows, best], dist, min(q, len(E)))
 
-# %% ../nbs/14_text.ipynb #c80
+# %% ../nbs/14_text.ipynb #c90
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 
 def _proposals(reader, common, x):
@@ -595,6 +533,7 @@ def _proposals(reader, common, x):
         reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device)
     return reader.kept[key]
 
+# %% ../nbs/14_text.ipynb #c91
 def _fits(reader, v, classes, similarity, at, cosine):
     "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
     near = (cosine >= similarity) & (cosine < _SAME)
@@ -603,28 +542,20 @@ def _fits(reader, v, classes, similarity, at, cosine):
     ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
     return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
 
-def _candidates(
-    reader:_Reader, # Reads texts
-    x:Tensor,       # Texts as they stand, `(n, l, e)`
-    g:Tensor,       # Gradient there, `(n, l, e)`
-    free:Tensor,    # Words that may change, bool `(n, l)`
-    p:int,          # Positions
-    q:int,          # Words for each
-    similarity:float, # Smallest cosine between the old word and the new
-    common:int|None,  # Propose the most frequent words only
-) -> tuple:         # Positions, vectors `(n, p, q, e)`, and whether each counts
-    "The candidates of a text: see `_word_pool`."
+def _candidates(reader:_Reader, x, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+    "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
     E,classes = _proposals(reader, common, x)
     fits = partial(_fits, reader, x, classes, similarity)
     at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q)
     return at, E[pick], ok
 
-# %% ../nbs/14_text.ipynb #c83
+# %% ../nbs/14_text.ipynb #c94
 def _check_text_settings(length, similarity, positions, words):
     "Raise `ValueError` for settings outside their range."
     if length < 5: raise ValueError(f'length must be at least 5, got {length}')
     if not -1 <= similarity <= 1: raise ValueError(f'similarity must be in [-1, 1], got {similarity}')
-    if min(positions, words) < 1: raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
+    if min(positions, words) < 1:
+        raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
 
 def _text_display(reader):
     "How texts are shown; a group is named by the position of its word."
@@ -632,12 +563,12 @@ def _text_display(reader):
     changes,show,text = shown
     return Display(changes=changes, show=show, text=text, names=tuple(range(reader.length)), columns=('text',))
 
-# %% ../nbs/14_text.ipynb #c84
+# %% ../nbs/14_text.ipynb #c95
 def sentences(
     vectors:Vectors,    # From `load_glove`, `corpus_vectors` or your own
     length:int=256,     # Words that the network reads, ≥ 5
     tokenizer:Callable=word_spans, # Text -> (start, end) of each token
-    allow:Any=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
+    allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float=.2,# Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
     common:int|None=10_000, # Propose the most frequent words only; None for all
     positions:int=16,   # Positions tried in a step
@@ -651,11 +582,11 @@ def sentences(
     candidates = partial(_candidates, reader, p=positions, q=words, similarity=similarity, common=common)
     return Domain(
         partial(_encode, reader), partial(_decode, reader), token_groups, project=partial(_to_words, reader),
-        probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader), defaults=TEXT, rows=_raw_texts,
-        legal=partial(_legal, reader), constrain=partial(_constrain, partial(_places, reader)),
-        measures=partial(_measures, reader))
+        probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
+        defaults=TEXT, rows=_raw_texts, legal=partial(_legal, reader),
+        constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader))
 
-# %% ../nbs/14_text.ipynb #c88
+# %% ../nbs/14_text.ipynb #c99
 class Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
     def __init__(self,
@@ -669,6 +600,7 @@ class Lookup(nn.Module):
         "Logits of texts given as positions, `(n, l)`, -1 for none."
         return self.model(self.rows(ids.long()))
 
+# %% ../nbs/14_text.ipynb #c100
 def word_ids(
     vectors:Vectors, # Words and vectors
     data,            # Texts

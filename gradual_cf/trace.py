@@ -17,7 +17,7 @@ from .explainer import target_prob
 from .losses import Mix, l2_distance, logit_gap
 
 # %% auto #0
-__all__ = ['Trace', 'curve']
+__all__ = ['Trace']
 
 # %% ../nbs/08_trace.ipynb #c5
 _OTHER = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss

@@ -42,9 +42,7 @@ class _FromEmbeddings(nn.Module):
         return self.model(inputs_embeds=packed, attention_mask=real.gather(1, order).long()).logits
 
 # %% ../nbs/15_transformers.ipynb #c8
-def _whole_words(
-    tokenizer, # Hugging Face tokenizer
-) -> dict:     # Word -> number of its piece
+def _whole_words(tokenizer) -> dict: # Word -> number of its piece
     "Pieces of the vocabulary that are words by themselves."
     ids = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
     texts = [tokenizer.decode([i]).strip() for i in ids]
@@ -61,27 +59,21 @@ class _Pieces(_Reader):
     room:int=1          # Pieces of a word that have room
     cased:bool=False    # Whether the tokenizer tells capitals from small letters
 
-def _piece_reader(
-    model:nn.Module, # Sequence classifier
-    tokenizer,       # Its tokenizer
-    length:int,      # Rows that the network reads
-    room:int,        # Pieces of a word that have room
-    allow,           # Words that may change and be proposed
-) -> _Pieces:
+# %% ../nbs/15_transformers.ipynb #c11
+def _piece_reader(model:nn.Module, tokenizer, length:int, room:int, allow) -> _Pieces:
     "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
     if not getattr(tokenizer, 'is_fast', False):
-        raise ValueError(f'tokenizer must be a fast one, which knows where its pieces stand, got {type(tokenizer).__name__}')
+        kind = type(tokenizer).__name__
+        raise ValueError(f'tokenizer must be a fast one, which knows where its pieces stand, got {kind}')
     table,words = model.get_input_embeddings().weight.detach(), _whole_words(tokenizer)
     vectors = Vectors(list(words), table[list(words.values())].cpu().float())
     classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])
     cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
-    return _Pieces(vectors, length, partial(_spans, tokenizer), classes, hf=tokenizer, table=table, room=room, cased=cased)
+    spans = partial(_spans, tokenizer)
+    return _Pieces(vectors, length, spans, classes, hf=tokenizer, table=table, room=room, cased=cased)
 
-# %% ../nbs/15_transformers.ipynb #c12
-def _split(
-    hf,       # The tokenizer
-    text:str, # Raw text
-) -> list:    # (numbers of the pieces, (start, end) or None) for every word and special token
+# %% ../nbs/15_transformers.ipynb #c13
+def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None) for every word and special token
     "A text as the tokenizer reads it, piece numbers by word."
     enc = hf(text, return_offsets_mapping=True, truncation=False, verbose=False)
     rows,last = [],None
@@ -97,18 +89,15 @@ def _spans(hf, text):
     "Where the words of a text are."
     return [span for _,span in _split(hf, text) if span is not None]
 
-def _shorten(
-    rows:list,  # From `_split`
-    length:int, # Most rows
-    room:int,   # Pieces in a row
-) -> list:
+# %% ../nbs/15_transformers.ipynb #c14
+def _shorten(rows:list, length:int, room:int) -> list:
     "Spread long words over rows; what is too long loses words at its end, never the special tokens there."
     tail = next((i for i,(_,span) in enumerate(reversed(rows)) if span is not None), 0)
     words,end = rows[:len(rows) - tail], rows[len(rows) - tail:]
     spread = [(ids[i:i + room], span) for ids,span in words for i in range(0, len(ids), room)]
     return spread[:length - len(end)] + end
 
-# %% ../nbs/15_transformers.ipynb #c14
+# %% ../nbs/15_transformers.ipynb #c16
 def _may_change(reader, word):
     "Whether a word may change: as its class says, or as a content word where it has none."
     k = reader.vectors.index.get(word)
@@ -124,11 +113,9 @@ def _loose(reader, text, places):
     return [bool(re.fullmatch(r'[^\W\d_]{2,}', w)) and places.count(span) == 1 and _may_change(reader, w)
             for w,span in zip(words, places)]
 
-def _read_pieces(
-    reader:_Pieces, # Reads texts
-    data,           # Texts
-) -> tuple[list, Tensor, Tensor, list]: # Texts, pieces `(n, l, m)` (-1 for none), what may change `(n, l)`, places
-    "Look up the pieces of texts; raises `ValueError` for a text without a word."
+# %% ../nbs/15_transformers.ipynb #c17
+def _read_pieces(reader:_Pieces, data) -> tuple[list, Tensor, Tensor, list]:
+    "Texts, their pieces `(n, l, m)`, -1 for none, what may change `(n, l)`, and the place of each row."
     texts,places = _raw_texts(data), []
     ids = torch.full((len(texts), reader.length, reader.room), -1)
     free = torch.zeros(len(texts), reader.length, dtype=torch.bool)
@@ -141,22 +128,15 @@ def _read_pieces(
         free[i, :len(rows)] = torch.tensor(_loose(reader, t, places[-1]))
     return texts, ids, free, places
 
-# %% ../nbs/15_transformers.ipynb #c16
-def _encode_pieces(
-    reader:_Pieces, # Reads texts
-    data,           # Texts
-) -> Encoded:       # `(n, l, m, e)`
+# %% ../nbs/15_transformers.ipynb #c19
+def _encode_pieces(reader:_Pieces, data) -> Encoded: # `(n, l, m, e)`
     "Texts as vectors of pieces, by word."
     _,ids,free,_ = _read_pieces(reader, data)
     ids = ids.to(reader.table.device)
     return Encoded(reader.table[ids.clamp_min(0)]*(ids >= 0)[..., None].to(reader.table), ~free)
 
-def _decode_pieces(
-    reader:_Pieces,  # Reads texts
-    x:Tensor,        # Encoded texts, `(n, l, m, e)`
-    raw=None,        # The texts they came from
-    legal:bool=True, # Words of the vocabulary always
-) -> list[str]:
+# %% ../nbs/15_transformers.ipynb #c20
+def _decode_pieces(reader:_Pieces, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "Texts again: a word that moved becomes the nearest whole word, by its first piece."
     if raw is None: raise ValueError('raw must be the texts that x came from, got None')
     texts,_,free,places = _read_pieces(reader, raw)
@@ -168,12 +148,8 @@ def _decode_pieces(
 
 def _as_is(old, new): return new
 
-# %% ../nbs/15_transformers.ipynb #c18
-def _legal_pieces(
-    reader:_Pieces, # Reads texts
-    old,            # Texts before
-    new,            # Texts after
-) -> np.ndarray:    # bool `(n, 1)`
+# %% ../nbs/15_transformers.ipynb #c22
+def _legal_pieces(reader:_Pieces, old, new) -> np.ndarray: # bool `(n, 1)`
     "Whether only words that may change did, each into a word of the vocabulary."
     texts,_,free,places = _read_pieces(reader, old)
     ok = []
@@ -184,35 +160,27 @@ def _legal_pieces(
         ok.append([len(before) == len(after) and all(s in may and w in reader.vectors for s,w in swaps)])
     return np.array(ok)
 
-# %% ../nbs/15_transformers.ipynb #c20
-def _piece_candidates(
-    reader:_Pieces, # Reads texts
-    x:Tensor,       # Texts as they stand, `(n, l, m, e)`
-    g:Tensor,       # Gradient there, `(n, l, m, e)`
-    free:Tensor,    # Words that may change, bool `(n, l)`
-    p:int,          # Positions
-    q:int,          # Words for each
-    similarity:float, # Smallest cosine between the mean of the old pieces and the new word
-    common:int|None,  # Propose the first words of the vocabulary only
-) -> tuple:         # Positions, vectors `(n, p, q, m, e)`, and whether each counts
-    "The candidates of a text: see `_word_pool`."
+# %% ../nbs/15_transformers.ipynb #c24
+def _piece_candidates(reader:_Pieces, x, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+    "The candidates of a text: positions, vectors `(n, p, q, m, e)`, and whether each counts."
     E,classes = _proposals(reader, common, x)
     mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
     fits = partial(_fits, reader, mean, classes, similarity)
     at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
-# %% ../nbs/15_transformers.ipynb #c22
+# %% ../nbs/15_transformers.ipynb #c26
 def _row_groups(shape):
     "One group a row, `(l, m, e)`."
     return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
 
+# %% ../nbs/15_transformers.ipynb #c27
 def tokens(
     model:nn.Module,  # Hugging Face sequence classifier
     tokenizer:Any,    # Its tokenizer, a fast one
     length:int=128,   # Rows: words and special tokens that the network reads, ≥ 5
     pieces:int=6,     # Pieces of a word that have room; longer words are frozen
-    allow:Any=content_word, # Words that may change and be proposed (a collection or a test), or word -> class, None to forbid
+    allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float=-1., # Smallest cosine between the old word and the new, in [-1, 1]
     common:int|None=None, # Propose the first words of the vocabulary only
     positions:int=8,  # Positions tried in a step
@@ -229,4 +197,5 @@ def tokens(
         partial(_encode_pieces, reader), partial(_decode_pieces, reader), _row_groups,
         probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
         defaults=replace(TEXT, batch_size=16), rows=_raw_texts, legal=partial(_legal_pieces, reader),
-        constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader), adapt=_FromEmbeddings)
+        constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader),
+        adapt=_FromEmbeddings)

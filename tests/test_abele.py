@@ -5,8 +5,10 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 from toy import columns
 
-from gradual_cf.baselines.abele import ABELE, adversarial_autoencoder, autoencoder_for, breed, cross, kernel, leaves, mutate, on_the_way, spread, train_adversarial
-from gradual_cf.core import predict
+from gradual_cf.baselines.abele import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
+                                        _nearest_first, _on_the_way, _train_adversarial, adversarial_autoencoder)
+from gradual_cf.baselines.genetic import _read_leaves
+from gradual_cf.explainer import predict
 from gradual_cf.tasks import load_task
 
 SMALL = dict(latent=8, width=128, batches=1500, lr=1e-3)     # the notebook's, so that both find the same file
@@ -31,11 +33,11 @@ def test_the_autoencoder_is_kept(tmp_path, monkeypatch, task):
     x = task.domain.encode(task.X[:50]).x
     state = torch.random.get_rng_state()
     tiny = dict(latent=3, width=8, batches=4)
-    one,files = autoencoder_for(x, **tiny), sorted(tmp_path.iterdir())
-    again = autoencoder_for(x, **tiny)
+    one,files = _autoencoder_for(x, **tiny), sorted(tmp_path.iterdir())
+    again = _autoencoder_for(x, **tiny)
     assert len(files) == 1 and files[0].suffix == '.safetensors' and sorted(tmp_path.iterdir()) == files
     assert all(torch.equal(a, b) for a,b in zip(one.parameters(), again.parameters()))
-    autoencoder_for(x, **tiny | dict(batches=5)), autoencoder_for(x[:49], **tiny)
+    _autoencoder_for(x, **tiny | dict(batches=5)), _autoencoder_for(x[:49], **tiny)
     assert len(list(tmp_path.iterdir())) == 3 and torch.equal(state, torch.random.get_rng_state())
 
 
@@ -43,7 +45,7 @@ def test_the_opponent_rounds_the_codes(task, fitted):
     "Codes have the moments of N(0, I); without an opponent they lie anywhere."
     off = lambda z: max(z.mean(0).abs().max().item(), (z.std(0) - 1).abs().max().item())
     x = task.domain.encode(task.X).x
-    alone = train_adversarial(adversarial_autoencoder([1, 8, 8], 8, 128, seed=0), x, batches=300, lr=1e-3, weight=0.)
+    alone = _train_adversarial(adversarial_autoencoder([1, 8, 8], 8, 128, seed=0), x, batches=300, lr=1e-3, weight=0.)
     with torch.no_grad(): assert off(fitted.pool) < .4 < off(alone.encode(x))
 
 
@@ -68,11 +70,11 @@ def test_exemplars_keep_the_class_and_counter_exemplars_lose_it(task, fitted):
 def test_neighbours_are_accepted_and_of_both_classes(task, fitted):
     enc = fitted.encode(task.X_test[20:21])
     t = int((task.y_test[20] + 1) % 10)
-    near = fitted.local(enc, t)
+    near = _around(fitted, enc, t)
     label = near.prob.argmax(1)
     assert fitted.accepts(near.z).all() and (label == near.own).sum() > 20 and (label == t).sum() > 20
     assert (fitted.accepts(fitted.pool).double().mean() >= .89) or fitted.level == .5
-    assert sum(int(p.covers(near.z0.numpy().astype(float))) for p in near.paths) == 1
+    assert near.leaves.holds(near.z0.numpy().astype(float)).sum() == 1
 
 
 def test_a_frozen_block_keeps_its_pixels(task, fitted):
@@ -86,43 +88,42 @@ def test_paths_are_the_tree():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 3))
     tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(x, (x[:, 0] > .3) + 2*(x[:, 2] > 0)*(x[:, 1] < .5))
-    paths,new = leaves(tree), rng.normal(size=(200, 3)).astype(np.float32).astype(float)
-    cover = np.stack([p.covers(new) for p in paths])
-    assert (cover.sum(0) == 1).all()
-    assert [paths[i].label for i in cover.argmax(0)] == tree.predict(new).tolist()
-    for p in paths:
-        inside = p.enter(np.zeros(3))
-        assert p.covers(inside[None]).all() and tree.predict(inside[None])[0] == p.label
+    leaves,new = _read_leaves(tree), rng.normal(size=(200, 3)).astype(np.float32).astype(float)
+    cover = leaves.holds(new[:, None])
+    assert (cover.sum(1) == 1).all()
+    assert leaves.label[cover.argmax(1)].tolist() == tree.predict(new).tolist()
+    inside = _enter(leaves, np.zeros(3))
+    assert leaves.holds(inside[:, None]).diagonal().all() and (tree.predict(inside) == leaves.label).all()
 
 
 def test_the_axis_of_the_model_is_the_axis_of_the_tree():
     "A model that reads one coordinate of the code: the nearest path crosses that coordinate only, and its threshold."
-    z = breed(lambda z: kernel(z, torch.zeros(4)), torch.zeros(400, 4), 3*torch.randn(500, 4, generator=torch.Generator().manual_seed(0)), generations=3, gen=torch.Generator().manual_seed(1))
+    z = _breed_codes(lambda z: _kernel(z, torch.zeros(4)), torch.zeros(400, 4), 3*torch.randn(500, 4, generator=torch.Generator().manual_seed(0)), generations=3, gen=torch.Generator().manual_seed(1))
     y = (z[:, 2] > .25).numpy().astype(int)
     assert 20 < y.sum() < 380
-    paths = leaves(DecisionTreeClassifier(random_state=0).fit(z.double().numpy(), y))
-    moved = next(p for p in paths if p.label == 1).enter(np.zeros(4))
+    leaves = _read_leaves(DecisionTreeClassifier(random_state=0).fit(z.double().numpy(), y))
+    moved = _enter(_nearest_first(leaves.take(leaves.label == 1), np.zeros(4)), np.zeros(4))[0]
     assert moved[[0, 1, 3]].tolist() == [0, 0, 0] and abs(moved[2] - .25) < .15
 
 
 def test_breeding():
     gen = torch.Generator().manual_seed(0)
     z,pool = torch.randn(50, 6, generator=gen), torch.randn(80, 6, generator=gen)
-    assert torch.equal(mutate(z, pool, 0., gen), z) and torch.equal(cross(z, 0., gen), z)
-    child = cross(z, 1., gen)
+    assert torch.equal(_mutate(z, pool, 0., gen), z) and torch.equal(_cross(z, 0., gen), z)
+    child = _cross(z, 1., gen)
     assert ((child == z) | (child == z.roll(1, 0))).all() and (child != z).any()
-    moved = mutate(z, pool, 1., gen)
+    moved = _mutate(z, pool, 1., gen)
     assert ((moved >= torch.minimum(z, pool.amin(0))) & (moved <= torch.maximum(z, pool.amax(0)))).all()
-    way = on_the_way(z[0], pool, 30, gen, near=1)
+    way = _on_the_way(z[0], pool, 30, gen, near=1)
     end = pool[(pool - z[0]).norm(dim=1).argmin()]
     assert torch.allclose((way - z[0]).norm(dim=1) + (way - end).norm(dim=1), (end - z[0]).norm(), atol=1e-4)
-    assert torch.equal(on_the_way(z[0], pool[:0], 3, gen), z[:1].expand(3, -1))
-    assert spread(torch.tensor([[0.], [1], [10], [4]]), 3).tolist() == [0, 2, 3]
+    assert torch.equal(_on_the_way(z[0], pool[:0], 3, gen), z[:1].expand(3, -1))
+    assert _far_apart(torch.tensor([[0.], [1], [10], [4]]), 3).tolist() == [0, 2, 3]
 
 
 def test_errors(task, fitted):
     t = columns()
-    with pytest.raises(ValueError, match='domain must be of images'): ABELE(t.model, t.domain).fit(t.x)
+    with pytest.raises(ValueError, match='domain must be of images'): ABELE(t.model, t.domain)
     with pytest.raises(ValueError, match='one image, got 2'): fitted.exemplars(task.X_test[:2])
     with pytest.raises(ValueError, match='settings must be among'): ABELE(task.model, task.domain, depth=3)
     with pytest.raises(ValueError, match=r'target must be in 0\.\.9'): fitted.explain(task.X_test[:1], 12)

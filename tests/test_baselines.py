@@ -9,15 +9,18 @@ import toy
 from test_invariants import table
 from torch import nn
 
-from gradual_cf.all import GradualCF, corpus_vectors, images, load_digits, load_toy_reviews, sentences, tabular, tabular_mlp, text_cnn, train
-from gradual_cf.baselines.cem import CEM, shrink
-from gradual_cf.baselines.lore import LORE, because, breed
+from gradual_cf.baselines.abele import ABELE
+from gradual_cf.baselines.cem import CEM, _shrink
+from gradual_cf.baselines.lore import LORE, Condition, _breed_around, because
 from gradual_cf.baselines.spheres import GrowingSpheres
 from gradual_cf.baselines.wachter import Wachter
 from gradual_cf.composition import box
 from gradual_cf.core import Domain, Encoded
-from gradual_cf.models import digit_cnn
-from gradual_cf.text import Lookup, word_ids
+from gradual_cf.gradual import GradualCF
+from gradual_cf.images import images, load_digits
+from gradual_cf.models import digit_cnn, seeded, tabular_mlp, text_cnn, train
+from gradual_cf.tabular import tabular
+from gradual_cf.text import Lookup, corpus_vectors, load_toy_reviews, sentences, word_ids
 
 QUICK = {Wachter: dict(lam=100., rounds=3, steps=60), CEM: dict(rounds=3, steps=80), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
 ALL, DOMAINLESS = list(QUICK), [Wachter, CEM, GrowingSpheres]
@@ -87,7 +90,7 @@ def test_cem_equals_a_slow_replica(linear, c):
     cfs, checked = e.explain(x[:12], 1), 0
     for row, xp, before in zip(x[:12], cfs.xp, cfs.before):
         if before >= .5: continue
-        slow = slow_fista(row.tolist(), model.w.tolist(), model.b, c, e.margin(), .1, .01, 200, x.amin(0).tolist(), x.amax(0).tolist())
+        slow = slow_fista(row.tolist(), model.w.tolist(), model.b, c, e.margin, .1, .01, 200, x.amin(0).tolist(), x.amax(0).tolist())
         torch.testing.assert_close(xp, row if slow is None else torch.tensor(slow, dtype=torch.float64), rtol=0, atol=1e-8)
         checked += slow is not None
     assert checked > 3
@@ -101,7 +104,7 @@ def test_cem_leaves_zero_only_where_it_pays(linear):
     for c, moves in ((.99*top, False), (1.5*top, True)):
         cfs = CEM(model, plain(5), rounds=1, c=c).fit(x).explain(row, 1)
         assert ((cfs.xp != cfs.x).any() == moves).item()
-    assert shrink(torch.tensor([.3, -.05, -.2]), .1).sub(torch.tensor([.2, 0., -.1])).abs().max() < 1e-7
+    assert _shrink(torch.tensor([.3, -.05, -.2]), .1).sub(torch.tensor([.2, 0., -.1])).abs().max() < 1e-7
 
 
 def test_cem_heeds_the_autoencoder(linear):
@@ -205,6 +208,77 @@ def test_constraints_hold(bank, cls):
     assert ((new.income == old.income) | new.income.between(400, 3000)).all() and ((new.late == old.late) | (new.late >= 0)).all()
     assert (old.astype(object) != new.astype(object)).any(axis=1).any() and cfs.valid.double().mean() > .5
     assert (cfs.xp == cfs.x)[cfs.before >= cfs.tau].all() and (cfs.found >= cfs.tau).equal(cfs.valid)
+
+
+@named
+@pytest.mark.parametrize('most', [1, 2])
+def test_constraints_of_a_question_hold(bank, cls, most):
+    "No answer breaks a constraint that came with the question, the number of changes included."
+    df, net = bank
+    old = df.iloc[:40]
+    rules = dict(immutable=['job'], bounds={'income': (400., 3000.)}, increase_only=['age'], max_changes=most)
+    cfs = cls(net, tabular(df), **QUICK[cls]).fit(df).explain(old, **rules)
+    new = cfs.raw
+    assert (new.job == old.job).all() and (new.age >= old.age).all() and ((new.income == old.income) | new.income.between(400, 3000)).all()
+    assert cfs.changes().groupby('row').size().max() <= most and (cfs.valid & (cfs.before < .5)).sum() >= 3
+    assert (cfs.xp == cfs.x)[~cfs.valid].all()
+
+
+@named
+def test_each_row_has_its_own_limit(bank, cls):
+    df, net = bank
+    most = [1, 3]*10
+    cfs = cls(net, tabular(df), **QUICK[cls]).fit(df).explain(df.iloc[:20], max_changes=most)
+    many = (cfs.raw.astype(object) != df.iloc[:20].astype(object)).sum(axis=1)
+    assert (many <= most).all() and cfs.valid.any()
+
+
+def curves(n, seed):
+    "Noisy curves of 48 samples; class 1 has its bump on the right."
+    g = torch.Generator().manual_seed(seed)
+    y = torch.randint(2, (n,), generator=g)
+    t, at = torch.linspace(0, 1, 48), torch.where(y == 1, .72, .28)[:, None] + .05*torch.randn(n, 1, generator=g)
+    return torch.exp(-((t - at)/.09)**2) + .08*torch.randn(n, 48, generator=g), y
+
+
+@pytest.fixture(scope='module')
+def wave():
+    "The domain written by hand in *Add a data set*, in as few fields as it takes."
+    x, y = curves(300, 0)
+    ids, low, high = torch.arange(48)//6, x.min().item(), x.max().item()
+    encode = lambda data: Encoded(torch.as_tensor(data).float(), torch.zeros(len(data), 8, dtype=torch.bool))
+    domain = Domain(encode, lambda x, raw, legal: x.clamp(low, high) if legal else x, lambda s: ids, box(low, high))
+    with seeded(0): net = nn.Sequential(nn.Unflatten(1, (1, 48)), nn.Conv1d(1, 8, 9, padding=4), nn.ReLU(), nn.MaxPool1d(4), nn.Flatten(), nn.Linear(96, 2))
+    return train(net, x, y, epochs=20), domain, x, low, high
+
+
+@pytest.mark.parametrize('cls', DOMAINLESS, ids=lambda c: c.__name__)
+def test_a_domain_written_by_hand(wave, cls):
+    net, domain, x, low, high = wave
+    rows, _ = curves(10, 1)
+    extra = {Wachter: dict(lam=1e3, rounds=4, steps=100), CEM: dict(rounds=5, steps=200)}
+    e = cls(net, domain, **QUICK[cls] | extra.get(cls, {})).fit(x)
+    cfs = e.explain(rows)
+    assert cfs.valid.all() and cfs.xp.min() >= low and cfs.xp.max() <= high and len(cfs.changes())
+    few = e.explain(rows, max_changes=2)
+    assert few.changes().groupby('row').size().max() <= 2 and few.valid.any()
+
+
+@pytest.mark.parametrize('cls', [LORE, ABELE], ids=lambda c: c.__name__)
+def test_baselines_of_one_kind_of_data_say_so(wave, cls):
+    net, domain, *_ = wave
+    with pytest.raises(ValueError, match=f"domain must be of .* for {cls.__name__}.*kind 'other'"): cls(net, domain)
+
+
+def test_rules_read_dates():
+    "A limit on a date is a day, and its rule covers the rows that come before it."
+    n = 200
+    df = pd.DataFrame({'opened': pd.Timestamp('2020-01-01') + pd.to_timedelta(np.arange(n), 'D'), 'x': np.random.default_rng(0).random(n)})
+    domain = tabular(df)
+    model = lambda x: torch.stack([9 - 90*x[:, 0], 90*x[:, 0] - 81], 1)
+    why = LORE(model, domain, **QUICK[LORE]).fit(df).explain(df.iloc[:1]).rules[0].rule
+    assert str(why.conditions[0]).startswith('opened ≤ 2020-0') and why.coverage == pytest.approx(why.covers(df).mean(), abs=1e-9)
+    assert why.conditions[0].feature == 'opened' and why.precision > .9 and isinstance(why.conditions[0], Condition)
 
 
 @named
@@ -321,8 +395,8 @@ def test_reviews(cls):
 
 def test_lore_is_for_tables():
     p = toy.tokens()
-    with pytest.raises(ValueError, match='domain must be of a table for LORE.*got Domain'): LORE(p.model, p.domain)
-    with pytest.raises(ValueError, match='domain must be of a table for LORE.*got Pixels'): LORE(p.model, images())
+    with pytest.raises(ValueError, match="domain must be of a table for LORE.*got one of kind 'other'"): LORE(p.model, p.domain)
+    with pytest.raises(ValueError, match="domain must be of a table for LORE.*got one of kind 'image'"): LORE(p.model, images())
 
 
 @named
@@ -344,7 +418,7 @@ def test_neighbourhoods_are_near_and_balanced(bank):
     lore = LORE(net, domain).fit(df)
     x = lore.encode(df.iloc[:6]).x
     own = net(x).argmax(1)
-    near, label = breed(net, x, torch.stack([own, 1 - own], 1), lore.x_train, domain.groups((x.shape[1],)))
+    near, label = _breed_around(net, x, torch.stack([own, 1 - own], 1), lore.x_train, domain.groups((x.shape[1],)))
     share = (label == own[:, None]).double().mean(1)
     assert ((share > .3) & (share < .7)).all() and near.shape[1] == 1100
     far = lambda rows: (rows - x[:, None]).abs().mean((1, 2))

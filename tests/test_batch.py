@@ -2,6 +2,7 @@
 
 GRADUAL_CF_SLOW=1 also kills a run of 200,000 rows three times; `benchmarks/batch.py` measures it.
 """
+import copy
 import dataclasses
 import json
 import math
@@ -23,7 +24,7 @@ import pytest
 import torch
 
 from gradual_cf import batch
-from gradual_cf.batch import MANIFEST, _finished, _identity, _open_source, _part_file, _parts, batch_fn, explain_dataset
+from gradual_cf.batch import _MANIFEST, _cut, _finished, _identity, _open_source, _part_file, batch_fn, explain_dataset
 from gradual_cf.composition import box
 from gradual_cf.core import Display, Domain, Encoded
 from gradual_cf.explainer import predict
@@ -194,7 +195,7 @@ def test_kill_9_loses_nothing_and_does_nothing_twice(cf, many, tmp_path):
         now = stamps(out, n)
         assert kept.items() <= now.items() and len(now) < n//10
         kept = now
-    assert not json.loads((out/MANIFEST).read_text())['finished']
+    assert not json.loads((out/_MANIFEST).read_text())['finished']
     explain_dataset(cf, rows, out, batch_size=10)
     assert content(out) == whole
     assert kept.items() <= stamps(out, n).items()           # no part was made twice
@@ -304,7 +305,8 @@ def test_another_run_is_refused_and_nothing_is_touched(cf, tmp_path, what, says)
     old = dict(abs=calls(torch.abs), default=third, partial=partial(third, k=1)).get(what)
     out = explain_dataset(changed(cf, terms=dict(extra=(0., old))) if old else cf, loans(60), tmp_path/'out', batch_size=30)
     before = content(out)
-    model = tabular_mlp(5, width=16, seed=1).double()
+    model = copy.deepcopy(cf.model)
+    with torch.no_grad(): model[-1].bias[0] += .001
     train = loans(400, 1).drop(columns='account')
     e = dict(sigma=lambda: changed(cf, sigma=11), term=lambda: changed(cf, match=lambda s: (s.logits - s.target.mu).pow(2).sum(1)),
              abs=lambda: changed(cf, terms=dict(extra=(0., calls(torch.exp)))), default=lambda: changed(cf, terms=dict(extra=(0., second))), partial=lambda: changed(cf, terms=dict(extra=(0., partial(third, k=2)))), weights=lambda: GradualCF(model, cf.domain, sigma=10).fit(train),
@@ -318,7 +320,7 @@ def test_folders_that_are_not_ours(cf, tmp_path):
     (tmp_path/'x').mkdir(), (tmp_path/'x/holiday.jpg').write_bytes(b'')
     with pytest.raises(ValueError, match='holiday.jpg'): explain_dataset(cf, loans(9), tmp_path/'x')
     with pytest.raises(ValueError, match='must be a folder'): explain_dataset(cf, loans(9), tmp_path/'x/holiday.jpg')
-    (tmp_path/'y').mkdir(), (tmp_path/'y'/MANIFEST).write_text('{')
+    (tmp_path/'y').mkdir(), (tmp_path/'y'/_MANIFEST).write_text('{')
     with pytest.raises(ValueError, match='readable'): explain_dataset(cf, loans(9), tmp_path/'y')
 
 
@@ -411,7 +413,7 @@ def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
     df.astype(dict(a=object)).to_csv(tmp_path/'r.csv', index=False)
     s = _open_source(tmp_path/'r.csv')
     assert s.rows == 40_001 and [str(t) for t in s.schema.types][:2] == ['double', 'int64']
-    assert pa.concat_tables([t for _,t in _parts(s, 7000)]).to_pandas().a.iloc[-1] == .5
+    assert pa.concat_tables([t for _,t in _cut(s, 7000)]).to_pandas().a.iloc[-1] == .5
 
 
 def test_csv_columns_of_every_type(tmp_path):
@@ -432,7 +434,7 @@ def test_constraints_come_with_the_question(cf, tmp_path):
     got, whole = pd.read_parquet(out), cf.explain(df.drop(columns='account'), **asked)
     for c in ('income', 'debt', 'home'): assert (got[f'cf:{c}'].to_numpy(object) == whole.raw[c].to_numpy(object)).all(), c
     assert (got['cf:home'] == df.home).all() and (got['cf:income'] >= df.income).all()
-    manifest = json.loads((out/MANIFEST).read_text())
+    manifest = json.loads((out/_MANIFEST).read_text())
     assert manifest['question.immutable'] == ['home'] and manifest['question.bounds'] == {'debt': [None, 30]} and manifest['question.max_changes'] == 1
     explain_dataset(cf, df, out, batch_size=20, **asked)
     with pytest.raises(ValueError, match='question.max_changes 1 there, 2 now'): explain_dataset(cf, df, out, batch_size=20, **asked | dict(max_changes=2))
@@ -510,6 +512,7 @@ def test_the_command(sh, tmp_path):
     assert one['rows'] == 40 and one['valid'] == 1 and one['changes'] and len(list((tmp_path/'out').glob('part-*.parquet'))) == 3
     again = sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--workers', 1).stdout
     assert '40 rows' in again
+    assert 'question.max_changes None there, 1 now' in sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--max-changes', 1, code=2).stderr
     assert 'seed 0 there, 1 now' in sh('batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 16, '--seed', 1, code=2).stderr
 
 

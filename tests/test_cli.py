@@ -1,10 +1,16 @@
 """The command in a process of its own: output, exit codes, cache."""
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
+from typer.testing import CliRunner
 
-from gradual_cf.all import load_breast_cancer
+from gradual_cf.cli import app
+from gradual_cf.core import Display, Domain, Encoded
+from gradual_cf.loans import load_breast_cancer
+from gradual_cf.tasks import Task
 from shell import shell
 
 
@@ -41,6 +47,19 @@ def test_explain_prints_one_object(sh):
     assert names[0] in text and '→' in text
 
 
+def test_constraints_come_with_the_question(sh):
+    ask = lambda *more: json.loads(sh('explain', 'breast_cancer', '--row', 3, '--json', *more).stdout)
+    free = ask()
+    first = free['changes'][0]
+    sign = '--increase-only' if first['after'] < first['before'] else '--decrease-only'
+    turned = ask(sign, first['feature'])
+    assert turned['valid'] and all((c['after'] > c['before']) == (sign == '--increase-only') for c in turned['changes'] if c['feature'] == first['feature'])
+    low, high = sorted((first['before'], first['before'] + .3*(first['after'] - first['before'])))
+    held = ask('--bound', f'{first["feature"]}={low}..{high}')
+    assert all(low - 1e-9 <= c['after'] <= high + 1e-9 for c in held['changes'] if c['feature'] == first['feature'])
+    assert len(ask('--max-changes', 1)['changes']) == 1
+
+
 def test_rows_from_a_file_and_a_model_of_ones_own(sh, tmp_path):
     _,_,X,_ = load_breast_cancer()
     X.head(4).assign(note='kept out').to_csv(tmp_path/'rows.csv', index=False)
@@ -70,6 +89,11 @@ def test_evaluate_prints_one_object(sh):
     (('explain', 'breast_cancer', '--row', 999), 'row must be in 0..142, got 999'),
     (('explain', 'breast_cancer', '--row', 0, '--target', 7), '0..1, got 7'),
     (('explain', 'breast_cancer', '--row', 0, '--immutable', 'height'), "['height']"),
+    (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
+    (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'),
+    (('explain', 'breast_cancer', '--row', 0, '--increase-only', 'height'), 'height'),
+    (('explain', 'breast_cancer', '--row', 0, '--max-changes', 0), '--max-changes'),
+    (('explain', 'breast_cancer', '--row', 0, '--block', 2), 'block must be left out'),
     (('explain', 'breast_cancer', '--row', 0, '--csv', 'none.csv'), 'none.csv'),
     (('explain', 'breast_cancer', '--row', 0, '--model', 'none.safetensors'), 'none.safetensors'),
     (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'),
@@ -89,3 +113,31 @@ def test_a_csv_with_other_columns(sh, tmp_path):
 def test_version_and_help(sh):
     assert sh('--version').stdout.strip().count('.') == 2
     assert 'evaluate' in sh('--help').stdout
+
+
+def curves_task(*args, **kw):
+    "A task on a domain written by hand, of the kind 'other': twelve samples in three stretches."
+    ids = torch.arange(12)//4
+    def encode(data):
+        x = torch.as_tensor(np.asarray(data)).float().reshape(-1, 12)
+        return Encoded(x, torch.zeros(len(x), 3, dtype=torch.bool))
+    def propose(x, group): return torch.linspace(0, 1, 6).to(x)[None, :, None].expand(1, 6, 4)
+    torch.manual_seed(0)
+    rows, net = torch.rand(60, 12), torch.nn.Linear(12, 2)
+    domain = Domain(encode, lambda x, data, legal: x.clamp(0, 1), lambda s: ids, propose=propose, display=Display(names=('left', 'middle', 'right')))
+    y = net(rows).argmax(1)
+    return Task('curves', rows[:40], y[:40], rows[40:], y[40:], domain, net, None, ('low', 'high'))
+
+
+def test_a_domain_of_ones_own(monkeypatch, tmp_path):
+    monkeypatch.setattr('gradual_cf.cli.load_task', curves_task)
+    run = lambda *args: CliRunner().invoke(app, list(map(str, args)))
+    text = run('explain', 'curves', '--row', 3, '--out', tmp_path/'x.png', '--html', tmp_path/'x.html')
+    assert text.exit_code == 0 and 'row 3: to be' in text.output and '→' in text.output
+    assert (tmp_path/'x.png').read_bytes()[:4] == b'\x89PNG' and (tmp_path/'x.html').stat().st_size > 1000
+    one = json.loads(run('explain', 'curves', '--row', 3, '--json', '--max-changes', 2).stdout)
+    assert one['valid'] and one['row'] == 3 and {c['feature'] for c in one['changes']} <= {'left', 'middle', 'right'}
+    assert json.loads(run('evaluate', 'curves', '--rows', 5, '--json').stdout)['rows'] == 5
+    for more, says in ((('--row', 3, '--csv', 'x.csv'), "csv must not be given for 'curves'"), (('--text', 'dull'), 'text must not be given'), (('--row', 3, '--immutable', 'left'), 'immutable must be left out')):
+        r = run('explain', 'curves', *more)
+        assert r.exit_code == 2 and says in r.stderr, r.output

@@ -14,7 +14,7 @@ from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF, construct
 from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels
 from gradual_cf.losses import prototype_distance, term_grad
-from gradual_cf.models import accuracy, seeded as seeded
+from gradual_cf.models import accuracy, seeded
 from gradual_cf.prototypes import CANDIDATES, INSIDE, _nearest_typical, _pasted
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -229,3 +229,15 @@ def test_default_setting_on_mnist_is_believed_by_a_judge():
     assert cfs.valid.double().mean() >= .97
     assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .85
     assert changed_groups(cfs.x, cfs.xp, task.domain.groups(cfs.x.shape[1:])).sum(1).double().mean() <= 12
+
+
+def test_colour_images_keep_no_needless_block():
+    net,x = toy(3)
+    cf = GradualCF(net, images(3, channels=3), tau=.6, quantile=None).fit(x)
+    cfs = cf.explain(x[:20], target=(predict(net, x[:20].double()/255).argmax(1) + 1) % 3)
+    ids = cf.groups(cfs.x)
+    for c in (cfs[i] for i in range(len(cfs)) if cfs.valid[i]):
+        without = torch.cat([torch.where(ids == g, c.x, c.xp) for g in ids[c.mask[0]].unique()])
+        assert (predict(cf.model, without).softmax(1)[:, c.target[0]] < .6).all()
+    grey = GradualCF(toy()[0], images(3))
+    assert cf.settings.moves and not grey.settings.moves

@@ -10,11 +10,11 @@ from captum.attr._utils.lrp_rules import EpsilonRule, GammaRule
 from torch import nn
 from toy import columns
 
-from gradual_cf.core import predict
+from gradual_cf.explainer import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.images import images
-from gradual_cf.lrp import LAYERS, box_shares, epsilon, folded, gamma, lrp, positive, relevance, z_box
-from gradual_cf.models import digit_cnn, seeded, strided_cnn, tabular_mlp, text_cnn
+from gradual_cf.lrp import LAYERS, _box_shares, _folded, epsilon, gamma, lrp, positive, relevance, z_box
+from gradual_cf.models import seeded, digit_cnn, strided_cnn, tabular_mlp, text_cnn
 from gradual_cf.tasks import load_task
 
 
@@ -100,7 +100,7 @@ def test_pixels_against_a_slow_replica(stride, padding, low, high):
     with torch.no_grad(): layer.weight.copy_(torch.randn(layer.weight.shape, generator=gen))
     x = low + (high - low)*torch.rand(2, 2, 6, 5, dtype=torch.double, generator=gen)
     r = torch.randn(layer(x).shape, dtype=torch.double, generator=gen)
-    got = box_shares(layer, x, r, low, high)
+    got = _box_shares(layer, x, r, low, high)
     for i in range(2):
         assert np.allclose(got[i], slow_box(x[i].numpy(), layer.weight.detach().numpy(), r[i].numpy(), low, high, stride, padding), atol=1e-6)
     assert torch.allclose(got.flatten(1).sum(1), r.flatten(1).sum(1), atol=1e-6)
@@ -142,7 +142,7 @@ def test_a_batch_norm_counts_as_part_of_its_convolution():
         for m in net:
             if isinstance(m, nn.BatchNorm2d): m.running_mean.normal_(); m.running_var.uniform_(.5, 2); m.bias.data.normal_()
     x = torch.rand(3, 1, 8, 8, dtype=torch.double)
-    one = folded(copy.deepcopy(net))
+    one = _folded(copy.deepcopy(net))
     assert torch.allclose(predict(one, x), predict(net, x)) and not any(isinstance(m, nn.BatchNorm2d) for m in one)
     assert torch.allclose(lrp(net, x, 3).values, lrp(one, x, 3).values)
 
