@@ -4,7 +4,7 @@
 
 # %% ../nbs/01_explainer.ipynb #c4
 from __future__ import annotations
-import inspect, warnings
+import inspect, operator, warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -230,8 +230,8 @@ def _fits(f, v):
     if all(m[k] is None for k in ('least', 'most', 'above', 'below')): return True
     if isinstance(v, bool) or not isinstance(v, (int, float)): return False
     if f.type.startswith('int') and v != int(v): return False
-    tests = (('least', v.__ge__), ('most', v.__le__), ('above', v.__gt__), ('below', v.__lt__))
-    return all(m[k] is None or test(m[k]) is True or test(float(m[k])) is True for k,test in tests)
+    tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
+    return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
 
 # %% ../nbs/01_explainer.ipynb #c39
 def told(
@@ -288,6 +288,7 @@ def _shown(cls):
 class _Fitted:
     "A model, a domain and settings, and what was learnt from the training rows."
     Settings:type[Common] = Common # The class of its settings
+    settings:Any
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)
@@ -302,7 +303,8 @@ class _Fitted:
         self.domain,self.settings = domain,_settle(self.Settings, domain, settings, changes)
         self.model = _asked(domain.adapt(model) if domain.adapt else model)
         self.place = place(self.model)
-        self.x_train = self.z_train = None
+        self.x_train:Any = None
+        self.z_train:Any = None
 
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
@@ -367,7 +369,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
     if given and domain.constrain is None:
         raise ValueError(f'{next(iter(given))} must be left out for a domain that reads no constraints, got {next(iter(given.values()))!r}')
-    if given: enc = domain.constrain(enc, data, **given)
+    if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
 # %% ../nbs/01_explainer.ipynb #c49

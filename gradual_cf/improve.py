@@ -218,9 +218,9 @@ def diverse(
     "Find answers that share no group, by forbidding the groups of earlier ones; raises `ValueError` for a count below 1."
     if not isinstance(count, int) or count < 1:
         raise ValueError(f'count must be a whole number of at least 1, got {count!r}')
-    answers,used = [explainer.explain(data, target, seed, **constraints)], None
+    answers = [explainer.explain(data, target, seed, **constraints)]
     first = answers[0]
-    groups,used = explainer.groups(first.x), first.enc.frozen
+    groups,used = explainer.groups(first.x), _enc_of(explainer, first).frozen
     while True:
         if moves: answers[-1] = improve(explainer, answers[-1], moves)
         used = used | changed_groups(first.x, answers[-1].xp, groups)
