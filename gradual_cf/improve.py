@@ -18,7 +18,7 @@ from .losses import logit_gap
 from .masking import expand_groups, in_group, probe
 
 # %% auto #0
-__all__ = ['WORTH', 'put_back', 'put_back_smallest', 'line_search', 'share', 'improve', 'diverse']
+__all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve', 'diverse']
 
 # %% ../nbs/06_improve.ipynb #c6
 def _reasked(explainer, s, xp):
@@ -111,13 +111,13 @@ def line_search(
     return _reasked(explainer, s, xp)
 
 # %% ../nbs/06_improve.ipynb #c22
-WORTH = .9  # One more change is worth it where it leaves at most this share of the distance
+_WORTH = .9  # One more change is worth it where it leaves at most this share of the distance
 _TENTHS = 10
 
 def _best_share(explainer, s, groups, free):
     "The nearest point in which one more group takes a share of the change; the point itself where none is worth it."
     mask = expand_groups(changed_groups(s.x, s.xp, groups), groups)
-    best,new = WORTH*(s.xp - s.x).flatten(1).norm(dim=1), s.xp.clone()
+    best,new = _WORTH*(s.xp - s.x).flatten(1).norm(dim=1), s.xp.clone()
     for t in range(1, _TENTHS):
         part = admissible(s.enc, torch.lerp(s.x, s.xp, t/_TENTHS), explainer.project)
         part = s._replace(xp=torch.where(mask, part, s.x))
@@ -147,7 +147,7 @@ def _gains(new, old, groups):
     "Whether rows cost less than before, bool `(n,)`."
     (n_new,d_new),(n_old,d_old) = cost(new, groups), cost(old, groups)
     more = (n_new - n_old).clamp_min(0)
-    return d_new < d_old*WORTH**more - _LEAST*(more == 0)
+    return d_new < d_old*_WORTH**more - _LEAST*(more == 0)
 
 def improve_states(
     explainer,              # Fitted

@@ -444,8 +444,8 @@ _FIRST = '''import matplotlib
 from gradual_cf.core import STYLE
 matplotlib.use('module://matplotlib_inline.backend_inline')
 matplotlib.rcParams.update(STYLE | {'figure.dpi': 120})'''
-_LAST = '''from gradual_cf.paper.reproduce import _last_table
-print(_last_table(list(Out.values())))'''
+_LAST = '''import gradual_cf.paper.reproduce as reproduced
+print(reproduced._last_table(list(Out.values())))'''
 
 # %% ../../nbs/62_paper.reproduce.ipynb #c78
 def _pictures(outputs):
