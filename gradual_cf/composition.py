@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .arrival import merit, shortfall
 from .core import Encoded, State, Target
-from .explainer import evaluating, input_grad, pass_rows, predict
+from .explainer import evaluating, input_grad, pass_rows, predict, with_graph
 from .losses import Mix, logit_gap, term_grad
 from .masking import expand_groups
 
@@ -161,7 +161,7 @@ class _Nearest:
 def _one_pass(model, loss, s, view):
     "One pass forward and one back: gradient at `xp`, and the state with the logits of the view."
     seen = s.xp.detach().requires_grad_()
-    with torch.enable_grad(): z = model(seen if view is None else view(seen))
+    z = with_graph(model if view is None else (lambda v: model(view(v))), seen)
     s = s._replace(xp=seen.detach(), logits=z.detach())
     dx,dz = loss.grad(s)
     if dz is None: return dx, s

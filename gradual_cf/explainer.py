@@ -154,13 +154,24 @@ def _check_steady(model, x:Tensor):
                          f'{far:.3g}: does a function wrap a module in train mode? Call .eval() on it')
 
 # %% ../nbs/01_explainer.ipynb #c26
+_NO_GRADIENT = "model must be differentiable for this search, got {}; use rank='probe' and sigma=0"
+
+def with_graph(
+    model,    # Maps `(n, *s)` to raw logits `(n, k)`
+    x:Tensor, # Its input, which requires grad, `(n, *s)`
+) -> Tensor:  # Raw logits with a graph, `(n, k)`
+    "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
+    with torch.enable_grad():
+        try: return model(x)
+        except RuntimeError as e: raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
+
 def input_grad(
     z:Tensor,  # What the model returned, `(n, k)`
     x:Tensor,  # Its input, which requires grad, `(n, *s)`
     dz:Tensor, # Derivative of a loss by `z`, `(n, k)`
 ) -> Tensor:   # Derivative of the loss by `x`, `(n, *s)`
     "Take a gradient back to the input; raises `ValueError` for a model that has none."
-    no = "model must be differentiable for this search, got an output without a gradient at the input; use rank='probe' and sigma=0"
+    no = _NO_GRADIENT.format('an output without a gradient at the input')
     if not z.requires_grad: raise ValueError(no)
     try: return torch.autograd.grad(z, x, dz)[0]
     except RuntimeError as e: raise ValueError(f'{no} ({e})') from e

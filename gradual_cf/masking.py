@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .arrival import merit, shortfall
 from .core import State, Target, per_row
-from .explainer import evaluating, input_grad, pass_rows
+from .explainer import evaluating, input_grad, pass_rows, with_graph
 from .losses import logit_gap
 
 # %% auto #0
@@ -79,7 +79,7 @@ def sensitivity(
 ) -> Tensor:       # Derivative of the target's logit, `(n, *s)`
     "Differentiate the target's logit by the input (inside Eq. 5); raises `ValueError` for a model without gradient."
     x = x.detach().requires_grad_()
-    with evaluating(model), torch.enable_grad(): z = model(x)
+    with evaluating(model): z = with_graph(model, x)
     return input_grad(z, x, torch.zeros_like(z).scatter_(1, target[:, None], 1.))
 
 # %% ../nbs/04_masking.ipynb #c29

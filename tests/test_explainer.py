@@ -65,10 +65,12 @@ def test_answers_that_change_from_run_to_run_are_noticed():
 
 def detached(m): return lambda x: m(x.detach())
 
+def undetached(m): return lambda x: torch.from_numpy(m(x).numpy() if not x.requires_grad else m(torch.from_numpy(x.numpy())).numpy())
+
 def quantized(m): return torch.ao.quantization.quantize_dynamic(m, {nn.Linear})
 
 
-@pytest.mark.parametrize('make', [detached, quantized])
+@pytest.mark.parametrize('make', [detached, undetached, quantized])
 @pytest.mark.filterwarnings('ignore:torch.ao.quantization')
 @pytest.mark.filterwarnings('ignore:torch.quantize_per_tensor')
 @pytest.mark.filterwarnings('ignore:.*autograd kernel was not registered')

@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 
 from ..composition import admissible
 from ..core import Encoded, State, changed_groups, per_row
-from ..explainer import Common, Explainer, evaluating, input_grad, predict, setting, target_prob, told
+from ..explainer import Common, Explainer, evaluating, input_grad, predict, setting, target_prob, told, with_graph
 from ..improve import _group_sizes, put_back_smallest
 
 # %% auto #0
@@ -78,7 +78,7 @@ def _within_limit(explainer, enc, xp, target):
 def _through(model, xp, slope):
     "d loss/d xp and the logits; `slope` maps logits to d loss/d logits. `ValueError` for a model without gradient."
     xp = xp.detach().requires_grad_()
-    with torch.enable_grad(): z = model(xp)
+    z = with_graph(model, xp)
     try: return input_grad(z, xp, slope(z.detach())), z.detach()
     except ValueError as e:
         raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; '
