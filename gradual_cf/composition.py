@@ -6,7 +6,7 @@
 from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -93,8 +93,9 @@ def admissible(
     project:Callable|None=None, # (c, x) -> admissible c; None where only the limits count
 ) -> Tensor:     # `(n, *s)`
     "The admissible values nearest to `c`: inside each row's limits, then by the rules of the domain."
-    if enc.low is not None: c = torch.maximum(c, enc.low)
-    if enc.high is not None: c = torch.minimum(c, enc.high)
+    inside = c if enc.low is None else torch.maximum(c, enc.low)
+    inside = inside if enc.high is None else torch.minimum(inside, enc.high)
+    c = torch.where(c == enc.x, c, inside)  # what did not move stays, also where it lies outside
     return c if project is None else project(c, enc.x)
 
 # %% ../nbs/05_composition.ipynb #c22
@@ -134,7 +135,8 @@ _TOGETHER = 32 # Iterates compared at a time
 
 def _tile(target, times):
     "Targets repeated as a whole."
-    return Target(*(v if v is None else v.repeat(times, *[1]*(v.ndim - 1)) for v in target))
+    again:Any = [v if v is None else v.repeat(times, *[1]*(v.ndim - 1)) for v in target]
+    return Target(*again)
 
 class _Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."

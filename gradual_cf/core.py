@@ -32,16 +32,19 @@ class Encoded(NamedTuple):
         "Select rows by slice, index or mask."
         return _take(self, i)
 
-def _take(record, i):
+def _take(record, i) -> Any:
     "Rows `i` of a named tuple of tensors, of None, and of other such tuples."
-    return type(record)(*(v if v is None else v.take(i) if isinstance(v, tuple) else v[i] for v in record))
+    part = lambda v: v if v is None else v.take(i) if hasattr(v, '_fields') else v[i]
+    return type(record)(*map(part, record))
 
 # %% ../nbs/00_core.ipynb #c9
+_LATER:Any = None # A field that is filled when it is known
+
 class Target(NamedTuple):
     "What each row is pulled towards."
     label:Tensor          # Target class, long `(n,)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
-    mu:Tensor|None=None   # Mean logits of the class, `(n, k)`
+    mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None to ask for the probability alone
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
 
@@ -54,10 +57,10 @@ class State(NamedTuple):
     "Rows on their way from the input to a counterfactual."
     enc:Encoded          # Inputs and what may become of them
     xp:Tensor            # Perturbed inputs $X'$, `(n, *s)`
-    logits:Tensor|None   # The model's logits at `xp`, `(n, k)`
+    logits:Any           # The model's logits at `xp`, `(n, k)`; None until it is asked
     target:Target        # What the rows are pulled towards
-    on:Tensor|None=None  # Groups that are switched on, bool `(n, g)`
-    c:Tensor|None=None   # Composites $C$, `(n, *s)`
+    on:Tensor=_LATER     # Groups that are switched on, bool `(n, g)`
+    c:Tensor=_LATER      # Composites $C$, `(n, *s)`
 
     @property
     def x(self) -> Tensor: return self.enc.x # The inputs, `(n, *s)`
@@ -119,6 +122,7 @@ def value_text(
 ) -> str:
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return str(v)
+    if isinstance(v, pd.Timestamp) and v == v.normalize(): return str(v.date())
     if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
@@ -224,9 +228,9 @@ class Domain:
 
 # %% ../nbs/00_core.ipynb #c36
 def take_rows(
-    data, # Frame, series, tensor, array or list of rows
-    i,    # Slice, list of positions, or bool mask
-):
+    data:Any, # Frame, series, tensor, array or list of rows
+    i:Any, # Slice, list of positions, or bool mask
+) -> Any:
     "Rows `i` of raw data of any kind."
     if data is None: return None
     if isinstance(data, str): data = [data]
@@ -308,10 +312,11 @@ def _holds(v, name):
         raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
 
 # %% ../nbs/00_core.ipynb #c47
-def _stored(raw, name):
+def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
-    if isinstance(raw, list) and all(isinstance(r, str) for r in raw): return pd.DataFrame({f'{name}:text': raw}), None
-    if not isinstance(raw, pd.DataFrame): return pd.DataFrame(), None
+    texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
+    if texts: return pd.DataFrame({f'{name}:text': raw}), None
+    if not hasattr(raw, 'columns'): return pd.DataFrame(), None
     labels = [_label(c) for c in raw.columns]
     for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
     return raw.set_axis([f'{name}:{i}' for i in range(len(labels))], axis=1), labels
@@ -339,7 +344,7 @@ class _Kept(_Answers):
         flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()}, index=data.index if len(data) else None)
         df = pd.concat([d for d in (data, raw) if len(d)] + [flat], axis=1)
         kinds = {f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in tensors.items()}
-        df.attrs = dict(tau=self.tau, tensors=kinds, data=data_labels, raw=raw_labels)
+        df.attrs |= dict(tau=self.tau, tensors=kinds, data=data_labels, raw=raw_labels)
         with atomic(path) as tmp: df.to_parquet(tmp)
         return Path(path)
 
@@ -350,11 +355,12 @@ class _Kept(_Answers):
     ):
         "Read what `save` wrote; raises `ValueError` for another file."
         df = pd.read_parquet(path)
-        kept,df.attrs = df.attrs, {}
+        kept = dict(df.attrs)
+        df.attrs.clear()
         if 'tensors' not in kept: raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
         row = lambda f, kind, s: torch.tensor(np.stack(df[f'cf:{f}'].tolist())).reshape(len(df), *s).to(getattr(torch, kind))
         tensors = {f: row(f, *kind) for f,kind in kept['tensors'].items()}
-        raws = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
+        raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
 # %% ../nbs/00_core.ipynb #c51
@@ -369,7 +375,7 @@ class Counterfactuals(_Kept):
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        tensors = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
+        tensors:dict[str, Any] = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
         enc = None if self.enc is None else self.enc.take(i)
         return replace(self, **tensors, enc=enc, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 

@@ -87,7 +87,8 @@ class _Aiming(Explainer):
     ):
         super().__init__(model, domain, settings, **changes)
         _check_fit(self.settings, domain)
-        self.loss,self.stats = _loss_of(self.settings, domain.kind), None
+        self.loss = _loss_of(self.settings, domain.kind)
+        self.stats:Any = None
 
     def fit(self,
         data, # Training rows, raw
@@ -116,8 +117,9 @@ def _slope(cf, s):
     "Direction in which the logits come nearer to the target's, averaged over the views."
     views = cf.domain.views if cf.settings.average else ()
     with evaluating(cf.model):
-        gs = [loss_grad(cf.model, towards(cf.settings.match), s, view)[0] for view in views or (None,)]
-    return sum(gs)/len(gs)
+        gs:Any = [loss_grad(cf.model, towards(cf.settings.match), s, view)[0] for view in views or (None,)]
+    total:Any = sum(gs)
+    return total/len(gs)
 
 def _by_gain(cf, s, free, groups):
     "The group that gains most on its way to the composite, or to its limits (Eq. 3)."
@@ -171,7 +173,7 @@ def construct(
     "Alternate masking and composition until every row has arrived (Algorithm 1, batched)."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
     ranked = cf.settings.rank == 'gradient'
-    order = rank_groups(sensitivity(cf.model, s.x, s.target.label), groups, s.enc.frozen) if ranked else None
+    order:Any = rank_groups(sensitivity(cf.model, s.x, s.target.label), groups, s.enc.frozen) if ranked else None
     live = (target_prob(s.logits, s.target.label) < cf.settings.tau).nonzero()[:, 0]
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
@@ -238,7 +240,7 @@ _TRIED = 4096 # Rows with a first value in place that are probed together
 
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Rows that two values together bring there, a few at a time; yields those."
-    live = live[most[live] >= 2]
+    live = live[(most[live] >= 2) & (~s.enc.frozen[live]).any(1)]
     if not len(live): return
     values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
     for rows in live.split(max(1, _TRIED//values)):
@@ -298,7 +300,7 @@ class _Searching(_Aiming):
     ) -> State:       # Rows at their inputs
         "What the loop starts from."
         h,target = self.settings, self.aim(label)
-        s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen), None)
+        s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen))
         if h.init == 'input': return s._replace(c=enc.x.clone())
         if h.init == 'normal': return s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))
         c,todo = enc.x.clone(), target_prob(s.logits, label) < h.tau
@@ -334,7 +336,7 @@ def _recorded(cf, s):
         now = _copied(s)
         out.append((now, _chosen(now, old, cf.groups(s.x)), curve(cf.loss, seen)))
         old,_ = now,seen.clear()
-    out = out[:best.step.item()]
+    out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
@@ -360,5 +362,5 @@ class GradualCF(_Searching):
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
         s = self.start(enc, target, seed)
         steps,chosen,curves = _recorded(self, s)
-        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[target.item()], self.groups(enc.x),
+        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[int(target)], self.groups(enc.x),
                      self.domain, data, self.settings.tau)

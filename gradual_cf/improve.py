@@ -13,7 +13,7 @@ from torch import Tensor
 from .arrival import cost, lacking, shortfall
 from .composition import admissible
 from .core import Counterfactuals, Encoded, State, changed_groups, per_row, take_rows
-from .explainer import Explainer, check_logits, predict, target_prob
+from .explainer import Explainer, predict, target_prob
 from .losses import logit_gap
 from .masking import expand_groups, in_group, probe
 
@@ -218,9 +218,9 @@ def diverse(
     "Find answers that share no group, by forbidding the groups of earlier ones; raises `ValueError` for a count below 1."
     if not isinstance(count, int) or count < 1:
         raise ValueError(f'count must be a whole number of at least 1, got {count!r}')
-    answers,used = [explainer.explain(data, target, seed, **constraints)], None
+    answers = [explainer.explain(data, target, seed, **constraints)]
     first = answers[0]
-    groups,used = explainer.groups(first.x), first.enc.frozen
+    groups,used = explainer.groups(first.x), _enc_of(explainer, first).frozen
     while True:
         if moves: answers[-1] = improve(explainer, answers[-1], moves)
         used = used | changed_groups(first.x, answers[-1].xp, groups)
@@ -231,7 +231,7 @@ def diverse(
 # %% ../nbs/06_improve.ipynb #c40
 def _another(explainer, first, used, todo, seed):
     "Search the rows `todo` once more with the groups `used` forbidden; the input where nothing was found."
-    xp,z,enc = first.x.clone(), check_logits(predict(explainer.model, first.x)), first.enc._replace(frozen=used)
+    xp,z,enc = first.x.clone(), predict(explainer.model, first.x), first.enc._replace(frozen=used)
     for i in todo.nonzero()[:, 0].split(explainer.settings.batch_size):
         xp[i] = explainer.search(enc.take(i), first.target[i], seed)
     got = explainer.measure(first.data, enc, z, xp, first.target)

@@ -37,7 +37,8 @@ def term_grad(
     xp,z = s.xp.detach().requires_grad_(), s.logits.detach().requires_grad_()
     with torch.enable_grad(): y = term(s._replace(xp=xp, logits=z)).sum()
     if not y.requires_grad: return None, None
-    return torch.autograd.grad(y, (xp, z), allow_unused=True)
+    dx,dz = torch.autograd.grad(y, (xp, z), allow_unused=True)
+    return dx, dz
 
 # %% ../nbs/02_losses.ipynb #c10
 @closed_form(lambda s: (None, (s.logits - s.target.mu).sign()/s.logits.shape[1]))
@@ -196,12 +197,14 @@ class Mix:
     ) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
         parts = [(w, term_grad(f, s)) for w,f in self.terms.values() if w]
-        return tuple(_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
+        dx,dz = (_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
+        return dx, dz
 
     def split(self) -> tuple[Mix, Mix]: # Terms that need the whole input, and those of single entries
         "Part the terms by what they look at."
         own = lambda f: getattr(f, 'entrywise', False)
-        return tuple(Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
+        whole,single = (Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
+        return whole, single
 
 # %% ../nbs/02_losses.ipynb #c43
 def mix(

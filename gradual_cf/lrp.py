@@ -33,7 +33,8 @@ def epsilon(
     from captum.attr._utils.lrp_rules import EpsilonRule
     class Epsilon(EpsilonRule):
         def _manipulate_weights(self, module, inputs, outputs):
-            if not bias and getattr(module, 'bias', None) is not None: module.bias.data = torch.zeros_like(module.bias.data)
+            given = getattr(module, 'bias', None)
+            if not bias and given is not None: given.data = torch.zeros_like(given.data)
     return Epsilon(eps)
 
 # %% ../nbs/29_lrp.ipynb #c8
@@ -63,7 +64,7 @@ def _box_shares(layer, x, r, low, high):
     parts = [(x, w), (end(low), -w.clamp_min(0)), (end(high), -w.clamp_max(0))]
     with torch.enable_grad():
         ends = [v.detach().clone().requires_grad_() for v,_ in parts]
-        z = sum(_affine(layer, v, w) for v,(_,w) in zip(ends, parts))
+        z:Any = sum(_affine(layer, v, w) for v,(_,w) in zip(ends, parts))
         slopes = torch.autograd.grad(z, ends, r/(z + 1e-9))
     return sum(v.detach()*g for v,g in zip(ends, slopes))
 
@@ -84,8 +85,8 @@ def _custom(
     return Custom()
 
 def z_box(
-    low=0.,  # Smallest value of an input, a number or `(*s)`
-    high=1., # Largest
+    low:Any=0.,  # Smallest value of an input, a number or `(*s)`
+    high:Any=1., # Largest
 ):           # A captum `PropagationRule`
     "The z^B-rule, for the first layer of an image's network."
     return _custom(lambda rule, x, r: _box_shares(rule.module, x, r, low, high))
@@ -96,7 +97,8 @@ def _hand_on(): # A captum `PropagationRule`
 
 # %% ../nbs/29_lrp.ipynb #c16
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-_POOLS = tuple(getattr(nn, f'{kind}Pool{d}d') for kind in ('Max', 'Avg', 'AdaptiveMax', 'AdaptiveAvg') for d in (1, 2, 3))
+_KINDS = ('Max', 'Avg', 'AdaptiveMax', 'AdaptiveAvg')
+_POOLS = tuple(getattr(nn, f'{kind}Pool{d}d') for kind in _KINDS for d in (1, 2, 3))
 _ENTRYWISE = (nn.Identity, nn.Flatten, nn.Unflatten, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU,
               nn.Softplus, nn.Sigmoid, nn.Hardtanh, nn.Dropout1d, nn.Dropout2d)
 
@@ -131,7 +133,7 @@ def _copied(model, x):
     check_logits(predict(model, x[:2]))
     own = nn.Sequential(copy.deepcopy(model)).eval().requires_grad_(False)
     for m in own.modules():
-        if hasattr(m, 'inplace'): m.inplace = False
+        if hasattr(m, 'inplace'): setattr(m, 'inplace', False)
     return _folded(own)
 
 # %% ../nbs/29_lrp.ipynb #c24
@@ -317,7 +319,8 @@ class Relevances(_Relevances):
         most:int=5, # Most rows to draw
     ):              # A matplotlib figure
         "Each row's picture with its heat map, or its bars."
-        return _heat_maps(self, min(most, len(self))) if self.domain.kind == 'image' else _bars(self, min(most, len(self)))
+        draw = _heat_maps if self.domain.kind == 'image' else _bars
+        return draw(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
         if self.domain.kind == 'text': return ''.join(_paragraph(self, i) for i in range(min(most, len(self))))

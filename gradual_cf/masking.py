@@ -5,6 +5,7 @@
 # %% ../nbs/04_masking.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -138,8 +139,8 @@ def _asker(model, match:Callable) -> Callable:
     def ask(s, t):
         q,flat = t.shape[1], t.flatten(0, 1)
         z = torch.cat([model(v) for v in flat.split(pass_rows(flat))])
-        target = Target(*(v if v is None else v.repeat_interleave(q, 0) for v in s.target))
-        return shortfall(State(s.enc, flat, z, target), match).view(len(t), q)
+        again:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.target]
+        return shortfall(State(s.enc, flat, z, Target(*again)), match).view(len(t), q)
     return ask
 
 def _best_of(s, v, entry, may, ask):

@@ -39,17 +39,20 @@ def l2_change(
     return (x - xp).flatten(1).norm(dim=1)
 
 # %% ../nbs/30_metrics.ipynb #c10
-_CACHED = 2**17 # Numbers compared at a time, few enough for a processor's cache
-
-def _pairs_differ(x, least):
-    "In how many entries each pair of rows `(n, d)` differs by `least` or more, long `(n·(n - 1)/2,)`."
-    some = max(1, _CACHED//x.shape[1])
-    count = lambda row, others: ((row - others).abs_() >= least).sum(1)
-    return torch.cat([count(x[i], part) for i in range(len(x)) for part in x[i+1:].split(some)])
-
 def _pairs(x):
     "Positions of the two rows of each pair, long `(2, n·(n - 1)/2)`."
     return torch.triu_indices(len(x), len(x), 1, device=x.device)
+
+_TALL = 128 # Rows compared with the others at a time: a block that fits a processor's cache
+
+def _pairs_differ(x, least):
+    "In how many entries each pair of rows `(n, d)` differs by `least` or more, int `(n·(n - 1)/2,)`."
+    columns = x.T.contiguous()
+    count = torch.zeros(len(x), len(x), dtype=torch.int32, device=x.device)
+    for i in range(0, len(x), _TALL):
+        block = count[i:i + _TALL, i:]
+        for c in columns: block += (c[i:i + _TALL, None] - c[i:]).abs_() >= least
+    return count[tuple(_pairs(x))]
 
 # %% ../nbs/30_metrics.ipynb #c13
 def neighbours(

@@ -5,6 +5,7 @@
 # %% ../nbs/07_prototypes.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,6 +68,7 @@ class _Pasting:
     def look(self, live):
         "Where the live candidates stand: gradient, and which of them go on."
         s = self.s.take(live)._replace(xp=self.xp[live])
+        g:Any
         g,s = loss_grad(self.explainer.model, towards(self.explainer.settings.match), s)
         self.short[live],self.dist[live] = lacking(self.explainer, s), (s.xp - s.x).flatten(1).norm(dim=1)
         there = live[self.short[live] <= 0]
@@ -89,8 +91,8 @@ def _pasted(explainer, s, groups, c, many):
     with evaluating(explainer.model):
         while len(live):
             g,go = state.look(live)
-            live,g = live[go], g[go]
-            if len(live): state.paste(live, g)
+            live = live[go]
+            if len(live): state.paste(live, g[go])
     return merit(state.short, state.dist)
 
 # %% ../nbs/07_prototypes.ipynb #c16

@@ -32,7 +32,7 @@ def test_first_cells(nb):
 
 @pytest.mark.parametrize('nb', NOTEBOOKS, ids=lambda p: p.stem)
 def test_export_cells_are_small(nb):
-    assert {c.lines[0][1]: len(c.lines) for c in exports(nb) if len(c.lines) > 30} == {}
+    assert {c.lines[0][1]: len(c.lines) for c in exports(nb) if len(c.lines) > 30 and not house.only_imports(c.tree)} == {}
     assert [l for c in exports(nb) for _, l in c.lines if len(l) > house.WIDEST] == []
 
 
@@ -54,7 +54,7 @@ def test_imports_point_down():
     assert len(set(number.values())) == len(NOTEBOOKS) and {nb.stem[0] for nb in NOTEBOOKS} <= set(FLOORS)
     for nb in NOTEBOOKS:
         for m in re.findall(r'from gradual_cf\.([\w.]+) import', '\n'.join(c.source for c in exports(nb))):
-            assert number[m] < number[module(nb)], f'{nb.name} imports {m}'
+            assert number[m] < number[module(nb)] or m == module(nb), f'{nb.name} imports {m}'  # itself in another process
 
 
 def test_the_package_is_what_the_notebooks_export():
