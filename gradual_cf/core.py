@@ -57,7 +57,7 @@ class State(NamedTuple):
     "Rows on their way from the input to a counterfactual."
     enc:Encoded          # Inputs and what may become of them
     xp:Tensor            # Perturbed inputs $X'$, `(n, *s)`
-    logits:Tensor        # The model's logits at `xp`, `(n, k)`
+    logits:Any           # The model's logits at `xp`, `(n, k)`; None until it is asked
     target:Target        # What the rows are pulled towards
     on:Tensor=_LATER     # Groups that are switched on, bool `(n, g)`
     c:Tensor=_LATER      # Composites $C$, `(n, *s)`
@@ -312,10 +312,11 @@ def _holds(v, name):
         raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
 
 # %% ../nbs/00_core.ipynb #c47
-def _stored(raw, name):
+def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
-    if isinstance(raw, list) and all(isinstance(r, str) for r in raw): return pd.DataFrame({f'{name}:text': raw}), None
-    if not isinstance(raw, pd.DataFrame): return pd.DataFrame(), None
+    texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
+    if texts: return pd.DataFrame({f'{name}:text': raw}), None
+    if not hasattr(raw, 'columns'): return pd.DataFrame(), None
     labels = [_label(c) for c in raw.columns]
     for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
     return raw.set_axis([f'{name}:{i}' for i in range(len(labels))], axis=1), labels

@@ -95,14 +95,19 @@ def _shape_error(z):
     hint = f'; wrap one output z as {wrap}' if z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1 else ''
     return f'got {tuple(z.shape)}{hint}'
 
-def check_logits(
-    z, # What the model returned
-) -> Tensor: # `z` itself
-    "Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2."
+def _check_finite(z):
+    "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more; returns it."
     if not isinstance(z, Tensor) or z.ndim != 2 or z.shape[1] < 2:
         raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, {_shape_error(z)}')
     bad = int((~z.isfinite()).sum())
     if bad: raise ValueError(f'model must return finite logits, got {bad} NaN or infinite of {z.numel()}')
+    return z
+
+def check_logits(
+    z, # What the model returned for training rows
+) -> Tensor: # `z` itself
+    "Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2."
+    _check_finite(z)
     if (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
         raise ValueError('model must return raw logits, got probabilities (rows sum to 1): remove the softmax')
     if z.logsumexp(1).abs().max() < 1e-3:
@@ -211,13 +216,15 @@ def setting(
     return field(default=default, metadata=limits)
 
 # %% ../nbs/01_explainer.ipynb #c37
+def _is_whole(f): return getattr(f.type, '__name__', str(f.type)).startswith('int') # Whether a field counts something
+
 def _range_text(f):
     "The range of a field in words; empty where any value will do."
     m = f.metadata
     if m['options']: return f'one of {tuple(m["options"])}'
     low,high = (m[a] if m[a] is not None else m[b] for a,b in (('above', 'least'), ('below', 'most')))
     if low is None: return ''
-    whole = 'a whole number ' if f.type.startswith('int') else ''
+    whole = 'a whole number ' if _is_whole(f) else ''
     if high is None: return f'{whole}above {low}' if m['above'] is not None else f'{whole}of at least {low}' if whole else f'at least {low}'
     left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
     return f'{whole}in {left}{low}, {high}{right}'
@@ -229,7 +236,7 @@ def _fits(f, v):
     if m['options']: return v in m['options']
     if all(m[k] is None for k in ('least', 'most', 'above', 'below')): return True
     if isinstance(v, bool) or not isinstance(v, (int, float)): return False
-    if f.type.startswith('int') and v != int(v): return False
+    if _is_whole(f) and v != int(v): return False
     tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
 
@@ -345,7 +352,7 @@ class _Read(_Fitted):
     ):
         "Look at the training data once; returns the explainer."
         self.place,self.x_train,self.z_train = place(self.model), None, None
-        x = self.encode(data).x
+        x = self.encode(self.domain.rows(data) if self.domain.rows else data).x
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
         z = check_logits(predict(self.model, x))
         _check_steady(self.model, x[:64])
@@ -413,7 +420,7 @@ class _Asking(_Measured):
         self.check_fitted()
         data = self.domain.rows(data) if self.domain.rows else data
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
-        z = check_logits(predict(self.model, enc.x))
+        z = _check_finite(predict(self.model, enc.x))
         return data, enc, z, check_target(target, z)
 
     def aim(self,

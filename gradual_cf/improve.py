@@ -13,7 +13,7 @@ from torch import Tensor
 from .arrival import cost, lacking, shortfall
 from .composition import admissible
 from .core import Counterfactuals, Encoded, State, changed_groups, per_row, take_rows
-from .explainer import Explainer, check_logits, predict, target_prob
+from .explainer import Explainer, predict, target_prob
 from .losses import logit_gap
 from .masking import expand_groups, in_group, probe
 
@@ -231,7 +231,7 @@ def diverse(
 # %% ../nbs/06_improve.ipynb #c40
 def _another(explainer, first, used, todo, seed):
     "Search the rows `todo` once more with the groups `used` forbidden; the input where nothing was found."
-    xp,z,enc = first.x.clone(), check_logits(predict(explainer.model, first.x)), first.enc._replace(frozen=used)
+    xp,z,enc = first.x.clone(), predict(explainer.model, first.x), first.enc._replace(frozen=used)
     for i in todo.nonzero()[:, 0].split(explainer.settings.batch_size):
         xp[i] = explainer.search(enc.take(i), first.target[i], seed)
     got = explainer.measure(first.data, enc, z, xp, first.target)

@@ -159,7 +159,7 @@ def _cheapest(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[
     xp,rows = _swapped_in(beam, pool, pick), torch.arange(len(pick), device=pick.device)[:, None]
     each = s.take(rows.expand_as(pick).flatten())
     each = each._replace(xp=xp.flatten(0, 1), logits=z[rows, pick].flatten(0, 1))
-    loss = sum(explainer.loss(each).values()).view(pick.shape)
+    loss = torch.stack(list(explainer.loss(each).values())).sum(0).view(pick.shape)
     best = loss.masked_fill(worse.gather(1, pick), torch.inf).argmin(1, keepdim=True)
     return pick.gather(1, best)[:, 0], xp[rows, best][:, 0]
 

@@ -64,7 +64,7 @@ def _box_shares(layer, x, r, low, high):
     parts = [(x, w), (end(low), -w.clamp_min(0)), (end(high), -w.clamp_max(0))]
     with torch.enable_grad():
         ends = [v.detach().clone().requires_grad_() for v,_ in parts]
-        z = sum(_affine(layer, v, w) for v,(_,w) in zip(ends, parts))
+        z:Any = sum(_affine(layer, v, w) for v,(_,w) in zip(ends, parts))
         slopes = torch.autograd.grad(z, ends, r/(z + 1e-9))
     return sum(v.detach()*g for v,g in zip(ends, slopes))
 
@@ -85,8 +85,8 @@ def _custom(
     return Custom()
 
 def z_box(
-    low=0.,  # Smallest value of an input, a number or `(*s)`
-    high=1., # Largest
+    low:Any=0.,  # Smallest value of an input, a number or `(*s)`
+    high:Any=1., # Largest
 ):           # A captum `PropagationRule`
     "The z^B-rule, for the first layer of an image's network."
     return _custom(lambda rule, x, r: _box_shares(rule.module, x, r, low, high))
@@ -133,7 +133,7 @@ def _copied(model, x):
     check_logits(predict(model, x[:2]))
     own = nn.Sequential(copy.deepcopy(model)).eval().requires_grad_(False)
     for m in own.modules():
-        if hasattr(m, 'inplace'): m.inplace = False
+        if hasattr(m, 'inplace'): setattr(m, 'inplace', False)
     return _folded(own)
 
 # %% ../nbs/29_lrp.ipynb #c24

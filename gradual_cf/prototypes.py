@@ -108,6 +108,6 @@ def nearest_prototype(
     c = _nearest_typical(s.x, label, explainer)
     row = torch.arange(n, device=c.device).repeat_interleave(CANDIDATES)
     target = s.target.take(row)._replace(gap=explainer.stats.within(label[row], INSIDE))
-    start = s._replace(enc=s.enc.take(row), xp=s.x[row], target=target, on=None, c=None)
+    start = State(s.enc.take(row), s.x[row], None, target)
     score = _pasted(explainer, start, groups, c.flatten(0, 1), CANDIDATES)
     return c[torch.arange(n, device=c.device), score.view(n, CANDIDATES).argmax(1)]

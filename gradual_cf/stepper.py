@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64, html, io, json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -42,7 +43,7 @@ def _class_name(label, classes):
 
 def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     "The state after `i` steps in words."
-    z,label = _logits(trace, i), trace.target.label.item()
+    z,label = _logits(trace, i), int(trace.target.label)
     changed = _state(trace, i).changes().feature.tolist() if i else []
     names = ', '.join(map(str, changed)) or 'nothing'
     what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
@@ -155,6 +156,8 @@ def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
 # %% ../nbs/40_stepper.ipynb #c30
 class Frame(bytes):
     "A PNG picture with its description in `text`."
+    text:str
+
     def __new__(cls, png:bytes, text:str=''):
         self = super().__new__(cls, png)
         self.text = text
@@ -168,7 +171,8 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     "All panels of a trace."
     from matplotlib.figure import Figure
     fig = Figure(figsize=(9.6, 4.6), layout='constrained')
-    top,bottom = fig.subfigures(2, 1, height_ratios=[1.1, 1])
+    halves:Any = fig.subfigures(2, 1, height_ratios=[1.1, 1])
+    top,bottom = halves
     axs = bottom.subplots(1, 3)
     names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
     target = _class_name(trace.target.label.item(), classes)
@@ -211,7 +215,8 @@ def _png(pixels):
     "A picture `(h, w, 4)` as the bytes of a PNG file."
     from matplotlib.image import imsave
     file = io.BytesIO()
-    imsave(file, pixels, format='png', metadata={'Software': None})
+    software:Any = {'Software': None} # no version in the file: the same picture, the same bytes
+    imsave(file, pixels, format='png', metadata=software)
     return file.getvalue()
 
 # %% ../nbs/40_stepper.ipynb #c40

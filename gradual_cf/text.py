@@ -310,13 +310,13 @@ class _Reader:
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
 
 # %% ../nbs/14_text.ipynb #c55
-def _raw_texts(data) -> list[str]:
+def _raw_texts(data:Any) -> list[str]:
     "Raw texts of any container; raises `ValueError` for anything else."
     if isinstance(data, (str, dict)): data = [data]
     columns = list(data.columns) if isinstance(data, pd.DataFrame) else getattr(data, 'column_names', None)
     if columns is not None and 'text' not in columns: raise ValueError(f"data must have a column 'text', got {columns}")
     rows = data if columns is None else data['text']
-    texts = [r.get('text') if isinstance(r, dict) else r for r in rows]
+    texts:list = [r.get('text') if isinstance(r, dict) else r for r in rows]
     for i,t in enumerate(texts):
         if not isinstance(t, str): raise ValueError(f'data must be texts, got {type(t).__name__} in row {i}')
     return texts

@@ -60,7 +60,7 @@ class _Pieces(_Reader):
     cased:bool=False    # Whether the tokenizer tells capitals from small letters
 
 # %% ../nbs/15_transformers.ipynb #c11
-def _piece_reader(model:nn.Module, tokenizer, length:int, room:int, allow) -> _Pieces:
+def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
     "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
     if not getattr(tokenizer, 'is_fast', False):
         kind = type(tokenizer).__name__

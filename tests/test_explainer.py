@@ -70,6 +70,7 @@ def quantized(m): return torch.ao.quantization.quantize_dynamic(m, {nn.Linear})
 
 @pytest.mark.parametrize('make', [detached, quantized])
 @pytest.mark.filterwarnings('ignore:torch.ao.quantization')
+@pytest.mark.filterwarnings('ignore:torch.quantize_per_tensor')
 @pytest.mark.filterwarnings('ignore:.*autograd kernel was not registered')
 def test_a_model_without_gradient_names_the_way_out(make):
     p = toy.columns()
@@ -192,3 +193,11 @@ def test_what_would_not_survive_a_file_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match='0.5'): replace(cfs, data=pd.DataFrame({.5: [1, 2]})).save(tmp_path/'a.parquet')
     with pytest.raises(ValueError, match='cf_valid'): replace(cfs, raw=pd.DataFrame({'cf_valid': [1, 2]})).df()
     assert not list(tmp_path.iterdir())
+
+
+def test_one_row_that_the_model_is_sure_of_is_no_log_probability():
+    p = toy.columns()
+    sure = lambda x: torch.stack([0*x[:, 0], 90*(x[:, 0].float() - .5)], 1)
+    x = torch.rand(40, 6, generator=torch.Generator().manual_seed(0))
+    row = torch.zeros(1, 6)                                # logits 0 and -45: their log-sum-exp is 0
+    assert GradualCF(sure, replace(p.domain, encode=lambda raw: Encoded(raw.clone(), torch.zeros(len(raw), 4, dtype=torch.bool))), sigma=0).fit(x).explain(row).valid.all()

@@ -3,6 +3,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -26,21 +27,46 @@ PORT = 20000 + os.getpid() % 20000
 def cf(): return explainer()
 
 
-@pytest.fixture(scope='module')
-def address():
+class Cluster:
     "A cluster of this machine, as `ray start` makes one, with room for two actors."
-    pytest.importorskip('ray', reason='Ray is not installed: pip install "gradual_cf[ray]"')
-    here = Path(__file__).resolve().parent
-    env = os.environ | dict(PYTHONPATH=f'{here}{os.pathsep}{here.parent}', OMP_NUM_THREADS='1', RAY_AUTH_MODE='disabled')
-    tool = [Path(sys.executable).parent/'ray', 'start', '--head', '--block', f'--port={PORT}', '--num-cpus=2']
-    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    head = subprocess.Popen([*tool, '--include-dashboard=false', '--disable-usage-stats'], env=env, start_new_session=True, **quiet)
-    os.environ['RAY_AUTH_MODE'] = 'disabled'
-    yield f'127.0.0.1:{PORT}'
-    import ray
-    ray.shutdown()
-    os.killpg(head.pid, signal.SIGTERM)
-    head.wait(60)
+    address = f'127.0.0.1:{PORT}'
+    head = None
+
+    def ensure(self):
+        "Start the head, again where it gave up on a busy machine."
+        if self.head is not None and self.head.poll() is None: return
+        here = Path(__file__).resolve().parent
+        env = os.environ | dict(PYTHONPATH=f'{here}{os.pathsep}{here.parent}', OMP_NUM_THREADS='1')
+        tool = [Path(sys.executable).parent/'ray', 'start', '--head', '--block', f'--port={PORT}', '--num-cpus=2']
+        quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.head = subprocess.Popen([*tool, '--include-dashboard=false', '--disable-usage-stats'], env=env, start_new_session=True, **quiet)
+
+    def answers(self):
+        "Whether somebody listens at the port; asking Ray itself takes many seconds where nobody does."
+        try: socket.create_connection(('127.0.0.1', PORT), 1).close()
+        except OSError: return False
+        return True
+
+    def stop(self):
+        "End what was started: there is nothing to be saved."
+        import psutil
+        begun = psutil.Process(self.head.pid).children(recursive=True) if self.head.poll() is None else []
+        for p in begun: p.kill()
+        self.head.kill()
+        self.head.wait(60)
+
+
+@pytest.fixture(scope='module')
+def cluster():
+    "One Ray for all tests; it needs no token, whatever the user has set."
+    ray = pytest.importorskip('ray', reason='Ray is not installed: pip install "gradual_cf[ray]"')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('RAY_AUTH_MODE', 'disabled')
+        c = Cluster()
+        c.ensure()
+        yield c
+        ray.shutdown()
+        c.stop()
 
 
 @pytest.fixture(scope='module')
@@ -56,11 +82,14 @@ def parts(folder): return {k: v for k,v in folder.items() if k.startswith('part'
 
 
 @pytest.fixture(scope='module')
-def ray(cf, address, whole, tmp_path_factory):
+def ray(cf, cluster, whole, tmp_path_factory):
     "Ray, joined by the first call that names its address: the head may still be starting. A frame travels there."
     out = tmp_path_factory.mktemp('joined')/'out'
     for _ in range(60):
-        try: explain_ray(cf, loans(ROWS), out, batch_size=SIZE, workers=1, address=address)
+        while not cluster.answers():
+            cluster.ensure()
+            time.sleep(.2)
+        try: explain_ray(cf, loans(ROWS), out, batch_size=SIZE, workers=1, address=cluster.address)
         except ValueError as e:
             assert 'address must be that of a running Ray cluster' in str(e)
             time.sleep(1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -247,7 +247,7 @@ class Reasoned(Counterfactuals):
     def __getitem__(self, i) -> Reasoned:
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        plain = Counterfactuals.__getitem__(replace(self, rules=()), i)
+        plain:Any = Counterfactuals.__getitem__(replace(self, rules=()), i)
         return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
 
 # %% ../../nbs/24_baselines.lore.ipynb #c45

@@ -107,8 +107,8 @@ def _read(source, qs):
 class _Sheet:
     "One person's answers so far; written to a file where there is one."
     def __init__(self, qs, path=None, who=None):
-        self.qs, self.path = qs, path and Path(path)
-        given = _read(self.path, qs) if path and self.path.is_file() else pd.DataFrame(columns=_COLUMNS)
+        self.qs, self.path = qs, Path(path) if path else None
+        given = _read(self.path, qs) if self.path and self.path.is_file() else pd.DataFrame(columns=_COLUMNS)
         before = list(given.participant.unique())
         self.who = who or (before or [uuid.uuid4().hex[:8]])[0]
         self.rows, self.since = given.to_dict('records'), time.monotonic()
@@ -238,8 +238,9 @@ def _plot_tally(table):
     for j, w in enumerate(who):
         g = table[table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
         at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
-        reach = [g.share - g.low, g.high - g.share]
-        ax.bar(at, g.share, width*.92, yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}', **_look(g, j))
+        reach,look = [g.share - g.low, g.high - g.share], _look(g, j)
+        bars:Any = dict(yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
+        ax.bar(at, g.share, width*.92, **bars)
     ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
     ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
     return fig
