@@ -100,7 +100,8 @@ def batch_fn(
         if isinstance(target, str):
             if target not in batch: raise ValueError(f'target must name a column, got {target!r}')
             wanted = np.asarray(batch[target])
-        cfs = explainer.explain(_raw_rows(explainer, batch), **question | dict(target=wanted))
+        asked:dict[str, Any] = question | dict(target=wanted)
+        cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
         return {**batch, **_answers_of(cfs, names)}
     return explain
 
@@ -254,7 +255,7 @@ class _Work:
     "Explain one part: its number and Arrow table, or the bytes of one, in; Arrow table out."
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
         self.explainer, self.schema, self.size = explainer, schema, size
-        self.question = _question(explainer, target, seed, constraints)
+        self.question:dict[str, Any] = _question(explainer, target, seed, constraints)
         read = [*_columns(explainer), *([target] if isinstance(target, str) else [])]
         if lost := [c for c in read if c not in schema.names]:
             raise ValueError(f'ds must have the columns that are read, got none named {lost}')
@@ -565,7 +566,7 @@ def _run(explainer, ds, out, size, progress, engine, **question):
     work = _Work(explainer, source.schema, size, **question)
     with _claimed(out, _manifest(work, source)) as done:
         there = sum(min(size, source.rows - k*size) for k in done)
-        rows = dict(unit='row', unit_scale=True, desc=source.name)
+        rows:Any = dict(unit='row', unit_scale=True, desc=source.name)
         with tqdm(total=source.rows, initial=there, disable=not progress, **rows) as bar:
             for k,table in engine(work, _cut(source, size, done)) if there < source.rows else ():
                 _write_part(out, k, table)

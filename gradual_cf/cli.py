@@ -7,7 +7,7 @@ from __future__ import annotations
 import json, sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import List, Optional
+from typing import Any, List, Optional
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def _bound(text):
 def _constraints(immutable, bound, increase_only, decrease_only, max_changes):
     "The constraints that were given, as `explain` takes them."
     columns = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
-    given = {k: list(v) for k,v in columns.items() if v}
+    given:dict[str, Any] = {k: list(v) for k,v in columns.items() if v}
     if bound: given['bounds'] = dict(map(_bound, bound))
     return given if max_changes is None else given | dict(max_changes=max_changes)
 
@@ -266,8 +266,8 @@ def _batch(
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
     with _clear_errors():
-        run, how = _engine(engine, workers, address)
-        how |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        run, told = _engine(engine, workers, address)
+        how:Any = told | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _task(_trained_on(model, dataset), data, seed, model)
         wanted = int(target) if target and target.isdigit() else target
         try: run(_fitted(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)

@@ -316,7 +316,8 @@ def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
     if texts: return pd.DataFrame({f'{name}:text': raw}), None
-    if not hasattr(raw, 'columns'): return pd.DataFrame(), None
+    raw = raw if isinstance(raw, pd.DataFrame) else pd.DataFrame()
+    if raw.empty: return raw, None
     labels = [_label(c) for c in raw.columns]
     for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
     return raw.set_axis([f'{name}:{i}' for i in range(len(labels))], axis=1), labels

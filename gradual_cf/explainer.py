@@ -252,6 +252,18 @@ def _fits(f, v):
     return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
 
 # %% ../nbs/01_explainer.ipynb #c39
+def _as_call(record):
+    "A record of settings as the call that makes it, with functions by their names."
+    parts = [f'{f.name}={_brief(getattr(record, f.name))}' for f in fields(record)]
+    return f'{type(record).__name__}({", ".join(parts)})'
+
+def _brief(v):
+    "A setting in few characters: functions by their names, also inside of tuples and dicts."
+    if isinstance(v, tuple): return f'({", ".join(map(_brief, v))}{"," if len(v) == 1 else ""})'
+    if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {_brief(u)}' for k,u in v.items()) + '}'
+    return getattr(v, '__name__', None) or (type(v).__name__ if hasattr(v, 'fit') else repr(v))
+
+# %% ../nbs/01_explainer.ipynb #c40
 def told(
     cls, # A settings class
 ):
@@ -263,8 +275,10 @@ def told(
         range_ = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
         lines.append(f'    {f.name}={default}: {f.metadata["about"]}' + (f' ({range_})' if range_ else ''))
     cls.__doc__ = '\n'.join([cls.__doc__, '', *lines])
+    cls.__repr__ = _as_call
     return cls
 
+# %% ../nbs/01_explainer.ipynb #c42
 @told
 @dataclass(frozen=True, kw_only=True)
 class Common:
@@ -278,7 +292,7 @@ class Common:
             v = getattr(self, f.name)
             if not _fits(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
 
-# %% ../nbs/01_explainer.ipynb #c42
+# %% ../nbs/01_explainer.ipynb #c45
 def _suited(cls, domain):
     "The settings that suit a domain: its own where they are of the class, else what all explainers share."
     own = domain.defaults
@@ -302,7 +316,7 @@ def _shown(cls):
     value = lambda f: {} if f.default is MISSING else f.default
     return inspect.Signature(first + [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)])
 
-# %% ../nbs/01_explainer.ipynb #c44
+# %% ../nbs/01_explainer.ipynb #c47
 class _Fitted:
     "A model, a domain and settings, and what was learnt from the training rows."
     Settings:type[Common] = Common # The class of its settings
@@ -338,11 +352,7 @@ class _Fitted:
         rows = 'not fitted' if self.z_train is None else f'{len(self.x_train):,} training rows, {self.z_train.shape[1]} classes'
         return f'{type(self).__name__}({self.domain!r}, {rows}{"".join(", " + o for o in own)})'
 
-# %% ../nbs/01_explainer.ipynb #c45
-def _brief(v):
-    "A setting in few characters."
-    return getattr(v, '__name__', None) or repr(v)
-
+# %% ../nbs/01_explainer.ipynb #c48
 class _Read(_Fitted):
     "How an explainer reads rows."
     def encode(self,
@@ -370,7 +380,7 @@ class _Read(_Fitted):
         self.x_train,self.z_train = x,z
         return self
 
-# %% ../nbs/01_explainer.ipynb #c47
+# %% ../nbs/01_explainer.ipynb #c50
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
@@ -390,7 +400,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
-# %% ../nbs/01_explainer.ipynb #c49
+# %% ../nbs/01_explainer.ipynb #c52
 class _Measured(_Read):
     "How an explainer measures what a search found."
     def check_fitted(self):
@@ -418,7 +428,7 @@ class _Measured(_Read):
         before = target_prob(z, target)
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, self.settings.tau, data, raw, found, enc)
 
-# %% ../nbs/01_explainer.ipynb #c50
+# %% ../nbs/01_explainer.ipynb #c53
 class _Asking(_Measured):
     "How an explainer reads a question."
     def ask(self,
@@ -440,7 +450,7 @@ class _Asking(_Measured):
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
-# %% ../nbs/01_explainer.ipynb #c51
+# %% ../nbs/01_explainer.ipynb #c54
 class Explainer(_Asking):
     "Check, batch and measure; a subclass writes `search`."
     def search(self,

@@ -79,12 +79,7 @@ class _Aiming(Explainer):
     "Where each class lives, and what rows must reach."
     Settings = Settings
 
-    def __init__(self,
-        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2
-        domain:Domain, # From `tabular`, `images`, `sentences` or your own
-        settings:Settings|None=None, # A record of settings; None for those that suit the domain
-        **changes,     # Single settings by name
-    ):
+    def __init__(self, model, domain:Domain, settings:Settings|None=None, **changes):
         super().__init__(model, domain, settings, **changes)
         _check_fit(self.settings, domain)
         self.loss = _loss_of(self.settings, domain.kind)

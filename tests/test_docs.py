@@ -84,7 +84,7 @@ def test_methods_of_private_base_classes_stand_under_the_public_class(syms):
     assert {'Explainer.fit', 'Explainer.explain', 'Counterfactuals.load', 'GradualCF.trace'} <= set(names)
     assert 'GradualCF.explain' not in names and 'Display.changes' not in names        # said by `Explainer`; a field
     assert by_name['Counterfactuals.load'].source == ('core', '_Kept.load')
-    assert names.index('Counterfactuals') < names.index('Counterfactuals.valid') < names.index('Counterfactuals.df') < names.index('evaluating')
+    assert names.index('Counterfactuals') < names.index('Counterfactuals.valid') < names.index('Counterfactuals.df') < names.index('predict')
     text = api.entry(by_name['Explainer.explain'], 'api', 2)
     assert '    *,\n    immutable=(),' in text and '| `bounds` |  | `None` | Group' in text
     assert '| `before` | `Tensor` |  |' in api.entry(by_name['Counterfactuals'], 'api', 2)   # a field of `_Answers`

@@ -184,7 +184,7 @@ def _check(name, rows):
 
 def reproduce(
     name:str,          # One of `EXPERIMENTS`
-    out='results',     # Folder of what is written; it is made where missing
+    out:Any='results', # Folder of what is written; it is made where missing
     rows:int|None=None,# Rows to explain, ≥ 1, where the experiment has a choice; None for its own number
     path=None,         # Data folder; None for `GRADUAL_CF_DATA`
     seed:int=0,        # Seed of networks, rows and searches

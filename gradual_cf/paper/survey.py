@@ -5,6 +5,7 @@
 # %% ../../nbs/61_paper.survey.ipynb #c4
 from __future__ import annotations
 import base64, hashlib, html, io, json, time, uuid
+from typing import Any
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
