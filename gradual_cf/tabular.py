@@ -500,6 +500,8 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
 # %% ../nbs/11_tabular.ipynb #c80
+_UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
+
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Rows with the constraints of a question on top of the table's own."
     n,group = len(enc.x), table.group
@@ -509,8 +511,9 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
     low,high = _room(table, _raw(table, raw), low, high, up[:, group], down[:, group])
     fixed = enc.frozen | torch.from_numpy(fixed).to(enc.frozen.device)
-    if enc.low is None: return enc._replace(frozen=fixed)   # a search that obeys no limits
-    low,high = torch.maximum(enc.low, low.to(enc.low)), torch.minimum(enc.high, high.to(enc.high))
+    low,high = low.to(enc.x), high.to(enc.x)
+    if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
+    else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 

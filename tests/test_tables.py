@@ -1,6 +1,7 @@
 """Tables as they come: dates, Decimals, identifiers, levels that nobody has, constraints that come with a question."""
 import datetime
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 import toy
 from hypothesis import given, settings, strategies as st
 
-from gradual_cf.gradual import GradualCF
+from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.models import accuracy, fingerprint, tabular_mlp, train
 from gradual_cf.tabular import tabular
 
@@ -378,3 +379,18 @@ class TestRealTables:
         kinds = {c.name: c.kind for c in tabular(df).features}
         assert [c for c in df if kinds[c] == 'date'] == ['compas_screening_date', 'c_jail_in', 'c_jail_out']
         assert kinds['days_b_screening_arrest'] == 'number'
+
+
+@pytest.mark.parametrize('how', [None, replace(PAPER, sigma=40)], ids=['default', 'paper'])
+def test_rules_of_a_question_hold_in_any_setting(how):
+    "They used to be ignored without a word where legal=False."
+    df = pd.DataFrame({c: filler(80, i) for i,c in enumerate('abcd')})
+    domain = tabular(df)
+    cf = explainer(df, domain=domain)
+    cf = GradualCF(cf.model, domain, how).fit(df)
+    high = {c: float(df[c].quantile(.6)) for c in 'abc'}
+    free = cf.explain(df)
+    new = cf.explain(df, bounds={c: (None, v) for c,v in high.items()}, immutable=['d'], increase_only=['a'], max_changes=2).raw
+    beyond = lambda raw: sum(int(((raw[c] != df[c]) & (raw[c] > high[c])).sum()) for c in 'abc')
+    assert beyond(free.raw) and not beyond(new)
+    assert (new.d == df.d).all() and (new.a >= df.a).all() and (new != df).sum(axis=1).max() <= 2
