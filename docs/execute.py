@@ -21,6 +21,7 @@ from nbclient import NotebookClient
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT/'gradual_cf'
 KEPT = ROOT/'_proc_site/executed'
 SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
 START = '''import matplotlib as _mpl
@@ -38,7 +39,10 @@ def runs(c): return c.cell_type == 'code' and not set(directives(c.source)) & SK
 
 
 @cache
-def module_files(): return {'.'.join(p.relative_to(ROOT).with_suffix('').parts).removesuffix('.__init__'): p for p in (ROOT/'gradual_cf').rglob('*.py') if p.name != '_modidx.py'}
+def module_files():
+    "Every module of the package by its name."
+    files = [p for p in PACKAGE.rglob('*.py') if p.name != '_modidx.py']
+    return {'.'.join(p.relative_to(PACKAGE.parent).with_suffix('').parts).removesuffix('.__init__'): p for p in files}
 
 
 def imports(code, package='gradual_cf'):
