@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .arrival import cost, lacking, shortfall
+from .arrival import cost, lacking, most_groups
 from .composition import admissible
 from .core import Counterfactuals, Encoded, State, changed_groups, per_row, take_rows
 from .explainer import Explainer, predict, target_prob
@@ -135,7 +135,8 @@ def share(
     "Share each change with one more group where that is nearer by a tenth."
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, s.xp, groups)
-    rows = (on.sum(1) < explainer.settings.spread).nonzero()[:, 0]
+    most = most_groups(explainer, s.enc).clamp_max(explainer.settings.spread)
+    rows = (on.sum(1) < most).nonzero()[:, 0]
     xp = s.xp.clone()
     if len(rows): xp[rows] = _best_share(explainer, s.take(rows), groups, ~(s.enc.frozen | on)[rows])
     return _reasked(explainer, s, xp)

@@ -203,3 +203,11 @@ def test_one_row_that_the_model_is_sure_of_is_no_log_probability():
     x = torch.rand(40, 6, generator=torch.Generator().manual_seed(0))
     row = torch.zeros(1, 6)                                # logits 0 and -45: their log-sum-exp is 0
     assert GradualCF(sure, replace(p.domain, encode=lambda raw: Encoded(raw.clone(), torch.zeros(len(raw), 4, dtype=torch.bool))), sigma=0).fit(x).explain(row).valid.all()
+
+
+def test_a_shared_change_keeps_to_the_most_changes():
+    p = toy.columns()
+    changed = lambda c: torch.stack([(c.mask & (p.groups == g)).any(1) for g in range(4)], 1).sum(1)
+    free,held = (GradualCF(p.model, p.domain, spread=3, max_changes=m).fit(p.x).explain(p.x[:60]) for m in (None, 1))
+    assert changed(free).max() > 1 and changed(held).max() <= 1
+    assert changed(GradualCF(p.model, p.domain, spread=3).fit(p.x).explain(p.x[:60], max_changes=1)).max() <= 1
