@@ -4,7 +4,6 @@ import shutil
 import tempfile
 
 import pytest
-import torch
 from filelock import FileLock
 
 CACHE = 'GRADUAL_CF_CACHE'
@@ -29,9 +28,3 @@ def networks():
     from gradual_cf.tasks import load_task
     with FileLock(f'{os.environ[CACHE]}/training.lock'):
         return {name: load_task(name) for name in ('breast_cancer', 'digits', 'toy_reviews')}
-
-
-@pytest.fixture(autouse=True)
-def same_draws():
-    "Every test draws the same numbers, whichever ran before it."
-    torch.manual_seed(0)
