@@ -442,6 +442,8 @@ def _packed(table):
     "A part as bytes."
     return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
 
+def _failed(job): return job.exception() is not None
+
 def _in_flight(submit, parts, held, most):
     "Hand out parts, `most` at a time; yields answers as they come, and forgets what was answered."
     from concurrent.futures import FIRST_COMPLETED, wait
@@ -451,7 +453,8 @@ def _in_flight(submit, parts, held, most):
             held[k] = _packed(table)
             jobs[submit(k, held[k])] = k
         if not jobs: return
-        for job in wait(jobs, return_when=FIRST_COMPLETED).done:
+        done = wait(jobs, return_when=FIRST_COMPLETED).done
+        for job in sorted(done, key=_failed):  # what was finished is written before an error is raised
             table, k = job.result(), jobs.pop(job)
             del held[k]
             yield k, table
