@@ -212,7 +212,8 @@ def lookahead(
     "A probe that screens by first order, tries exactly, and looks several groups ahead."
     if beam < 1 or depth < 1: raise ValueError(f'beam and depth must be at least 1, got {beam} and {depth}')
     def probe(explainer, s, free):
-        pool = _Pool(*candidates(s.xp, _lead_gradient(explainer.model, s.xp, s.target.label), free))
+        with evaluating(explainer.model): toward = _lead_gradient(explainer.model, s.xp, s.target.label)
+        pool = _Pool(*candidates(s.xp, toward, free))
         some = pool.ok.flatten(1).any(1)
         group,xp,merit = torch.zeros_like(s.target.label), s.xp.clone(), some.to(s.xp).log()
         if not some.any(): return group, xp, merit
