@@ -15,7 +15,7 @@ from torch import Tensor
 from .arrival import lacking, most_groups
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
-from .explainer import Common, Explainer, evaluating, predict, setting, target_prob, told
+from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
 from .improve import improve_states, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
@@ -64,8 +64,12 @@ def _loss_of(h:Settings, kind:str):
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
     return mix(logit=(1., h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
 
-def _check_fit(h, domain):
-    "Raise `ValueError` where settings and domain contradict each other."
+def _check_fit(h, domain, model):
+    "Raise `ValueError` where settings, domain and model contradict each other."
+    if not getattr(model, 'differentiable', True) and h.rank != 'probe':
+        raise ValueError(f"rank must be 'probe' for a model without gradient, got {h.rank!r}")
+    if answers_numbers(model) and h.rank == 'gradient':
+        raise ValueError("rank must not be 'gradient' for a model of numbers, got 'gradient'")
     if not callable(h.match): raise ValueError(f'match must be a loss term, got {h.match!r}')
     if h.rank == 'probe' and not (domain.probe or domain.propose):
         raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
@@ -74,14 +78,27 @@ def _check_fit(h, domain):
     if h.spread > 1 and (h.rank != 'probe' or domain.probe):
         raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
+# %% ../nbs/09_gradual.ipynb #8a878ac4
+_BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in shares of the numbers' spread
+
+def _aim_inside(interval:Tensor, margin:float) -> Target:
+    "What rows must reach where the model answers with numbers."
+    low,high = interval.unbind(1)
+    half = ((high - low)/2).clamp(max=_BEYOND)
+    middle = torch.where(low.isinf(), high - half, torch.where(high.isinf(), low + half, (low + high)/2))
+    middle = middle.where(middle.isfinite(), 0.)
+    return Target(interval, (half*margin).sigmoid(), middle[:, None])
+
 # %% ../nbs/09_gradual.ipynb #c19
 class _Aiming(Explainer):
     "Where each class lives, and what rows must reach."
     Settings = Settings
+    reaches_intervals = True
 
     def __init__(self, model, domain:Domain, settings:Settings|None=None, **changes):
         super().__init__(model, domain, settings, **changes)
-        _check_fit(self.settings, domain)
+        _check_fit(self.settings, domain, self.model)
+        if not getattr(self.model, 'differentiable', True): self.settings = replace(self.settings, sigma=0)
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
 
@@ -90,15 +107,16 @@ class _Aiming(Explainer):
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
-        self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
+        if not self.numbers: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
     def aim(self,
-        label:Tensor, # Target class of each row, long `(n,)`
+        label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
     ) -> Target:
         "What rows must reach; raises `ValueError` for a class that the model never predicts."
+        if self.numbers: return _aim_inside(label, self.settings.margin)
         h,mu = self.settings, self.stats.mu[label]
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
@@ -258,7 +276,7 @@ def _rescued(cf, s) -> Iterator[State]:
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
-        self.cf,self.xp,self.step,self.steps = cf,s.xp.clone(),torch.zeros_like(s.target.label),0
+        self.cf,self.xp,self.step,self.steps = cf,s.xp.clone(),torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device),0
         self.short,self.there = _stopping(cf, s).clamp_min(0), self.reached(s)
 
     def reached(self, s): return target_prob(s.logits, s.target.label) >= self.cf.settings.tau # Bool `(n,)`
