@@ -34,20 +34,22 @@ class Settings(Common):
                      "'gain' and 'room' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'room'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
                      options=('normal', 'input', 'prototype'))
-    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)", options=('last', 'nearest'))
-    margin:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau; the paper 0', least=0, below=1)
-    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps", least=0, most=1, none=True)
+    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)",
+                     options=('last', 'nearest'))
+    margin:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau', least=0, below=1)
+    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps",
+                                least=0, most=1, none=True)
     sigma:int=setting(50, 'Adam steps for each composition; the paper 500, and 1000 for MNIST', least=0)
     lr:float=setting(.1, "Adam's learning rate", least=0)
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     pull:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'How far logits are from the class: logit_gap, logit_gap_norm, logit_gap_sum, or a term')
+    match:Callable=setting(logit_gap, 'Distance of logits to the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
-    spread:int=setting(1, 'Groups among which a change may be shared where that is nearer by a tenth; 1 for the fewest', least=1)
+    spread:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.improve')
 
 # %% ../nbs/09_gradual.ipynb #c14
@@ -225,7 +227,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
 
 # %% ../nbs/09_gradual.ipynb #c33
 def _first_values(cf, s, groups):
-    "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
+    "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
     for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
         values = cf.domain.propose(s.x, g).to(s.x)
@@ -276,7 +278,8 @@ def _rescued(cf, s) -> Iterator[State]:
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
-        self.cf,self.xp,self.step,self.steps = cf,s.xp.clone(),torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device),0
+        self.cf,self.xp,self.steps = cf,s.xp.clone(),0
+        self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = _stopping(cf, s).clamp_min(0), self.reached(s)
 
     def reached(self, s): return target_prob(s.logits, s.target.label) >= self.cf.settings.tau # Bool `(n,)`
