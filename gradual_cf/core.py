@@ -394,16 +394,19 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c51
-def _told(cfs):
+# %% ../nbs/00_core.ipynb #e8c536fe
+def told_of(
+    cfs, # `Counterfactuals`
+) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
-    number = lambda t: t.float().cpu().numpy() if t.is_floating_point() else t.cpu().numpy()
+    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
     if cfs.target.is_floating_point():
         told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
     else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
     told['cf_valid'] = cfs.valid
-    return pd.DataFrame({name: number(t) for name,t in told.items()})
+    return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
+# %% ../nbs/00_core.ipynb #8495b294
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
@@ -419,7 +422,7 @@ class Counterfactuals(_Kept):
 
     def df(self) -> pd.DataFrame: # One line a row
         "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
-        told = _told(self)
+        told = told_of(self)
         if not isinstance(self.raw, pd.DataFrame): return told
         both = [c for c in self.raw if c in told]
         if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
