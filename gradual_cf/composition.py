@@ -36,6 +36,7 @@ def init_composite(
 class _Const:
     "A constant that is copied once to each device and dtype it is used with."
     def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
+    def __reduce__(self): return _Const, (self.t,)  # copies are made anew where it goes
 
     def __call__(self, like):
         key = (like.device, like.dtype)

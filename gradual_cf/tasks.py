@@ -17,7 +17,8 @@ from torch import nn
 from .core import Domain, take_rows
 from .images import images, load_digits, load_mnist
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
-from .models import (accuracy, digit_cnn, fingerprint, kept, load_model, save_model, strided_cnn, tabular_mlp,
+from .identity import fingerprint, kept
+from .models import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,
                                text_cnn, train)
 from .tabular import tabular
 from .text import Lookup, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, word_ids

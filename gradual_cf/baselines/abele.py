@@ -18,7 +18,8 @@ from .wachter import _Rules, _within_limit
 from ..composition import admissible
 from ..core import Encoded
 from ..explainer import Common, Explainer, predict, setting, target_prob, told
-from ..models import kept, load_model, network, save_model
+from ..identity import kept
+from ..models import load_model, network, save_model
 
 # %% auto #0
 __all__ = ['adversarial_autoencoder', 'ABELESettings', 'Exemplars', 'ABELE']

@@ -25,7 +25,7 @@ from ..core import atomic
 from ..gradual import PAPER, GradualCF
 from ..losses import target_score
 from ..metrics import l2_change, measures, n_changed
-from ..models import fingerprint, kept
+from ..identity import _program, fingerprint, kept
 from .ablations import _some_rows
 from ..tasks import load_task
 
@@ -114,7 +114,8 @@ def _run_part(e, name, part, path, out, tell):
         got = e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
         return _Result(frame, pictures, round(time.perf_counter() - start, 2))
-    result = kept(f'{name}.json', make, _write_result, _read_result, part, e.run, _made_with(), _code(), folder=out/'parts')
+    of = part, _program(e.run), _made_with(), _code()
+    result = kept(f'{name}.json', make, _write_result, _read_result, *of, folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result.seconds:g} s{"" if new else ", kept"}')
     return result
 
