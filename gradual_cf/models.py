@@ -18,7 +18,7 @@ from .core import atomic
 from .explainer import place, predict
 
 # %% auto #0
-__all__ = ['network', 'tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model', 'load_model']
+__all__ = ['tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model', 'load_model']
 
 # %% ../nbs/10_models.ipynb #c6
 @contextmanager
@@ -36,7 +36,7 @@ def seeded(
 # %% ../nbs/10_models.ipynb #c9
 _NETWORKS = {}
 
-def network(
+def _network(
     f:Callable, # Makes a network from arguments that JSON can hold
 ) -> Callable:  # The same, with an argument `seed`
     "Register a constructor of networks, so that `load_model` can call it again; its arguments go to `model.spec`."
@@ -54,7 +54,7 @@ def network(
     return make
 
 # %% ../nbs/10_models.ipynb #c11
-@network
+@_network
 def tabular_mlp(
     d:int,        # Encoded columns, `d`
     k:int=2,      # Classes, ≥ 2
@@ -67,7 +67,7 @@ def tabular_mlp(
     return nn.Sequential(*hidden, nn.Linear(width, k))
 
 # %% ../nbs/10_models.ipynb #c15
-@network
+@_network
 def digit_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 8
     k:int=10,          # Classes, ≥ 2
@@ -86,7 +86,7 @@ def digit_cnn(
     return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
 
 # %% ../nbs/10_models.ipynb #c17
-@network
+@_network
 def strided_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 4
     k:int=10,          # Classes, ≥ 2
@@ -144,7 +144,7 @@ def _best_after(conv, x, at, diff):
     return torch.maximum(_best_touched(a, at, conv, diff), rest[:, :, None]).relu()
 
 # %% ../nbs/10_models.ipynb #c24
-@network
+@_network
 def text_cnn(
     e:int,           # Entries of a word vector, `e`
     k:int=2,         # Classes, ≥ 2
