@@ -122,6 +122,7 @@ def value_text(
 ) -> str:
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return str(v)
+    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return 'missing'
     if isinstance(v, pd.Timestamp) and v == v.normalize(): return str(v.date())
     if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
