@@ -127,7 +127,14 @@ def value_text(
     if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
-# %% ../nbs/00_core.ipynb #c24
+# %% ../nbs/00_core.ipynb #c25
+def comparable(
+    s:pd.Series,  # Cells of any dtype
+) -> np.ndarray:  # Objects, `(n,)`
+    "Cells that can be compared: None where they are missing."
+    return s.astype(object).where(s.notna(), None).to_numpy()
+
+# %% ../nbs/00_core.ipynb #c27
 def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
@@ -140,7 +147,7 @@ def _lines_by_row(cfs):
     "The changes of each row by its position."
     return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
 
-# %% ../nbs/00_core.ipynb #c26
+# %% ../nbs/00_core.ipynb #c29
 _LEFT = 'style="text-align:left"'
 
 def _row_html(cfs, i, name, lines):
@@ -162,7 +169,7 @@ def _show_changes(cfs, most:int=10) -> str:
     head = f'<thead><tr><th {_LEFT}>feature</th><th>before</th><th>after</th></tr></thead>'
     return f'<table>{head}{"".join(rows)}</table>{more}'
 
-# %% ../nbs/00_core.ipynb #c28
+# %% ../nbs/00_core.ipynb #c31
 def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     "Only what changed, before → after, as plain text."
     df,lines,out = cfs.changes(), _lines_by_row(cfs), []
@@ -176,7 +183,7 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
 
-# %% ../nbs/00_core.ipynb #c30
+# %% ../nbs/00_core.ipynb #c33
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
     from matplotlib.figure import Figure
@@ -190,7 +197,7 @@ def _plot_changes(cfs, most:int=5):
     if rows: ax.legend(fontsize=8)
     return fig
 
-# %% ../nbs/00_core.ipynb #c32
+# %% ../nbs/00_core.ipynb #c35
 @dataclass(frozen=True)
 class Display:
     "What people see of answers; every part has a default that suits any data."
@@ -201,7 +208,7 @@ class Display:
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
-# %% ../nbs/00_core.ipynb #c34
+# %% ../nbs/00_core.ipynb #c37
 @dataclass(frozen=True, repr=False)
 class Domain:
     "The functions that tell one kind of data from another."
@@ -227,7 +234,7 @@ class Domain:
         few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
         return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
 
-# %% ../nbs/00_core.ipynb #c36
+# %% ../nbs/00_core.ipynb #c39
 def take_rows(
     data:Any, # Frame, series, tensor, array or list of rows
     i:Any, # Slice, list of positions, or bool mask
@@ -240,7 +247,7 @@ def take_rows(
     if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c42
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 @dataclass(frozen=True, repr=False)
@@ -268,7 +275,7 @@ class _Answers:
     def __repr__(self): return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid at {self.tau:g}'
     def _repr_html_(self): return self.domain.display.show(self)
 
-# %% ../nbs/00_core.ipynb #c41
+# %% ../nbs/00_core.ipynb #c44
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -285,13 +292,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c47
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c49
 def _label(c):
     "A column's name as JSON can hold it; raises `ValueError` for one that would come back as another."
     if isinstance(c, tuple): return [_label(v) for v in c]
@@ -312,7 +319,7 @@ def _holds(v, name):
     except (pa.ArrowException, TypeError) as e:
         raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
 
-# %% ../nbs/00_core.ipynb #c47
+# %% ../nbs/00_core.ipynb #c50
 def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
@@ -334,7 +341,7 @@ def _flat_rows(t):
     t = t.float() if t.dtype == torch.bfloat16 else t
     return list(t.cpu().reshape(len(t), -1).numpy())
 
-# %% ../nbs/00_core.ipynb #c49
+# %% ../nbs/00_core.ipynb #c52
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -365,7 +372,7 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c51
+# %% ../nbs/00_core.ipynb #c54
 def _told(cfs):
     "Target, probabilities and validity as columns."
     number = lambda t: t.float().cpu().numpy() if t.is_floating_point() else t.cpu().numpy()

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, value_text
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text
 from .composition import Entrywise, chain, steps
 from .gradual import TABLE
 
@@ -156,15 +156,11 @@ def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where
     return v
 
 # %% ../nbs/11_tabular.ipynb #c28
-def _plain(s:pd.Series) -> np.ndarray: # Objects, `(n,)`
-    "Cells that can be compared: None where they are missing."
-    return s.astype(object).where(s.notna(), None).to_numpy()
-
 def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels)`
     "A category as one-hot entries; raises `ValueError` for an unknown level."
     for source in c.sources: _check_missing(c, df[source])
     if len(c.sources) > 1: return df[list(c.sources)].to_numpy(float)
-    cells,place = _plain(df[c.sources[0]]), {level: i for i,level in enumerate(c.levels)}
+    cells,place = comparable(df[c.sources[0]]), {level: i for i,level in enumerate(c.levels)}
     at = np.array([place.get(v, -1) for v in cells], int)
     if len(new := cells[at < 0]):
         raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
@@ -202,29 +198,33 @@ def _dates(c:Column, v:np.ndarray): # Dates or cells, `(n,)`
     return t.to_pydatetime() if c.form == 'datetime' else t
 
 # %% ../nbs/11_tabular.ipynb #c38
-def _fits(v:np.ndarray, dtype) -> bool: # Whether an integer dtype can hold all of the numbers
-    "Numbers that a dtype of whole numbers would change are left as floats."
-    if np.isnan(v).any() and isinstance(dtype, np.dtype): return False
-    there = v[~np.isnan(v)]
-    info = np.iinfo(getattr(dtype, 'numpy_dtype', dtype))
-    return bool(((there % 1 == 0) & (there >= info.min) & (there <= info.max)).all())
+def _bare(s:pd.Series): # Array of its dtype
+    "The cells of a column, of numpy's kind where there is one."
+    return s.to_numpy() if isinstance(s.dtype, np.dtype) else s.array
 
-def _floating(dtype):
-    "The dtype of floats that stands in for a dtype of whole numbers."
-    return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
+def _whole_or_float(v:np.ndarray, dtype:np.dtype) -> np.ndarray: # `(n,)`
+    "Whole numbers in their dtype, if it can hold them."
+    with np.errstate(invalid='ignore'): out = v.astype(dtype)
+    return out if (out == v).all() else v
 
-def _cells(c:Column, v:np.ndarray, dtype) -> pd.Series: # `(n,)`
+def _in_dtype(v:np.ndarray, dtype): # Array of cells, `(n,)`
+    "Numbers, NaN where they are missing, in the dtype of a column of numbers."
+    if isinstance(dtype, np.dtype): return v.astype(dtype) if dtype.kind == 'f' else _whole_or_float(v, dtype)
+    whole = pd.api.types.is_integer_dtype(dtype) and (v[~np.isnan(v)] % 1 == 0).all()
+    if pd.api.types.is_integer_dtype(dtype) and not whole: dtype = 'Float64'
+    return _bare(pd.Series(v).astype(dtype))
+
+# %% ../nbs/11_tabular.ipynb #c41
+def _cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
     "Raw numbers, NaN where they are missing, as cells of the column's own dtype."
-    if pd.api.types.is_integer_dtype(dtype) and not _fits(v, dtype): dtype = _floating(dtype)
-    if isinstance(dtype, np.dtype) and dtype.kind in 'iuf': return pd.Series(v.astype(dtype))
+    if c.kind != 'date' and not c.form: return _in_dtype(v, dtype)
+    if dtype != object and not c.form: return _bare(pd.Series(_dates(c, v)).astype(dtype))
     unique,at = np.unique(v, return_inverse=True)
-    if c.kind == 'date': cells = _dates(c, unique)
-    else: cells = _objects([_cell(c, x) for x in unique.tolist()]) if c.form else unique
-    out = pd.Series(cells, dtype=object if c.form else None).astype(dtype)
-    if dtype == object: out = pd.Series(np.where(np.isnan(unique), _objects([c.blank]), out), dtype=object)
-    return out.take(at).reset_index(drop=True)
+    cells = _dates(c, unique).astype(object) if c.kind == 'date' else _objects([_cell(c, x) for x in unique.tolist()])
+    out = pd.Series(np.where(np.isnan(unique), _objects([c.blank]), cells), dtype=object)
+    return _bare(out.astype(dtype))[at]
 
-# %% ../nbs/11_tabular.ipynb #c42
+# %% ../nbs/11_tabular.ipynb #c44
 def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
     "Move bounds inward to what can be written."
     scale = 10.**np.asarray(digits)
@@ -247,7 +247,7 @@ def _end(c, value, none):
     if pd.isna(value) or value in (-np.inf, np.inf): return none
     return _read_numbers(c, pd.Series([value], name=c.name))[0]
 
-# %% ../nbs/11_tabular.ipynb #c45
+# %% ../nbs/11_tabular.ipynb #c47
 def _codes_of(v, special):
     "The codes of an integer column: those that were listed and occur, or those that are recognised."
     return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
@@ -270,7 +270,7 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     origin,span = np.floor(v.min()) if c.unit else v.min(), float(v.max() - v.min()) or 1.
     return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits)
 
-# %% ../nbs/11_tabular.ipynb #c48
+# %% ../nbs/11_tabular.ipynb #c50
 MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
 _ULPS = 8*np.finfo(float).eps # What encoding and decoding cost a number, in shares of it and of the origin
 
@@ -290,7 +290,7 @@ def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(
         out = np.where(np.abs(known - v) <= slack, known, out)
     return np.where(x == MISSING, np.nan, out) if c.missing else out
 
-# %% ../nbs/11_tabular.ipynb #c51
+# %% ../nbs/11_tabular.ipynb #c53
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
 _FEW_ROWS = 1000    # Rows that are asked first
 
@@ -305,7 +305,7 @@ def _precise(c:Column, v:np.ndarray) -> Column:
     restored = _numbers(c, (v - c.origin)/c.span) == v
     return c if restored.all() else replace(c, known=np.unique(v))
 
-# %% ../nbs/11_tabular.ipynb #c55
+# %% ../nbs/11_tabular.ipynb #c57
 def _blank(s:pd.Series) -> dict:
     "Whether cells are missing, and how they are written: fields of a `Column`."
     gone = s[s.isna()]
@@ -330,7 +330,7 @@ def _bounded(c:Column, pair) -> Column:
     if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
     return replace(c, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c57
+# %% ../nbs/11_tabular.ipynb #c59
 def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels that may be proposed
     "The levels that a counterfactual may have; raises `ValueError` for an unknown one."
     if listed is None: return occur
@@ -345,7 +345,7 @@ def _fit_category(s:pd.Series, listed=None) -> Column:
     levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
     offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)
     last = [None] if blank['missing'] else []
-    cells = pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype)
+    cells = _bare(pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
     return Column(s.name, (s.name,), 'category', levels=(*levels, *last), offered=offered, known=cells, **blank)
 
 def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
@@ -357,7 +357,7 @@ def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
     occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
     return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
 
-# %% ../nbs/11_tabular.ipynb #c61
+# %% ../nbs/11_tabular.ipynb #c63
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
     owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
@@ -373,7 +373,7 @@ def _fit_column(s, kind_and_form, listed, special) -> Column:
     kind,form = kind_and_form
     return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
 
-# %% ../nbs/11_tabular.ipynb #c64
+# %% ../nbs/11_tabular.ipynb #c66
 @dataclass(frozen=True, eq=False)
 class _Table:
     "The fitted columns of a frame, and what may become of them."
@@ -405,7 +405,7 @@ class _Table:
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
-# %% ../nbs/11_tabular.ipynb #c66
+# %% ../nbs/11_tabular.ipynb #c68
 def _one_row(data) -> pd.DataFrame:
     "Raw rows as a frame."
     if isinstance(data, dict): return pd.DataFrame([data])
@@ -432,7 +432,7 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     if len(got) > len(table.names): raise ValueError(f'data must have distinct columns, got {got}')
     raise ValueError(f'data must have its columns in the fitted order {table.names}, got {got}')
 
-# %% ../nbs/11_tabular.ipynb #c70
+# %% ../nbs/11_tabular.ipynb #c72
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
@@ -446,7 +446,7 @@ def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     bad = (low > high).numpy()
     return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
 
-# %% ../nbs/11_tabular.ipynb #c71
+# %% ../nbs/11_tabular.ipynb #c73
 def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
     df = _frame(table, data)
@@ -469,7 +469,7 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     if table.keep: frozen = frozen | _gone(table, raw)
     return Encoded(x, frozen, low, high, most)
 
-# %% ../nbs/11_tabular.ipynb #c79
+# %% ../nbs/11_tabular.ipynb #c81
 def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # (c, x) -> c
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
@@ -492,7 +492,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     whole = _unless_own(steps(torch.tensor(table.entries('unit')/table.entries('span'))))
     return chain(whole, _one_of(siblings, offered)) if pairs else chain(whole)
 
-# %% ../nbs/11_tabular.ipynb #c83
+# %% ../nbs/11_tabular.ipynb #c85
 _FEW = 3 # An integer with fewer values than three grids offers them all
 
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
@@ -505,7 +505,7 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     if c.unit: raw = np.unique(raw.round())
     return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c86
+# %% ../nbs/11_tabular.ipynb #c88
 def _one_hot(c:Column, x:np.ndarray) -> np.ndarray: # `(n, w)`
     "Entries of a category, of which the missing level is the largest only where it is alone."
     if not c.missing: return x
@@ -519,8 +519,8 @@ def _exact(c:Column, x:np.ndarray) -> np.ndarray: # Raw entries, `(n, w)`
 def _write(c:Column, v:np.ndarray, dtypes:dict) -> list: # Cells of each raw column, `(n,)` each
     "Raw entries `(n, w)` of a column as cells."
     if c.kind != 'category': return [_cells(c, v[:, 0], dtypes[c.name])]
-    if len(c.sources) == 1: return [c.known.take(v.argmax(1)).reset_index(drop=True)]
-    return [_cells(c, one, dtypes[source]) for one,source in zip(v.T, c.sources)]
+    if len(c.sources) == 1: return [c.known[v.argmax(1)]]
+    return [_in_dtype(one, dtypes[source]) for one,source in zip(v.T, c.sources)]
 
 def _rounded(c:Column, v:np.ndarray) -> np.ndarray: # `(n, w)`
     "Raw entries with as many decimals as an answer may have."
@@ -528,18 +528,23 @@ def _rounded(c:Column, v:np.ndarray) -> np.ndarray: # `(n, w)`
 
 def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
     "Encoded rows as the frame that a model reads; `legal` rounds numbers."
-    x,cells = x.detach().cpu().double().numpy(), {}
+    x,cells = np.asarray(x.detach().cpu().double(), order='F'), {}
     for c,at in zip(table.columns, table.at):
         v = _exact(c, x[:, at])
         cells |= dict(zip(c.sources, _write(c, _rounded(c, v) if legal else v, table.dtypes)))
-    return pd.DataFrame({i: cells[c] for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
+    kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
+    return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
 
-# %% ../nbs/11_tabular.ipynb #c91
-def _put(df:pd.DataFrame, name, cells:pd.Series, changed:np.ndarray, dtype):
+# %% ../nbs/11_tabular.ipynb #c93
+def _floating(dtype):
+    "The dtype of floats that stands in for a dtype of whole numbers."
+    return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
+
+def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     "Replace the changed cells of one column, in its own dtype where that can hold them."
     old = df[name].to_numpy(object).copy()
-    old[changed] = cells.to_numpy(object)[changed]
-    if pd.api.types.is_integer_dtype(dtype) and not all(float(v).is_integer() for v in old[changed]): dtype = _floating(dtype)
+    old[changed] = np.asarray(cells, dtype=object)[changed]
+    if not all(float(v).is_integer() for v in old[changed] if pd.api.types.is_integer_dtype(dtype)): dtype = _floating(dtype)
     df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype)
 
 def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible rows nearest to them
@@ -560,10 +565,10 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
         for name,one in zip(c.sources, cells): _put(df, name, one, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c95
+# %% ../nbs/11_tabular.ipynb #c97
 def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Whether each row has a level that may be proposed."
-    if len(c.sources) == 1: return pd.Series(_plain(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
+    if len(c.sources) == 1: return pd.Series(comparable(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
     v = new[list(c.sources)].to_numpy(float)
     offered = np.isin(np.arange(c.width), [c.levels.index(level) for level in c.offered])
     return (v.sum(1) == 1) & (v[:, offered] == 1).any(1)
@@ -587,13 +592,13 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
     "Whether every changed value is one that the column may take."
     out = []
     for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
-        same = np.all([_plain(old[s]) == _plain(new[s]) for s in c.sources], 0)
+        same = np.all([comparable(old[s]) == comparable(new[s]) for s in c.sources], 0)
         ok = _legal_level(c, new) if c.kind == 'category' else _legal_number(c, old, new, up, down)
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
         out.append(same | (ok & ~stays))
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c98
+# %% ../nbs/11_tabular.ipynb #c100
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -605,7 +610,7 @@ def _check_names(columns:Sequence[Column], **named):
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
 
-# %% ../nbs/11_tabular.ipynb #c99
+# %% ../nbs/11_tabular.ipynb #c101
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
@@ -626,7 +631,7 @@ def _named_in(arg, flags):
         raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
     return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
 
-# %% ../nbs/11_tabular.ipynb #c102
+# %% ../nbs/11_tabular.ipynb #c104
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     "Bounds of a question."
     if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
@@ -651,7 +656,7 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
-# %% ../nbs/11_tabular.ipynb #c104
+# %% ../nbs/11_tabular.ipynb #c106
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -669,7 +674,7 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c108
+# %% ../nbs/11_tabular.ipynb #c110
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
     "A feature's values as a person would name them."
     if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
@@ -686,7 +691,7 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c110
+# %% ../nbs/11_tabular.ipynb #c112
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
     if pd.isna(value): return -.08 # beside the track
@@ -706,7 +711,7 @@ def _track(ax, y:float, c:Column, line):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c111
+# %% ../nbs/11_tabular.ipynb #c113
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -722,7 +727,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c113
+# %% ../nbs/11_tabular.ipynb #c115
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -757,7 +762,7 @@ def _split_categories(categorical) -> tuple:
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c116
+# %% ../nbs/11_tabular.ipynb #c118
 def _filling(c:Column, s:pd.Series): # A cell
     "What a missing cell of a column is read as; raises `ValueError` where all are missing."
     there = s[s.notna()]
@@ -778,7 +783,7 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
     return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
 
-# %% ../nbs/11_tabular.ipynb #c118
+# %% ../nbs/11_tabular.ipynb #c120
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -797,7 +802,7 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c119
+# %% ../nbs/11_tabular.ipynb #c121
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
