@@ -42,10 +42,10 @@ _LATER:Any = None # A field that is filled when it is known
 
 class Target(NamedTuple):
     "What each row is pulled towards."
-    label:Tensor          # Target class, long `(n,)`
+    label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
-    gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None to ask for the probability alone
+    gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None where nobody asks
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
 
     def take(self, i) -> Target: # The rows `i`
@@ -143,16 +143,30 @@ def _class_name(t, classes):
     "A class by its name, where there is one."
     return str(classes[t]) if len(classes) else f'class {t}'
 
+# %% ../nbs/00_core.ipynb #c29
+def _aimed_at(cfs, i, classes=()):
+    "What a row shall be: a class, or a number in an interval."
+    if not cfs.target.is_floating_point(): return _class_name(cfs.target[i].item(), classes)
+    low,high = cfs.target[i].tolist()
+    if low == -np.inf: return f'at most {value_text(high)}'
+    return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
+
+def _went(cfs, i):
+    "What the model said of a row before and after."
+    if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
+    return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+
+# %% ../nbs/00_core.ipynb #c30
 def _lines_by_row(cfs):
     "The changes of each row by its position."
     return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
 
-# %% ../nbs/00_core.ipynb #c29
+# %% ../nbs/00_core.ipynb #c32
 _LEFT = 'style="text-align:left"'
 
 def _row_html(cfs, i, name, lines):
     "The lines of one row."
-    told = f'class {cfs.target[i]}, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+    told = f'{_aimed_at(cfs, i)}, {_went(cfs, i)}'
     none = '' if cfs.valid[i] else ' (none found)'
     head = f'<th scope="rowgroup" colspan="3" {_LEFT}>row {html.escape(str(name))}: {told}{none}</th>'
     cells = [f'<td {_LEFT}>{html.escape(str(l.feature))}</td><td>{html.escape(value_text(l.before))}</td>'
@@ -169,7 +183,7 @@ def _show_changes(cfs, most:int=10) -> str:
     head = f'<thead><tr><th {_LEFT}>feature</th><th>before</th><th>after</th></tr></thead>'
     return f'<table>{head}{"".join(rows)}</table>{more}'
 
-# %% ../nbs/00_core.ipynb #c31
+# %% ../nbs/00_core.ipynb #c34
 def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     "Only what changed, before → after, as plain text."
     df,lines,out = cfs.changes(), _lines_by_row(cfs), []
@@ -177,13 +191,12 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for i,name in enumerate(names or _row_names(cfs)):
         found = '' if cfs.valid[i] else '  (no counterfactual found)'
-        to = _class_name(cfs.target[i].item(), classes)
-        out.append(f'row {name}: to be {to}, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}{found}')
+        out.append(f'row {name}: to be {_aimed_at(cfs, i, classes)}, {_went(cfs, i)}{found}')
         out += [f'    {value_text(l.feature):{wide[0]}}  {value_text(l.before):>{wide[1]}} → '
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
 
-# %% ../nbs/00_core.ipynb #c33
+# %% ../nbs/00_core.ipynb #c36
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
     from matplotlib.figure import Figure
@@ -193,11 +206,11 @@ def _plot_changes(cfs, most:int=5):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
-        ax.set_title(f'row {i}: to class {cfs.target[i]}, p {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}', fontsize=9)
+        ax.set_title(f'row {i}: to be {_aimed_at(cfs, i)}, {_went(cfs, i)}', fontsize=9)
     if rows: ax.legend(fontsize=8)
     return fig
 
-# %% ../nbs/00_core.ipynb #c35
+# %% ../nbs/00_core.ipynb #c38
 @dataclass(frozen=True)
 class Display:
     "What people see of answers; every part has a default that suits any data."
@@ -208,14 +221,14 @@ class Display:
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
-# %% ../nbs/00_core.ipynb #c37
+# %% ../nbs/00_core.ipynb #c40
 @dataclass(frozen=True, repr=False)
 class Domain:
     "The functions that tell one kind of data from another."
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
     groups:Callable   # Shape `s` -> group of every entry, long `(*s)`
-    project:Callable|None=None   # (c, x) -> the admissible values nearest to c, both `(n, *s)`; limits are kept before it
+    project:Callable|None=None   # (c, x) -> the admissible values nearest to c, `(n, *s)`; limits are kept before it
     propose:Callable|None=None   # (x, group) -> candidate values for its entries, `(n or 1, q, w)`
     probe:Callable|None=None     # (explainer, `State`, free) -> (group, xp, merit): where values are too many to list
     kind:str='other'             # 'table', 'image', 'text' or 'other'
@@ -223,7 +236,8 @@ class Domain:
     defaults:Any=None            # Settings that suit this domain, or None
     rows:Callable|None=None      # Raw input, one or many -> many; None where raw input is that already
     legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
-    constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints that come with a question
+    write:Callable|None=None     # (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
+    constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
     adapt:Callable|None=None     # model -> a module that maps x to raw logits, where the model does not do so itself
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable|None=None  # `Counterfactuals` -> further measures by name, `(n,)` each
@@ -234,7 +248,7 @@ class Domain:
         few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
         return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c42
 def take_rows(
     data:Any, # Frame, series, tensor, array or list of rows
     i:Any, # Slice, list of positions, or bool mask
@@ -247,35 +261,45 @@ def take_rows(
     if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c42
+# %% ../nbs/00_core.ipynb #c45
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 @dataclass(frozen=True, repr=False)
-class _Answers:
+class _Batch:
     "A batch of inputs, what was changed in them, and what the model says now."
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
     mask:Tensor    # Entries of the groups that changed, bool `(n, *s)`
-    target:Tensor  # Target class of each row, long `(n,)`
-    prob:Tensor    # Probability of the target at `xp`, `(n,)`
+    target:Tensor  # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    prob:Tensor    # Probability of the target at `xp`, `(n,)`; for numbers, the number itself
     domain:Domain  # How to decode and draw them
-    before:Tensor  # Probability of the target at `x`, `(n,)`
+    before:Tensor  # The same at `x`, `(n,)`
     tau:float=.5   # Probability from which a counterfactual counts as found, in (0, 1)
     data:Any=None  # Raw inputs as they were handed in
     raw:Any=None   # Raw counterfactuals
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
 
+# %% ../nbs/00_core.ipynb #c46
+class _Answers(_Batch):
+    "What a batch says of itself."
     @property
     def valid(self) -> Tensor: # Found, bool `(n,)`
-        "Whether the target reached probability `tau`."
-        return self.prob >= self.tau
+        "Whether the target reached probability `tau`, or the number its interval."
+        return self.reached(self.prob)
+
+    def reached(self, v): # Bool `(n,)`
+        "Whether such an answer of the model would do."
+        if not self.target.is_floating_point(): return v >= self.tau
+        return (v >= self.target[:, 0]) & (v <= self.target[:, 1])
 
     def __len__(self): return len(self.x)
-    def __repr__(self): return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid at {self.tau:g}'
+    def __repr__(self):
+        bar = 'in their interval' if self.target.is_floating_point() else f'at {self.tau:g}'
+        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}'
     def _repr_html_(self): return self.domain.display.show(self)
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c48
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -292,13 +316,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c47
+# %% ../nbs/00_core.ipynb #c51
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c49
+# %% ../nbs/00_core.ipynb #c53
 def _label(c):
     "A column's name as JSON can hold it; raises `ValueError` for one that would come back as another."
     if isinstance(c, tuple): return [_label(v) for v in c]
@@ -317,9 +341,10 @@ def _holds(v, name):
     import pyarrow as pa, pyarrow.parquet as pq
     try: pq.write_table(pa.table({'v': pa.array(v, from_pandas=True)[:1]}), pa.BufferOutputStream())
     except (pa.ArrowException, TypeError) as e:
-        raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
+        got = f'{v.dtype} in column {name!r} ({e})'
+        raise ValueError(f'data must hold values that parquet can store, got {got}') from None
 
-# %% ../nbs/00_core.ipynb #c50
+# %% ../nbs/00_core.ipynb #c54
 def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
@@ -341,7 +366,11 @@ def _flat_rows(t):
     t = t.float() if t.dtype == torch.bfloat16 else t
     return list(t.cpu().reshape(len(t), -1).numpy())
 
-# %% ../nbs/00_core.ipynb #c52
+def _stacked(rows, kind, shape):
+    "The inverse of `_flat_rows`."
+    return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
+
+# %% ../nbs/00_core.ipynb #c56
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -350,7 +379,8 @@ class _Kept(_Answers):
         "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
         tensors = {f: getattr(self, f) for f in _TENSORS}
         (data,data_labels),(raw,raw_labels) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
-        flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()}, index=data.index if len(data) else None)
+        flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()})
+        if len(data): flat.index = data.index
         df = pd.concat([d for d in (data, raw) if len(d)] + [flat], axis=1)
         kinds = {f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in tensors.items()}
         df.attrs |= dict(tau=self.tau, tensors=kinds, data=data_labels, raw=raw_labels)
@@ -366,17 +396,20 @@ class _Kept(_Answers):
         df = pd.read_parquet(path)
         kept = dict(df.attrs)
         df.attrs.clear()
-        if 'tensors' not in kept: raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
-        row = lambda f, kind, s: torch.tensor(np.stack(df[f'cf:{f}'].tolist())).reshape(len(df), *s).to(getattr(torch, kind))
-        tensors = {f: row(f, *kind) for f,kind in kept['tensors'].items()}
+        if 'tensors' not in kept:
+            raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
+        tensors = {f: _stacked(df[f'cf:{f}'], *kind) for f,kind in kept['tensors'].items()}
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c54
+# %% ../nbs/00_core.ipynb #c58
 def _told(cfs):
     "Target, probabilities and validity as columns."
     number = lambda t: t.float().cpu().numpy() if t.is_floating_point() else t.cpu().numpy()
-    told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob, cf_valid=cfs.valid)
+    if cfs.target.is_floating_point():
+        told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
+    else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
+    told['cf_valid'] = cfs.valid
     return pd.DataFrame({name: number(t) for name,t in told.items()})
 
 class Counterfactuals(_Kept):
@@ -393,7 +426,7 @@ class Counterfactuals(_Kept):
         return self.domain.display.changes(self)
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob` and `cf_valid` beside them."
+        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
         told = _told(self)
         if not isinstance(self.raw, pd.DataFrame): return told
         both = [c for c in self.raw if c in told]

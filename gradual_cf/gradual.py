@@ -15,7 +15,7 @@ from torch import Tensor
 from .arrival import lacking, most_groups
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
-from .explainer import Common, Explainer, evaluating, predict, setting, target_prob, told
+from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
 from .improve import improve_states, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
@@ -34,20 +34,22 @@ class Settings(Common):
                      "'gain' and 'room' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'room'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
                      options=('normal', 'input', 'prototype'))
-    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)", options=('last', 'nearest'))
-    margin:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau; the paper 0', least=0, below=1)
-    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps", least=0, most=1, none=True)
+    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)",
+                     options=('last', 'nearest'))
+    margin:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau', least=0, below=1)
+    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps",
+                                least=0, most=1, none=True)
     sigma:int=setting(50, 'Adam steps for each composition; the paper 500, and 1000 for MNIST', least=0)
     lr:float=setting(.1, "Adam's learning rate", least=0)
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     pull:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'How far logits are from the class: logit_gap, logit_gap_norm, logit_gap_sum, or a term')
+    match:Callable=setting(logit_gap, 'Distance of logits to the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
-    spread:int=setting(1, 'Groups among which a change may be shared where that is nearer by a tenth; 1 for the fewest', least=1)
+    spread:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.improve')
 
 # %% ../nbs/09_gradual.ipynb #c14
@@ -64,8 +66,12 @@ def _loss_of(h:Settings, kind:str):
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
     return mix(logit=(1., h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
 
-def _check_fit(h, domain):
-    "Raise `ValueError` where settings and domain contradict each other."
+def _check_fit(h, domain, model):
+    "Raise `ValueError` where settings, domain and model contradict each other."
+    if not getattr(model, 'differentiable', True) and h.rank != 'probe':
+        raise ValueError(f"rank must be 'probe' for a model without gradient, got {h.rank!r}")
+    if answers_numbers(model) and h.rank == 'gradient':
+        raise ValueError("rank must not be 'gradient' for a model of numbers, got 'gradient'")
     if not callable(h.match): raise ValueError(f'match must be a loss term, got {h.match!r}')
     if h.rank == 'probe' and not (domain.probe or domain.propose):
         raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
@@ -74,14 +80,27 @@ def _check_fit(h, domain):
     if h.spread > 1 and (h.rank != 'probe' or domain.probe):
         raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
+# %% ../nbs/09_gradual.ipynb #8a878ac4
+_BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in shares of the numbers' spread
+
+def _aim_inside(interval:Tensor, margin:float) -> Target:
+    "What rows must reach where the model answers with numbers."
+    low,high = interval.unbind(1)
+    half = ((high - low)/2).clamp(max=_BEYOND)
+    middle = torch.where(low.isinf(), high - half, torch.where(high.isinf(), low + half, (low + high)/2))
+    middle = middle.where(middle.isfinite(), 0.)
+    return Target(interval, (half*margin).sigmoid(), middle[:, None])
+
 # %% ../nbs/09_gradual.ipynb #c19
 class _Aiming(Explainer):
     "Where each class lives, and what rows must reach."
     Settings = Settings
+    reaches_intervals = True
 
     def __init__(self, model, domain:Domain, settings:Settings|None=None, **changes):
         super().__init__(model, domain, settings, **changes)
-        _check_fit(self.settings, domain)
+        _check_fit(self.settings, domain, self.model)
+        if not getattr(self.model, 'differentiable', True): self.settings = replace(self.settings, sigma=0)
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
 
@@ -90,15 +109,16 @@ class _Aiming(Explainer):
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
-        self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
+        if not self.numbers: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
     def aim(self,
-        label:Tensor, # Target class of each row, long `(n,)`
+        label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
     ) -> Target:
         "What rows must reach; raises `ValueError` for a class that the model never predicts."
+        if self.numbers: return _aim_inside(label, self.settings.margin)
         h,mu = self.settings, self.stats.mu[label]
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
@@ -207,7 +227,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
 
 # %% ../nbs/09_gradual.ipynb #c33
 def _first_values(cf, s, groups):
-    "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
+    "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
     for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
         values = cf.domain.propose(s.x, g).to(s.x)
@@ -258,7 +278,8 @@ def _rescued(cf, s) -> Iterator[State]:
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
-        self.cf,self.xp,self.step,self.steps = cf,s.xp.clone(),torch.zeros_like(s.target.label),0
+        self.cf,self.xp,self.steps = cf,s.xp.clone(),0
+        self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = _stopping(cf, s).clamp_min(0), self.reached(s)
 
     def reached(self, s): return target_prob(s.logits, s.target.label) >= self.cf.settings.tau # Bool `(n,)`

@@ -199,7 +199,7 @@ def improve(
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
         got = explainer.measure(take_rows(cfs.data, rows), enc.take(rows), z[rows], new.xp, cfs.target[rows])
-        return new._replace(xp=got.xp), got.prob >= cfs.tau
+        return new._replace(xp=got.xp), got.valid
     live = (cfs.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
     done = None
     for done in improve_states(explainer, s, moves, live, measured): pass
@@ -225,7 +225,7 @@ def diverse(
     while True:
         if moves: answers[-1] = improve(explainer, answers[-1], moves)
         used = used | changed_groups(first.x, answers[-1].xp, groups)
-        todo = answers[-1].valid & ~used.all(1) & (answers[-1].before < first.tau)
+        todo = answers[-1].valid & ~used.all(1) & ~first.reached(answers[-1].before)
         if len(answers) == count or not todo.any(): return answers
         answers.append(_another(explainer, first, used, todo, seed))
 

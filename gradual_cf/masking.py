@@ -187,7 +187,7 @@ def probe(
 ) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value in place, and its `merit`
     "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
     s,ask = s._replace(on=None, c=None), _asker(model, match)
-    group,xp,best = torch.zeros_like(s.target.label), s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
+    group,xp,best = torch.zeros(len(s.x), dtype=torch.long, device=s.x.device), s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     with evaluating(model), torch.no_grad():
         for g in free.any(0).nonzero()[:, 0].tolist():
             score,trial = _best_in_group(s, free[:, g], g, groups, propose, project, ask)

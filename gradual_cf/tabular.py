@@ -22,6 +22,7 @@ from torch.nn.functional import one_hot
 from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text
 from .composition import Entrywise, chain, steps
 from .gradual import TABLE
+from .predictors import as_module
 
 # %% auto #0
 __all__ = ['MISSING', 'Column', 'tabular']
@@ -788,9 +789,10 @@ def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
-    groups = torch.from_numpy(table.group)
+    groups,write = torch.from_numpy(table.group), partial(_written, table)
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=lambda s: groups,
                   project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
+                  write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults=TABLE,
                   kind='table', features=table.columns)
 
