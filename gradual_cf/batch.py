@@ -280,7 +280,7 @@ class _Work:
         except ValueError as e: raise ValueError(f'rows {first}..{first + len(table) - 1} of ds: {e}') from e
         for c,t in self.types.items():
             v = np.asarray(out[c])
-            table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t))
+            table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t, from_pandas=True))
         return table.add_column(0, 'cf_row', pa.array(np.arange(first, first + len(table))))
 
 # %% ../nbs/42_batch.ipynb #c54
