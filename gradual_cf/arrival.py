@@ -33,7 +33,8 @@ def _match_missing(s, match):
     return None if s.target.gap is None else match(s) - s.target.gap
 
 # %% ../nbs/03_arrival.ipynb #9c1cd4bc
-PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing) # Everything that a row may be asked to reach
+# Everything that a row may be asked to reach
+PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing)
 
 # %% ../nbs/03_arrival.ipynb #c8
 def shortfall(
