@@ -144,14 +144,21 @@ def _class_name(t, classes):
     return str(classes[t]) if len(classes) else f'class {t}'
 
 # %% ../nbs/00_core.ipynb #c29
-def _aimed_at(cfs, i, classes=()):
+def aimed_at(
+    cfs,        # `Counterfactuals`
+    i:int,      # Position of a row
+    classes=(), # Names of the classes
+) -> str:
     "What a row shall be: a class, or a number in an interval."
     if not cfs.target.is_floating_point(): return _class_name(cfs.target[i].item(), classes)
     low,high = cfs.target[i].tolist()
     if low == -np.inf: return f'at most {value_text(high)}'
     return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
 
-def _went(cfs, i):
+def went(
+    cfs,   # `Counterfactuals`
+    i:int, # Position of a row
+) -> str:
     "What the model said of a row before and after."
     if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
     return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
@@ -166,7 +173,7 @@ _LEFT = 'style="text-align:left"'
 
 def _row_html(cfs, i, name, lines):
     "The lines of one row."
-    told = f'{_aimed_at(cfs, i)}, {_went(cfs, i)}'
+    told = f'{aimed_at(cfs, i)}, {went(cfs, i)}'
     none = '' if cfs.valid[i] else ' (none found)'
     head = f'<th scope="rowgroup" colspan="3" {_LEFT}>row {html.escape(str(name))}: {told}{none}</th>'
     cells = [f'<td {_LEFT}>{html.escape(str(l.feature))}</td><td>{html.escape(value_text(l.before))}</td>'
@@ -191,7 +198,7 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for i,name in enumerate(names or _row_names(cfs)):
         found = '' if cfs.valid[i] else '  (no counterfactual found)'
-        out.append(f'row {name}: to be {_aimed_at(cfs, i, classes)}, {_went(cfs, i)}{found}')
+        out.append(f'row {name}: to be {aimed_at(cfs, i, classes)}, {went(cfs, i)}{found}')
         out += [f'    {value_text(l.feature):{wide[0]}}  {value_text(l.before):>{wide[1]}} → '
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
@@ -206,7 +213,7 @@ def _plot_changes(cfs, most:int=5):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
-        ax.set_title(f'row {i}: to be {_aimed_at(cfs, i)}, {_went(cfs, i)}', fontsize=9)
+        ax.set_title(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', fontsize=9)
     if rows: ax.legend(fontsize=8)
     return fig
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text, went
 from .composition import Entrywise, chain, steps
 from .gradual import TABLE
 from .predictors import as_module
@@ -721,7 +721,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
     plt.close(fig) # it is returned, and so shown once
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
-    names = [f'row {l.index}: {l.feature}\np {cfs.before[l.row]:.2f} → {cfs.prob[l.row]:.2f}' for l in lines]
+    names = [f'row {l.index}: {l.feature}\n{went(cfs, l.row)}' for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
