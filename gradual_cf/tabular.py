@@ -25,7 +25,7 @@ from .gradual import TABLE
 from .predictors import as_module
 
 # %% auto #0
-__all__ = ['MISSING', 'Column', 'tabular']
+__all__ = ['Column', 'tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
 @dataclass(frozen=True)
@@ -490,7 +490,8 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     pairs = [(c, at) for c,at in zip(table.columns, table.at) if c.kind == 'category']
     siblings = [torch.arange(at.start, at.stop) for _,at in pairs]
     offered = [torch.tensor([v in c.offered for v in c.levels]) for c,_ in pairs]
-    whole = _unless_own(steps(torch.tensor(table.entries('unit')/table.entries('span'))))
+    unit,origin,span = (table.entries(f) for f in ('unit', 'origin', 'span'))
+    whole = _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % 1)/span)))
     return chain(whole, _one_of(siblings, offered)) if pairs else chain(whole)
 
 # %% ../nbs/11_tabular.ipynb #c85
@@ -784,7 +785,48 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
     return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
 
-# %% ../nbs/11_tabular.ipynb #c120
+# %% ../nbs/11_tabular.ipynb #c121
+_SCALERS = {'StandardScaler': ('mean_', 'scale_'), 'RobustScaler': ('center_', 'scale_'), 'MaxAbsScaler': (None, 'scale_'),
+            'MinMaxScaler': ('min_', 'scale_')} # What each subtracts and divides by; the last one adds and multiplies
+
+def _scaler_parts(scaler) -> np.ndarray: # `(2, columns)`
+    "Origins and spans of a fitted scaler; raises `ValueError` for anything else."
+    name = type(scaler).__name__
+    if name not in _SCALERS:
+        raise ValueError(f"scale must be 'range', 'standard' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+    n = getattr(scaler, 'n_features_in_', None)
+    if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
+    if name == 'MinMaxScaler': return np.stack([-scaler.min_/scaler.scale_, 1/scaler.scale_])
+    shift,stretch = _SCALERS[name]
+    shift = shift if getattr(scaler, 'with_mean', True) else None # its mean is there, but not used
+    given = [getattr(scaler, part or '', None) for part in (shift, stretch)]
+    return np.stack([np.full(n, default) if v is None else v for v,default in zip(given, (0., 1.))])
+
+def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
+    "What a scaler says about each column; raises `ValueError` where it was fitted on others."
+    numbers,parts = [c.name for c in columns if c.kind != 'category'], _scaler_parts(scaler)
+    names = list(getattr(scaler, 'feature_names_in_', numbers))
+    if len(names) != parts.shape[1] or any(name not in numbers for name in names):
+        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {parts.shape[1]}: {names}')
+    return dict(zip(names, parts.T.tolist()))
+
+# %% ../nbs/11_tabular.ipynb #c124
+def _deviation(c:Column, v:np.ndarray) -> tuple: return v.mean(), v.std() or 1. # Origin and span
+
+def _rescaled(columns, df, scale) -> list[Column]:
+    "Columns with another scale; a column that a scaler does not know keeps its range."
+    if isinstance(scale, str) and scale == 'range': return columns
+    told,out = {} if isinstance(scale, str) and scale == 'standard' else _scaler_columns(scale, columns), []
+    for c in columns:
+        if c.kind != 'category' and c.low <= c.high and (not told or c.name in told):
+            v = _read_numbers(c, df[c.name])
+            v = v[~np.isnan(v)]
+            origin,span = told.get(c.name) or _deviation(c, v)
+            c = _precise(replace(c, origin=float(origin), span=float(span)), v)
+        out.append(c)
+    return out
+
+# %% ../nbs/11_tabular.ipynb #c128
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -804,7 +846,7 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c121
+# %% ../nbs/11_tabular.ipynb #c129
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
@@ -817,6 +859,7 @@ def tabular(
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
     grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
+    scale='range',        # What counts as one step: 'range', 'standard', or one of scikit-learn's scalers, fitted
     missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
@@ -829,6 +872,6 @@ def tabular(
     _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
     _check_categories(columns, levels)
     _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
-    columns,fill = _treated(columns, df, missing, levels)
+    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
                               keep=missing == 'keep', fill=fill))
