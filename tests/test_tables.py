@@ -283,6 +283,55 @@ def test_columns_named_true_or_false_are_an_error():
     with pytest.raises(ValueError, match=r'named by text or numbers, got \[True, False\]'): tabular(df)
 
 
+# Ordered categories
+
+SIZES = ['XS', 'S', 'M', 'L', 'XL']
+
+def sized(n=60, hole=.2):
+    "A column of sizes of which nobody has M."
+    r = np.random.default_rng(0)
+    size = pd.Series(np.array(['XS', 'S', 'L', 'XL'])[r.integers(0, 4, n)]).mask(r.random(n) < hole)
+    return pd.DataFrame({'size': size.astype(pd.CategoricalDtype(SIZES, ordered=True)), 'x': filler(n), 'job': list('ab')*(n//2)})
+
+
+def test_ordered_levels_are_positions():
+    df = sized()
+    domain = tabular(df)
+    c,x = domain.features[0], domain.encode(df).x
+    assert (c.kind, c.width, c.levels, c.offered, c.codes) == ('ordinal', 1, tuple(SIZES), ('XS', 'S', 'L', 'XL'), (2,))
+    at = df['size'].cat.codes.to_numpy()
+    assert (x[:, 0].numpy()[at >= 0] == at[at >= 0]/4).all() and (x[:, 0].numpy()[at < 0] == MISSING).all()
+    pd.testing.assert_frame_equal(_written(domain.decode.args[0], x), df)
+    pd.testing.assert_frame_equal(domain.decode(x, df), df)
+    assert tabular(df, categorical=['size']).features[0].kind == 'category'
+    with pytest.raises(ValueError, match="known levels .* got 'XXL'"): domain.encode(df.assign(size='XXL'))
+
+
+@pytest.mark.parametrize('sigma', [0, 20])
+def test_ordered_levels_obey_their_rules(sigma):
+    df = sized()
+    cf = explainer(df)
+    cf = GradualCF(cf.model, cf.domain, sigma=sigma).fit(df)
+    for rules in ({}, dict(increase_only=['size']), dict(decrease_only=['size']), dict(bounds={'size': ('S', 'L')})):
+        new = cf.explain(df, immutable=['x'], **rules).raw['size']
+        assert new.dtype == df['size'].dtype and (new.isna() == df['size'].isna()).all() and 'M' not in set(new)
+        moved = (new != df['size']) & new.notna()
+        assert moved.any()
+        a,b = df['size'].cat.codes[moved], new.cat.codes[moved]
+        if 'increase_only' in rules: assert (b > a).all()
+        if 'decrease_only' in rules: assert (b < a).all()
+        if 'bounds' in rules: assert set(new[moved]) <= {'S', 'L'}
+        assert cf.domain.legal(df, df.assign(size=new)).all()
+    assert cf.explain(df).plot() and cf.explain(df)._repr_html_()
+    assert not cf.domain.legal(df, df.assign(size=pd.Categorical(['M']*60, SIZES, ordered=True)))[:, 0].any()
+    listed = tabular(df, levels={'size': ['M']})
+    assert listed.legal(df, df.assign(size=df['size'].where(df['size'].isna(), 'M')))[:, 0].all()
+    for missing in ('level', 'fill'):
+        domain = tabular(df, missing=missing)
+        rows = domain.rows(df)
+        assert domain.legal(rows, domain.decode(domain.encode(rows).x + .3, rows))[:, 0].all()
+
+
 # Own scales
 
 SCALES = {'standard': lambda df: 'standard', 'a scaler': lambda df: StandardScaler().fit(df[['n', 'v']]), 'robust': lambda df: RobustScaler().fit(df[['v', 'n']]),
