@@ -335,7 +335,8 @@ def images(
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
     settings = replace(IMAGE, moves=(put_back,)) if channels == 3 else IMAGE
     return Domain(
-        partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)), kind='image', defaults=settings,
+        partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)),
+        kind='image', defaults=settings,
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
