@@ -19,9 +19,11 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
 from .explainer import Common, Explainer, predict
-from .losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, target_score, total_variation
+from .losses import (fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, target_score,
+                               total_variation)
 from .arrival import cost, shortfall
-from .masking import block_groups, column_groups, expand_groups, perturb, probe, rank_groups, sensitivity, token_groups
+from .masking import (block_groups, column_groups, expand_groups, perturb, probe, rank_groups, sensitivity,
+                                token_groups)
 from .composition import box, chain, compose, init_composite, steps
 from .improve import diverse, improve, line_search, put_back, share
 from .prototypes import typical

@@ -254,7 +254,7 @@ def _batch(
     model:Path=typer.Option(..., '--model', help='A model file (safetensors).'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, where its file does not say.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class, or a column of classes; the other one by default.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Class, or a column of classes; else the other one.'),
     engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
     address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),

@@ -214,7 +214,7 @@ def _entry_grad(loss, small, g):
     return g
 
 def _iterates(model, s, packed, loss, sigma, lr, project, views) -> Iterator[tuple[State, Tensor]]:
-    "The state and the packed entries before each Adam step and after the last; all share one `xp`, so copy what you keep."
+    "The state and the packed entries before each Adam step and after the last; all share one `xp`: copy what you keep."
     (wide,own),v = loss.split(), packed.gather(s.xp)
     small_enc = Encoded(packed.gather(s.x), s.enc.frozen)
     small_target = s.target._replace(near=packed.gather(s.target.near))

@@ -76,7 +76,8 @@ def _by_key(d):
     key = lambda k: k if isinstance(k, str) else fingerprint(k, paths=True)
     return sorted([(key(k), v) for k,v in d.items()], key=lambda item: item[0])
 
-_SAID = ('__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_attributes__') # Of a class, but not done by it
+# Of a class, but not done by it
+_SAID = '__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_attributes__'
 
 # %% ../nbs/10_identity.ipynb #c14
 _MADE_OF = { # What decides how a thing behaves, besides its name
@@ -110,7 +111,7 @@ def fingerprint(
     *parts,          # Settings, data, functions, networks: whatever pickle can write, and functions of any kind
     paths=False,     # Whether a path may be among them
 ) -> str:            # Twelve hexadecimal digits
-    "A short name for settings, data and code: equal parts, equal name; raises `ValueError` for what has no lasting one."
+    "A short name for settings, data and code: equal parts, equal name; `ValueError` for what has no lasting one."
     try: return _hasher(paths).hash(parts)[:12]
     except (TypeError, pickle.PicklingError) as e:
         why = f'{e.args[0]}'.splitlines()[0] # the hasher adds all that it was about to hash

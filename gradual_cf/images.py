@@ -72,7 +72,6 @@ def _image_rows(data):
     if not isinstance(data, (list, tuple)): return [data]
     return [d['image'] if isinstance(d, dict) and 'image' in d else d for d in data]
 
-# %% ../nbs/12_images.ipynb #c14
 def _one_image(d, channels):
     "Pixels of one image of any kind."
     if isinstance(d, (str, Path)): return _read_image(d, channels)
@@ -215,7 +214,6 @@ def _block_names(ids):
     "A name for each block."
     return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
 
-# %% ../nbs/12_images.ipynb #c38
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
@@ -236,7 +234,6 @@ def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for eac
     if len(rows) != n: raise ValueError(f'immutable must be one list, or one for each row ({n}), got {len(rows)}')
     return rows
 
-# %% ../nbs/12_images.ipynb #c42
 def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
@@ -274,7 +271,6 @@ def draw_image(
     ax.set_title(title, fontsize=9)
     return picture
 
-# %% ../nbs/12_images.ipynb #c50
 def _border(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
@@ -335,7 +331,8 @@ def images(
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
     settings = replace(IMAGE, moves=(put_back,)) if channels == 3 else IMAGE
     return Domain(
-        partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)), kind='image', defaults=settings,
+        partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)),
+        kind='image', defaults=settings,
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)

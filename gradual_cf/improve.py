@@ -216,7 +216,7 @@ def diverse(
     moves:Sequence=(),   # Moves that improve each answer before its groups are forbidden
     **constraints,       # As `explain` takes them
 ) -> list[Counterfactuals]: # The first answers, the second, …; all of `data` in each
-    "Find answers that share no group, by forbidding the groups of earlier ones; raises `ValueError` for a count below 1."
+    "Find answers that share no group, by forbidding those of earlier ones; raises `ValueError` for a count below 1."
     if not isinstance(count, int) or count < 1:
         raise ValueError(f'count must be a whole number of at least 1, got {count!r}')
     answers = [explainer.explain(data, target, seed, **constraints)]

@@ -19,7 +19,7 @@ __all__ = ['logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target
 # %% ../nbs/02_losses.ipynb #c6
 def _closed_form(
     grad:Callable, # `State` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
-    entrywise:bool=False, # Whether the term looks at entries that moved only, so that d/dxp may be asked for those alone
+    entrywise:bool=False, # Whether it looks at moved entries only, so that d/dxp may be asked for those alone
 ):
     "Attach a closed-form gradient to a loss term."
     def deco(term):

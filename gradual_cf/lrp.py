@@ -21,7 +21,7 @@ from .images import _block_names, draw_image
 from .text import _word_spans
 
 # %% auto #0
-__all__ = ['epsilon', 'gamma', 'positive', 'z_box', 'lrp', 'relevance']
+__all__ = ['epsilon', 'gamma', 'positive', 'z_box', 'lrp', 'Relevances', 'relevance']
 
 # %% ../nbs/29_lrp.ipynb #c6
 def epsilon(
@@ -298,7 +298,7 @@ class _Relevances:
         return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
 
 # %% ../nbs/29_lrp.ipynb #c46
-class _Relevances(_Relevances):
+class Relevances(_Relevances):
     "Relevance of a batch of raw inputs: a frame, a picture, words."
     def df(self) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
         "One line for each column, block or word."
@@ -387,7 +387,7 @@ def relevance(
     rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
     first=None,        # Rule of the first layer; None for z^B on images
     spans:Callable=_word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
-) -> _Relevances:
+) -> Relevances:
     "Which columns, pixels or words speak for a class."
     if isinstance(data, Counterfactuals): data, target = data.raw, data.target if target is None else target
     data = domain.rows(data) if domain.rows else data
@@ -397,4 +397,4 @@ def relevance(
     rules = (_PIXELS if image else ()) if rules is None else rules
     z = predict(model, shown)
     target = z.argmax(1) if target is None else check_target(target, z)
-    return _Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans)
+    return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans)

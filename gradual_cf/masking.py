@@ -184,10 +184,11 @@ def probe(
     *,
     project:Callable|None=None, # (c, x) -> admissible c
     match:Callable=logit_gap,   # How far logits are from the class
-) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value in place, and its `merit`
+) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value, its `merit`
     "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
     s,ask = s._replace(on=None, c=None), _asker(model, match)
-    group,xp,best = torch.zeros(len(s.x), dtype=torch.long, device=s.x.device), s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
+    xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
+    group = torch.zeros_like(best, dtype=torch.long)
     with evaluating(model), torch.no_grad():
         for g in free.any(0).nonzero()[:, 0].tolist():
             score,trial = _best_in_group(s, free[:, g], g, groups, propose, project, ask)

@@ -25,7 +25,6 @@ def _logits(trace, i):
     "Logits `(1, k)` after `i` steps."
     return trace[i - 1].logits if i else trace.before
 
-# %% ../nbs/40_stepper.ipynb #c11
 def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
     label,domain = trace.target.label, trace.domain
@@ -330,7 +329,6 @@ def _step_page(
     data,last = json.dumps(data).replace('</', '<\\/'), len(pictures) - 1
     return _PAGE.format(title=html.escape(title), last=last, interval=interval, frames=data, script=_SCRIPT)
 
-# %% ../nbs/40_stepper.ipynb #c50
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`

@@ -160,7 +160,6 @@ def _keep(v, table, words):
     with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, v.table.numpy())
     with atomic(words) as tmp: tmp.write_text(json.dumps(v.words))
 
-# %% ../nbs/14_text.ipynb #c28
 def _glove_file(dim):
     "The vectors file of the data folder; raises `ValueError` where there is no such folder."
     folder = os.environ.get('GRADUAL_CF_DATA')
@@ -308,7 +307,6 @@ class _Reader:
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
 
-# %% ../nbs/14_text.ipynb #c55
 def _raw_texts(data:Any) -> list[str]:
     "Raw texts of any container; raises `ValueError` for anything else."
     if isinstance(data, (str, dict)): data = [data]
@@ -410,7 +408,6 @@ def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, positi
         swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
     return swaps
 
-# %% ../nbs/14_text.ipynb #c74
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
@@ -442,7 +439,6 @@ def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For eac
         ok[min(p, reader.length - 1)] &= may or old[a:b] == new[c:d]
     return ok
 
-# %% ../nbs/14_text.ipynb #c79
 def _legal(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     "Whether every word that changed may change, and became a word that may be proposed."
     texts,_,free = _read(reader, old)
@@ -458,7 +454,6 @@ def _excerpt(text, spans, at):
     last = min(len(spans), max(first + _SHOWN, max(at, default=0) + _SHOWN//6))
     return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(text))
 
-# %% ../nbs/14_text.ipynb #c83
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
@@ -481,7 +476,6 @@ def _headline(cfs, classes):
 def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
-# %% ../nbs/14_text.ipynb #c85
 def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str: # HTML
     "Each text with deletions struck and insertions underlined."
     page = ''
@@ -490,7 +484,6 @@ def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str:
         page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
-# %% ../nbs/14_text.ipynb #c86
 def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=False, names=None) -> str:
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
@@ -599,7 +592,6 @@ class _Lookup(nn.Module):
         "Logits of texts given as positions, `(n, l)`, -1 for none."
         return self.model(self.rows(ids.long()))
 
-# %% ../nbs/14_text.ipynb #c100
 def _word_ids(
     vectors:_Vectors, # Words and vectors
     data,            # Texts

@@ -59,7 +59,6 @@ class _Pieces(_Reader):
     room:int=1          # Pieces of a word that have room
     cased:bool=False    # Whether the tokenizer tells capitals from small letters
 
-# %% ../nbs/15_transformers.ipynb #c11
 def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
     "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
     if not getattr(tokenizer, 'is_fast', False):
@@ -89,7 +88,6 @@ def _spans(hf, text):
     "Where the words of a text are."
     return [span for _,span in _split(hf, text) if span is not None]
 
-# %% ../nbs/15_transformers.ipynb #c14
 def _shorten(rows:list, length:int, room:int) -> list:
     "Spread long words over rows; what is too long loses words at its end, never the special tokens there."
     tail = next((i for i,(_,span) in enumerate(reversed(rows)) if span is not None), 0)
@@ -135,7 +133,6 @@ def _encode_pieces(reader:_Pieces, data) -> Encoded: # `(n, l, m, e)`
     ids = ids.to(reader.table.device)
     return Encoded(reader.table[ids.clamp_min(0)]*(ids >= 0)[..., None].to(reader.table), ~free)
 
-# %% ../nbs/15_transformers.ipynb #c20
 def _decode_pieces(reader:_Pieces, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "Texts again: a word that moved becomes the nearest whole word, by its first piece."
     if raw is None: raise ValueError('raw must be the texts that x came from, got None')

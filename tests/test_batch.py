@@ -225,14 +225,18 @@ def dies(data):
     return tabular(loans(400, 1).drop(columns='account')).encode(data)
 
 
-def test_a_part_that_kills_its_workers_ends_the_run(cf, tmp_path, monkeypatch):
+def ends_at_row_70(cf, engine, out, monkeypatch, says):
+    "A run of 90 rows, of which one ends every worker that it meets; the first loss ends the run."
     monkeypatch.setattr(batch, '_LOSSES', 1)
     df = loans(90)
     df.loc[70, 'debt'] = 66
     deadly = GradualCF(cf.model, dataclasses.replace(cf.domain, encode=dies), sigma=0).fit(loans(400, 1).drop(columns='account'))
-    with pytest.raises(RuntimeError, match='workers must survive their parts, got 1 that died, at last on parts'):
-        explain_dataset(deadly, df, tmp_path/'out', batch_size=10, workers=1)
-    assert 7 not in _finished(tmp_path/'out', 90, 10)
+    with pytest.raises(RuntimeError, match=says): engine(deadly, df, out, batch_size=10, workers=1)
+    assert 7 not in _finished(out, 90, 10)
+
+
+def test_a_part_that_kills_its_workers_ends_the_run(cf, tmp_path, monkeypatch):
+    ends_at_row_70(cf, explain_dataset, tmp_path/'out', monkeypatch, 'workers must survive their parts, got 1 that died, at last on parts')
 
 
 def test_half_a_part_is_made_again(cf, tmp_path):

@@ -1,5 +1,4 @@
 """Ray: the same folder as without it, joined by address, also when an actor is killed. One Ray for all; skips where it is not installed."""
-import dataclasses
 import os
 import shutil
 import signal
@@ -14,10 +13,8 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf import batch
 from gradual_cf.batch import _finished, _part_file, explain_dataset, explain_ray
-from gradual_cf.gradual import GradualCF
-from test_batch import content, dies, explainer, loans
+from test_batch import content, ends_at_row_70, explainer, loans
 
 ROWS, SIZE = 400, 10
 PORT = 20000 + os.getpid() % 20000
@@ -147,10 +144,4 @@ def test_a_bad_value_is_a_value_error_with_its_rows(ray, cf, tmp_path):
 
 
 def test_a_part_that_kills_its_actors_ends_the_run(ray, cf, tmp_path, monkeypatch):
-    monkeypatch.setattr(batch, '_LOSSES', 1)
-    df = loans(90)
-    df.loc[70, 'debt'] = 66
-    deadly = GradualCF(cf.model, dataclasses.replace(cf.domain, encode=dies), sigma=0).fit(loans(400, 1).drop(columns='account'))
-    with pytest.raises(RuntimeError, match='actors must survive their parts'):
-        explain_ray(deadly, df, tmp_path/'out', batch_size=10, workers=1)
-    assert 7 not in _finished(tmp_path/'out', 90, 10)
+    ends_at_row_70(cf, explain_ray, tmp_path/'out', monkeypatch, 'actors must survive their parts')

@@ -191,7 +191,7 @@ def test_html_is_escaped(toy):
 def test_small_training_on_real_reviews():
     tr, te = load_imdb()
     v, rng = load_glove(dim=100), np.random.default_rng(0)
-    a, b = (d.select(rng.permutation(25000)[:n]) for d, n in ((tr, 8000), (te, 1000)))
+    a, b = (d.select(rng.permutation(25000)[:n]) for d, n in ((tr, 5000), (te, 1000)))
     net = text_cnn(100, filters=32, seed=0)
     train(_Lookup(v, net), _word_ids(v, a, 200), torch.tensor(a['label']), epochs=3, batch_size=50)
     assert accuracy(_Lookup(v, net), _word_ids(v, b, 200), torch.tensor(b['label'])) > .8

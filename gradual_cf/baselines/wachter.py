@@ -13,7 +13,8 @@ from torch.nn.functional import one_hot
 
 from ..composition import admissible
 from ..core import Encoded, State, changed_groups, per_row
-from ..explainer import Common, Explainer, evaluating, input_grad, predict, setting, target_prob, told, with_graph
+from ..explainer import (Common, Explainer, evaluating, input_grad, predict, setting, target_prob, told,
+                                  with_graph)
 from ..improve import _group_sizes, put_back_smallest
 
 # %% auto #0
