@@ -165,7 +165,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     booster,objective = learner['gradient_booster'], learner['objective']['name']
     weights = booster.get('weight_drop')
     inner = booster.get('gbtree', booster).get('model')
-    if inner is None or objective not in _MARGINS + _NUMBERS: return None
+    if 'trees' not in (inner or {}) or objective not in _MARGINS + _NUMBERS: return None
     if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
     base = _xgboost_base(learner, objective)
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
@@ -659,6 +659,11 @@ class _Swept(NamedTuple):
     own:np.ndarray   # Cells of the rows, `(n, g)`
     free:np.ndarray  # Columns that may change, bool `(n, g)`
 
+def _take_swept(w:_Swept, i) -> _Swept:
+    "Some rows of a sweep."
+    return _Swept(*(v[i] for v in w))
+
+# %% ../nbs/17_trees.ipynb #c67
 def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
@@ -680,7 +685,7 @@ def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)
     at = score.argmax(1)
     return score[np.arange(len(at)), at], at
 
-# %% ../nbs/17_trees.ipynb #c68
+# %% ../nbs/17_trees.ipynb #c69
 class _Rectangles(NamedTuple):
     "Rectangles of cells of two columns, and what they add."
     row:np.ndarray   # `(r,)`
@@ -710,7 +715,7 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     order,rows = np.argsort(w.group, axis=1), np.arange(len(w.row))[:, None]
     return _Rectangles(w.row, *(v[rows, order] for v in w[2:]), value)
 
-# %% ../nbs/17_trees.ipynb #c70
+# %% ../nbs/17_trees.ipynb #c71
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
 
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
@@ -736,7 +741,7 @@ def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
-# %% ../nbs/17_trees.ipynb #c71
+# %% ../nbs/17_trees.ipynb #c72
 class _Pairing(NamedTuple):
     "What a search of pairs knows of some rows."
     swept:_Swept
@@ -767,13 +772,13 @@ def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     least = np.minimum.reduceat(w.alone, m.place[:-1], axis=1)
     return _Pairing(w, _Rectangles(*(v[order] for v in r)), ends, fixed, least, hope)
 
-# %% ../nbs/17_trees.ipynb #c72
+# %% ../nbs/17_trees.ipynb #c73
 def _window(alone:np.ndarray, room:np.ndarray) -> slice: # Distances `(r, cells)`, and what is left for them `(r,)`
     "The cells that may be near enough for any row."
     cells = np.flatnonzero((alone < room[:, None]).any(0))
     return slice(cells[0], cells[-1] + 1) if len(cells) else slice(0, 0)
 
-def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.ndarray: # `(rows, cells, cells, k)`
+def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.ndarray: # `(k, rows, cells, cells)`
     "What the cells of two columns add together, in windows; `at` finds the position of a row, -1 for none."
     row = at[r.row[i]]
     some = row >= 0
@@ -781,27 +786,29 @@ def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.nda
     size = [w.stop - w.start for w in windows]
     ends = [[np.clip(v[i][some, j] - windows[j].start, 0, size[j]) for j in (0, 1)] for v in (r.low, r.high)]
     shape = (at.max() + 1, size[0] + 1, size[1] + 1)
-    out = np.zeros((*shape, value.shape[1]))
+    out = np.zeros((value.shape[1], *shape))
+    if not len(row): return out[..., :-1, :-1]
     for p,q in ((0, 0), (0, 1), (1, 0), (1, 1)):
         flat = np.ravel_multi_index((row, ends[p][0], ends[q][1]), shape)
-        for k in range(value.shape[1]):
-            out[..., k] += (-1)**(p + q)*np.bincount(flat, value[:, k], np.prod(shape)).reshape(shape)
-    return out.cumsum(1).cumsum(2)[:, :-1, :-1]
+        for k in range(len(out)):
+            out[k] += (-1)**(p + q)*np.bincount(flat, value[:, k], out[k].size).reshape(shape)
+    return np.cumsum(np.cumsum(out, 2, out=out), 3, out=out)[..., :-1, :-1]
 
-# %% ../nbs/17_trees.ipynb #c73
+# %% ../nbs/17_trees.ipynb #c74
 def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarray) -> tuple:
-    "Scores `(r, cells, cells, k)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
+    "Scores `(k, r, cells, cells)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
     w = p.swept
     parts = [slice(m.place[g], m.place[g + 1] - 1) for g in (a, b)]
     alone = [w.alone[rows, part] for part in parts]
     room = limit[rows] - p.fixed[rows, a, b]
     windows = _window(alone[0], room - p.least[rows, b]), _window(alone[1], room - p.least[rows, a])
-    shift = [w.shift[rows, part][:, window] for part,window in zip(parts, windows)]
+    shift = [np.moveaxis(w.shift[rows, part][:, window], 2, 0) for part,window in zip(parts, windows)]
     at = np.full(len(w.own), -1)
     at[rows] = np.arange(len(rows))
     pair = a*w.own.shape[1] + b
     both = _interaction(p.rectangles, slice(p.ends[pair], p.ends[pair + 1]), at, windows)
-    both = both + shift[0][:, :, None] + shift[1][:, None] + w.base[rows, None, None]
+    both += shift[0][..., None] + w.base[rows].T[..., None, None]
+    both += shift[1][:, :, None]
     near = [d[:, window] for d,window in zip(alone, windows)]
     size = near[0][:, :, None] + near[1][:, None] + p.fixed[rows, a, b][:, None, None]
     return both, size, [parts[0].start + windows[0].start, parts[1].start + windows[1].start]
@@ -813,36 +820,73 @@ def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Di
     at = far.argmin(1)
     return far[np.arange(n), at], np.stack([starts[0] + at//width, starts[1] + at % width], 1)
 
-# %% ../nbs/17_trees.ipynb #c74
+# %% ../nbs/17_trees.ipynb #c75
 def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np.ndarray: # bool `(r, cells, cells)`
     "Which scores suffice."
-    if sign is not None: return sign[rows, None, None]*scores[..., 0] >= need[rows, None, None]
-    n,k = len(rows), scores.shape[-1]
-    there = _lacks(explainer, m, s.take(torch.from_numpy(rows)), scores.reshape(n, -1, k)) <= 0
+    if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
+    n,k = len(rows), len(scores)
+    scores = np.moveaxis(scores, 0, -1).reshape(n, -1, k)
+    there = _lacks(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
     return there.reshape(size.shape)
 
-def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
-    "The nearest two cells of two columns that suffice."
-    sign,need = _needed(m, explainer, s) if _one_score(m, s) else (None, None)
-    p,n = _pairing(m, s, w, sign, need), len(w.own)
-    limit,at = np.full(n, np.inf), np.zeros((n, 2), int)
-    least = p.fixed + p.least[:, :, None] + p.least[:, None]
-    pairs = [(a, b) for a in range(w.own.shape[1]) for b in range(a + 1, w.own.shape[1])]
-    for a,b in sorted(pairs, key=lambda pair: -p.hope[:, pair[0], pair[1]].sum()):
+def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndarray) -> np.ndarray: # Places `(n, 2)`
+    "Go through all pairs of columns that may be nearer than `limit`, which is lowered."
+    n,size = p.least.shape
+    at,least = np.zeros((n, 2), int), p.fixed + p.least[:, :, None] + p.least[:, None]
+    may = p.hope & (least < limit[:, None, None])
+    pairs = [(a, b) for a in range(size) for b in range(a + 1, size) if may[:, a, b].any()]
+    for a,b in sorted(pairs, key=lambda pair: np.where(may, least, 9.)[:, pair[0], pair[1]].mean()):
         rows = np.flatnonzero(p.hope[:, a, b] & (least[:, a, b] < limit))
         if not len(rows): continue
-        scores,size,starts = _pair_of(m, p, a, b, rows, limit)
-        if not size.size: continue
-        far,places = _nearest_pair(_arrives(m, explainer, s, rows, scores, size, sign, need), size, starts)
-        won = far < limit[rows]
-        limit[rows[won]],at[rows[won]] = far[won], places[won]
-    return limit, at
+        scores,far,starts = _pair_of(m, p, a, b, rows, limit)
+        if not far.size: continue
+        near,places = _nearest_pair(_arrives(m, explainer, s, rows, scores, far, *aim), far, starts)
+        won = near < limit[rows]
+        limit[rows[won]],at[rows[won]] = near[won], places[won]
+    return at
 
-# %% ../nbs/17_trees.ipynb #c75
-def _take_swept(w:_Swept, i) -> _Swept:
-    "Some rows of a sweep."
-    return _Swept(*(v[i] for v in w))
+# %% ../nbs/17_trees.ipynb #c77
+def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)`, inf where greedy does not arrive
+    "How far the best change after the best first change is."
+    _,at = _best_single(m, explainer, s, w)
+    group,rows = m.flat.group[at], np.arange(len(at))
+    free = w.free & (np.arange(w.free.shape[1]) != group[:, None])
+    then = s._replace(xp=_placed(m, s.xp, w.value[rows, at], at))
+    after = _sweep(m, then, torch.from_numpy(free))
+    score,at = _best_single(m, explainer, then, after)
+    return np.where(score > 0, after.size[rows, at]*(1 + _ROUNDING) + _ROUNDING, np.inf)
 
+_ROUNDING,_TOGETHER = 1e-9, 16 # Room for rounding in a sum of distances; rows of which pairs are compared together
+
+def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:np.ndarray) -> np.ndarray:
+    "The nearest pairs among some columns; writes to `limit`, gives places `(n, 2)`."
+    aim = _needed(m, explainer, s) if _one_score(m, s) else (None, None)
+    at = np.zeros((len(limit), 2), int)
+    order = np.argsort(limit)
+    for i in np.split(order, range(_TOGETHER, len(order), _TOGETHER)):
+        part,some = s.take(torch.from_numpy(i)), _take_swept(w, i)
+        some = some._replace(free=some.free & free, alone=np.where(free[m.flat.group], some.alone, np.inf))
+        own_aim,near = tuple(v if v is None else v[i] for v in aim), limit[i]
+        at[i] = _compared(m, explainer, part, _pairing(m, part, some, *own_aim), own_aim, near)
+        limit[i] = near
+    return at
+
+# %% ../nbs/17_trees.ipynb #c78
+def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
+    "The nearest two cells of two columns that suffice."
+    number = np.array([a.column.kind != 'category' for a in m.grown.axes])
+    limit = _greedy_limit(m, explainer, s, w)
+    at = _pairs_among(m, explainer, s, w, number, limit)
+    least = np.minimum.reduceat(np.where(m.flat.number, np.inf, w.size), m.place[:-1], axis=1).min(1)
+    rows = np.flatnonzero(least < limit)
+    if not number.all() and len(rows):
+        part,near = s.take(torch.from_numpy(rows)), limit[rows]
+        places = _pairs_among(m, explainer, part, _take_swept(w, rows), np.ones_like(number), near)
+        won = near < limit[rows]
+        limit[rows[won]],at[rows[won]] = near[won], places[won]
+    return np.where((at > 0).any(1), limit, np.inf), at
+
+# %% ../nbs/17_trees.ipynb #c79
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
@@ -853,7 +897,7 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 
-# %% ../nbs/17_trees.ipynb #c76
+# %% ../nbs/17_trees.ipynb #c80
 class _Trees(_Cells):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -888,7 +932,7 @@ class _Trees(_Cells):
         xp[none] = s.x[none]
         return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
 
-# %% ../nbs/17_trees.ipynb #c78
+# %% ../nbs/17_trees.ipynb #c82
 _FORESTS = ('RandomForest', 'ExtraTrees', 'DecisionTree', 'ExtraTree')
 
 def _sklearn_reader(name:str) -> Callable|None: # Name of a class
@@ -917,7 +961,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
             parts.append((rng.choice(values, _DRAWN)[:, None] - c.origin)/c.span)
     return torch.from_numpy(np.concatenate(parts, 1))
 
-# %% ../nbs/17_trees.ipynb #c79
+# %% ../nbs/17_trees.ipynb #c83
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 
