@@ -21,8 +21,8 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from .composition import Entrywise
-from .core import State, Target, atomic
-from .explainer import Explainer, check_target, place
+from .core import State, Target, atomic, told_of
+from .explainer import Explainer, place
 from .gradual import FAR
 
 # %% auto #0
@@ -53,11 +53,15 @@ def _raw_rows(explainer, batch):
     return rows if kind == 'image' else np.asarray(rows)
 
 # %% ../nbs/42_batch.ipynb #c15
+def _plain_target(explainer, target):
+    "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
+    aimed = explainer.aimed(target, explainer.z_train[:1])
+    if explainer.numbers: return [None if v.isinf() else v.item() for v in aimed[0]]
+    return None if target is None else int(target)
+
 def _question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
-    if not isinstance(target, str):
-        check_target(target, explainer.z_train)
-        target = None if target is None else int(target)
+    if not isinstance(target, str): target = _plain_target(explainer, target)
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     try: json.dumps(question)
@@ -66,11 +70,12 @@ def _question(explainer, target, seed, constraints):
     return question
 
 # %% ../nbs/42_batch.ipynb #c18
-_ADDED = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid')
+_OF_CLASSES = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid') # What is added beside the rows …
+_OF_NUMBERS = ('cf_low', 'cf_high', 'cf_before', 'cf_after', 'cf_valid') # … and where the model answers with numbers
 
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*_ADDED, 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*_OF_CLASSES, *_OF_NUMBERS, 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
 
@@ -82,8 +87,7 @@ def _by_column(names, raw):
 
 def _answers_of(cfs, names):
     "The columns that an explanation adds."
-    told = dict(zip(_ADDED, (cfs.target, cfs.before, cfs.prob, cfs.valid)))
-    told = {k: (v.float() if v.is_floating_point() else v).cpu().numpy() for k,v in told.items()}
+    told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
     return {f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()} | told
 
 def batch_fn(
@@ -241,11 +245,18 @@ def _answer_type(values, there, legal):
     if not number or values.dtype.kind not in 'iuf': return there
     return pa.from_numpy_dtype(np.promote_types(values.dtype, there.to_pandas_dtype())) if legal else pa.float64()
 
+def _told_types(explainer):
+    "Name and Arrow type of what is told about each row."
+    import pyarrow as pa
+    number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
+    special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
+    return {n: special.get(n, number) for n in (_OF_NUMBERS if explainer.numbers else _OF_CLASSES)}
+
 def _added_types(explainer, schema):
     "Name and Arrow type of each column that an explanation adds."
     import pyarrow as pa
     names, legal = _columns(explainer), explainer.settings.legal
-    types = dict(zip(_ADDED, (pa.int64(), pa.float32(), pa.float32(), pa.bool_())))
+    types = _told_types(explainer)
     if explainer.domain.kind == 'text': return {f'cf:{names[0]}': pa.string()} | types
     one = _by_column(names, explainer.domain.decode(explainer.x_train[:1], None, legal))
     return {f'cf:{c}': _answer_type(np.asarray(v), schema.field(c).type, legal) for c,v in one.items()} | types

@@ -45,7 +45,7 @@ class Target(NamedTuple):
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
-    gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None to ask for the probability alone
+    gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None where nobody asks
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
 
     def take(self, i) -> Target: # The rows `i`
@@ -126,7 +126,7 @@ def value_text(
     if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
-# %% ../nbs/00_core.ipynb #c24
+# %% ../nbs/00_core.ipynb #985bcc82
 def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
@@ -135,6 +135,7 @@ def _class_name(t, classes):
     "A class by its name, where there is one."
     return str(classes[t]) if len(classes) else f'class {t}'
 
+# %% ../nbs/00_core.ipynb #31eeac17
 def _aimed_at(cfs, i, classes=()):
     "What a row shall be: a class, or a number in an interval."
     if not cfs.target.is_floating_point(): return _class_name(cfs.target[i].item(), classes)
@@ -147,6 +148,7 @@ def _went(cfs, i):
     if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
     return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
 
+# %% ../nbs/00_core.ipynb #0e62e139
 def _lines_by_row(cfs):
     "The changes of each row by its position."
     return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
@@ -218,7 +220,7 @@ class Domain:
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
     groups:Callable   # Shape `s` -> group of every entry, long `(*s)`
-    project:Callable|None=None   # (c, x) -> the admissible values nearest to c, both `(n, *s)`; limits are kept before it
+    project:Callable|None=None   # (c, x) -> the admissible values nearest to c, `(n, *s)`; limits are kept before it
     propose:Callable|None=None   # (x, group) -> candidate values for its entries, `(n or 1, q, w)`
     probe:Callable|None=None     # (explainer, `State`, free) -> (group, xp, merit): where values are too many to list
     kind:str='other'             # 'table', 'image', 'text' or 'other'
@@ -226,8 +228,8 @@ class Domain:
     defaults:Any=None            # Settings that suit this domain, or None
     rows:Callable|None=None      # Raw input, one or many -> many; None where raw input is that already
     legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
-    write:Callable|None=None     # (`(n, *s)` tensor) -> raw rows as a model reads them that takes raw rows; None where there are none
-    constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints that come with a question
+    write:Callable|None=None     # (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
+    constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
     adapt:Callable|None=None     # model -> a module that maps x to raw logits, where the model does not do so itself
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable|None=None  # `Counterfactuals` -> further measures by name, `(n,)` each
@@ -255,7 +257,7 @@ def take_rows(
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 @dataclass(frozen=True, repr=False)
-class _Answers:
+class _Batch:
     "A batch of inputs, what was changed in them, and what the model says now."
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
@@ -270,14 +272,15 @@ class _Answers:
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
 
+# %% ../nbs/00_core.ipynb #5d6368d5
+class _Answers(_Batch):
+    "What a batch says of itself."
     @property
     def valid(self) -> Tensor: # Found, bool `(n,)`
         "Whether the target reached probability `tau`, or the number its interval."
         return self.reached(self.prob)
 
-    def reached(self,
-        v:Tensor, # Probabilities of the target, or numbers, `(n,)`
-    ) -> Tensor:  # Bool `(n,)`
+    def reached(self, v): # Bool `(n,)`
         "Whether such an answer of the model would do."
         if not self.target.is_floating_point(): return v >= self.tau
         return (v >= self.target[:, 0]) & (v <= self.target[:, 1])
@@ -330,7 +333,8 @@ def _holds(v, name):
     import pyarrow as pa, pyarrow.parquet as pq
     try: pq.write_table(pa.table({'v': pa.array(v, from_pandas=True)[:1]}), pa.BufferOutputStream())
     except (pa.ArrowException, TypeError) as e:
-        raise ValueError(f'data must hold values that parquet can store, got {v.dtype} in column {name!r} ({e})') from None
+        got = f'{v.dtype} in column {name!r} ({e})'
+        raise ValueError(f'data must hold values that parquet can store, got {got}') from None
 
 # %% ../nbs/00_core.ipynb #c47
 def _stored(raw:Any, name):
@@ -354,6 +358,10 @@ def _flat_rows(t):
     t = t.float() if t.dtype == torch.bfloat16 else t
     return list(t.cpu().reshape(len(t), -1).numpy())
 
+def _stacked(rows, kind, shape):
+    "The inverse of `_flat_rows`."
+    return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
+
 # %% ../nbs/00_core.ipynb #c49
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
@@ -363,7 +371,8 @@ class _Kept(_Answers):
         "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
         tensors = {f: getattr(self, f) for f in _TENSORS}
         (data,data_labels),(raw,raw_labels) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
-        flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()}, index=data.index if len(data) else None)
+        flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()})
+        if len(data): flat.index = data.index
         df = pd.concat([d for d in (data, raw) if len(d)] + [flat], axis=1)
         kinds = {f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in tensors.items()}
         df.attrs |= dict(tau=self.tau, tensors=kinds, data=data_labels, raw=raw_labels)
@@ -379,22 +388,25 @@ class _Kept(_Answers):
         df = pd.read_parquet(path)
         kept = dict(df.attrs)
         df.attrs.clear()
-        if 'tensors' not in kept: raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
-        row = lambda f, kind, s: torch.tensor(np.stack(df[f'cf:{f}'].tolist())).reshape(len(df), *s).to(getattr(torch, kind))
-        tensors = {f: row(f, *kind) for f,kind in kept['tensors'].items()}
+        if 'tensors' not in kept:
+            raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
+        tensors = {f: _stacked(df[f'cf:{f}'], *kind) for f,kind in kept['tensors'].items()}
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c51
-def _told(cfs):
+# %% ../nbs/00_core.ipynb #e8c536fe
+def told_of(
+    cfs, # `Counterfactuals`
+) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
-    number = lambda t: t.float().cpu().numpy() if t.is_floating_point() else t.cpu().numpy()
+    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
     if cfs.target.is_floating_point():
         told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
     else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
     told['cf_valid'] = cfs.valid
-    return pd.DataFrame({name: number(t) for name,t in told.items()})
+    return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
+# %% ../nbs/00_core.ipynb #8495b294
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
@@ -409,8 +421,8 @@ class Counterfactuals(_Kept):
         return self.domain.display.changes(self)
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob` and `cf_valid` beside them; numbers with their interval."
-        told = _told(self)
+        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
+        told = told_of(self)
         if not isinstance(self.raw, pd.DataFrame): return told
         both = [c for c in self.raw if c in told]
         if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')

@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
 
 # %% auto #0
-__all__ = ['two_classes', 'answers_numbers', 'check_lead', 'check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common',
-           'Explainer']
+__all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
 
 # %% ../nbs/01_explainer.ipynb #c6
 @contextmanager
@@ -59,16 +58,18 @@ def _one_of(outputs, what):
     "The one matrix among several outputs; raises `ValueError` where there are none or two."
     two = [v for v in outputs if isinstance(v, (Tensor, np.ndarray)) and v.ndim == 2]
     if len(two) == 1: return two[0]
-    raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {what} with {len(two)}')
+    got = f'{what} with {len(two)}'
+    raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {got}')
 
 def _read_logits(out):
     "Unpack a model's output: a tensor, an array, a dictionary, a tuple, or an object with `logits`."
-    if isinstance(out, Mapping): out = out['logits'] if 'logits' in out else _one_of(out.values(), f'a dict of {list(out)}')
+    if isinstance(out, Mapping) and 'logits' in out: out = out['logits']
+    elif isinstance(out, Mapping): out = _one_of(out.values(), f'a dict of {list(out)}')
     elif isinstance(out, (tuple, list)): out = _one_of(out, f'a {type(out).__name__} of {len(out)}')
     elif not isinstance(out, (Tensor, np.ndarray)) and hasattr(out, 'logits'): out = out.logits
     return torch.from_numpy(out) if isinstance(out, np.ndarray) else out
 
-# %% ../nbs/01_explainer.ipynb #c15
+# %% ../nbs/01_explainer.ipynb #92de53e6
 def two_classes(
     z:Tensor, # Log-odds of the second class, `(n,)` or `(n, 1)`
 ) -> Tensor:  # `(n, 2)`
@@ -78,6 +79,7 @@ def two_classes(
 
 def _is_single(z): return z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1 # Whether a model has one output
 
+# %% ../nbs/01_explainer.ipynb #2207a192
 class _Asked(nn.Module):
     "A model that takes and gives tensors in the dtype of the search, whatever it does inside."
     def __init__(self, model):
@@ -90,12 +92,14 @@ class _Asked(nn.Module):
         self.single = _is_single(z) and not answers_numbers(self.model)
         return two_classes(z.to(x)) if self.single else z.to(x)
 
+# %% ../nbs/01_explainer.ipynb #d4e45f50
 def answers_numbers(
     model, # Any model
 ) -> bool:
     "Whether a model answers with numbers instead of classes."
     return getattr(model, 'kind', None) == 'number'
 
+# %% ../nbs/01_explainer.ipynb #f3b04cf4
 def _plain(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
@@ -106,7 +110,7 @@ def _asked(model):
     "The same model, through `_Asked` where it computes in 16 bits."
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
-# %% ../nbs/01_explainer.ipynb #c17
+# %% ../nbs/01_explainer.ipynb #16e1c5da
 def _shape_error(z):
     "A sentence about an output that is no matrix of logits."
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
@@ -119,15 +123,17 @@ def _check_finite(z, numbers:bool=False):
     if bad: raise ValueError(f'model must return finite logits, got {bad} NaN or infinite of {z.numel()}')
     return z
 
+# %% ../nbs/01_explainer.ipynb #b39b0cfe
 def check_lead(
     z:Tensor, # Logits that were read from one output, `(n, 2)`
 ):
     "Raise `ValueError` where one output for two classes can hardly be a logit."
     lead = z[:, 1] - z[:, 0]
     if len(z) > 1 and (lead > -1e-6).all() and (lead < 1 + 1e-6).all():
-        raise ValueError('model must return a logit where it has one output, got values in [0, 1] only: remove the sigmoid, '
-                         "or say predictor(model, domain, kind='proba') or kind='number'")
+        raise ValueError('model must return a logit where it has one output, got values in [0, 1] only: '
+                         "remove the sigmoid, or say predictor(model, domain, kind='proba') or kind='number'")
 
+# %% ../nbs/01_explainer.ipynb #4cdc8380
 def check_logits(
     z, # What the model returned for training rows
     numbers:bool=False, # Whether it answers with numbers
@@ -189,7 +195,8 @@ def with_graph(
     "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
     with torch.enable_grad():
         try: return model(x)
-        except RuntimeError as e: raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
+        except RuntimeError as e:
+            raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
 
 def input_grad(
     z:Tensor,  # What the model returned, `(n, k)`
@@ -288,7 +295,8 @@ def _range_text(f):
     low,high = (m[a] if m[a] is not None else m[b] for a,b in (('above', 'least'), ('below', 'most')))
     if low is None: return ''
     whole = 'a whole number ' if _is_whole(f) else ''
-    if high is None: return f'{whole}above {low}' if m['above'] is not None else f'{whole}of at least {low}' if whole else f'at least {low}'
+    if high is None and m['above'] is not None: return f'{whole}above {low}'
+    if high is None: return f'{whole}of at least {low}' if whole else f'at least {low}'
     left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
     return f'{whole}in {left}{low}, {high}{right}'
 
@@ -336,7 +344,7 @@ def told(
 class Common:
     "Settings that every explainer has."
     tau:float=setting(.5, 'Probability of the target from which a row counts as explained', above=0, below=1)
-    legal:bool=setting(True, 'Obey the limits and rules of the domain, and round to legal raw values', options=(True, False))
+    legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values', options=(True, False))
     batch_size:int=setting(1024, 'Rows searched at a time', least=1)
 
     def __post_init__(self):
@@ -366,14 +374,14 @@ def _shown(cls):
     first = [kind('model', kind.POSITIONAL_OR_KEYWORD), kind('domain', kind.POSITIONAL_OR_KEYWORD, annotation='Domain'),
              kind('settings', kind.POSITIONAL_OR_KEYWORD, default=None, annotation=cls.__name__ + '|None')]
     value = lambda f: {} if f.default is MISSING else f.default
-    return inspect.Signature(first + [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)])
+    more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
+    return inspect.Signature(first + more)
 
 # %% ../nbs/01_explainer.ipynb #c47
-class _Fitted:
-    "A model, a domain and settings, and what was learnt from the training rows."
+class _Made:
+    "A model, a domain and settings."
     Settings:type[Common] = Common # The class of its settings
     settings:Any
-
     reaches_intervals = False # Whether it can aim at an interval of numbers
 
     def __init_subclass__(cls, **kw):
@@ -400,6 +408,9 @@ class _Fitted:
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
+# %% ../nbs/01_explainer.ipynb #f60ec55d
+class _Told(_Made):
+    "What an explainer says of itself."
     def __repr__(self):
         plain = self.Settings()
         own = [f'{f.name}={_brief(getattr(self.settings, f.name))}' for f in fields(plain)
@@ -415,7 +426,7 @@ class _Fitted:
         return f'{len(self.x_train):,} training rows{classes}'
 
 # %% ../nbs/01_explainer.ipynb #c48
-class _Read(_Fitted):
+class _Read(_Told):
     "How an explainer reads rows."
     def encode(self,
         data, # Raw inputs: many rows or one
@@ -438,6 +449,9 @@ class _Read(_Fitted):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
+# %% ../nbs/01_explainer.ipynb #4c4a34e6
+class _Fitted(_Read):
+    "What an explainer learns."
     def fit(self,
         data, # Training rows, raw
     ):
@@ -448,7 +462,7 @@ class _Read(_Fitted):
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
         z = check_logits(self.logits(data, x), self.numbers)
         if isinstance(self.model, _Asked) and self.model.single: check_lead(z)
-        if hasattr(self.model, 'learn'): z = self.model.learn(z)
+        if hasattr(self.model, 'differentiable'): self.model.check(z)
         _check_steady(self.model, x[:64])
         self.x_train,self.z_train = x,z
         return self
@@ -469,20 +483,22 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
     if given and domain.constrain is None:
-        raise ValueError(f'{next(iter(given))} must be left out for a domain that reads no constraints, got {next(iter(given.values()))!r}')
+        name,value = next(iter(given.items()))
+        raise ValueError(f'{name} must be left out for a domain that reads no constraints, got {value!r}')
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
 # %% ../nbs/01_explainer.ipynb #c52
-class _Measured(_Read):
+class _Measured(_Fitted):
     "How an explainer measures what a search found."
     def check_fitted(self):
         "Raise `ValueError` unless `fit` was called and the model stayed where it was."
         if self.z_train is None:
-            raise ValueError('fit must be called with the training data before an explanation, got an explainer that is not fitted')
+            raise ValueError('fit must be called with the training data first, got an explainer that is not fitted')
         now = place(self.model)
         if now != self.place:
-            raise ValueError(f'model must stay on the device and dtype it was fitted on, {self.place}, got {now}: call fit again')
+            was = f'on the device and dtype it was fitted on, {self.place}'
+            raise ValueError(f'model must stay {was}, got {now}: call fit again')
 
     def measure(self,
         data,          # Raw inputs
@@ -498,10 +514,10 @@ class _Measured(_Read):
         mask = changed_groups(enc.x, xp, groups)[:, groups]
         new = self.logits(raw, xp)
         late = new if searched.equal(xp) else predict(self.model, searched)
-        if self.numbers: prob,found,before = (v[:, 0]*self.model.spread for v in (new, late, z))
-        else: prob,found,before = (target_prob(v, target) for v in (new, late, z))
-        if self.numbers: target = target*self.model.spread
-        return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, self.settings.tau, data, raw, found, enc)
+        said = (lambda v: v[:, 0]) if self.numbers else (lambda v: target_prob(v, target))
+        prob,found,before = map(said, (new, late, z))
+        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc)
+        return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
 # %% ../nbs/01_explainer.ipynb #c53
 class _Asking(_Measured):
@@ -517,13 +533,17 @@ class _Asking(_Measured):
         data = self.domain.rows(data) if self.domain.rows else data
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
         z = _check_finite(self.logits(data, enc.x), self.numbers)
-        return data, enc, z, self._aimed(target, z)
+        return data, enc, z, self.aimed(target, z)
 
-    def _aimed(self, target, z):
-        "The target of each row: a class, or an interval in shares of the spread of a model of numbers."
+    def aimed(self,
+        target,   # As `explain` takes it
+        z:Tensor, # Logits at the inputs, `(n, k)`
+    ) -> Tensor:  # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
+        "The target of each row: a class, or an interval of numbers."
         if not self.numbers: return check_target(target, z)
-        if not self.reaches_intervals: raise ValueError(f'model must answer with classes for {type(self).__name__}, got numbers')
-        return check_interval(target, len(z)).to(z)/self.model.spread
+        if not self.reaches_intervals:
+            raise ValueError(f'model must answer with classes for {type(self).__name__}, got numbers')
+        return check_interval(target, len(z)).to(z)
 
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`
@@ -558,6 +578,7 @@ class Explainer(_Asking):
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
         data,enc,z,target = self.ask(data, target, max_changes, **rules)
         size = self.settings.batch_size
-        starts = tqdm(range(0, len(z), size), disable=not progress, desc=type(self).__name__, unit_scale=size, unit='row')
+        shown:Any = dict(disable=not progress, desc=type(self).__name__, unit_scale=size, unit='row')
+        starts = tqdm(range(0, len(z), size), **shown)
         xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
         return self.measure(data, enc, z, xp, target)

@@ -34,20 +34,22 @@ class Settings(Common):
                      "'gain' and 'room' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'room'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
                      options=('normal', 'input', 'prototype'))
-    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)", options=('last', 'nearest'))
-    margin:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau; the paper 0', least=0, below=1)
-    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps", least=0, most=1, none=True)
+    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)",
+                     options=('last', 'nearest'))
+    margin:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau', least=0, below=1)
+    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps",
+                                least=0, most=1, none=True)
     sigma:int=setting(50, 'Adam steps for each composition; the paper 500, and 1000 for MNIST', least=0)
     lr:float=setting(.1, "Adam's learning rate", least=0)
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     pull:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'How far logits are from the class: logit_gap, logit_gap_norm, logit_gap_sum, or a term')
+    match:Callable=setting(logit_gap, 'Distance of logits to the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
-    spread:int=setting(1, 'Groups among which a change may be shared where that is nearer by a tenth; 1 for the fewest', least=1)
+    spread:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.improve')
 
 # %% ../nbs/09_gradual.ipynb #c14
@@ -58,11 +60,11 @@ IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last'
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
 # %% ../nbs/09_gradual.ipynb #c16
-def _loss_of(h:Settings, kind:str):
-    "The loss that composition minimises."
+def _loss_of(h:Settings, kind:str, spread:float=1.):
+    "The loss that composition minimises; logits are counted in shares of `spread`."
     smooth = dict(tv=(h.eta, total_variation)) if h.eta and kind == 'image' else {}
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
-    return mix(logit=(1., h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
+    return mix(logit=(1/spread, h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
 
 def _check_fit(h, domain, model):
     "Raise `ValueError` where settings, domain and model contradict each other."
@@ -79,15 +81,15 @@ def _check_fit(h, domain, model):
         raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
 # %% ../nbs/09_gradual.ipynb #8a878ac4
-_BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in shares of the numbers' spread
+_BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in standard deviations of the model's numbers
 
-def _aim_inside(interval:Tensor, margin:float) -> Target:
+def _aim_inside(interval:Tensor, spread:float) -> Target:
     "What rows must reach where the model answers with numbers."
     low,high = interval.unbind(1)
-    half = ((high - low)/2).clamp(max=_BEYOND)
-    middle = torch.where(low.isinf(), high - half, torch.where(high.isinf(), low + half, (low + high)/2))
+    ahead = _BEYOND*spread
+    middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     middle = middle.where(middle.isfinite(), 0.)
-    return Target(interval, (half*margin).sigmoid(), middle[:, None])
+    return Target(interval, torch.full_like(low, .5), middle[:, None])
 
 # %% ../nbs/09_gradual.ipynb #c19
 class _Aiming(Explainer):
@@ -107,16 +109,19 @@ class _Aiming(Explainer):
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
-        if not self.numbers: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
+        if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, self._spread())
+        else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
+
+    def _spread(self): return self.z_train.std().item() or 1. # of a model's numbers
 
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
     ) -> Target:
         "What rows must reach; raises `ValueError` for a class that the model never predicts."
-        if self.numbers: return _aim_inside(label, self.settings.margin)
+        if self.numbers: return _aim_inside(label, self._spread())
         h,mu = self.settings, self.stats.mu[label]
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
@@ -142,8 +147,9 @@ def _by_gain(cf, s, free, groups):
 
 # %% ../nbs/09_gradual.ipynb #c23
 def _probe(cf, s, free, groups):
-    "The domain's own probe, or the general one: group, rows and merit."
-    if cf.domain.probe is not None: return cf.domain.probe(cf, s, free)
+    "The model's own probe, or the domain's, or the general one: group, rows and merit."
+    own = getattr(cf.model, 'probe', None) or cf.domain.probe
+    if own is not None: return own(cf, s, free)
     return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match)
 
 def _next_group(cf, s, free, groups, order):
@@ -225,7 +231,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
 
 # %% ../nbs/09_gradual.ipynb #c33
 def _first_values(cf, s, groups):
-    "Every proposed value of every group put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
+    "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
     for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
         values = cf.domain.propose(s.x, g).to(s.x)
@@ -258,7 +264,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
     for rows in live.split(max(1, _TRIED//values)):
         now = s.take(rows)
-        xp,score = _best_pair(cf, now, groups)
+        xp,score = cf.model.pairs(cf, now) if hasattr(cf.model, 'pairs') else _best_pair(cf, now, groups)
         won = score > 0
         if not won.any(): continue
         s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
@@ -276,7 +282,8 @@ def _rescued(cf, s) -> Iterator[State]:
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
-        self.cf,self.xp,self.step,self.steps = cf,s.xp.clone(),torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device),0
+        self.cf,self.xp,self.steps = cf,s.xp.clone(),0
+        self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = _stopping(cf, s).clamp_min(0), self.reached(s)
 
     def reached(self, s): return target_prob(s.logits, s.target.label) >= self.cf.settings.tau # Bool `(n,)`

@@ -4,7 +4,7 @@
 
 # %% ../nbs/10_predictors.ipynb #c4
 from __future__ import annotations
-import copy, importlib, json, math
+import copy, importlib, json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from .core import Domain
-from .explainer import check_lead, place, two_classes
+from .explainer import check_lead, two_classes
 
 # %% auto #0
-__all__ = ['KINDS', 'log_odds', 'Predictor', 'recognised', 'FrameModel', 'as_module', 'TensorModel', 'predictor', 'load_fitted']
+__all__ = ['predictor', 'load_fitted']
 
 # %% ../nbs/10_predictors.ipynb #c7
 KINDS = dict(proba='probabilities', decision='decision values', logit='logits', number='numbers') # What models answer
@@ -32,9 +32,9 @@ def _check_probabilities(p:Tensor):
     if not p.isfinite().all(): raise ValueError('model must give finite probabilities, got NaN or infinite ones')
     if (p < -1e-6).any() or (p > 1 + 1e-6).any():
         bad = p[(p < 0) | (p > 1)][0].item()
-        raise ValueError(f"model must give probabilities in [0, 1] for kind 'proba', got {bad:.4g}; is it another kind?")
+        raise ValueError(f"model must give probabilities in [0, 1] for kind 'proba', got {bad:.4g}")
     far = (p.sum(1) - 1).abs().max().item() if p.ndim == 2 and p.shape[1] > 1 else 0.
-    if far > 1e-3: raise ValueError(f'model must give probabilities that sum to one, got rows that are off by {far:.3g}')
+    if far > 1e-3: raise ValueError(f'model must give probabilities that sum to one, got a row off by {far:.3g}')
 
 def _check_scores(z:Tensor, kind:str):
     "Raise `ValueError` for decision values, logits or numbers that are none."
@@ -131,7 +131,8 @@ def _like_sklearn(model) -> Predictor:
     kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
     if kind is None and _answers_numbers(model): kind,how = 'number', {'number': 'predict'}
     if kind is None:
-        raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, which gives labels only')
+        told = f'{type(model).__name__}, which gives labels only'
+        raise ValueError(f'model must have predict_proba or decision_function, got {told}')
     return Predictor(_on_frames(one, getattr(one, how[kind])), kind, model, _fitted_names(model), width=_width(model))
 
 # %% ../nbs/10_predictors.ipynb #c24
@@ -162,25 +163,26 @@ def _xgboost_booster(model) -> Predictor:
     "A Booster of XGBoost."
     import xgboost
     objective = json.loads(model.save_config())['learner']['objective']['name']
-    numbers = objective.split(':')[0] not in ('binary', 'multi')
-    margin = lambda frame: model.predict(xgboost.DMatrix(frame, enable_categorical=True), output_margin=not numbers)
-    return Predictor(margin, 'number' if numbers else 'logit', model, tuple(model.feature_names or ()), width=model.num_features())
+    kind = 'logit' if objective.split(':')[0] in ('binary', 'multi') else 'number'
+    matrix = lambda frame: xgboost.DMatrix(frame, enable_categorical=True)
+    ask = lambda frame: model.predict(matrix(frame), output_margin=kind == 'logit')
+    return Predictor(ask, kind, model, tuple(model.feature_names or ()), width=model.num_features())
 
 def _lightgbm_booster(model) -> Predictor:
     "A Booster of LightGBM."
     objective = str(model.dump_model(num_iteration=1)['objective']).split(' ')[0]
-    numbers = objective not in ('binary', 'multiclass', 'multiclassova', 'cross_entropy')
-    named = [n for n in model.feature_name() if not n.startswith('Column_')]
-    return Predictor(lambda frame: model.predict(frame, num_threads=1), 'number' if numbers else 'proba', model, tuple(named),
-                     width=model.num_feature())
+    kind = 'proba' if objective in ('binary', 'multiclass', 'multiclassova', 'cross_entropy') else 'number'
+    named = tuple(n for n in model.feature_name() if not n.startswith('Column_'))
+    ask = lambda frame: model.predict(frame, num_threads=1)
+    return Predictor(ask, kind, model, named, width=model.num_feature())
 
 def _catboost(model) -> Predictor:
     "A model of CatBoost, also one that was read from a file."
     if not model.is_fitted(): raise ValueError(f'model must be fitted, got {type(model).__name__}, which is not')
-    numbers = not hasattr(model, 'predict_proba') and not len(model.classes_)
-    kind = 'RawFormulaVal' if numbers else 'Probability'
-    ask = lambda frame: model.predict(frame, prediction_type=kind, thread_count=1)
-    return Predictor(ask, 'number' if numbers else 'proba', model, tuple(model.feature_names_ or ()), width=len(model.feature_names_))
+    kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
+    ask = lambda frame: model.predict(frame, prediction_type=form, thread_count=1)
+    names = tuple(model.feature_names_)
+    return Predictor(ask, kind, model, names, width=len(names))
 
 # %% ../nbs/10_predictors.ipynb #c30
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
@@ -231,18 +233,12 @@ class Adapted(nn.Module):
     "A model of any kind as one of logits."
     kind = 'logit'         # One of `KINDS`
     differentiable = False # Whether a gradient reaches the input
-    spread:Tensor          # What a number is divided by
 
-    def learn(self,
+    def check(self,
         z:Tensor, # What it says of the training rows, `(n, k)`
-    ) -> Tensor:  # The same; numbers in shares of their spread
-        "Look at the training rows once; raises `ValueError` where the kind cannot be what it is said to be."
-        if self.kind == 'number':
-            z = z*self.spread
-            self.spread.fill_(2.**round(math.log2(z.std().item() or 1.)))
-            return z/self.spread
-        if self.kind != 'proba' and z.shape[1] == 2: check_lead(z)
-        return z
+    ):
+        "Raise `ValueError` where the kind cannot be what it is said to be."
+        if self.kind in ('logit', 'decision') and z.shape[1] == 2: check_lead(z)
 
 # %% ../nbs/10_predictors.ipynb #c38
 class FrameModel(Adapted):
@@ -254,20 +250,20 @@ class FrameModel(Adapted):
     ):
         super().__init__()
         self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
-        self.register_buffer('spread', torch.ones((), dtype=torch.float64), persistent=False)
+        self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
     def read(self,
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # `(n, k)`
-        "What the model itself says of raw rows; numbers in shares of `spread`."
-        return self.predictor.logits(frame)/self.spread
+        "What the model itself says of raw rows."
+        return self.predictor.logits(frame)
 
     def __repr__(self): return f'FrameModel({self.predictor!r})'
 
 # %% ../nbs/10_predictors.ipynb #c41
-_EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') # Library -> module with a function `exact`
+_EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') # Library -> module with `exact`
 
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
@@ -283,9 +279,9 @@ def _matched(predictor:Predictor, names:Sequence) -> Predictor:
     plain = lambda c: str(c).replace(' ', '_')
     by_name = {plain(c): c for c in names}
     missing = [c for c in predictor.names if plain(c) not in by_name]
-    if missing: raise ValueError(f'model must be fitted on columns of the domain, got {missing[:5]}, which are not among {list(names)[:5]}…')
+    if missing: raise ValueError(f'model must be fitted on columns of the domain, got {missing}, which it lacks')
     if not predictor.names and predictor.width not in (None, len(names)):
-        raise ValueError(f'model must be fitted on the {len(names)} columns of the domain, got one of {predictor.width}')
+        raise ValueError(f'model must be fitted on {len(names)} columns as the domain, got one of {predictor.width}')
     return replace(predictor, names=tuple(by_name[plain(c)] for c in predictor.names))
 
 def as_module(
@@ -295,16 +291,9 @@ def as_module(
     columns:Sequence=(), # One description of a column for each group
 ) -> Any:            # A module of tensors; `model` itself where it is one already
     "Make any fitted model a module that takes encoded rows."
-    if isinstance(model, Adapted): return _again(model)
+    if isinstance(model, Adapted): return model
     predictor = recognised(model)
     return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
-
-def _again(module:Adapted) -> Adapted:
-    "The same module for another explainer, with a spread of its own."
-    module = copy.copy(module)
-    module._buffers = dict(module._buffers)
-    module.spread = torch.ones_like(module.spread)
-    return module
 
 # %% ../nbs/10_predictors.ipynb #c45
 class TensorModel(Adapted):
@@ -320,10 +309,9 @@ class TensorModel(Adapted):
         super().__init__()
         self.model,self.kind,self.threshold = model,kind,threshold
         self.scaled = nn.Identity() if scaled is None else scaled
-        self.spread = torch.ones((), device=place(model)[0]) # no buffer: it has no say in the dtype of the search
 
     def forward(self, x:Tensor) -> Tensor:
-        return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)/self.spread
+        return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)
 
 # %% ../nbs/10_predictors.ipynb #c46
 class _Affine(nn.Module):
@@ -338,16 +326,18 @@ def _scaler(scaled, width:int) -> nn.Module:
     "A module that does what a fitted affine scaler does; raises `ValueError` for another."
     if isinstance(scaled, nn.Module): return scaled
     try: zero,one = (scaled.transform(np.full((1, width), v, float)).ravel() for v in (0., 1.))
-    except Exception as e: raise ValueError(f'scaled must be a module or a fitted scaler of {width} entries, got {scaled!r}: {e}') from e
+    except Exception as e:
+        raise ValueError(f'scaled must be a module or a fitted scaler of {width} entries, got {scaled!r}: {e}') from e
     two = scaled.transform(np.full((1, width), 2., float)).ravel()
-    if not np.allclose(two - one, one - zero): raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
+    affine = np.allclose(two - one, one - zero)
+    if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
     return _Affine(one - zero, zero)
 
 # %% ../nbs/10_predictors.ipynb #c50
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
-    kind:str|None=None, # What it answers, one of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
+    kind:str|None=None, # 'proba', 'decision', 'logit' or 'number'; None for what it is recognised as, else 'proba'; 'logit' for networks
     threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
@@ -375,7 +365,7 @@ def _in_units(columns) -> nn.Module:
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
     return _Affine(entries('span'), entries('origin'))
 
-# %% ../nbs/10_predictors.ipynb #c52
+# %% ../nbs/10_predictors.ipynb #6ee8b116
 def _read_xgboost(path):
     import xgboost
     return xgboost.Booster(model_file=str(path))
@@ -400,14 +390,16 @@ def _read_skops(path):
     if strange: raise ValueError(f'holds types that are not known to be safe: {strange}')
     return skops.io.load(path)
 
-_READERS = {'.json': ('xgboost', _read_xgboost), '.ubj': ('xgboost', _read_xgboost), '.txt': ('lightgbm', _read_lightgbm),
-            '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
+# %% ../nbs/10_predictors.ipynb #178c0390
+_READERS = {
+    '.json': ('xgboost', _read_xgboost), '.ubj': ('xgboost', _read_xgboost), '.txt': ('lightgbm', _read_lightgbm),
+    '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
 _INSTEAD = 'save it with skops.io.dump, to ONNX, or with the save_model of XGBoost, LightGBM or CatBoost'
 
 def load_fitted(
     path:str|Path, # .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops
 ) -> Any:          # The fitted model
-    "Read a fitted model from a file that cannot run code; raises `ValueError` for a pickle and for what cannot be read."
+    "Read a fitted model from a file that cannot run code; raises `ValueError` for a pickle or a broken file."
     path = Path(path)
     if path.suffix not in _READERS:
         raise ValueError(f'path must end in one of {sorted(_READERS)}, got {path.name!r}; {_INSTEAD}')

@@ -72,9 +72,9 @@ class Wrapped(nn.Module):
 BAD_MODELS = {
     'probabilities':     (lambda z: z.softmax(1), 'probabilities'),
     'log-probabilities': (lambda z: z.log_softmax(1), 'log-probabilities'),
-    'one column':        (lambda z: z[:, :1], 'k ≥ 2'),
+    'one probability':   (lambda z: z[:, :1].sigmoid(), 'remove the sigmoid'),
     'NaN':               (lambda z: z*float('nan'), 'finite'),
-    'a flat vector':     (lambda z: z[:, 0], 'k ≥ 2'),
+    'a cube':            (lambda z: z[:, None], 'k ≥ 2'),
 }
 
 @pytest.mark.parametrize('case', BAD_MODELS)
