@@ -594,7 +594,7 @@ class _Summed(FrameModel):
 
     def log_odds(self, scores:np.ndarray) -> Tensor: # Sums of leaves `(n, k)` -> what the model gives, `(n, classes)`
         "What sums of leaves say."
-        return _said(self.ensemble, scores, self.predictor.threshold)/self.spread.cpu()
+        return _said(self.ensemble, scores, self.predictor.threshold)
 
 # %% ../nbs/17_trees.ipynb #c63
 class _Cells(_Summed):
