@@ -16,7 +16,7 @@ from .losses import logit_gap
 # %% auto #0
 __all__ = ['PARTS', 'shortfall', 'cost']
 
-# %% ../nbs/03_arrival.ipynb #c6
+# %% ../nbs/03_arrival.ipynb #8909c6a9
 def _probability_missing(s, match):
     "What the target's log-probability lacks; None for numbers."
     if s.target.label.is_floating_point(): return None
@@ -32,6 +32,7 @@ def _match_missing(s, match):
     "How far the logits are outside of the class; None where nobody asks."
     return None if s.target.gap is None else match(s) - s.target.gap
 
+# %% ../nbs/03_arrival.ipynb #9c1cd4bc
 PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing) # Everything that a row may be asked to reach
 
 # %% ../nbs/03_arrival.ipynb #c8

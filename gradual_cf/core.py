@@ -122,11 +122,19 @@ def value_text(
 ) -> str:
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return str(v)
+    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return 'missing'
     if isinstance(v, pd.Timestamp) and v == v.normalize(): return str(v.date())
     if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
-# %% ../nbs/00_core.ipynb #985bcc82
+# %% ../nbs/00_core.ipynb #c25
+def comparable(
+    s:pd.Series,  # Cells of any dtype
+) -> np.ndarray:  # Objects, `(n,)`
+    "Cells that can be compared: None where they are missing."
+    return s.astype(object).where(s.notna(), None).to_numpy()
+
+# %% ../nbs/00_core.ipynb #c27
 def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
@@ -135,7 +143,7 @@ def _class_name(t, classes):
     "A class by its name, where there is one."
     return str(classes[t]) if len(classes) else f'class {t}'
 
-# %% ../nbs/00_core.ipynb #31eeac17
+# %% ../nbs/00_core.ipynb #c29
 def _aimed_at(cfs, i, classes=()):
     "What a row shall be: a class, or a number in an interval."
     if not cfs.target.is_floating_point(): return _class_name(cfs.target[i].item(), classes)
@@ -148,12 +156,12 @@ def _went(cfs, i):
     if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
     return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
 
-# %% ../nbs/00_core.ipynb #0e62e139
+# %% ../nbs/00_core.ipynb #c30
 def _lines_by_row(cfs):
     "The changes of each row by its position."
     return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
 
-# %% ../nbs/00_core.ipynb #c26
+# %% ../nbs/00_core.ipynb #c32
 _LEFT = 'style="text-align:left"'
 
 def _row_html(cfs, i, name, lines):
@@ -175,7 +183,7 @@ def _show_changes(cfs, most:int=10) -> str:
     head = f'<thead><tr><th {_LEFT}>feature</th><th>before</th><th>after</th></tr></thead>'
     return f'<table>{head}{"".join(rows)}</table>{more}'
 
-# %% ../nbs/00_core.ipynb #c28
+# %% ../nbs/00_core.ipynb #c34
 def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     "Only what changed, before → after, as plain text."
     df,lines,out = cfs.changes(), _lines_by_row(cfs), []
@@ -188,7 +196,7 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
 
-# %% ../nbs/00_core.ipynb #c30
+# %% ../nbs/00_core.ipynb #c36
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
     from matplotlib.figure import Figure
@@ -202,7 +210,7 @@ def _plot_changes(cfs, most:int=5):
     if rows: ax.legend(fontsize=8)
     return fig
 
-# %% ../nbs/00_core.ipynb #c32
+# %% ../nbs/00_core.ipynb #c38
 @dataclass(frozen=True)
 class Display:
     "What people see of answers; every part has a default that suits any data."
@@ -213,7 +221,7 @@ class Display:
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
-# %% ../nbs/00_core.ipynb #c34
+# %% ../nbs/00_core.ipynb #c40
 @dataclass(frozen=True, repr=False)
 class Domain:
     "The functions that tell one kind of data from another."
@@ -240,7 +248,7 @@ class Domain:
         few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
         return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
 
-# %% ../nbs/00_core.ipynb #c36
+# %% ../nbs/00_core.ipynb #c42
 def take_rows(
     data:Any, # Frame, series, tensor, array or list of rows
     i:Any, # Slice, list of positions, or bool mask
@@ -253,7 +261,7 @@ def take_rows(
     if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c39
+# %% ../nbs/00_core.ipynb #c45
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 @dataclass(frozen=True, repr=False)
@@ -272,7 +280,7 @@ class _Batch:
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
 
-# %% ../nbs/00_core.ipynb #5d6368d5
+# %% ../nbs/00_core.ipynb #c46
 class _Answers(_Batch):
     "What a batch says of itself."
     @property
@@ -291,7 +299,7 @@ class _Answers(_Batch):
         return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}'
     def _repr_html_(self): return self.domain.display.show(self)
 
-# %% ../nbs/00_core.ipynb #c41
+# %% ../nbs/00_core.ipynb #c48
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -308,13 +316,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c44
+# %% ../nbs/00_core.ipynb #c51
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c53
 def _label(c):
     "A column's name as JSON can hold it; raises `ValueError` for one that would come back as another."
     if isinstance(c, tuple): return [_label(v) for v in c]
@@ -336,7 +344,7 @@ def _holds(v, name):
         got = f'{v.dtype} in column {name!r} ({e})'
         raise ValueError(f'data must hold values that parquet can store, got {got}') from None
 
-# %% ../nbs/00_core.ipynb #c47
+# %% ../nbs/00_core.ipynb #c54
 def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
@@ -362,7 +370,7 @@ def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
-# %% ../nbs/00_core.ipynb #c49
+# %% ../nbs/00_core.ipynb #c56
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -394,7 +402,7 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #e8c536fe
+# %% ../nbs/00_core.ipynb #c58
 def told_of(
     cfs, # `Counterfactuals`
 ) -> pd.DataFrame: # One line a row

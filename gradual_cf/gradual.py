@@ -83,6 +83,8 @@ def _check_fit(h, domain, model):
 # %% ../nbs/09_gradual.ipynb #8a878ac4
 _BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in standard deviations of the model's numbers
 
+def _spread(y): return y.std().item() or 1. # of a model's numbers
+
 def _aim_inside(interval:Tensor, spread:float) -> Target:
     "What rows must reach where the model answers with numbers."
     low,high = interval.unbind(1)
@@ -109,19 +111,20 @@ class _Aiming(Explainer):
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
-        if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, self._spread())
+        if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
         else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
-    def _spread(self): return self.z_train.std().item() or 1. # of a model's numbers
-
+# %% ../nbs/09_gradual.ipynb #a1ac2640
+class _Addressed(_Aiming):
+    "What rows must reach."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
     ) -> Target:
         "What rows must reach; raises `ValueError` for a class that the model never predicts."
-        if self.numbers: return _aim_inside(label, self._spread())
+        if self.numbers: return _aim_inside(label, _spread(self.z_train))
         h,mu = self.settings, self.stats.mu[label]
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
@@ -311,7 +314,7 @@ def _shown(steps, watch):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c41
-class _Searching(_Aiming):
+class _Searching(_Addressed):
     "The loop from its start to the best state seen."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them

@@ -19,8 +19,8 @@ from .improve import put_back_smallest
 from .losses import fit_logits
 
 # %% auto #0
-__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'redundant', 'in_range', 'out_of_range',
-           'measures', 'evaluate']
+__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'in_range', 'out_of_range', 'measures',
+           'evaluate']
 
 # %% ../nbs/30_metrics.ipynb #c6
 def n_changed(
@@ -125,7 +125,7 @@ def plausibility(
     return out
 
 # %% ../nbs/30_metrics.ipynb #c27
-def redundant(
+def _redundant(
     explainer:Explainer, # Its model and domain are asked
     cfs:Counterfactuals, # Answers
 ) -> Tensor:   # Long `(n,)`; 0 where the row is not valid
@@ -193,7 +193,7 @@ def _credibility(explainer, cfs):
     x, xp, train = cfs.x, cfs.xp, explainer.x_train
     return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
                 logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
-                redundancy=redundant(explainer, cfs))
+                redundancy=_redundant(explainer, cfs))
 
 # %% ../nbs/30_metrics.ipynb #c36
 def measures(

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from .core import comparable
+
 # %% auto #0
 __all__ = ['summary', 'plot_summary']
 
@@ -22,7 +24,7 @@ def _change_lines(answers):
     "All changes of the valid rows: target, feature, before, after."
     valid, lines = answers[answers.cf_valid], []
     for c in (c.removeprefix('cf:') for c in answers if c.startswith('cf:')):
-        changed = valid[valid[c] != valid[f'cf:{c}']]
+        changed = valid[comparable(valid[c]) != comparable(valid[f'cf:{c}'])]
         before, after = changed[c].to_numpy(object), changed[f'cf:{c}'].to_numpy(object)
         lines.append(pd.DataFrame(dict(target=_aims(changed).to_numpy(), feature=c, before=before, after=after)))
     return pd.concat(lines, ignore_index=True)

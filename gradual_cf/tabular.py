@@ -5,8 +5,9 @@
 # %% ../nbs/11_tabular.ipynb #c4
 from __future__ import annotations
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import accumulate
@@ -18,13 +19,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, value_text
-from .composition import chain, steps
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text
+from .composition import Entrywise, chain, steps
 from .gradual import TABLE
 from .predictors import as_module
 
 # %% auto #0
-__all__ = ['Column', 'tabular']
+__all__ = ['MISSING', 'Column', 'tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
 @dataclass(frozen=True)
@@ -42,8 +43,12 @@ class Column:
     codes:tuple=()      # Special codes of an integer, never proposed
     unit:float=0.       # Raw distance between legal values; 0 for any
     digits:int=0        # Decimals to which a changed number is rounded
+    decimals:int=0      # Decimals that the training values have, as far as they are counted
     form:str=''         # How cells are written: '' as the dtype says, a key of `_WRITERS`, or a pattern of dates
     zone:Any=None       # Time zone of a date
+    missing:bool=False  # Whether cells are missing in the training rows
+    blank:Any=None      # A missing cell, as it is written
+    known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers of full precision
 
     @property
     def width(self) -> int: return len(self.levels) or 1 # Encoded entries
@@ -71,17 +76,23 @@ def _decimals(cells) -> int: # Most decimals of any of them
     "How finely numbers are written."
     return max(-min(int(Decimal(str(v)).as_tuple().exponent), 0) for v in set(cells))
 
+def _dtype_kind(s:pd.Series) -> str|None:
+    "Kind of a column by its dtype; None where the cells have to say."
+    if pd.api.types.is_integer_dtype(s): return 'integer'
+    if pd.api.types.is_float_dtype(s): return 'number'
+    if pd.api.types.is_datetime64_any_dtype(s): return 'date'
+    return None if len(s) else 'category'
+
 def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
-    "Kind of a column by its dtype, or by its cells; raises `ValueError` for cells of several kinds."
-    if pd.api.types.is_integer_dtype(s): return 'integer', ''
-    if pd.api.types.is_float_dtype(s): return 'number', ''
+    "Kind of cells that are not missing; raises `ValueError` for cells of several kinds."
+    if told := _dtype_kind(s): return told, ''
     inferred = pd.api.types.infer_dtype(s)
     kind,form = _text_form(s) if inferred == 'string' else _INFERRED.get(inferred, (None, ''))
     if kind is None:
         types = ' and '.join(sorted({type(v).__name__ for v in s}))
         raise ValueError(f'df must have numbers, dates or names in a column, got {types} in column {s.name!r}: '
                          'write them alike, or name the column in categorical')
-    if form in ('numeral', 'decimal') and _decimals(s) == 0: kind = 'integer'
+    if form in ('decimal', 'numeral') and _decimals(s) == 0: kind = 'integer'
     return kind, '' if isinstance(s.iloc[0], pd.Timestamp) else form
 
 # %% ../nbs/11_tabular.ipynb #c16
@@ -98,10 +109,16 @@ def _check_levels(s:pd.Series):
 def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple:
     "Kind of a column: the user has the last word, after its dtype and its cells."
     if s.name in categorical: return 'category', ''
-    kind,form = _form(s)
+    there = s[s.notna()]
+    kind,form = _form(there)
     if s.name in integer: return 'integer', form
-    if kind == 'category' and s.name not in decided: _check_levels(s)
-    return kind, form
+    if kind == 'category' and s.name not in decided: _check_levels(there)
+    counts = kind == 'number' and not form and len(there) < len(s) and _whole(there)
+    return 'integer' if counts else kind, form
+
+def _whole(s:pd.Series) -> bool: # Whether there are numbers, and all are whole
+    "Whole numbers that are stored as floats."
+    return len(s) > 0 and bool((s.astype(float) % 1 == 0).all())
 
 # %% ../nbs/11_tabular.ipynb #c20
 _MOST_CODES = 3 # Distinct codes of a column
@@ -114,40 +131,40 @@ def _special_codes(values) -> tuple: # The codes, ascending; empty if the column
     return tuple(int(c) for c in codes) if cut_off else ()
 
 # %% ../nbs/11_tabular.ipynb #c24
-def _check_present(s:pd.Series, what:str):
-    "Raise `ValueError` for missing values."
-    missing = s.isna().to_numpy()
-    if not missing.any(): return
-    raise ValueError(f'{what} must not have missing values, got {s.loc[missing].iloc[0]} in column {s.name!r} '
-                     f'({missing.sum()} of {len(s)} rows): fill them, or leave the rows out')
+def _check_missing(c:Column, s:pd.Series):
+    "Raise `ValueError` for a missing cell where the training rows have none."
+    gone = s.isna().to_numpy(bool)
+    if c.missing or not gone.any(): return
+    raise ValueError(f'data must not have missing values where the training rows have none, got {s.loc[gone].iloc[0]} '
+                     f"in column {c.name!r} ({gone.sum()} of {len(s)} rows): leave the rows out, or use missing='fill'")
 
 def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
     "Dates as numbers of days."
     t = pd.to_datetime(s, format=form if '%' in form else None).dt.tz_localize(None)
     return ((t - pd.Timestamp(0))/pd.Timedelta(1, 'D')).to_numpy(float)
 
-def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, `(n,)`
+def _floats(s:pd.Series, form:str='') -> np.ndarray: return s.to_numpy(float, na_value=np.nan)
+
+def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
     "Cells as numbers; raises `ValueError` for a cell that is none."
-    _check_present(s, 'data')
-    what,read = ('dates', _days) if c.kind == 'date' else ('numeric', lambda s, form: s.to_numpy(float))
+    _check_missing(c, s)
+    what,read = ('dates', _days) if c.kind == 'date' else ('numeric', _floats)
     try: v = read(s, c.form)
     except (TypeError, ValueError, AttributeError):
-        raise ValueError(f'data must be {what} in column {c.name!r}, got {s.iloc[0]!r}') from None
-    bad = v[~np.isfinite(v)]
+        raise ValueError(f'data must be {what} in column {c.name!r}, got {s[s.notna()].iloc[0]!r}') from None
+    bad = v[~np.isfinite(v) & s.notna().to_numpy(bool)]
     if len(bad): raise ValueError(f'data must be finite, got {bad[0]} in column {c.name!r}')
     return v
 
 # %% ../nbs/11_tabular.ipynb #c28
 def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels)`
     "A category as one-hot entries; raises `ValueError` for an unknown level."
+    for source in c.sources: _check_missing(c, df[source])
     if len(c.sources) > 1: return df[list(c.sources)].to_numpy(float)
-    s = df[c.sources[0]]
-    _check_present(s, 'data')
-    place = {level: i for i,level in enumerate(c.levels)}
-    at = np.array([place.get(v, -1) for v in s], int)
-    new = s.loc[at < 0]
-    if len(new):
-        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new.iloc[0]!r}')
+    cells,place = comparable(df[c.sources[0]]), {level: i for i,level in enumerate(c.levels)}
+    at = np.array([place.get(v, -1) for v in cells], int)
+    if len(new := cells[at < 0]):
+        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
     return np.eye(c.width)[at]
 
 def _read(c:Column, df:pd.DataFrame) -> np.ndarray: # Raw numbers or one-hot entries, `(n, w)`
@@ -155,33 +172,60 @@ def _read(c:Column, df:pd.DataFrame) -> np.ndarray: # Raw numbers or one-hot ent
     return _read_levels(c, df) if c.kind == 'category' else _read_numbers(c, df[c.sources[0]])[:, None]
 
 # %% ../nbs/11_tabular.ipynb #c32
-_WRITERS = dict(python=float, decimal=Decimal, numeral=str)
-_FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
-
-def _dates(c:Column, v:np.ndarray) -> np.ndarray: # Cells, `(n,)`
-    "Days as cells of the column's own type."
-    seconds = (v.clip(-_FARTHEST, _FARTHEST)*86_400).round().astype('int64')
-    t = pd.DatetimeIndex(seconds.astype('datetime64[s]'))
-    if c.zone is not None: t = t.tz_localize(c.zone, ambiguous=np.ones(len(t), bool), nonexistent='shift_forward')
-    if '%' in c.form: return t.strftime(c.form).to_numpy(object)
-    if c.form == 'date': return t.date
-    return t.to_pydatetime() if c.form == 'datetime' else t.astype(object).to_numpy()
-
-def _write_numbers(c:Column, v:np.ndarray, legal:bool) -> np.ndarray: # Cells, `(n,)`
-    "Numbers as cells of the column's own type."
-    v = v.round(c.digits) + 0. if legal else v
-    if c.kind == 'date': return _dates(c, v)
-    if not c.form: return v
-    make = int if legal and c.form == 'python' and c.kind == 'integer' else _WRITERS[c.form]
-    return _objects([make(f'{x:.{c.digits}f}' if legal else repr(x)) for x in v.tolist()])
-
 def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
     "An array that holds the values themselves."
     out = np.empty(len(values), object)
     out[:] = values
     return out
 
+def _cell(c:Column, v:float):
+    "A number as a cell of a column of objects."
+    if c.form == 'python': return int(v) if c.kind == 'integer' and v.is_integer() else v
+    text = f'{v:.{c.decimals}f}'
+    text = text if float(text) == v else repr(v)
+    return Decimal(text) if c.form == 'decimal' else text
+
 # %% ../nbs/11_tabular.ipynb #c35
+_FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
+_DAY = 86_400       # Seconds
+
+def _dates(c:Column, v:np.ndarray): # Dates or cells, `(n,)`
+    "Days as dates, or as cells of a column of objects; NaT where they are missing."
+    seconds = (np.nan_to_num(v).clip(-_FARTHEST, _FARTHEST)*_DAY).round().astype('datetime64[s]')
+    t = pd.DatetimeIndex(np.where(np.isnan(v), np.datetime64('NaT'), seconds))
+    if c.zone is not None: t = t.tz_localize(c.zone, ambiguous=np.ones(len(t), bool), nonexistent='shift_forward')
+    if '%' in c.form: return t.strftime(c.form).to_numpy(object)
+    if c.form == 'date': return t.date
+    return t.to_pydatetime() if c.form == 'datetime' else t
+
+# %% ../nbs/11_tabular.ipynb #c38
+def _bare(s:pd.Series): # Array of its dtype
+    "The cells of a column, of numpy's kind where there is one."
+    return s.to_numpy() if isinstance(s.dtype, np.dtype) else s.array
+
+def _whole_or_float(v:np.ndarray, dtype:np.dtype) -> np.ndarray: # `(n,)`
+    "Whole numbers in their dtype, if it can hold them."
+    with np.errstate(invalid='ignore'): out = v.astype(dtype)
+    return out if (out == v).all() else v
+
+def _in_dtype(v:np.ndarray, dtype): # Array of cells, `(n,)`
+    "Numbers, NaN where they are missing, in the dtype of a column of numbers."
+    if isinstance(dtype, np.dtype): return v.astype(dtype) if dtype.kind == 'f' else _whole_or_float(v, dtype)
+    whole = pd.api.types.is_integer_dtype(dtype) and (v[~np.isnan(v)] % 1 == 0).all()
+    if pd.api.types.is_integer_dtype(dtype) and not whole: dtype = 'Float64'
+    return _bare(pd.Series(v).astype(dtype))
+
+# %% ../nbs/11_tabular.ipynb #c41
+def _cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
+    "Raw numbers, NaN where they are missing, as cells of the column's own dtype."
+    if c.kind != 'date' and not c.form: return _in_dtype(v, dtype)
+    if dtype != object and not c.form: return _bare(pd.Series(_dates(c, v)).astype(dtype))
+    unique,at = np.unique(v, return_inverse=True)
+    cells = _dates(c, unique).astype(object) if c.kind == 'date' else _objects([_cell(c, x) for x in unique.tolist()])
+    out = pd.Series(np.where(np.isnan(unique), _objects([c.blank]), cells), dtype=object)
+    return _bare(out.astype(dtype))[at]
+
+# %% ../nbs/11_tabular.ipynb #c44
 def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
     "Move bounds inward to what can be written."
     scale = 10.**np.asarray(digits)
@@ -204,37 +248,90 @@ def _end(c, value, none):
     if pd.isna(value) or value in (-np.inf, np.inf): return none
     return _read_numbers(c, pd.Series([value], name=c.name))[0]
 
-# %% ../nbs/11_tabular.ipynb #c38
+# %% ../nbs/11_tabular.ipynb #c47
 def _codes_of(v, special):
     "The codes of an integer column: those that were listed and occur, or those that are recognised."
     return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
 
+_TEXTS = ('decimal', 'numeral') # Forms that say how many decimals a number has
 _STEPS = 5 # Powers of ten that the range of a number is divided into
 
-def _fit_numbers(s:pd.Series, kind:str, form:str, special=None) -> Column:
-    "Scale and range of a number, integer or date."
-    c = Column(s.name, (s.name,), kind, form=form, unit=float(kind != 'number'))
-    v = _read_numbers(c, s)
-    codes = _codes_of(v, special) if kind == 'integer' else ()
+def _digits(v:np.ndarray) -> int: # ≥ 0
+    "Decimals that make sense on the range of some numbers."
+    return int(max(0, np.ceil(_STEPS - np.log10(float(v.max() - v.min()) or 1.))))
+
+def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
+    "A column with the scale and the range of its numbers."
+    codes = _codes_of(v, special) if c.kind == 'integer' else ()
     plain = v[~np.isin(v, codes)]
     plain = plain if len(plain) else v
-    span = float(v.max() - v.min()) or 1.
-    digits = 0 if c.unit else int(max(0, np.ceil(_STEPS - np.log10(span))))
-    if form in ('decimal', 'numeral'): digits = min(digits, _decimals(s))
+    digits = 0 if c.unit else _digits(v)
+    if c.form in _TEXTS: digits = min(digits, c.decimals)
     low,high = (float(end) for end in _inward(plain.min(), plain.max(), digits))
-    origin = np.floor(v.min()) if c.unit else v.min()
-    zone = pd.to_datetime(s, format=form if '%' in form else None).dt.tz if kind == 'date' else None
-    return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits, zone=zone)
+    origin,span = np.floor(v.min()) if c.unit else v.min(), float(v.max() - v.min()) or 1.
+    return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits)
+
+# %% ../nbs/11_tabular.ipynb #c50
+MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
+_ULPS = 8*np.finfo(float).eps # What encoding and decoding cost a number, in shares of it and of the origin
+
+def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
+    "The nearest of sorted numbers."
+    at = np.searchsorted(known, v).clip(0, len(known) - 1)
+    below,above = known[np.maximum(at - 1, 0)], known[at]
+    return np.where(v - below <= above - v, below, above)
+
+def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
+    "Decode numbers, to the very ones that were encoded."
+    v,scale = c.origin + x*c.span, float(_DAY) if c.kind == 'date' else 10.**max(c.decimals, c.digits)
+    slack,near = _ULPS*(np.abs(v) + abs(c.origin)), np.rint(v*scale)/scale
+    out = np.where(np.abs(near - v) <= slack, near, v)
+    if c.known is not None:
+        known = _nearest(c.known, v)
+        out = np.where(np.abs(known - v) <= slack, known, out)
+    return np.where(x == MISSING, np.nan, out) if c.missing else out
+
+# %% ../nbs/11_tabular.ipynb #c53
+_MOST_DECIMALS = 12 # Numbers with more are of full precision
+_FEW_ROWS = 1000    # Rows that are asked first
+
+def _has_decimals(v:np.ndarray, d:int) -> bool:
+    "Whether no number has more than `d` decimals."
+    return all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
+
+def _precise(c:Column, v:np.ndarray) -> Column:
+    "A column with what restores its numbers."
+    fewest = next((d for d in range(_MOST_DECIMALS) if _has_decimals(v, d)), _MOST_DECIMALS)
+    if not c.unit and c.form not in _TEXTS: c = replace(c, decimals=fewest)
+    restored = _numbers(c, (v - c.origin)/c.span) == v
+    return c if restored.all() else replace(c, known=np.unique(v))
+
+# %% ../nbs/11_tabular.ipynb #c57
+def _blank(s:pd.Series) -> dict:
+    "Whether cells are missing, and how they are written: fields of a `Column`."
+    gone = s[s.isna()]
+    return dict(missing=len(gone) > 0, blank=gone.iloc[0] if len(gone) else None)
+
+def _fit_numbers(s:pd.Series, kind:str, form:str, special=None) -> Column:
+    "Scale, range and form of a number, integer or date; a column without any has no legal value."
+    c = Column(s.name, (s.name,), kind, form=form, unit=float(kind != 'number'), **_blank(s))
+    v = _read_numbers(c, s)
+    if kind == 'date': c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
+    there = s.notna().to_numpy(bool)
+    if not there.any(): return replace(c, low=1., high=0.)
+    if form in _TEXTS: c = replace(c, decimals=min(_decimals(s[there]), _MOST_DECIMALS))
+    return _precise(_scaled(c, v[there], special), v[there])
 
 def _bounded(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."
+    if c.low > c.high: return c # nobody has a value
     low,high = _interval(c, pair)
     if low == -np.inf or c.codes: low = max(low, c.low)
     if high == np.inf: high = c.high
     if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
     return replace(c, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c40
+# %% ../nbs/11_tabular.ipynb #c59
 def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels that may be proposed
     "The levels that a counterfactual may have; raises `ValueError` for an unknown one."
     if listed is None: return occur
@@ -244,11 +341,13 @@ def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels tha
 
 def _fit_category(s:pd.Series, listed=None) -> Column:
     "A category column: its levels, in the dtype's order where it has one."
-    there = set(s)
+    there,blank = set(s[s.notna()]), _blank(s)
     own = isinstance(s.dtype, pd.CategoricalDtype)
-    known = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
-    occur = tuple(v for v in known if v in there)
-    return Column(s.name, (s.name,), 'category', levels=known, offered=_offered(s.name, known, occur, listed))
+    levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
+    offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)
+    last = [None] if blank['missing'] else []
+    cells = _bare(pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
+    return Column(s.name, (s.name,), 'category', levels=(*levels, *last), offered=offered, known=cells, **blank)
 
 def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
     "A category that comes as 0/1 columns."
@@ -259,12 +358,11 @@ def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
     occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
     return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
 
-# %% ../nbs/11_tabular.ipynb #c44
+# %% ../nbs/11_tabular.ipynb #c63
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
     owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
     for name,s in df.items():
-        _check_present(s, 'df')
         if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))
         else: c = _fit_column(s, _kind(s, integer, categorical, decided), levels.get(name), special)
         pair = bounds.get(c.name)
@@ -276,18 +374,23 @@ def _fit_column(s, kind_and_form, listed, special) -> Column:
     kind,form = kind_and_form
     return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
 
-# %% ../nbs/11_tabular.ipynb #c47
+# %% ../nbs/11_tabular.ipynb #c66
 @dataclass(frozen=True, eq=False)
 class _Table:
     "The fitted columns of a frame, and what may become of them."
     columns:tuple     # A `Column` for each group
-    names:list        # Raw columns, in order
+    labels:pd.Index   # Raw columns, in order
     dtypes:dict       # Their dtypes
     frozen:np.ndarray # Columns that may not change, bool `(g,)`
     up:np.ndarray     # Columns that may only grow, bool `(g,)`
     down:np.ndarray   # Columns that may only fall, bool `(g,)`
     most:int|None     # Most columns changed in a row
     grid:int          # Candidate values of a wide column
+    keep:bool=True    # Whether a missing cell stays missing
+    fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
+
+    @property
+    def names(self) -> list: return list(self.labels)
 
     def __repr__(self): return f'_Table({len(self.names)} columns, {(~self.frozen).sum()} may change)'
 
@@ -303,7 +406,7 @@ class _Table:
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
-# %% ../nbs/11_tabular.ipynb #c49
+# %% ../nbs/11_tabular.ipynb #c68
 def _one_row(data) -> pd.DataFrame:
     "Raw rows as a frame."
     if isinstance(data, dict): return pd.DataFrame([data])
@@ -311,22 +414,30 @@ def _one_row(data) -> pd.DataFrame:
     if isinstance(data, pd.DataFrame): return data
     raise ValueError(f'data must be a DataFrame, a Series or a dict, got {type(data).__name__}')
 
+def _filled(df:pd.DataFrame, fill:dict) -> pd.DataFrame:
+    "Rows without missing cells in the columns that `fill` names."
+    gone = [c for c in fill if df[c].isna().any()]
+    if not gone: return df
+    df = df.copy()
+    for c in gone: df[c] = df[c].where(df[c].notna(), fill[c])
+    return df
+
 def _frame(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame; raises `ValueError` if its columns are not the fitted ones, in their order."
     df = _one_row(data)
     got = list(df.columns)
-    if got == table.names: return df
+    if got == table.names: return _filled(df, table.fill)
     missing,extra = [c for c in table.names if c not in got], [c for c in got if c not in table.names]
     if missing or extra:
         raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
     if len(got) > len(table.names): raise ValueError(f'data must have distinct columns, got {got}')
     raise ValueError(f'data must have its columns in the fitted order {table.names}, got {got}')
 
-# %% ../nbs/11_tabular.ipynb #c53
+# %% ../nbs/11_tabular.ipynb #c72
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
-    if up.any(): low = np.where(up, np.maximum(low, raw), low)
-    if down.any(): high = np.where(down, np.minimum(high, raw), high)
+    if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
+    if down.any(): high = np.where(down, np.fmin(high, raw), high)
     ends = _inward(low, high, table.entries('digits'))
     encoded = ((end - table.entries('origin'))/table.entries('span') for end in ends)
     return tuple(torch.from_numpy(end).expand(raw.shape) for end in encoded)
@@ -336,22 +447,30 @@ def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     bad = (low > high).numpy()
     return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
 
-# %% ../nbs/11_tabular.ipynb #c54
-def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`
+# %% ../nbs/11_tabular.ipynb #c73
+def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
     df = _frame(table, data)
     if not len(df): raise ValueError('data must have at least one row, got an empty frame')
     return np.concatenate([_read(c, df) for c in table.columns], 1)
 
+def _gone(table:_Table, raw:np.ndarray) -> Tensor: # bool `(n, g)`
+    "Whether the cell of each column is missing."
+    gone = [raw[:, at.stop - 1] == 1 if c.kind == 'category' else np.isnan(raw[:, at.start])
+            for c,at in zip(table.columns, table.at)]
+    return torch.from_numpy(np.stack(gone, 1) & np.array([c.missing for c in table.columns]))
+
 def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
-    x = torch.from_numpy((raw - table.entries('origin'))/table.entries('span'))
+    x = torch.from_numpy((raw - table.entries('origin'))/table.entries('span')).nan_to_num(MISSING)
     low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
     most = None if table.most is None else torch.full((len(x),), table.most)
-    return Encoded(x, torch.from_numpy(table.frozen) | _shut(table, low, high), low, high, most)
+    frozen = torch.from_numpy(table.frozen) | _shut(table, low, high)
+    if table.keep: frozen = frozen | _gone(table, raw)
+    return Encoded(x, frozen, low, high, most)
 
-# %% ../nbs/11_tabular.ipynb #c59
+# %% ../nbs/11_tabular.ipynb #c81
 def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # (c, x) -> c
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
@@ -362,15 +481,19 @@ def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # 
         return c
     return project
 
+def _unless_own(rule:Entrywise) -> Entrywise:
+    "A rule for what differs from the row's own value."
+    return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
+
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units."
     pairs = [(c, at) for c,at in zip(table.columns, table.at) if c.kind == 'category']
     siblings = [torch.arange(at.start, at.stop) for _,at in pairs]
     offered = [torch.tensor([v in c.offered for v in c.levels]) for c,_ in pairs]
-    whole = steps(torch.tensor(table.entries('unit')/table.entries('span')))
+    whole = _unless_own(steps(torch.tensor(table.entries('unit')/table.entries('span'))))
     return chain(whole, _one_of(siblings, offered)) if pairs else chain(whole)
 
-# %% ../nbs/11_tabular.ipynb #c63
+# %% ../nbs/11_tabular.ipynb #c85
 _FEW = 3 # An integer with fewer values than three grids offers them all
 
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
@@ -383,66 +506,100 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     if c.unit: raw = np.unique(raw.round())
     return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c66
-def _write(c:Column, v:np.ndarray, legal:bool) -> list: # Cells of each raw column, `(n,)` each
-    "Entries of a column as cells."
-    if c.kind != 'category': return [_write_numbers(c, v[:, 0], legal)]
-    return list(v.T) if len(c.sources) > 1 else [_objects(c.levels)[v.argmax(1)]]
+# %% ../nbs/11_tabular.ipynb #c88
+def _one_hot(c:Column, x:np.ndarray) -> np.ndarray: # `(n, w)`
+    "Entries of a category, of which the missing level is the largest only where it is alone."
+    if not c.missing: return x
+    alone = (x[:, -1] == 1) & (x[:, :-1] == 0).all(1)
+    return np.column_stack([x[:, :-1], np.where(alone, 1., -np.inf)])
+
+def _exact(c:Column, x:np.ndarray) -> np.ndarray: # Raw entries, `(n, w)`
+    "Entries of a column in raw units, NaN where a number is missing."
+    return _one_hot(c, x) if c.kind == 'category' else _numbers(c, x[:, 0])[:, None]
+
+def _write(c:Column, v:np.ndarray, dtypes:dict) -> list: # Cells of each raw column, `(n,)` each
+    "Raw entries `(n, w)` of a column as cells."
+    if c.kind != 'category': return [_cells(c, v[:, 0], dtypes[c.name])]
+    if len(c.sources) == 1: return [c.known[v.argmax(1)]]
+    return [_in_dtype(one, dtypes[source]) for one,source in zip(v.T, c.sources)]
+
+def _rounded(c:Column, v:np.ndarray) -> np.ndarray: # `(n, w)`
+    "Raw entries with as many decimals as an answer may have."
+    return v if c.kind == 'category' else v.round(c.digits) + 0.
+
+def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
+    "Encoded rows as the frame that a model reads; `legal` rounds numbers."
+    x,cells = np.asarray(x.detach().cpu().double(), order='F'), {}
+    for c,at in zip(table.columns, table.at):
+        v = _exact(c, x[:, at])
+        cells |= dict(zip(c.sources, _write(c, _rounded(c, v) if legal else v, table.dtypes)))
+    kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
+    return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
+
+# %% ../nbs/11_tabular.ipynb #c93
+def _floating(dtype):
+    "The dtype of floats that stands in for a dtype of whole numbers."
+    return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
 
 def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     "Replace the changed cells of one column, in its own dtype where that can hold them."
     old = df[name].to_numpy(object).copy()
-    old[changed] = cells[changed]
-    whole = pd.api.types.is_integer_dtype(dtype)
-    fits = not whole or all(float(v).is_integer() for v in old[changed])
-    df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype if fits else 'float64')
+    old[changed] = np.asarray(cells, dtype=object)[changed]
+    if not all(float(v).is_integer() for v in old[changed] if pd.api.types.is_integer_dtype(dtype)): dtype = _floating(dtype)
+    df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype)
 
-# %% ../nbs/11_tabular.ipynb #c67
 def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible rows nearest to them
     "Put values into their room, and into their form."
     return _projection(table)(v.clamp(enc.low, enc.high), enc.x)
 
 def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
-    v,enc = x.detach().cpu(), None if raw is None else _encode(table, raw)
-    df = pd.DataFrame({c: [None]*len(v) for c in table.names}) if enc is None else _frame(table, raw).copy()
-    differs = torch.ones_like(v, dtype=torch.bool) if enc is None else v != enc.x.to(v)
-    v = v.double()
-    if legal and enc is not None: v = _settle(table, v, enc)
-    v = table.entries('origin') + v.numpy()*table.entries('span')
+    if raw is None: return _written(table, x, legal)
+    v,enc,df = x.detach().cpu(), _encode(table, raw), _frame(table, raw).copy()
+    differs,v = v != enc.x.to(v), v.double()
+    if legal: v = _settle(table, v, enc)
     for c,at in zip(table.columns, table.at):
         changed = differs[:, at].any(1).numpy()
         if not changed.any(): continue
-        for name,cells in zip(c.sources, _write(c, v[:, at], legal)): _put(df, name, cells, changed, table.dtypes[name])
+        new = _exact(c, v[:, at].numpy())
+        cells = _write(c, _rounded(c, new) if legal else new, table.dtypes)
+        for name,one in zip(c.sources, cells): _put(df, name, one, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c71
+# %% ../nbs/11_tabular.ipynb #c97
 def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Whether each row has a level that may be proposed."
-    if len(c.sources) == 1: return new[c.sources[0]].isin(c.offered).to_numpy(bool)
+    if len(c.sources) == 1: return pd.Series(comparable(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
     v = new[list(c.sources)].to_numpy(float)
     offered = np.isin(np.arange(c.width), [c.levels.index(level) for level in c.offered])
     return (v.sum(1) == 1) & (v[:, offered] == 1).any(1)
 
+def _narrow(v:np.ndarray, dtype) -> np.ndarray:
+    "Numbers as a column of floats can hold them: 32 bits round a bound as they round what lies on it."
+    dtype = getattr(dtype, 'numpy_dtype', dtype)
+    return v.astype(dtype).astype(float) if isinstance(dtype, np.dtype) and dtype.kind == 'f' else v
+
 def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
     "Whether each row has a number that the column may take."
-    a,b = (_read_numbers(c, df[c.sources[0]]) for df in (old, new))
-    ok = (b >= c.low) & (b <= c.high) & ~np.isin(b, c.codes)
+    a,b = (_read_numbers(c, df[c.name]) for df in (old, new))
+    low,high = _narrow(np.array([c.low, c.high]), new[c.name].dtype)
+    ok = (b >= low) & (b <= high) & ~np.isin(b, c.codes)
     if c.unit: ok &= b == b.round()
-    if up: ok &= b >= a
-    if down: ok &= b <= a
+    if up: ok &= ~(b < a)
+    if down: ok &= ~(b > a)
     return ok
 
 def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Whether every changed value is one that the column may take."
     out = []
     for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
-        a,b = (df[list(c.sources)].to_numpy(object) for df in (old, new))
+        same = np.all([comparable(old[s]) == comparable(new[s]) for s in c.sources], 0)
         ok = _legal_level(c, new) if c.kind == 'category' else _legal_number(c, old, new, up, down)
-        out.append((a == b).all(1) | (ok & ~frozen))
+        stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
+        out.append(same | (ok & ~stays))
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c74
+# %% ../nbs/11_tabular.ipynb #c100
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -454,7 +611,7 @@ def _check_names(columns:Sequence[Column], **named):
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
 
-# %% ../nbs/11_tabular.ipynb #c75
+# %% ../nbs/11_tabular.ipynb #c101
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
@@ -475,7 +632,7 @@ def _named_in(arg, flags):
         raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
     return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
 
-# %% ../nbs/11_tabular.ipynb #c78
+# %% ../nbs/11_tabular.ipynb #c104
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     "Bounds of a question."
     if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
@@ -500,7 +657,7 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
-# %% ../nbs/11_tabular.ipynb #c80
+# %% ../nbs/11_tabular.ipynb #c106
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -518,7 +675,7 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c84
+# %% ../nbs/11_tabular.ipynb #c110
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
     "A feature's values as a person would name them."
     if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
@@ -535,9 +692,10 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c86
+# %% ../nbs/11_tabular.ipynb #c112
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
+    if pd.isna(value): return -.08 # beside the track
     if c.kind == 'category': return list(c.levels).index(value)/max(len(c.levels) - 1, 1)
     return (_read_numbers(c, pd.Series([value]))[0] - c.low)/((c.high - c.low) or 1)
 
@@ -554,7 +712,7 @@ def _track(ax, y:float, c:Column, line):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c87
+# %% ../nbs/11_tabular.ipynb #c113
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -570,7 +728,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c89
+# %% ../nbs/11_tabular.ipynb #c115
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -578,9 +736,15 @@ def _check_frame(df, integer, siblings, categorical):
         raise ValueError(f'df must be a DataFrame with rows, got {type(df).__name__}{size}')
     twice = list(dict.fromkeys(df.columns[df.columns.duplicated()]))
     if twice: raise ValueError(f'df must have distinct column names, got {twice} more than once')
+    _check_labels(df)
     raw = [Column(c, (c,), '') for c in df.columns]
     _check_names(raw, integer=integer, categorical=categorical)
     for cols in siblings.values(): _check_names(raw, categorical=cols)
+
+def _check_labels(df):
+    "Raise `ValueError` for columns that are named True or False: Python takes them for 1 and 0."
+    bad = [c for c in df.columns if isinstance(c, (bool, np.bool_))]
+    if bad: raise ValueError(f'df must have columns named by text or numbers, got {bad}')
 
 def _check_least(**numbers):
     "Raise `ValueError` for a number that is not whole or too small: name -> (value, smallest)."
@@ -599,27 +763,48 @@ def _split_categories(categorical) -> tuple:
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c91
+# %% ../nbs/11_tabular.ipynb #c118
+def _filling(c:Column, s:pd.Series): # A cell
+    "What a missing cell of a column is read as; raises `ValueError` where all are missing."
+    there = s[s.notna()]
+    if not len(there): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {c.name!r}")
+    if c.kind == 'category': return Counter(there).most_common(1)[0][0]
+    return there.iloc[np.argsort(_read_numbers(c, there), kind='stable')[(len(there) - 1)//2]]
+
+def _present(c:Column) -> Column:
+    "A column without its missing cells."
+    if not c.missing or c.kind != 'category': return replace(c, missing=False)
+    return replace(c, missing=False, levels=c.levels[:-1], known=c.known[:-1])
+
+def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
+    "Columns whose missing cells are kept, levels of their own, or filled."
+    if missing == 'fill':
+        return list(map(_present, columns)), {c.name: _filling(c, df[c.name]) for c in columns if len(c.sources) == 1}
+    if missing == 'keep': return columns, {}
+    also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
+    return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
+
+# %% ../nbs/11_tabular.ipynb #c120
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
-    groups,write = torch.from_numpy(table.group), partial(_decode, table)
+    groups,write = torch.from_numpy(table.group), partial(_written, table)
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=lambda s: groups,
                   project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults=TABLE,
                   kind='table', features=table.columns)
 
-def _fit_table(columns, df, immutable, increase_only, decrease_only, most, grid) -> _Table:
+def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> _Table:
     "Columns and what is told about them; raises `ValueError` for contradictions."
     named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
     fixed,up,down = (_flags(columns, arg, list(names), 1) for arg,names in named.items())
     _check_directions(columns, up, down)
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
-    return _Table(tuple(columns), list(df.columns), dict(df.dtypes), fixed[0], up[0], down[0], most, grid)
+    return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c92
+# %% ../nbs/11_tabular.ipynb #c121
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
@@ -632,14 +817,18 @@ def tabular(
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
     grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
+    missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
     siblings,categorical = _split_categories(categorical)
     _check_frame(df, integer, siblings, categorical)
     _check_least(grid=(grid, 2), max_changes=(1 if max_changes is None else max_changes, 1))
+    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     bounds,levels = bounds or {}, levels or {}
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
     _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
     _check_categories(columns, levels)
     _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
-    return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, max_changes, grid))
+    columns,fill = _treated(columns, df, missing, levels)
+    return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
+                              keep=missing == 'keep', fill=fill))
