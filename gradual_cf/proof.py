@@ -65,9 +65,11 @@ class _Known(NamedTuple):
     seconds:np.ndarray # `(n,)`
 
 _SAME = 1e-5 # Relative difference of two sizes that counts as none
+_ASKED = 'all proposed values'
 
-def _verdict(size:float, bound:float, best:float, valid:bool) -> str:
+def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str:
     "One row's certificate in words."
+    if how == _ASKED and bound == size > 1: return f'optimal on {_ASKED}'
     if bound == np.inf: return 'infeasible: no legal change of these columns reaches the target'
     if not valid: return 'missed: a legal change reaches the target' if best < np.inf else 'open'
     if size <= bound*(1 + _SAME) + _SAME: return 'optimal'
@@ -76,7 +78,7 @@ def _verdict(size:float, bound:float, best:float, valid:bool) -> str:
 def _told_of(q:_Question, size:np.ndarray, known:_Known, index) -> pd.DataFrame:
     "The verdicts as a frame."
     size = np.where(q.valid, size, np.inf)
-    words = [_verdict(*row) for row in zip(size, known.bound, known.best, q.valid)]
+    words = [_verdict(*row) for row in zip(size, known.bound, known.best, q.valid, known.how)]
     return pd.DataFrame(dict(verdict=words, size=size, bound=known.bound, best=known.best, how=known.how,
                              seconds=known.seconds.round(4)), index=index)
 
@@ -257,29 +259,31 @@ def _distance_of(p:_Program):
 class _Solved(NamedTuple):
     "What the solver says of one row."
     bound:float # Lower bound of the distance; inf where nothing reaches the target
-    cells:Any   # Cells of the best change, `(g,)`; None where none was found
+    columns:float # Columns of the best change met; inf where none was
+    far:float   # Its distance
 
-def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, nearest:bool=True) -> _Solved:
-    "The nearest change of row `i` below `limit` with at most so many columns, or any such change."
+_NOTHING = _Solved(np.inf, np.inf, np.inf)
+
+def _stated(q:_Question, few:_Few, i:int, limit:float, most:int, nearest:bool) -> tuple: # `_Program`, leaves of trees
+    "The program of row `i`; no leaves where the best leaf of each tree alone falls short."
     p = _Program(q.cf.model, few.swept, i, limit)
     trees,needs = [_leaves(p, root) for root in p.t.roots], _needs(q, i)
-    if _hopeless(p, trees, needs): return _Solved(np.inf, None)
+    if _hopeless(p, trees, needs): return p, None
     _add_needs(p, trees, needs)
     moved = _moved(p)
     if most < len(moved): p.model.Add(sum(moved) <= most)
     if nearest: p.model.Minimize(_distance_of(p))
-    solver = p.cp.CpSolver()
-    solver.parameters.max_time_in_seconds,solver.parameters.num_workers = max(seconds, 1e-3), 1
-    status = solver.Solve(p.model)
-    if status == p.cp.INFEASIBLE: return _Solved(np.inf, None)
-    if status not in (p.cp.OPTIMAL, p.cp.FEASIBLE): return _Solved(solver.BestObjectiveBound()/_WHOLE if nearest else 0., None)
-    at = [sum(solver.Value(v) for v in o.switch) if o.number else int(np.argmax([solver.Value(v) for v in o.switch] or [1]))
-          for o in p.options]
-    cells = np.array([o.cells[j] for o,j in zip(p.options, at)])
-    return _Solved(solver.BestObjectiveBound()/_WHOLE if nearest else 0., cells)
+    return p, [on for tree in trees for _,on in tree if on is not True]
 
-# %% ../nbs/18_proof.ipynb #c25
-def _checked(q:_Question, few:_Few, i:int, cells) -> tuple: # Columns and distance; inf where the trees disagree
+def _cells_of(p:_Program, solver) -> np.ndarray: # `(g,)`
+    "The cells that a solution puts columns in."
+    out = []
+    for o in p.options:
+        on = [solver.Value(v) for v in o.switch] or [not o.number]
+        out.append(o.cells[sum(on) if o.number else int(np.argmax(on))])
+    return np.array(out)
+
+def _checked(q:_Question, few:_Few, i:int, cells:np.ndarray) -> tuple: # Columns and distance; inf where trees disagree
     "What a change of cells is worth, by the trees' own sums."
     m = q.cf.model
     scores = _own_scores(m.grown, cells[None])[0]
@@ -287,18 +291,32 @@ def _checked(q:_Question, few:_Few, i:int, cells) -> tuple: # Columns and distan
     changed = np.flatnonzero(cells != few.swept.own[i])
     return len(changed), sum(few.swept.alone[i, m.place[g] + cells[g]] for g in changed)
 
+# %% ../nbs/18_proof.ipynb #c24
+def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, nearest:bool=True) -> _Solved:
+    "The nearest change of row `i` below `limit` with at most so many columns, or any such change."
+    end,(p,leaves) = time.perf_counter() + seconds, _stated(q, few, i, limit, most, nearest)
+    if leaves is None: return _NOTHING
+    bound = 0.
+    while (left := end - time.perf_counter()) > 0:
+        solver = p.cp.CpSolver()
+        solver.parameters.max_time_in_seconds,solver.parameters.num_workers = left, 1
+        status = solver.Solve(p.model)
+        if status == p.cp.INFEASIBLE: return _NOTHING
+        if nearest: bound = max(bound, solver.BestObjectiveBound()/_WHOLE)
+        if status not in (p.cp.OPTIMAL, p.cp.FEASIBLE): break
+        columns,far = _checked(q, few, i, _cells_of(p, solver))
+        if far < np.inf or not leaves: return _Solved(bound, columns, far)
+        p.model.AddBoolOr([on.Not() for on in leaves if solver.Value(on)])
+    return _Solved(bound, np.inf, np.inf)
+
+# %% ../nbs/18_proof.ipynb #c27
 def _search_on(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float) -> tuple: # Bound and best distance
     "Lower the distance of row `i` below `limit`, or prove that nothing is."
     got = _solve(q, few, i, limit, most, seconds)
-    best = limit if got.cells is None else min(limit, _checked(q, few, i, got.cells)[1])
+    best = min(limit, got.far)
     return min(got.bound, best), best
 
-def _any_change(q:_Question, few:_Few, i:int, most:int, seconds:float) -> tuple: # Bound 0 or inf, and columns of one
-    "Whether any legal change of at most so many columns reaches the target."
-    got = _solve(q, few, i, np.inf, most, seconds, nearest=False)
-    return got.bound, np.inf if got.cells is None else _checked(q, few, i, got.cells)[0]
-
-# %% ../nbs/18_proof.ipynb #c26
+# %% ../nbs/18_proof.ipynb #c28
 _SWEPT,_SOLVED = 'sweeps', 'solver'
 
 def _by_sweeps(few:_Few, i:int, most:int, norm:str) -> tuple: # Bound, best
@@ -317,10 +335,10 @@ def _fewest(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Bound, best
     if bound == best or bound == np.inf: return bound, best, _SWEPT
     while best > bound and time.perf_counter() < end:
         most = int(min(best - 1, q.most[i]))
-        none,found = _any_change(q, few, i, most, end - time.perf_counter())
-        if none == np.inf: return (best if best < np.inf else np.inf), best, _SOLVED
-        if found == np.inf: break
-        best = found
+        got = _solve(q, few, i, np.inf, most, end - time.perf_counter(), nearest=False)
+        if got.bound == np.inf: return best, best, _SOLVED
+        if got.columns == np.inf: break
+        best = got.columns
     return bound, best, _SOLVED
 
 def _nearest(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) -> tuple: # Bound, best, how
@@ -332,7 +350,7 @@ def _nearest(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) ->
     if bound >= best: return best, best, _SWEPT
     return *_search_on(q, few, i, best, most, seconds), _SOLVED
 
-# %% ../nbs/18_proof.ipynb #c29
+# %% ../nbs/18_proof.ipynb #c31
 def _least_cost(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Size, bound, best, how
     "Fewest columns first, then the distance with as many."
     bound,best,how = _fewest(q, few, i, seconds)
@@ -353,7 +371,7 @@ def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_
     size,*known = (np.array(part) for part in zip(*lines))
     return size, _Known(*known)
 
-# %% ../nbs/18_proof.ipynb #c32
+# %% ../nbs/18_proof.ipynb #c34
 class _Net(NamedTuple):
     "A network of linear layers with ReLU between them."
     weight:list # `(out, in)` of each layer, 64 bits
@@ -394,7 +412,7 @@ def _upper(net:_Net, aim:Tensor, low:Tensor, high:Tensor) -> Tensor: # Weights o
         total,slope = total + slope @ bias, slope @ weight
     return total + (slope*(high + low)/2).sum(1) + (slope.abs()*(high - low)/2).sum(1)
 
-# %% ../nbs/18_proof.ipynb #c34
+# %% ../nbs/18_proof.ipynb #c36
 class _Grid(NamedTuple):
     "The values that columns of rows may take, counted in steps."
     columns:tuple     # `Column` of each group
@@ -425,7 +443,7 @@ def _encoded(g:_Grid, column:int, steps:np.ndarray) -> np.ndarray: # `(m,)`
     c = g.columns[column]
     return (np.round(steps*g.step[column], c.digits) - c.origin)/c.span
 
-# %% ../nbs/18_proof.ipynb #c36
+# %% ../nbs/18_proof.ipynb #c38
 class _Boxed(NamedTuple):
     "Boxes of one or two columns of rows, in steps; a level is a box of one step."
     row:np.ndarray    # `(m,)`
@@ -465,7 +483,7 @@ def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encod
         ends.append(torch.from_numpy(x))
     return ends[0], ends[1]
 
-# %% ../nbs/18_proof.ipynb #c37
+# %% ../nbs/18_proof.ipynb #c39
 def _may_reach(q:_Question, net:_Net, b:_Boxed, low:Tensor, high:Tensor) -> np.ndarray: # bool `(m,)`
     "Whether the bound of a box leaves the target possible, against every other class."
     label = q.s.target.label.cpu()[torch.from_numpy(b.row)]
@@ -498,7 +516,7 @@ def _halved_boxes(b:_Boxed, wide:np.ndarray) -> _Boxed: # How wide each side is,
     one[rows, side],two[rows, side] = middle, middle + 1
     return _Boxed(*map(np.concatenate, zip(b._replace(high=one), b._replace(low=two))))
 
-# %% ../nbs/18_proof.ipynb #c38
+# %% ../nbs/18_proof.ipynb #c40
 _MOST_BOXES = 2**15 # Boxes bounded together
 
 def _refuted(q:_Question, net:_Net, g:_Grid, rows:np.ndarray, count:int, seconds:float) -> np.ndarray: # `(n,)`
@@ -527,7 +545,7 @@ def _widths(g:_Grid, b:_Boxed) -> np.ndarray: # `(m, 1 or 2)`
     span = np.array([c.span for c in g.columns])
     return (b.high - b.low)*g.step[b.column]/span[b.column]
 
-# %% ../nbs/18_proof.ipynb #c40
+# %% ../nbs/18_proof.ipynb #c42
 _BOXES = 'bounds on the grid'
 
 def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
@@ -544,9 +562,7 @@ def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Size
         begin = time.perf_counter()
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _BOXES, object), took)
 
-# %% ../nbs/18_proof.ipynb #c42
-_ASKED = 'all proposed values'
-
+# %% ../nbs/18_proof.ipynb #c44
 def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     "What trying every proposed value says of one and two columns."
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
@@ -561,7 +577,7 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     took = np.full(n, (time.perf_counter() - begin)/max(n, 1))
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _ASKED, object), took)
 
-# %% ../nbs/18_proof.ipynb #c44
+# %% ../nbs/18_proof.ipynb #c46
 def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     "Certificates by what is known of the model."
     net = _network_of(q.cf.model)

@@ -592,6 +592,12 @@ class _Summed(FrameModel):
     def __repr__(self):
         return f'{super().__repr__()[:-1]}, {len(self.grown.roots)} trees read exactly)'
 
+    def forward(self, x:Tensor) -> Tensor: # `(n, classes)`
+        "What the library says, also of no rows at all."
+        if len(x): return super().forward(x)
+        k = len(self.ensemble.base)
+        return x.new_zeros(0, k if self.kind == 'number' else max(k, 2))
+
     def log_odds(self, scores:np.ndarray) -> Tensor: # Sums of leaves `(n, k)` -> what the model gives, `(n, classes)`
         "What sums of leaves say."
         return _said(self.ensemble, scores, self.predictor.threshold)
