@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
+from kernels import Manager
 from nbclient import NotebookClient
 from PIL import Image
 
@@ -137,7 +138,8 @@ def run(p):
         if c.cell_type == 'code' and not runs(c): c.source = ''
     nb.cells.insert(0, nbformat.v4.new_code_cell(START))
     nb.cells.append(nbformat.v4.new_code_cell('import time; print(time.process_time())'))
-    NotebookClient(nb, timeout=900, kernel_name='python3', store_widget_state=True, extra_arguments=['--log-level=ERROR'], resources={'metadata': {'path': str(p.parent)}}).execute()
+    kernel = dict(kernel_name='python3', kernel_manager_class=Manager, extra_arguments=['--log-level=ERROR'])
+    NotebookClient(nb, timeout=900, store_widget_state=True, resources={'metadata': {'path': str(p.parent)}}, **kernel).execute()
     cpu = float(nb.cells.pop().outputs[0].text)
     del nb.cells[0]
     shrink(nb)

@@ -16,16 +16,25 @@ from .losses import logit_gap
 # %% auto #0
 __all__ = ['PARTS', 'shortfall', 'cost']
 
-# %% ../nbs/03_arrival.ipynb #c6
+# %% ../nbs/03_arrival.ipynb #8909c6a9
 def _probability_missing(s, match):
-    "What the target's log-probability lacks."
+    "What the target's log-probability lacks; None for numbers."
+    if s.target.label.is_floating_point(): return None
     return s.target.level.double().log().to(s.logits) - log_prob(s.logits, s.target.label)
+
+def _interval_missing(s, match):
+    "How far a number is outside of its interval; None for classes."
+    if not s.target.label.is_floating_point(): return None
+    y,(low,high) = s.logits[:, 0], s.target.label.unbind(1)
+    return torch.maximum(low - y, y - high)
 
 def _match_missing(s, match):
     "How far the logits are outside of the class; None where nobody asks."
     return None if s.target.gap is None else match(s) - s.target.gap
 
-PARTS = dict(probability=_probability_missing, logits=_match_missing) # Everything that a row may be asked to reach
+# %% ../nbs/03_arrival.ipynb #9c1cd4bc
+# Everything that a row may be asked to reach
+PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing)
 
 # %% ../nbs/03_arrival.ipynb #c8
 def shortfall(

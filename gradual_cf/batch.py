@@ -4,13 +4,12 @@
 
 # %% ../nbs/42_batch.ipynb #c4
 from __future__ import annotations
-import copy, dis, errno, hashlib, inspect, io, json, os, pickle, platform, sys, sysconfig
+import copy, errno, hashlib, inspect, io, json, os, platform
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +19,10 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 import gradual_cf
-from .composition import Entrywise
-from .core import State, Target, atomic
-from .explainer import Explainer, check_target, place
+from .core import State, Target, atomic, told_of
+from .explainer import Explainer, place
 from .gradual import FAR
+from .identity import fingerprint
 
 # %% auto #0
 __all__ = ['batch_fn', 'explain_dataset', 'explain_ray']
@@ -53,11 +52,15 @@ def _raw_rows(explainer, batch):
     return rows if kind == 'image' else np.asarray(rows)
 
 # %% ../nbs/42_batch.ipynb #c15
+def _plain_target(explainer, target):
+    "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
+    aimed = explainer.aimed(target, explainer.z_train[:1])
+    if explainer.numbers: return [None if v.isinf() else v.item() for v in aimed[0]]
+    return None if target is None else int(target)
+
 def _question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
-    if not isinstance(target, str):
-        check_target(target, explainer.z_train)
-        target = None if target is None else int(target)
+    if not isinstance(target, str): target = _plain_target(explainer, target)
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     try: json.dumps(question)
@@ -66,11 +69,12 @@ def _question(explainer, target, seed, constraints):
     return question
 
 # %% ../nbs/42_batch.ipynb #c18
-_ADDED = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid')
+_OF_CLASSES = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid') # What is added beside the rows …
+_OF_NUMBERS = ('cf_low', 'cf_high', 'cf_before', 'cf_after', 'cf_valid') # … and where the model answers with numbers
 
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*_ADDED, 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*_OF_CLASSES, *_OF_NUMBERS, 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
 
@@ -82,8 +86,7 @@ def _by_column(names, raw):
 
 def _answers_of(cfs, names):
     "The columns that an explanation adds."
-    told = dict(zip(_ADDED, (cfs.target, cfs.before, cfs.prob, cfs.valid)))
-    told = {k: (v.float() if v.is_floating_point() else v).cpu().numpy() for k,v in told.items()}
+    told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
     return {f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()} | told
 
 def batch_fn(
@@ -241,11 +244,18 @@ def _answer_type(values, there, legal):
     if not number or values.dtype.kind not in 'iuf': return there
     return pa.from_numpy_dtype(np.promote_types(values.dtype, there.to_pandas_dtype())) if legal else pa.float64()
 
+def _told_types(explainer):
+    "Name and Arrow type of what is told about each row."
+    import pyarrow as pa
+    number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
+    special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
+    return {n: special.get(n, number) for n in (_OF_NUMBERS if explainer.numbers else _OF_CLASSES)}
+
 def _added_types(explainer, schema):
     "Name and Arrow type of each column that an explanation adds."
     import pyarrow as pa
     names, legal = _columns(explainer), explainer.settings.legal
-    types = dict(zip(_ADDED, (pa.int64(), pa.float32(), pa.float32(), pa.bool_())))
+    types = _told_types(explainer)
     if explainer.domain.kind == 'text': return {f'cf:{names[0]}': pa.string()} | types
     one = _by_column(names, explainer.domain.decode(explainer.x_train[:1], None, legal))
     return {f'cf:{c}': _answer_type(np.asarray(v), schema.field(c).type, legal) for c,v in one.items()} | types
@@ -273,62 +283,9 @@ class _Work:
             table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t, from_pandas=True))
         return table.add_column(0, 'cf_row', pa.array(np.arange(first, first + len(table))))
 
-# %% ../nbs/42_batch.ipynb #c53
-_LIBRARIES = tuple({sysconfig.get_path(k) for k in ('stdlib', 'purelib', 'platlib')})
+# %% ../nbs/42_batch.ipynb #c54
+_same = partial(fingerprint, paths=True) # A run goes on where it was begun; a domain may name a file
 
-def _installed(v):
-    "Whether a function or class belongs to Python or to an installed library."
-    top = (v.__module__ or 'builtins').split('.')[0]
-    file = getattr(sys.modules.get(top), '__file__', None) or ''
-    return top in sys.stdlib_module_names or file.startswith(_LIBRARIES)
-
-def _globals(code):
-    "Names of globals that instructions read, those of inner functions too."
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    own = {i.argval for i in dis.get_instructions(code) if i.opname in ('LOAD_GLOBAL', 'LOAD_NAME')}
-    return own.union(*map(_globals, inner))
-
-def _bits(t):
-    "A tensor as an array of bytes."
-    return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)
-
-# %% ../nbs/42_batch.ipynb #c56
-def _function_parts(f):
-    made_with = f.__defaults__, f.__kwdefaults__, [c.cell_contents for c in f.__closure__ or ()]
-    if _installed(f): return made_with
-    return *made_with, f.__code__, {n: f.__globals__[n] for n in sorted(_globals(f.__code__)) if n in f.__globals__}
-
-def _class_parts(c):
-    if _installed(c): return ()
-    methods = (getattr(v, '__func__', getattr(v, 'fget', v)) for v in vars(c).values())
-    return [f for f in methods if isinstance(f, FunctionType)], c.__bases__
-
-def _plain_values(m):
-    return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
-
-_MADE_OF = { # What decides how a thing behaves, besides its name
-    Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
-    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_values(u)) for u in m.modules()]),
-    Entrywise: lambda e: (e.f, [k.t for k in e.consts]), # without what it keeps for later
-    FunctionType: _function_parts,
-    CodeType: lambda c: (c.co_code, c.co_names, c.co_consts),
-    ModuleType: lambda m: (),
-    type: _class_parts}
-
-# %% ../nbs/42_batch.ipynb #c57
-def _identity(*things):
-    "Twelve digits that are equal for things which are made of the same."
-    from joblib.hashing import NumpyHasher
-    class Hasher(NumpyHasher):
-        def reducer_override(self, v):
-            parts = next((f for kind,f in _MADE_OF.items() if isinstance(v, kind)), None)
-            if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
-            return str, (f'{type(v)} {getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "")}',), parts(v)
-    try: return Hasher('sha256').hash(things)[:12]
-    except (TypeError, pickle.PicklingError) as e:
-        raise ValueError(f'explainer must be made of what can be pickled, to tell a run from another, got {e}') from e
-
-# %% ../nbs/42_batch.ipynb #c60
 def _made_up(enc, k):
     "A state that no search would reach: each row moved to its neighbour, logits in a line."
     n, xp = len(enc.x), enc.x.roll(1, 0)
@@ -343,16 +300,16 @@ def _reactions(explainer, raw, **constraints):
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
     state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
-    return _identity(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
+    return _same(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
-# %% ../nbs/42_batch.ipynb #c63
+# %% ../nbs/42_batch.ipynb #c57
 def _releases():
     "Versions that may change a result or the bytes it is written in."
     import pyarrow
     modules = (gradual_cf, torch, np, pd, pyarrow)
     return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
-# %% ../nbs/42_batch.ipynb #c65
+# %% ../nbs/42_batch.ipynb #c59
 _ASKED_ROWS = 64 # Rows that a domain is asked about
 
 def _manifest(work, source):
@@ -361,17 +318,17 @@ def _manifest(work, source):
     weights = isinstance(e.model, nn.Module) and e.model.state_dict()
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
-    plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _identity(v)
+    plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
     nested = dict(
         question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=_releases(),
         input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
-        format=2, explainer=type(e).__name__, code=_identity(type(e)), batch_size=work.size, rows=source.rows,
-        model=_identity(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
-        training_rows=_identity(e.x_train), domain=_identity(decides),
+        format=2, explainer=type(e).__name__, code=_same(type(e)), batch_size=work.size, rows=source.rows,
+        model=_same(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
+        training_rows=_same(e.x_train), domain=_same(decides),
         behaviour=_reactions(e, _raw_rows(e, few), **constraints))
 
-# %% ../nbs/42_batch.ipynb #c70
+# %% ../nbs/42_batch.ipynb #c64
 _MANIFEST = '_manifest.json'
 
 def _write_manifest(path, manifest, finished):
@@ -386,7 +343,7 @@ def _check_manifest(old, new, out):
     same = 'the same model, settings and input'
     if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
 
-# %% ../nbs/42_batch.ipynb #c73
+# %% ../nbs/42_batch.ipynb #c67
 def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
 
 def _finished(out, rows, size):
@@ -407,7 +364,7 @@ def _write_part(out, k, table):
         text = f'no space is left for part {k}; what was finished is kept: make room and run the same call again'
         raise OSError(errno.ENOSPC, text, str(out)) from None
 
-# %% ../nbs/42_batch.ipynb #c76
+# %% ../nbs/42_batch.ipynb #c70
 @contextmanager
 def _locked(out):
     "Hold the folder's lock; raises `ValueError` if another run holds it."
@@ -432,12 +389,12 @@ def _claimed(out, manifest):
         yield _finished(out, manifest['rows'], manifest['batch_size'])
         _write_manifest(path, old, True)
 
-# %% ../nbs/42_batch.ipynb #c79
+# %% ../nbs/42_batch.ipynb #c73
 def _serial(work, parts):
     "Work on one part after the other in this process."
     for k,table in parts: yield k, work(k, table)
 
-# %% ../nbs/42_batch.ipynb #c82
+# %% ../nbs/42_batch.ipynb #c76
 def _packed(table):
     "A part as bytes."
     return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
@@ -459,7 +416,7 @@ def _in_flight(submit, parts, held, most):
             del held[k]
             yield k, table
 
-# %% ../nbs/42_batch.ipynb #c87
+# %% ../nbs/42_batch.ipynb #c81
 _AT_WORK = [] # In a worker: the work
 
 def _end_with(parent):
@@ -480,7 +437,7 @@ def _answer(k, part):
     "In a worker: the answer to a part."
     return _AT_WORK[0](k, part)
 
-# %% ../nbs/42_batch.ipynb #c89
+# %% ../nbs/42_batch.ipynb #c83
 _LOSSES = 3 # Lost workers that end a run
 
 def _processes(work, parts, count):
@@ -498,7 +455,7 @@ def _processes(work, parts, count):
     which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
     raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
 
-# %% ../nbs/42_batch.ipynb #c92
+# %% ../nbs/42_batch.ipynb #c86
 def _on_device(explainer, device):
     "The explainer on another device."
     from torch.utils._pytree import tree_map
@@ -507,7 +464,7 @@ def _on_device(explainer, device):
     explainer.place = place(explainer.model)
     return explainer
 
-# %% ../nbs/42_batch.ipynb #c94
+# %% ../nbs/42_batch.ipynb #c88
 class _Actor:
     "A worker under Ray: one thread, one part at a time."
     def __init__(self, work, device):
@@ -529,7 +486,7 @@ def _crew(ray, work, count, gpus):
         return has[actor][-1]
     return has, submit
 
-# %% ../nbs/42_batch.ipynb #c96
+# %% ../nbs/42_batch.ipynb #c90
 def _ray():
     "Ray; raises `ImportError` with a hint where it is missing."
     try: import ray
@@ -555,7 +512,7 @@ def _join(ray, address):
         hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
         raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
 
-# %% ../nbs/42_batch.ipynb #c98
+# %% ../nbs/42_batch.ipynb #c92
 def _check_whole(name, v, least):
     if not isinstance(v, (int, np.integer)) or v < least:
         raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
@@ -576,7 +533,7 @@ def _run(explainer, ds, out, size, progress, engine, **question):
                 bar.update(len(table))
     return out
 
-# %% ../nbs/42_batch.ipynb #c100
+# %% ../nbs/42_batch.ipynb #c94
 def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
@@ -593,7 +550,7 @@ def explain_dataset(
     engine = partial(_processes, count=workers) if workers else _serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
 
-# %% ../nbs/42_batch.ipynb #c105
+# %% ../nbs/42_batch.ipynb #c99
 def explain_ray(
     explainer:Explainer, # Fitted
     ds,                  # As `explain_dataset` takes it

@@ -301,9 +301,9 @@ def _reproduce(
     data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
-    from gradual_cf.paper.reproduce import EXPERIMENTS, reproduce
+    from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
     failed = []
-    for n in EXPERIMENTS if name == 'all' else [name]:
+    for n in _EXPERIMENTS if name == 'all' else [name]:
         try: report = reproduce(n, out, rows, data, seed, lambda s: typer.echo(s, err=True))
         except (ValueError, AssertionError) as e:
             failed.append(n)

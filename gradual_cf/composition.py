@@ -14,7 +14,7 @@ from torch import Tensor
 from .arrival import merit, shortfall
 from .core import Encoded, State, Target
 from .explainer import evaluating, input_grad, pass_rows, predict, with_graph
-from .losses import Mix, logit_gap, term_grad
+from .losses import _Mix, logit_gap, _term_grad
 from .masking import expand_groups
 
 # %% auto #0
@@ -36,6 +36,7 @@ def init_composite(
 class _Const:
     "A constant that is copied once to each device and dtype it is used with."
     def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
+    def __reduce__(self): return _Const, (self.t,)  # copies are made anew where it goes
 
     def __call__(self, like):
         key = (like.device, like.dtype)
@@ -170,7 +171,7 @@ def _one_pass(model, loss, s, view):
 
 def loss_grad(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
-    loss:Mix, # The loss, a sum over rows
+    loss:_Mix, # The loss, a sum over rows
     s:State,  # Rows; their logits are ignored
     view:Callable|None=None, # A map that keeps the meaning: the model looks through it
 ) -> tuple[Tensor|None, State]: # d loss/d `xp`, `(n, *s)`, and the state with the logits of the view
@@ -208,7 +209,7 @@ class _Placer:
 def _entry_grad(loss, small, g):
     "Add the gradients of terms of single entries, asked on packed rows, to the packed gradient."
     for weight,term in loss.terms.values():
-        dx,_ = term_grad(term, small)
+        dx,_ = _term_grad(term, small)
         if dx is not None: g = g.add(dx, alpha=weight)
     return g
 
@@ -231,7 +232,7 @@ def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,        # Rows with their groups `on` and their composites `c`
     groups:Tensor,  # Group of every entry, long `(*s)`
-    loss:Mix,       # The loss, Eq. 7 say
+    loss:_Mix,       # The loss, Eq. 7 say
     *,
     sigma:int=500,  # Adam steps, $\sigma$
     lr:float=.1,    # Adam's learning rate

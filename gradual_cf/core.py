@@ -384,21 +384,6 @@ def _stacked(rows, kind, shape):
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
 # %% ../nbs/00_core.ipynb #c56
-def _told(cfs):
-    "Target, probabilities and validity as columns."
-    number = lambda t: t.float().cpu().numpy() if t.is_floating_point() else t.cpu().numpy()
-    if cfs.target.is_floating_point():
-        told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
-    else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
-    told['cf_valid'] = cfs.valid
-    return pd.DataFrame({name: number(t) for name,t in told.items()})
-
-def _check_free(raw, told):
-    "Raise `ValueError` for a frame with a column of a name that is added."
-    both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
-    if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
-
-# %% ../nbs/00_core.ipynb #c58
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -406,7 +391,7 @@ class _Kept(_Answers):
     ) -> Path:         # `path`
         "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
         tensors = {f: getattr(self, f) for f in _TENSORS}
-        _check_free(self.raw, _told(self))
+        _check_free(self.raw, told_of(self))
         (data,data_about),(raw,raw_about) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
         flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()})
         if len(data): flat.index = data.index
@@ -431,7 +416,24 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c60
+# %% ../nbs/00_core.ipynb #c58
+def told_of(
+    cfs, # `Counterfactuals`
+) -> pd.DataFrame: # One line a row
+    "Target, probabilities and validity as columns."
+    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
+    if cfs.target.is_floating_point():
+        told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
+    else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
+    told['cf_valid'] = cfs.valid
+    return pd.DataFrame({name: plain(t) for name,t in told.items()})
+
+def _check_free(raw, told):
+    "Raise `ValueError` for a frame with a column of a name that is added."
+    both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
+    if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
+
+# %% ../nbs/00_core.ipynb #c59
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
@@ -447,7 +449,7 @@ class Counterfactuals(_Kept):
 
     def df(self) -> pd.DataFrame: # One line a row
         "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
-        told = _told(self)
+        told = told_of(self)
         if not isinstance(self.raw, pd.DataFrame): return told
         _check_free(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)

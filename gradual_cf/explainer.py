@@ -462,7 +462,7 @@ class _Fitted(_Read):
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
         z = check_logits(self.logits(data, x), self.numbers)
         if isinstance(self.model, _Asked) and self.model.single: check_lead(z)
-        if hasattr(self.model, 'learn'): z = self.model.learn(z)
+        if hasattr(self.model, 'differentiable'): self.model.check(z)
         _check_steady(self.model, x[:64])
         self.x_train,self.z_train = x,z
         return self
@@ -514,9 +514,8 @@ class _Measured(_Fitted):
         mask = changed_groups(enc.x, xp, groups)[:, groups]
         new = self.logits(raw, xp)
         late = new if searched.equal(xp) else predict(self.model, searched)
-        if self.numbers: prob,found,before = (v[:, 0]*self.model.spread for v in (new, late, z))
-        else: prob,found,before = (target_prob(v, target) for v in (new, late, z))
-        if self.numbers: target = target*self.model.spread
+        said = (lambda v: v[:, 0]) if self.numbers else (lambda v: target_prob(v, target))
+        prob,found,before = map(said, (new, late, z))
         told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc)
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
@@ -534,14 +533,17 @@ class _Asking(_Measured):
         data = self.domain.rows(data) if self.domain.rows else data
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
         z = _check_finite(self.logits(data, enc.x), self.numbers)
-        return data, enc, z, self._aimed(target, z)
+        return data, enc, z, self.aimed(target, z)
 
-    def _aimed(self, target, z):
-        "The target of each row: a class, or an interval in shares of the spread of a model of numbers."
+    def aimed(self,
+        target,   # As `explain` takes it
+        z:Tensor, # Logits at the inputs, `(n, k)`
+    ) -> Tensor:  # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
+        "The target of each row: a class, or an interval of numbers."
         if not self.numbers: return check_target(target, z)
         if not self.reaches_intervals:
             raise ValueError(f'model must answer with classes for {type(self).__name__}, got numbers')
-        return check_interval(target, len(z)).to(z)/self.model.spread
+        return check_interval(target, len(z)).to(z)
 
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`

@@ -60,11 +60,11 @@ IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last'
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
 # %% ../nbs/09_gradual.ipynb #c16
-def _loss_of(h:Settings, kind:str):
-    "The loss that composition minimises."
+def _loss_of(h:Settings, kind:str, spread:float=1.):
+    "The loss that composition minimises; logits are counted in shares of `spread`."
     smooth = dict(tv=(h.eta, total_variation)) if h.eta and kind == 'image' else {}
     pulled = dict(pull=(h.pull, prototype_distance)) if h.pull else {}
-    return mix(logit=(1., h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
+    return mix(logit=(1/spread, h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
 
 def _check_fit(h, domain, model):
     "Raise `ValueError` where settings, domain and model contradict each other."
@@ -81,15 +81,17 @@ def _check_fit(h, domain, model):
         raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
 # %% ../nbs/09_gradual.ipynb #8a878ac4
-_BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in shares of the numbers' spread
+_BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in standard deviations of the model's numbers
 
-def _aim_inside(interval:Tensor, margin:float) -> Target:
+def _spread(y): return y.std().item() or 1. # of a model's numbers
+
+def _aim_inside(interval:Tensor, spread:float) -> Target:
     "What rows must reach where the model answers with numbers."
     low,high = interval.unbind(1)
-    half = ((high - low)/2).clamp(max=_BEYOND)
-    middle = torch.where(low.isinf(), high - half, torch.where(high.isinf(), low + half, (low + high)/2))
+    ahead = _BEYOND*spread
+    middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     middle = middle.where(middle.isfinite(), 0.)
-    return Target(interval, (half*margin).sigmoid(), middle[:, None])
+    return Target(interval, torch.full_like(low, .5), middle[:, None])
 
 # %% ../nbs/09_gradual.ipynb #c19
 class _Aiming(Explainer):
@@ -109,16 +111,20 @@ class _Aiming(Explainer):
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
-        if not self.numbers: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
+        if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
+        else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
+# %% ../nbs/09_gradual.ipynb #a1ac2640
+class _Addressed(_Aiming):
+    "What rows must reach."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
     ) -> Target:
         "What rows must reach; raises `ValueError` for a class that the model never predicts."
-        if self.numbers: return _aim_inside(label, self.settings.margin)
+        if self.numbers: return _aim_inside(label, _spread(self.z_train))
         h,mu = self.settings, self.stats.mu[label]
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
@@ -144,8 +150,9 @@ def _by_gain(cf, s, free, groups):
 
 # %% ../nbs/09_gradual.ipynb #c23
 def _probe(cf, s, free, groups):
-    "The domain's own probe, or the general one: group, rows and merit."
-    if cf.domain.probe is not None: return cf.domain.probe(cf, s, free)
+    "The model's own probe, or the domain's, or the general one: group, rows and merit."
+    own = getattr(cf.model, 'probe', None) or cf.domain.probe
+    if own is not None: return own(cf, s, free)
     return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match)
 
 def _next_group(cf, s, free, groups, order):
@@ -260,7 +267,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
     for rows in live.split(max(1, _TRIED//values)):
         now = s.take(rows)
-        xp,score = _best_pair(cf, now, groups)
+        xp,score = cf.model.pairs(cf, now) if hasattr(cf.model, 'pairs') else _best_pair(cf, now, groups)
         won = score > 0
         if not won.any(): continue
         s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
@@ -307,7 +314,7 @@ def _shown(steps, watch):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c41
-class _Searching(_Aiming):
+class _Searching(_Addressed):
     "The loop from its start to the best state seen."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them

@@ -13,11 +13,11 @@ from torch import Tensor
 from .core import Encoded, State, Target, per_row
 
 # %% auto #0
-__all__ = ['closed_form', 'term_grad', 'logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target_score',
-           'l2_distance', 'total_variation', 'total_variation_beta', 'prototype_distance', 'Mix', 'mix']
+__all__ = ['logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target_score', 'l2_distance', 'total_variation',
+           'total_variation_beta', 'prototype_distance', 'mix']
 
 # %% ../nbs/02_losses.ipynb #c6
-def closed_form(
+def _closed_form(
     grad:Callable, # `State` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
     entrywise:bool=False, # Whether the term looks at entries that moved only, so that d/dxp may be asked for those alone
 ):
@@ -28,7 +28,7 @@ def closed_form(
     return deco
 
 # %% ../nbs/02_losses.ipynb #c8
-def term_grad(
+def _term_grad(
     term:Callable, # A loss term
     s:State,       # Where
 ) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None where it does not depend on it
@@ -41,7 +41,7 @@ def term_grad(
     return dx, dz
 
 # %% ../nbs/02_losses.ipynb #c10
-@closed_form(lambda s: (None, (s.logits - s.target.mu).sign()/s.logits.shape[1]))
+@_closed_form(lambda s: (None, (s.logits - s.target.mu).sign()/s.logits.shape[1]))
 def logit_gap(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -54,7 +54,7 @@ def _unit(d):
     size = per_row(torch.linalg.vector_norm(d.flatten(1), dim=1), d)
     return d.div_(size.clamp_min_(torch.finfo(d.dtype).tiny))
 
-@closed_form(lambda s: (None, _unit(s.logits - s.target.mu)))
+@_closed_form(lambda s: (None, _unit(s.logits - s.target.mu)))
 def logit_gap_norm(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -62,7 +62,7 @@ def logit_gap_norm(
     return (s.logits - s.target.mu).norm(dim=1)
 
 # %% ../nbs/02_losses.ipynb #c14
-@closed_form(lambda s: (None, (s.logits - s.target.mu).sum(1, keepdim=True).sign().expand_as(s.logits)))
+@_closed_form(lambda s: (None, (s.logits - s.target.mu).sum(1, keepdim=True).sign().expand_as(s.logits)))
 def logit_gap_sum(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -114,7 +114,7 @@ def fit_logits(
 def _minus_target(s):
     return None, -torch.zeros_like(s.logits).scatter_(1, s.target.label[:, None], 1.)
 
-@closed_form(_minus_target)
+@_closed_form(_minus_target)
 def target_score(
     s:State, # Where
 ) -> Tensor: # `(n,)`, unbounded below
@@ -122,7 +122,7 @@ def target_score(
     return -s.logits.gather(1, s.target.label[:, None])[:, 0]
 
 # %% ../nbs/02_losses.ipynb #c29
-@closed_form(lambda s: (_unit(s.xp - s.x), None), entrywise=True)
+@_closed_form(lambda s: (_unit(s.xp - s.x), None), entrywise=True)
 def l2_distance(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -143,7 +143,7 @@ def _tv_grad(s):
     return 2*(left - right + up - down), None
 
 # %% ../nbs/02_losses.ipynb #c33
-@closed_form(_tv_grad)
+@_closed_form(_tv_grad)
 def total_variation(
     s:State, # Where; `xp` is `(n, c, h, w)` or `(n, h, w)`
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -164,7 +164,7 @@ def total_variation_beta(
     return tv
 
 # %% ../nbs/02_losses.ipynb #c38
-@closed_form(lambda s: (None if s.target.near is None else 2*(s.xp - s.target.near), None), entrywise=True)
+@_closed_form(lambda s: (None if s.target.near is None else 2*(s.xp - s.target.near), None), entrywise=True)
 def prototype_distance(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
@@ -181,7 +181,7 @@ def _weighted(parts):
     for w,g in rest: total = total.add(g, alpha=w)
     return total
 
-class Mix:
+class _Mix:
     "A weighted sum of named loss terms and its gradient."
     def __init__(self, **terms): self.terms = terms
     def __repr__(self):
@@ -196,22 +196,22 @@ class Mix:
         s:State, # Where
     ) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
-        parts = [(w, term_grad(f, s)) for w,f in self.terms.values() if w]
+        parts = [(w, _term_grad(f, s)) for w,f in self.terms.values() if w]
         dx,dz = (_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
         return dx, dz
 
-    def split(self) -> tuple[Mix, Mix]: # Terms that need the whole input, and those of single entries
+    def split(self) -> tuple[_Mix, _Mix]: # Terms that need the whole input, and those of single entries
         "Part the terms by what they look at."
         own = lambda f: getattr(f, 'entrywise', False)
-        whole,single = (Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
+        whole,single = (_Mix(**{k: t for k,t in self.terms.items() if own(t[1]) == e}) for e in (False, True))
         return whole, single
 
 # %% ../nbs/02_losses.ipynb #c43
 def mix(
     **terms, # name=(weight, term)
-) -> Mix:
+) -> _Mix:
     "Combine loss terms: `mix(logit=(1., logit_gap), l2=(.3, l2_distance))` is Eq. 7."
     for k,v in terms.items():
         ok = isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], (int, float)) and callable(v[1])
         if not ok: raise ValueError(f'{k} must be a (weight, term) pair, got {v!r}')
-    return Mix(**terms)
+    return _Mix(**terms)

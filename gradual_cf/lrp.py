@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from .core import Counterfactuals, Domain
 from .explainer import check_logits, check_target, place, predict
 from .images import _block_names, draw_image
-from .text import word_spans
+from .text import _word_spans
 
 # %% auto #0
-__all__ = ['LAYERS', 'PIXELS', 'epsilon', 'gamma', 'positive', 'z_box', 'Relevance', 'lrp', 'draw_bars', 'draw_heat',
-           'Relevances', 'relevance']
+__all__ = ['epsilon', 'gamma', 'positive', 'z_box', 'lrp', 'relevance']
 
 # %% ../nbs/29_lrp.ipynb #c6
 def epsilon(
@@ -102,12 +101,12 @@ _POOLS = tuple(getattr(nn, f'{kind}Pool{d}d') for kind in _KINDS for d in (1, 2,
 _ENTRYWISE = (nn.Identity, nn.Flatten, nn.Unflatten, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU,
               nn.Softplus, nn.Sigmoid, nn.Hardtanh, nn.Dropout1d, nn.Dropout2d)
 
-LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
+_LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
           ((nn.Linear, *_CONVOLUTIONS), epsilon),
           (_POOLS, partial(epsilon, 1e-9)),
           ((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), epsilon),
           (_ENTRYWISE, _hand_on)]
-PIXELS = [(_CONVOLUTIONS, gamma)]
+_PIXELS = [(_CONVOLUTIONS, gamma)]
 
 # %% ../nbs/29_lrp.ipynb #c19
 def _fused(a, b):
@@ -139,7 +138,7 @@ def _copied(model, x):
 # %% ../nbs/29_lrp.ipynb #c24
 def _rule_of(layer, rules):
     "What makes the rule of a layer, the first that fits; raises `ValueError` for a layer without one."
-    fits = [rule for kind,rule in (*rules, *LAYERS) if isinstance(layer, kind)]
+    fits = [rule for kind,rule in (*rules, *_LAYERS) if isinstance(layer, kind)]
     if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
     return fits[0]
 
@@ -152,7 +151,7 @@ def _attach(model, rules, first=None):
         if make: m.rule = make()
 
 # %% ../nbs/29_lrp.ipynb #c26
-class Relevance(NamedTuple):
+class _Relevance(NamedTuple):
     "How much every input entry speaks for a class."
     values:Tensor # Relevance, `(n, *s)`
     logit:Tensor  # Logit of the class, `(n,)`
@@ -176,10 +175,10 @@ def lrp(
     model:nn.Module,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,           # Inputs, `(n, *s)`
     target=None,        # Class index, one per row, or None for the class that the model predicts
-    rules:Sequence=(),  # (layer type or types, rule), before those of `LAYERS`
+    rules:Sequence=(),  # (layer type or types, rule), before those of `_LAYERS`
     first=None,         # Rule of the first linear or convolutional layer, such as `z_box`
     batch:int=256,      # Rows at a time
-) -> Relevance:
+) -> _Relevance:
     "Layer-wise relevance propagation (Bach et al., 2015); raises `ValueError` for a layer without a rule."
     got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
     if not isinstance(x, Tensor) or not len(x): raise ValueError(f'x must be a tensor with at least one row, got {got}')
@@ -189,7 +188,7 @@ def lrp(
     parts = zip(x.split(batch), target.split(batch))
     values = torch.cat([_propagate(own, some, goal, list(rules), first) for some,goal in parts])
     logit = z.gather(1, target[:, None])[:, 0]
-    return Relevance(values, logit, logit - values.flatten(1).sum(1))
+    return _Relevance(values, logit, logit - values.flatten(1).sum(1))
 
 # %% ../nbs/29_lrp.ipynb #c35
 class _Group(NamedTuple):
@@ -220,7 +219,7 @@ _FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
 
 def _short(v): return f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
 
-def draw_bars(
+def _draw_bars(
     ax,              # A matplotlib axis
     df:pd.DataFrame, # Lines of feature, value, relevance of one row
     title='',        # Above it
@@ -235,7 +234,7 @@ def draw_bars(
     ax.set_title(title, fontsize=9)
 
 # %% ../nbs/29_lrp.ipynb #c40
-def draw_heat(
+def _draw_heat(
     ax,       # A matplotlib axis
     r:Tensor, # Relevance, `(c, h, w)`
     title='', # Above it
@@ -282,7 +281,7 @@ class _Relevances:
     target:Tensor  # The class explained, long `(n,)`
     domain:Domain  # How to name and draw the inputs
     data:Any       # Raw inputs
-    spans:Callable=word_spans # Text -> (start, end) of the word of each group
+    spans:Callable=_word_spans # Text -> (start, end) of the word of each group
 
     def __len__(self): return len(self.x)
     def __repr__(self):
@@ -299,7 +298,7 @@ class _Relevances:
         return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
 
 # %% ../nbs/29_lrp.ipynb #c46
-class Relevances(_Relevances):
+class _Relevances(_Relevances):
     "Relevance of a batch of raw inputs: a frame, a picture, words."
     def df(self) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
         "One line for each column, block or word."
@@ -336,7 +335,7 @@ def _bars(rel, n):
     fig, df = Figure(figsize=(6, 2.6*n), layout='constrained'), rel.df()
     for i,ax in enumerate(fig.subplots(n, 1, squeeze=False)[:, 0]):
         title = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
-        draw_bars(ax, df[df.row == i], title)
+        _draw_bars(ax, df[df.row == i], title)
     return fig
 
 def _heat_maps(rel, n):
@@ -345,7 +344,7 @@ def _heat_maps(rel, n):
     fig = Figure(figsize=(3.8, .3 + 1.9*n), layout='constrained')
     for i,(left,right) in enumerate(fig.subplots(n, 2, squeeze=False)):
         draw_image(left, rel.x[i], title=f'class {rel.target[i]}')
-        draw_heat(right, rel.values[i], f'logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
+        _draw_heat(right, rel.values[i], f'logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
     return fig
 
 # %% ../nbs/29_lrp.ipynb #c48
@@ -387,15 +386,15 @@ def relevance(
     target=None,       # Class index, one per row; None for the class predicted, or the counterfactuals' target
     rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
     first=None,        # Rule of the first layer; None for z^B on images
-    spans:Callable=word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
-) -> Relevances:
+    spans:Callable=_word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
+) -> _Relevances:
     "Which columns, pixels or words speak for a class."
     if isinstance(data, Counterfactuals): data, target = data.raw, data.target if target is None else target
     data = domain.rows(data) if domain.rows else data
     x, image = domain.encode(data).x.to(*place(model)), domain.kind == 'image'
     shown, box = _image_rules(domain, model, x) if image else (x, None)
     if domain.adapt and not image: model = domain.adapt(model)
-    rules = (PIXELS if image else ()) if rules is None else rules
+    rules = (_PIXELS if image else ()) if rules is None else rules
     z = predict(model, shown)
     target = z.argmax(1) if target is None else check_target(target, z)
-    return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans)
+    return _Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans)

@@ -19,8 +19,8 @@ from .improve import put_back_smallest
 from .losses import fit_logits
 
 # %% auto #0
-__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'redundant', 'in_range', 'out_of_range',
-           'measures', 'evaluate']
+__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'in_range', 'out_of_range', 'measures',
+           'evaluate']
 
 # %% ../nbs/30_metrics.ipynb #c6
 def n_changed(
@@ -93,25 +93,31 @@ def coherence(
 def judged(
     judge,         # Another model, maps `(n, *s)` to logits `(n, k)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`
+    target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
 ) -> Tensor:       # bool `(n,)`
-    "Whether an independent model gives the counterfactual to the target class."
-    return predict(judge, xp).argmax(1) == target
+    "Whether an independent model gives the counterfactual to the target."
+    return _in_target(predict(judge, xp), target)
+
+def _in_target(z, target):
+    "Whether logits `(m, k)` belong to a class, or numbers to an interval: one for each row, or one for all."
+    if not target.is_floating_point(): return z.argmax(1) == target
+    return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
 
 # %% ../nbs/30_metrics.ipynb #c24
 _ROWS = 256 # Rows compared with the training rows at a time
 
 def plausibility(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
-    target:Tensor,  # Target class of each row, long `(n,)`
+    target:Tensor,  # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
     x_train:Tensor, # Training rows, `(m, *s)`
     z_train:Tensor, # The model's logits there, `(m, k)`
     k:int=5,        # Neighbours, ≥ 1; fewer where the class has fewer rows
 ) -> Tensor:        # `(n,)`, ≥ 0; NaN for a class that the model never predicts
-    "Mean distance to the `k` nearest training rows of the target class."
+    "Mean distance to the `k` nearest training rows of the target."
     out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
-    for t in target.unique().tolist():
-        rows, pool = (target == t).nonzero()[:, 0], x_train[z_train.argmax(1) == t].flatten(1)
+    for t in target.unique(dim=0):
+        rows = (target == t).view(len(target), -1).all(1).nonzero()[:, 0]
+        pool = x_train[_in_target(z_train, t)].flatten(1)
         if not len(pool): continue
         for i in rows.split(_ROWS):
             far = torch.cdist(xp[i].flatten(1), pool)
@@ -119,18 +125,19 @@ def plausibility(
     return out
 
 # %% ../nbs/30_metrics.ipynb #c27
-_NEVER = 2. # A probability that no row reaches: nothing is put back
-
-def redundant(
+def _redundant(
     explainer:Explainer, # Its model and domain are asked
     cfs:Counterfactuals, # Answers
 ) -> Tensor:   # Long `(n,)`; 0 where the row is not valid
     "How many changed groups can be put back without losing the target."
-    level = torch.full_like(cfs.prob, cfs.tau).where(cfs.valid, _NEVER)
-    rows = Encoded(cfs.x, torch.zeros_like(cfs.valid)[:, None])
-    less = put_back_smallest(explainer, State(rows, cfs.xp, None, Target(cfs.target, level)))
-    before, after = (changed_groups(cfs.x, xp, explainer.groups(cfs.x)).sum(1) for xp in (cfs.xp, less.xp))
-    return before - after
+    count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid]
+    if not len(some): return count
+    target = Target(some.target, torch.full_like(some.prob, cfs.tau))
+    rows = Encoded(some.x, torch.zeros_like(some.valid)[:, None])
+    less = put_back_smallest(explainer, State(rows, some.xp, None, target))
+    before, after = (changed_groups(some.x, xp, explainer.groups(some.x)).sum(1) for xp in (some.xp, less.xp))
+    count[cfs.valid] = before - after
+    return count
 
 # %% ../nbs/30_metrics.ipynb #c29
 def in_range(
@@ -174,14 +181,19 @@ def _domain_measures(cfs, eps):
     if cfs.domain.legal: own = own | dict(legal=cfs.domain.legal(cfs.data, cfs.raw).all(1))
     return lines + [_line(name, v) for name,v in own.items()]
 
+def _logit_gap(explainer, cfs):
+    "Mean absolute distance to the target's mean logits; for numbers, to the interval, `(n,)`."
+    z, t = predict(explainer.model, cfs.xp), cfs.target
+    if explainer.numbers: return torch.maximum(t[:, 0] - z[:, 0], z[:, 0] - t[:, 1]).clamp_min(0)
+    mu = fit_logits(explainer.z_train, getattr(explainer.settings, 'n_ref', 100)).mu[t]
+    return (z - mu).abs().mean(1)
+
 def _credibility(explainer, cfs):
     "What compares answers with the training rows and the model, by name, `(n,)` each."
     x, xp, train = cfs.x, cfs.xp, explainer.x_train
-    mu = fit_logits(explainer.z_train, getattr(explainer.settings, 'n_ref', 100)).mu[cfs.target]
     return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
-                logit_gap=(predict(explainer.model, xp) - mu).abs().mean(1),
-                plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
-                redundancy=redundant(explainer, cfs))
+                logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
+                redundancy=_redundant(explainer, cfs))
 
 # %% ../nbs/30_metrics.ipynb #c36
 def measures(

@@ -4,7 +4,7 @@
 
 # %% ../nbs/10_predictors.ipynb #c4
 from __future__ import annotations
-import copy, importlib, json, math
+import copy, importlib, json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .core import Domain
-from .explainer import check_lead, place, two_classes
+from .explainer import check_lead, two_classes
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -233,18 +233,12 @@ class Adapted(nn.Module):
     "A model of any kind as one of logits."
     kind = 'logit'         # One of `KINDS`
     differentiable = False # Whether a gradient reaches the input
-    spread:Tensor          # What a number is divided by
 
-    def learn(self,
+    def check(self,
         z:Tensor, # What it says of the training rows, `(n, k)`
-    ) -> Tensor:  # The same; numbers in shares of their spread
-        "Look at the training rows once; raises `ValueError` where the kind cannot be what it is said to be."
-        if self.kind == 'number':
-            z = z*self.spread
-            self.spread.fill_(2.**round(math.log2(z.std().item() or 1.)))
-            return z/self.spread
-        if self.kind != 'proba' and z.shape[1] == 2: check_lead(z)
-        return z
+    ):
+        "Raise `ValueError` where the kind cannot be what it is said to be."
+        if self.kind in ('logit', 'decision') and z.shape[1] == 2: check_lead(z)
 
 # %% ../nbs/10_predictors.ipynb #c38
 class FrameModel(Adapted):
@@ -256,15 +250,15 @@ class FrameModel(Adapted):
     ):
         super().__init__()
         self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
-        self.register_buffer('spread', torch.ones((), dtype=torch.float64), persistent=False)
+        self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
     def read(self,
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # `(n, k)`
-        "What the model itself says of raw rows; numbers in shares of `spread`."
-        return self.predictor.logits(frame)/self.spread
+        "What the model itself says of raw rows."
+        return self.predictor.logits(frame)
 
     def __repr__(self): return f'FrameModel({self.predictor!r})'
 
@@ -297,16 +291,9 @@ def as_module(
     columns:Sequence=(), # One description of a column for each group
 ) -> Any:            # A module of tensors; `model` itself where it is one already
     "Make any fitted model a module that takes encoded rows."
-    if isinstance(model, Adapted): return _again(model)
+    if isinstance(model, Adapted): return model
     predictor = recognised(model)
     return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
-
-def _again(module:Adapted) -> Adapted:
-    "The same module for another explainer, with a spread of its own."
-    module = copy.copy(module)
-    module._buffers = dict(module._buffers)
-    module.spread = torch.ones_like(module.spread)
-    return module
 
 # %% ../nbs/10_predictors.ipynb #c45
 class TensorModel(Adapted):
@@ -322,10 +309,9 @@ class TensorModel(Adapted):
         super().__init__()
         self.model,self.kind,self.threshold = model,kind,threshold
         self.scaled = nn.Identity() if scaled is None else scaled
-        self.spread = torch.ones((), device=place(model)[0]) # no buffer: it has no say in the dtype of the search
 
     def forward(self, x:Tensor) -> Tensor:
-        return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)/self.spread
+        return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)
 
 # %% ../nbs/10_predictors.ipynb #c46
 class _Affine(nn.Module):

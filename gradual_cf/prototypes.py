@@ -14,7 +14,7 @@ from .arrival import lacking, merit, most_groups
 from .composition import admissible, loss_grad
 from .core import Encoded, State, per_row
 from .explainer import evaluating
-from .losses import Logits, Mix, _rows_at, logit_gap, mix
+from .losses import Logits, _Mix, _rows_at, logit_gap, mix
 from .masking import gain_groups, in_group
 
 # %% auto #0
@@ -50,7 +50,7 @@ def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
 # %% ../nbs/07_prototypes.ipynb #c11
 def towards(
     match:Callable, # How far logits are from the class, a loss term
-) -> Mix:
+) -> _Mix:
     "A loss whose gradient points to where the match falls."
     return mix(match=(-1., match))
 

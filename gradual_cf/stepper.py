@@ -18,7 +18,7 @@ from .images import _border, _shades, draw_image, outline
 from .masking import expand_groups
 
 # %% auto #0
-__all__ = ['Frame', 'frames', 'stepper', 'step_page', 'save_page']
+__all__ = ['frames', 'stepper', 'save_page']
 
 # %% ../nbs/40_stepper.ipynb #c10
 def _logits(trace, i):
@@ -154,7 +154,7 @@ def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
     return borders + curves + legend, move
 
 # %% ../nbs/40_stepper.ipynb #c30
-class Frame(bytes):
+class _Frame(bytes):
     "A PNG picture with its description in `text`."
     text:str
 
@@ -192,7 +192,7 @@ def frames(
     trace:Trace, # From `GradualCF.trace`
     classes:Sequence=(), # Names of the classes
     dpi:int=80,  # Resolution
-) -> list[Frame]: # One for the input and one for each step
+) -> list[_Frame]: # One for the input and one for each step
     "Draw every state of a trace."
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     fig,moving,move = _canvas(trace, classes)
@@ -207,7 +207,7 @@ def frames(
         canvas.restore_region(still)
         move(i)
         for artist in moving: artist.draw(canvas.get_renderer())
-        pictures.append(Frame(_png(canvas.buffer_rgba()), _in_words(trace, i, classes)))
+        pictures.append(_Frame(_png(canvas.buffer_rgba()), _in_words(trace, i, classes)))
     return pictures
 
 # %% ../nbs/40_stepper.ipynb #c36
@@ -293,7 +293,7 @@ document.addEventListener('keydown', e => {
 show(0);'''
 
 # %% ../nbs/40_stepper.ipynb #c49
-def step_page(
+def _step_page(
     trace,            # A `Trace`, or pictures from `frames`
     title:str='Gradual construction', # Heading of the page
     classes:Sequence=(), # Names of the classes
@@ -309,8 +309,8 @@ def step_page(
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`
-    **kw,          # As `step_page` takes them
+    **kw,          # As `_step_page` takes them
 ) -> Path:
-    "Write `step_page` to a file."
-    with atomic(path) as tmp: tmp.write_text(step_page(trace, **kw), encoding='utf-8')
+    "Write `_step_page` to a file."
+    with atomic(path) as tmp: tmp.write_text(_step_page(trace, **kw), encoding='utf-8')
     return Path(path)

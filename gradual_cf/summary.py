@@ -15,13 +15,18 @@ from .core import comparable
 __all__ = ['summary', 'plot_summary']
 
 # %% ../nbs/43_summary.ipynb #c8
+def _aims(answers):
+    "What each row was to be: a class, or an interval of numbers in words."
+    if 'cf_target' in answers: return answers.cf_target
+    return answers.cf_low.map('{:g}'.format) + '..' + answers.cf_high.map('{:g}'.format)
+
 def _change_lines(answers):
     "All changes of the valid rows: target, feature, before, after."
     valid, lines = answers[answers.cf_valid], []
     for c in (c.removeprefix('cf:') for c in answers if c.startswith('cf:')):
         changed = valid[comparable(valid[c]) != comparable(valid[f'cf:{c}'])]
         before, after = changed[c].to_numpy(object), changed[f'cf:{c}'].to_numpy(object)
-        lines.append(pd.DataFrame(dict(target=changed.cf_target.to_numpy(), feature=c, before=before, after=after)))
+        lines.append(pd.DataFrame(dict(target=_aims(changed).to_numpy(), feature=c, before=before, after=after)))
     return pd.concat(lines, ignore_index=True)
 
 # %% ../nbs/43_summary.ipynb #c11
@@ -52,11 +57,11 @@ def summary(
     "Which features change how often, in which direction and by how much, for each class that is to be reached."
     rows, parts = pd.Series(dtype=float), []
     for df in _frames(out):
-        rows = rows.add(df[df.cf_valid].cf_target.value_counts(), fill_value=0)
+        rows = rows.add(_aims(df[df.cf_valid]).value_counts(), fill_value=0)
         parts.append(_change_lines(df))
     lines = []
     for (target, feature), changes in pd.concat(parts).groupby(['target', 'feature']):
-        n, name = int(rows[target]), classes[target] if len(classes) else target
+        n, name = int(rows[target]), classes[int(target)] if len(classes) else target
         lines.append(dict(to=name, feature=feature, rows=n, **_feature_line(changes, n)))
     names = ['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most']
     table = pd.DataFrame(lines, columns=names)

@@ -17,10 +17,11 @@ from torch import nn
 from .core import Domain, take_rows
 from .images import images, load_digits, load_mnist
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
-from .models import (accuracy, digit_cnn, fingerprint, kept, load_model, save_model, strided_cnn, tabular_mlp,
+from .identity import fingerprint, kept
+from .models import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,
                                text_cnn, train)
 from .tabular import tabular
-from .text import Lookup, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, word_ids
+from .text import _Lookup, corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences, _word_ids
 
 # %% auto #0
 __all__ = ['RECIPES', 'Task', 'Recipe', 'load_task']
@@ -114,10 +115,10 @@ _FIT_ON = 1000 # Training texts that the explainer is fitted on
 
 def _kept_reader(r:Recipe, o:_Order, train_set, test_set, vectors) -> nn.Module:
     "The kept network of a text recipe, with its accuracy."
-    rows = lambda d: (word_ids(vectors, d, r.length), torch.tensor(d['label']))
+    rows = lambda d: (_word_ids(vectors, d, r.length), torch.tensor(d['label']))
     def make():
         net = text_cnn(vectors.table.shape[1], len(r.classes), r.width, seed=o.seed)
-        reader = train(Lookup(vectors, net), *rows(train_set), seed=o.seed, progress=o.progress, **r.fit)
+        reader = train(_Lookup(vectors, net), *rows(train_set), seed=o.seed, progress=o.progress, **r.fit)
         return net, dict(accuracy=accuracy(reader, *rows(test_set)))
     texts = pd.DataFrame({'text': list(train_set['text']), 'label': list(train_set['label'])})
     return _kept_network(o.name, o, make, texts, vectors.table, r.fit, r.width, r.length, o.seed)

@@ -25,8 +25,7 @@ from .lookahead import _shortlist, lookahead
 from .masking import token_groups
 
 # %% auto #0
-__all__ = ['word_spans', 'Vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending',
-           'sentences', 'Lookup', 'word_ids']
+__all__ = ['load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending', 'sentences']
 
 # %% ../nbs/14_text.ipynb #c6
 _CLITIC = r"(?:n['’]t|['’](?:s|m|d|ll|re|ve))\b"
@@ -38,7 +37,7 @@ _PIECE = re.compile(rf"""
   | [^\W_]+(?:[-'’][^\W_]+)*?(?={_CLITIC}) | [^\W_]+(?:[-'’][^\W_]+)*
   | \.\.+ | --+ | .""", re.X | re.I | re.S)
 
-def word_spans(
+def _word_spans(
     text:str, # Raw text
 ) -> list:    # (start, end) of each token, ascending
     "Where the tokens of a text are, by the Penn Treebank's rules."
@@ -57,7 +56,7 @@ def _in_case_of(old:str, new:str) -> str:
 
 # %% ../nbs/14_text.ipynb #c13
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors:
+class _Vectors:
     "Words and their vectors."
     words:list   # Names, in the order of the table, the most frequent first
     table:Tensor # Vectors, float32 `(v, e)`, possibly memory-mapped
@@ -137,10 +136,10 @@ def _read_lines(path, f, vocab):
         seen[word],e = n,len(v)
         if vocab is None or word in vocab: kept.append((word, v))
     if not kept: raise ValueError(f'{path} must hold vectors of the vocabulary, got none in {len(seen)} lines')
-    return Vectors([w for w,_ in kept], torch.from_numpy(np.stack([v for _,v in kept])))
+    return _Vectors([w for w,_ in kept], torch.from_numpy(np.stack([v for _,v in kept])))
 
 # %% ../nbs/14_text.ipynb #c25
-def _read_vectors(path, vocab, member) -> Vectors:
+def _read_vectors(path, vocab, member) -> _Vectors:
     "Parse a vectors file; raises `ValueError` with file and line for anything but a clean one."
     if not path.is_file(): raise ValueError(f'path must be a vectors file, got {str(path)!r}')
     try:
@@ -175,7 +174,7 @@ def load_glove(
     vocab:Iterable|None=None, # Words to keep; None for all
     member:str|None=None, # File inside a zip, where there are several
     cache:bool=True, # Keep the parsed table in the cache folder, and map it from there
-) -> Vectors:
+) -> _Vectors:
     "Read word vectors in Stanford's text format; raises `ValueError` with file and line for a defect."
     path = Path(path) if path else _glove_file(dim)
     vocab = None if vocab is None else set(vocab)
@@ -183,7 +182,7 @@ def load_glove(
     base = _kept_as(path, vocab, member)
     table,words = base.with_suffix('.npy'), base.with_suffix('.json')
     if not (table.is_file() and words.is_file()): _keep(_read_vectors(path, vocab, member), table, words)
-    return Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
+    return _Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
 
 # %% ../nbs/14_text.ipynb #c32
 def load_imdb(
@@ -242,14 +241,14 @@ def corpus_vectors(
     dim:int=16,      # Entries of a vector, at most the number of words
     window:int=4,    # Words to the left that count as neighbours
     least:int=2,     # Fewest occurrences of a word
-) -> Vectors:
+) -> _Vectors:
     "Word vectors from a corpus: singular vectors of positive mutual information."
-    docs = [[_lookup_form(t[i:j]) for i,j in word_spans(t)] for t in texts]
+    docs = [[_lookup_form(t[i:j]) for i,j in _word_spans(t)] for t in texts]
     count = Counter(w for d in docs for w in d)
     words = sorted((w for w,c in count.items() if c >= least), key=lambda w: (-count[w], w))
     if len(words) < dim: raise ValueError(f'dim must be at most the number of words ({len(words)}), got {dim}')
     u,s,_ = np.linalg.svd(_mutual_information(docs, words, window))
-    return Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
+    return _Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
 
 # %% ../nbs/14_text.ipynb #c41
 def _mutual_information(docs, words, window):
@@ -287,7 +286,7 @@ def _whole_word(w, tokenizer):
     letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
     return bool(letters) and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
 
-def _word_classes(vectors:Vectors, allow=content_word, tokenizer:Callable=word_spans) -> Tensor:
+def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word_spans) -> Tensor:
     "Read `allow` as a class for each word."
     rule = allow if callable(allow) else frozenset(allow).__contains__
     numbers,ids = {},[]
@@ -301,7 +300,7 @@ def _word_classes(vectors:Vectors, allow=content_word, tokenizer:Callable=word_s
 @dataclass(frozen=True, eq=False)
 class _Reader:
     "How texts are read and written."
-    vectors:Vectors    # Words and vectors
+    vectors:_Vectors    # Words and vectors
     length:int         # Words that the network reads
     tokenizer:Callable # Text -> (start, end) of each token
     classes:Tensor     # Class of each word, -1 where it neither changes nor is proposed
@@ -565,9 +564,9 @@ def _text_display(reader):
 
 # %% ../nbs/14_text.ipynb #c95
 def sentences(
-    vectors:Vectors,    # From `load_glove`, `corpus_vectors` or your own
+    vectors:_Vectors,    # From `load_glove`, `corpus_vectors` or your own
     length:int=256,     # Words that the network reads, ≥ 5
-    tokenizer:Callable=word_spans, # Text -> (start, end) of each token
+    tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float=.2,# Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
     common:int|None=10_000, # Propose the most frequent words only; None for all
@@ -587,10 +586,10 @@ def sentences(
         constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader))
 
 # %% ../nbs/14_text.ipynb #c99
-class Lookup(nn.Module):
+class _Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
     def __init__(self,
-        vectors:Vectors,  # Words and vectors
+        vectors:_Vectors,  # Words and vectors
         model:nn.Module,  # Maps `(n, l, e)` to logits
     ):
         super().__init__()
@@ -601,11 +600,11 @@ class Lookup(nn.Module):
         return self.model(self.rows(ids.long()))
 
 # %% ../nbs/14_text.ipynb #c100
-def word_ids(
-    vectors:Vectors, # Words and vectors
+def _word_ids(
+    vectors:_Vectors, # Words and vectors
     data,            # Texts
     length:int=256,  # Words that the network reads
-    tokenizer:Callable=word_spans, # Text -> (start, end) of each token
+    tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
 ) -> Tensor:         # Positions in the table, -1 for none, long `(n, l)`
-    "Texts as numbers of words, to train a `Lookup` on."
+    "Texts as numbers of words, to train a `_Lookup` on."
     return _read(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .core import Domain, State, Target
 from .explainer import target_prob
-from .losses import Mix, l2_distance, logit_gap
+from .losses import _Mix, l2_distance, logit_gap
 
 # %% auto #0
 __all__ = ['Trace']
@@ -54,7 +54,7 @@ class Trace:
 
 # %% ../nbs/08_trace.ipynb #c7
 def curve(
-    loss:Mix,          # The loss
+    loss:_Mix,          # The loss
     states:list[State],# One-row states, in order
 ) -> pd.DataFrame:     # One line an iterate
     "Loss parts, probability, gap to the target's mean logits and distance of the iterates of one step."

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from .core import Domain, Encoded
 from .gradual import TEXT
 from .lookahead import lookahead
-from .text import Vectors, content_word
+from .text import _Vectors, content_word
 from .text import _Reader, _check_text_settings, _constrain, _fits, _in_case_of, _measures, _nothing_known
 from .text import _proposals, _named, _raw_texts, _rewrite, _text_display, _word_classes, _word_pool
 
@@ -66,7 +66,7 @@ def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
         kind = type(tokenizer).__name__
         raise ValueError(f'tokenizer must be a fast one, which knows where its pieces stand, got {kind}')
     table,words = model.get_input_embeddings().weight.detach(), _whole_words(tokenizer)
-    vectors = Vectors(list(words), table[list(words.values())].cpu().float())
+    vectors = _Vectors(list(words), table[list(words.values())].cpu().float())
     classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])
     cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
     spans = partial(_spans, tokenizer)

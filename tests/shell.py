@@ -1,16 +1,12 @@
-"""`gradual-cf` in a process of its own, as a shell runs it.
-
-Processes are forked from one that has the package already imported, which saves the seconds of the import.
-"""
-import multiprocessing
+"""`gradual-cf` in a process of its own, as a shell runs it, forked from one that has the package already imported."""
 import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-FORKS = multiprocessing.get_context('forkserver')
-FORKS.set_forkserver_preload(['gradual_cf.cli', 'gradual_cf.all', 'sklearn.datasets', 'sklearn.model_selection', 'matplotlib.pyplot'])
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'docs'))
+from kernels import FORKS  # noqa: E402
 
 
 class Done(NamedTuple):

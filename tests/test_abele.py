@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeClassifier
 from toy import columns
 
 from gradual_cf.baselines.abele import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
-                                        _nearest_first, _on_the_way, _train_adversarial, adversarial_autoencoder)
+                                        _nearest_first, _on_the_way, _train_adversarial, _adversarial_autoencoder)
 from gradual_cf.baselines.genetic import _read_leaves
 from gradual_cf.explainer import predict
 from gradual_cf.tasks import load_task
@@ -45,7 +45,7 @@ def test_the_opponent_rounds_the_codes(task, fitted):
     "Codes have the moments of N(0, I); without an opponent they lie anywhere."
     off = lambda z: max(z.mean(0).abs().max().item(), (z.std(0) - 1).abs().max().item())
     x = task.domain.encode(task.X).x
-    alone = _train_adversarial(adversarial_autoencoder([1, 8, 8], 8, 128, seed=0), x, batches=300, lr=1e-3, weight=0.)
+    alone = _train_adversarial(_adversarial_autoencoder([1, 8, 8], 8, 128, seed=0), x, batches=300, lr=1e-3, weight=0.)
     with torch.no_grad(): assert off(fitted.pool) < .4 < off(alone.encode(x))
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.paper.ablations import ABLATIONS, _lines_of, _some_rows, ablate
+from gradual_cf.paper.ablations import _ABLATIONS, _lines_of, _some_rows, ablate
 from gradual_cf.tasks import load_task
 
 
@@ -18,9 +18,9 @@ def test_every_line_makes_an_explainer_of_its_kind(name):
 
 
 def test_lines_are_unique_and_cover_the_choices():
-    assert len({(a.axis, a.value) for a in ABLATIONS}) == len(ABLATIONS)
-    assert {a.axis for a in ABLATIONS} == {'loss', 'reading', 'block', 'lam', 'n_ref', 'start', 'ranking'}
-    for axis in {a.axis for a in ABLATIONS}: assert sum(a.axis == axis for a in ABLATIONS) >= 2
+    assert len({(a.axis, a.value) for a in _ABLATIONS}) == len(_ABLATIONS)
+    assert {a.axis for a in _ABLATIONS} == {'loss', 'reading', 'block', 'lam', 'n_ref', 'start', 'ranking'}
+    for axis in {a.axis for a in _ABLATIONS}: assert sum(a.axis == axis for a in _ABLATIONS) >= 2
 
 
 def test_rows_and_targets_are_the_same_for_every_line():

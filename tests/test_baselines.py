@@ -11,7 +11,7 @@ from torch import nn
 
 from gradual_cf.baselines.abele import ABELE
 from gradual_cf.baselines.cem import CEM, _shrink
-from gradual_cf.baselines.lore import LORE, Condition, _breed_around, because
+from gradual_cf.baselines.lore import LORE, _Condition, _breed_around, because
 from gradual_cf.baselines.spheres import GrowingSpheres
 from gradual_cf.baselines.wachter import Wachter
 from gradual_cf.composition import box
@@ -20,7 +20,7 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.images import images, load_digits
 from gradual_cf.models import digit_cnn, seeded, tabular_mlp, text_cnn, train
 from gradual_cf.tabular import tabular
-from gradual_cf.text import Lookup, corpus_vectors, load_toy_reviews, sentences, word_ids
+from gradual_cf.text import _Lookup, corpus_vectors, load_toy_reviews, sentences, _word_ids
 
 QUICK = {Wachter: dict(lam=100., rounds=3, steps=60), CEM: dict(rounds=3, steps=80), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
 ALL, DOMAINLESS = list(QUICK), [Wachter, CEM, GrowingSpheres]
@@ -278,7 +278,7 @@ def test_rules_read_dates():
     model = lambda x: torch.stack([9 - 90*x[:, 0], 90*x[:, 0] - 81], 1)
     why = LORE(model, domain, **QUICK[LORE]).fit(df).explain(df.iloc[:1]).rules[0].rule
     assert str(why.conditions[0]).startswith('opened ≤ 2020-0') and why.coverage == pytest.approx(why.covers(df).mean(), abs=1e-9)
-    assert why.conditions[0].feature == 'opened' and why.precision > .9 and isinstance(why.conditions[0], Condition)
+    assert why.conditions[0].feature == 'opened' and why.precision > .9 and isinstance(why.conditions[0], _Condition)
 
 
 @named
@@ -387,7 +387,7 @@ def test_reviews(cls):
     tr, te = load_toy_reviews(400, 6)
     v = corpus_vectors(tr['text'], 16)
     net = text_cnn(16, filters=16, seed=0)
-    train(Lookup(v, net), word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
+    train(_Lookup(v, net), _word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
     extra = dict(radius=2., samples=30) if cls is GrowingSpheres else dict(lam=1e4, rounds=3, steps=100, lr=.02) if cls is Wachter else dict(rounds=4, steps=60)
     cfs = cls(net, sentences(v, length=40), **QUICK[cls] | extra | dict(tau=.5)).fit(tr).explain(te.select(range(4)))
     assert cfs.valid.any() and all(isinstance(t, str) for t in cfs.raw) and (cfs.x == cfs.xp).any()

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import json
 import math
-import multiprocessing
 import os
 import random
 import signal
@@ -24,17 +23,18 @@ import pytest
 import torch
 
 from gradual_cf import batch
-from gradual_cf.batch import _MANIFEST, _cut, _finished, _identity, _open_source, _part_file, batch_fn, explain_dataset
+from gradual_cf.batch import _MANIFEST, _cut, _finished, _open_source, _part_file, batch_fn, explain_dataset
 from gradual_cf.composition import box
 from gradual_cf.core import Display, Domain, Encoded
 from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.identity import fingerprint
 from gradual_cf.images import load_digits
 from gradual_cf.models import save_model, tabular_mlp
 from gradual_cf.summary import plot_summary, summary
 from gradual_cf.tabular import tabular
 from gradual_cf.tasks import load_task
-from shell import shell
+from shell import FORKS, shell
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -126,9 +126,6 @@ def test_datasets_map_speaks_the_same_language(cf):
 
 
 # ---- kill and resume
-
-FORKS = multiprocessing.get_context('forkserver')          # a fork of a process that has the imports, not of this one
-
 
 def run_here(rows, out, workers):
     "A run, in a process of its own."
@@ -270,18 +267,18 @@ class Other(Weighed):
     (torch.zeros(2), torch.ones(2)), (torch.zeros(2), torch.zeros(2).double()), ({'a': 1}, {'a': 2}), (box(0, 1), box(0, 2)),
     (torch.nn.Sequential(torch.nn.ReLU()), torch.nn.Sequential(torch.nn.Tanh())), (None, 'None'), (1, 1.5), ([1, [2]], [1, 2])])
 def test_things_that_decide_differently_are_told_apart(one, other):
-    assert _identity(one) != _identity(other)
-    assert _identity(one) == _identity(one) and _identity(other) == _identity(other)
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(one) == fingerprint(one) and fingerprint(other) == fingerprint(other)
 
 
 def test_things_made_alike_are_alike(cf):
-    assert _identity(power(2)) == _identity(power(2)) and _identity(box(0, 1)) == _identity(box(0, 1)) and _identity(Weighed(1)) == _identity(Weighed(1))
+    assert fingerprint(power(2)) == fingerprint(power(2)) and fingerprint(box(0, 1)) == fingerprint(box(0, 1)) and fingerprint(Weighed(1)) == fingerprint(Weighed(1))
     fresh = explainer()
-    before = _identity(fresh.domain.project, fresh.domain.propose, fresh.domain.encode)
+    before = fingerprint(fresh.domain.project, fresh.domain.propose, fresh.domain.encode)
     cf.explain(loans(9).drop(columns='account'))
-    assert _identity(cf.domain.project, cf.domain.propose, cf.domain.encode) == before   # also after use
+    assert fingerprint(cf.domain.project, cf.domain.propose, cf.domain.encode) == before   # also after use
     def recursive(n): return n and recursive(n - 1)
-    assert _identity(recursive) == _identity(recursive)
+    assert fingerprint(recursive) == fingerprint(recursive)
 
 
 def test_a_helper_that_was_edited_is_told_apart():
@@ -289,7 +286,7 @@ def test_a_helper_that_was_edited_is_told_apart():
         space = dict(__name__='mine')
         exec(f'def helper(z): return {text}\ndef term(s): return helper(s.logits)', space)
         return space['term']
-    assert _identity(with_helper('z')) != _identity(with_helper('z + 1'))
+    assert fingerprint(with_helper('z')) != fingerprint(with_helper('z + 1'))
 
 
 # ---- refused

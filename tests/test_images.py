@@ -13,7 +13,7 @@ from gradual_cf.core import Encoded, State, Target, changed_groups
 from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF, construct
 from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels
-from gradual_cf.losses import prototype_distance, term_grad
+from gradual_cf.losses import prototype_distance, _term_grad
 from gradual_cf.models import accuracy, seeded
 from gradual_cf.prototypes import CANDIDATES, INSIDE, _nearest_typical, _pasted
 
@@ -182,7 +182,7 @@ def test_prototype_term_and_views():
     x,near = torch.rand(2, 3, 1, 4, 4)
     target = Target(torch.tensor([0, 1, 0]), torch.ones(3), torch.randn(3, 2), None, near)
     s = State(Encoded(x, torch.zeros(3, 1, dtype=torch.bool)), torch.rand(3, 1, 4, 4), torch.randn(3, 2), target)
-    assert prototype_distance.grad(s)[0].allclose(term_grad(lambda s: prototype_distance(s), s)[0])
+    assert prototype_distance.grad(s)[0].allclose(_term_grad(lambda s: prototype_distance(s), s)[0])
     assert all(view(x).shape == x.shape for view in _SHIFTS)
 
 

@@ -11,7 +11,7 @@ from gradual_cf.core import Counterfactuals, changed_groups
 from gradual_cf.explainer import predict, target_prob
 from gradual_cf.gradual import GradualCF
 from gradual_cf.metrics import (_pairs, _pairs_differ, coherence, evaluate, measures, neighbours, out_of_range, plausibility,
-                                redundant)
+                                _redundant)
 from gradual_cf.tasks import load_task
 
 KINDS = ['different', 'pairs', 'alike', 'words', 'counts', 'twins']
@@ -87,7 +87,7 @@ def test_redundant_counts_what_was_added_for_nothing():
     t = toy.columns()
     e = GradualCF(t.model, t.domain).fit(t.x)
     cfs = e.explain(t.x[:40])
-    plain = redundant(e, cfs)
+    plain = _redundant(e, cfs)
     assert (plain == 0).double().mean() > .9
     used = changed_groups(cfs.x, cfs.xp, t.groups)
     x,xp = cfs.x.clone(), cfs.xp.clone()
@@ -95,7 +95,7 @@ def test_redundant_counts_what_was_added_for_nothing():
     for i,g in enumerate(spare.tolist()): xp[i, t.groups == g] += 1e-6              # a change that moves nothing
     more = Counterfactuals(x, xp, cfs.mask, cfs.target, e.model(xp).softmax(1).gather(1, cfs.target[:, None])[:, 0].detach(), t.domain, cfs.before, cfs.tau, x, xp)
     still = more.valid & cfs.valid & ~used[range(40), spare]
-    assert still.sum() > 20 and (redundant(e, more)[still] >= 1).all()
+    assert still.sum() > 20 and (_redundant(e, more)[still] >= 1).all()
 
 
 def test_plausibility_and_range_by_hand():

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from gradual_cf.paper import reproduce as module
-from gradual_cf.paper.reproduce import (_METHODS, EXPERIMENTS, _as_frame, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
+from gradual_cf.paper.reproduce import (_METHODS, _EXPERIMENTS, _as_frame, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
                                         _figure_code, _last_table, _printed, _run_part, _save_png, reproduce, results)
 from gradual_cf.tasks import load_task
 from shell import without_data
@@ -30,7 +30,7 @@ def counted(monkeypatch):
         return pd.DataFrame([dict(data='d', method=part['method'], metric='l1', paper=1., ours=float(part['rows']))])
     parts = [dict(method=m) for m in 'ab']
     e = _Experiment('two parts', lambda path: parts, run, lambda df: df.assign(difference=df.ours - df.paper), module._draw_pairs, 7)
-    monkeypatch.setitem(EXPERIMENTS, 'two', e)
+    monkeypatch.setitem(_EXPERIMENTS, 'two', e)
     return calls
 
 
@@ -64,7 +64,7 @@ def test_what_is_written(counted, tmp_path):
 
 def test_a_part_that_fails_leaves_nothing_behind(counted, tmp_path, monkeypatch):
     def broken(part, path): raise RuntimeError('no')
-    monkeypatch.setitem(EXPERIMENTS, 'two', EXPERIMENTS['two']._replace(run=broken))
+    monkeypatch.setitem(_EXPERIMENTS, 'two', _EXPERIMENTS['two']._replace(run=broken))
     with pytest.raises(RuntimeError): reproduce('two', tmp_path)
     assert not list(tmp_path.rglob('*.*'))
 
@@ -73,7 +73,7 @@ def test_pictures_of_a_kept_part_are_written_again(counted, tmp_path, monkeypatc
     png = io.BytesIO()
     Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(png, 'PNG')
     def drawn(part, path): return pd.DataFrame([dict(x=1)]), [png.getvalue()]
-    monkeypatch.setitem(EXPERIMENTS, 'two', _Experiment('drawn', lambda path: [dict(figure='x')], drawn))
+    monkeypatch.setitem(_EXPERIMENTS, 'two', _Experiment('drawn', lambda path: [dict(figure='x')], drawn))
     reproduce('two', tmp_path)
     a = (tmp_path/'two.png').read_bytes()
     (tmp_path/'two.png').unlink()
@@ -90,7 +90,7 @@ def test_errors_name_the_argument(tmp_path):
 
 
 def test_every_table_and_figure_of_the_command_is_registered():
-    assert list(EXPERIMENTS) == ['table2', 'table3', 'table4', 'table5', 'table6', 'table6_variants', 'table7', *(f'fig{i}' for i in range(2, 10))]
+    assert list(_EXPERIMENTS) == ['table2', 'table3', 'table4', 'table5', 'table6', 'table6_variants', 'table7', *(f'fig{i}' for i in range(2, 10))]
 
 
 def test_printed_numbers_against_the_paper():
@@ -163,7 +163,7 @@ def test_cells_run_in_a_kernel_of_their_own(tmp_path):
 
 
 def test_cells_that_show_what_is_committed_are_no_part_of_a_figure():
-    for name in (e for e in EXPERIMENTS if e.startswith('fig')):
+    for name in (e for e in _EXPERIMENTS if e.startswith('fig')):
         assert not any("results('fig" in c for c in _figure_code(name)) and any('assert' in c for c in _figure_code(name))
 
 
@@ -183,8 +183,8 @@ def test_the_papers_applicants_are_in_the_data():
 @real
 def test_table6_part_on_a_few_rows(tmp_path):
     part, said = dict(data='heloc', method='ours, default', rows=20, seed=0), []
-    first = _run_part(EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
-    again = _run_part(EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
+    first = _run_part(_EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
+    again = _run_part(_EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
     assert [s.endswith('kept') for s in said] == [False, True] and first.frame.equals(again.frame)
     df = first.frame
     assert df[df.metric == 'valid']['mean'].item() == 1 and df[df.metric == 'l1']['mean'].item() < 1.5

@@ -10,7 +10,7 @@ from toy import blocks, columns, tokens
 from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.images import images
-from gradual_cf.stepper import frames, save_page, step_page, stepper
+from gradual_cf.stepper import frames, save_page, _step_page, stepper
 
 
 @functools.cache
@@ -62,4 +62,4 @@ def test_the_page_stands_alone(tmp_path):
     page = save_page(tmp_path/'page.html', fs, title='7 <as> 9').read_text()
     assert page.count('"png"') == len(fs) and '7 &lt;as&gt; 9' in page and 'aria-live' in page
     assert not re.search(r'(src|href)\s*=\s*"(?!data:)', page) and 'http' not in page
-    with pytest.raises(ValueError, match='at least one picture'): step_page([])
+    with pytest.raises(ValueError, match='at least one picture'): _step_page([])

@@ -18,7 +18,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, 
 from gradual_cf.batch import explain_dataset
 from gradual_cf.core import Counterfactuals
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.models import accuracy, fingerprint, tabular_mlp, train
+from gradual_cf.identity import fingerprint
+from gradual_cf.models import accuracy, tabular_mlp, train
 from gradual_cf.summary import summary
 from gradual_cf.tabular import MISSING, _written, tabular
 
@@ -575,21 +576,6 @@ def test_one_way_rules_survive_rounding():
         x = domain.encode(df).x
         x[:, 0] += shift
         assert (domain.decode(x, df).v >= df.v).all() and domain.legal(df, domain.decode(x, df)).all()
-
-
-# What is kept
-
-def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):
-    source = 'scale = {}\ndef inner(x): return x*scale\ndef f(x):\n    "{}"\n    return inner(x) + 1\n'
-    def loaded(scale, says, file):
-        space = {'__name__': 'users_code'}
-        exec(compile(source.format(scale, says), file, 'exec'), space)
-        return space['f']
-    here = fingerprint(loaded(2, 'a', '/home/a/m.py'))
-    monkeypatch.chdir(tmp_path)
-    assert fingerprint(loaded(2, 'b', '/home/b/n.py')) == here != fingerprint(loaded(3, 'a', '/home/a/m.py'))
-    with pytest.raises(ValueError, match='settings, data or functions'): fingerprint(tmp_path)
-    assert fingerprint(torch.ones(2)) != fingerprint(torch.ones(2, dtype=torch.float64)) != fingerprint(torch.zeros(2))
 
 
 # Real tables

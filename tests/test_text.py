@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.lookahead import _swap_logits
 from gradual_cf.models import accuracy, text_cnn, train
-from gradual_cf.text import Lookup, _rewrite, content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, sentences, word_ids, word_spans
+from gradual_cf.text import _Lookup, _rewrite, content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, sentences, _word_ids, _word_spans
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: reviews and vectors are not part of the project')
@@ -22,7 +22,7 @@ texts = st.lists(st.sampled_from(list("aB'n’t. \t\n<br/>-,\"é0…") + ['<br /
 @given(texts)
 @settings(max_examples=200, deadline=None)
 def test_spans_are_disjoint_and_leave_only_gaps(s):
-    spans, end = word_spans(s), 0
+    spans, end = _word_spans(s), 0
     for a, b in spans:
         assert end <= a < b and not s[a:b].isspace()
         assert not s[end:a].replace('<br />', '').replace('<br/>', '').strip()
@@ -34,7 +34,7 @@ def test_spans_are_disjoint_and_leave_only_gaps(s):
 @given(texts, st.data())
 @settings(max_examples=100, deadline=None)
 def test_rewriting_touches_one_word_only(s, data):
-    spans = word_spans(s)
+    spans = _word_spans(s)
     if not spans: return
     i = data.draw(st.integers(0, len(spans) - 1))
     a, b = spans[i]
@@ -45,7 +45,7 @@ def test_rewriting_touches_one_word_only(s, data):
 def test_treebank_where_it_matters():
     nltk = pytest.importorskip('nltk.tokenize', reason='nltk is not needed by the package')
     for s in ("It's a film that you can't forget, isn't it?", 'He cannot act; she will not.', 'A well-made film (of 1999) with 3.5 stars!', "They've gone; I'd stay, we'll see."):
-        ours = [s[a:b] for a, b in word_spans(s)]
+        ours = [s[a:b] for a, b in _word_spans(s)]
         assert ours == nltk.TreebankWordTokenizer().tokenize(s)
 
 
@@ -55,7 +55,7 @@ def toy():
     tr, te = load_toy_reviews(600, 60)
     v = corpus_vectors(tr['text'], 32)
     net = text_cnn(32, filters=32, seed=0)
-    train(Lookup(v, net), word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
+    train(_Lookup(v, net), _word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
     return tr, te, v, net
 
 
@@ -193,13 +193,13 @@ def test_small_training_on_real_reviews():
     v, rng = load_glove(dim=100), np.random.default_rng(0)
     a, b = (d.select(rng.permutation(25000)[:n]) for d, n in ((tr, 8000), (te, 1000)))
     net = text_cnn(100, filters=32, seed=0)
-    train(Lookup(v, net), word_ids(v, a, 200), torch.tensor(a['label']), epochs=3, batch_size=50)
-    assert accuracy(Lookup(v, net), word_ids(v, b, 200), torch.tensor(b['label'])) > .8
+    train(_Lookup(v, net), _word_ids(v, a, 200), torch.tensor(a['label']), epochs=3, batch_size=50)
+    assert accuracy(_Lookup(v, net), _word_ids(v, b, 200), torch.tensor(b['label'])) > .8
     cf = GradualCF(net, sentences(v, length=200)).fit(a['text'][:300])
     cfs = cf.explain(b['text'][:30])
     assert cfs.valid.float().mean() >= .96 and cf.domain.legal(cfs.data, cfs.raw).all()
     assert len(cfs.changes())/30 < 4
-    assert cfs.raw[0] != cfs.data[0] and len(word_spans(cfs.raw[0])) == len(word_spans(cfs.data[0]))
+    assert cfs.raw[0] != cfs.data[0] and len(_word_spans(cfs.raw[0])) == len(_word_spans(cfs.data[0]))
 
 
 @real

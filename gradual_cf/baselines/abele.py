@@ -18,10 +18,11 @@ from .wachter import _Rules, _within_limit
 from ..composition import admissible
 from ..core import Encoded
 from ..explainer import Common, Explainer, predict, setting, target_prob, told
-from ..models import kept, load_model, network, save_model
+from ..identity import kept
+from ..models import load_model, _network, save_model
 
 # %% auto #0
-__all__ = ['adversarial_autoencoder', 'ABELESettings', 'Exemplars', 'ABELE']
+__all__ = ['ABELESettings', 'ABELE']
 
 # %% ../../nbs/25_baselines.abele.ipynb #c6
 def _dense(*sizes):
@@ -43,8 +44,8 @@ class _AdversarialAutoencoder(nn.Module):
     def forward(self, x): return self.decode(self.encode(x))
 
 # %% ../../nbs/25_baselines.abele.ipynb #c7
-@network
-def adversarial_autoencoder(
+@_network
+def _adversarial_autoencoder(
     shape,          # Image shape, `(c, h, w)`
     latent:int=8,   # Entries of a code; the paper 4, and 8 to 16 for MNIST
     width:int=512,  # Units of the hidden layers
@@ -94,7 +95,7 @@ def _autoencoder_for(x, latent=8, width=512, seed=0, **fit):
     "The kept autoencoder of these images and settings, or a new one that is kept from now on."
     x = x.detach().cpu().float()
     def make():
-        net = adversarial_autoencoder(list(x.shape[1:]), latent, width, x.min().item(), x.max().item(), seed=seed)
+        net = _adversarial_autoencoder(list(x.shape[1:]), latent, width, x.min().item(), x.max().item(), seed=seed)
         return _train_adversarial(net, x, seed=seed, **fit)
     return kept('adversarial_autoencoder.safetensors', make, save_model, load_model, x, latent, width, seed, fit)
 
@@ -249,7 +250,7 @@ def _nearest_counter(abele, enc, target, seed):
     return x[best][None]
 
 # %% ../../nbs/25_baselines.abele.ipynb #c40
-class Exemplars(NamedTuple):
+class _Exemplars(NamedTuple):
     "Images around one image."
     x:Tensor       # The image, `(1, c, h, w)`
     same:Tensor    # Exemplars: the model keeps its class, `(n, c, h, w)`, the farthest from each other
@@ -289,7 +290,7 @@ class ABELE(_Coder):
         target=None,# Target class; None for the class that the model finds second
         n:int=5,    # Most images of each kind
         seed:int=0, # Seed of the breeding
-    ) -> Exemplars:
+    ) -> _Exemplars:
         "Show what keeps the class of one image and what makes it the target."
         self.check_fitted()
         enc = self.encode(self.domain.rows(data) if self.domain.rows else data)
@@ -298,4 +299,4 @@ class ABELE(_Coder):
         goal = second if target is None else int(target)
         near = _around(self, enc, goal, seed)
         x, p = _counter_exemplars(self, enc, near, goal)
-        return Exemplars(enc.x, _exemplars(self, enc, near, n), x[p >= self.settings.tau][:n])
+        return _Exemplars(enc.x, _exemplars(self, enc, near, n), x[p >= self.settings.tau][:n])

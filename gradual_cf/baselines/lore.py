@@ -21,7 +21,7 @@ from ..explainer import Common, Explainer, predict, setting, target_prob, told
 from ..tabular import Column, _read_numbers
 
 # %% auto #0
-__all__ = ['Condition', 'Rule', 'LORESettings', 'Reason', 'Reasoned', 'LORE', 'because']
+__all__ = ['LORESettings', 'LORE', 'because']
 
 # %% ../../nbs/24_baselines.lore.ipynb #c6
 def _plain_number(v): return f'{int(v):,}' if float(v).is_integer() else f'{v:,.6g}' # As people write it
@@ -33,7 +33,7 @@ def _limit_text(v, column):
 
 # %% ../../nbs/24_baselines.lore.ipynb #c8
 @dataclass(frozen=True)
-class Condition:
+class _Condition:
     "What a rule asks of one column: `low < value ≤ high`, or one of `levels`."
     feature:str         # Name of the column
     low:float=-np.inf   # The value is larger, raw units; days since 1970 for a date
@@ -60,9 +60,9 @@ class Condition:
 
 # %% ../../nbs/24_baselines.lore.ipynb #c11
 @dataclass(frozen=True)
-class Rule:
+class _Rule:
     "All conditions lead to the outcome; precision says how often they really do."
-    conditions:tuple # `Condition`s; empty for a rule that covers all
+    conditions:tuple # `_Condition`s; empty for a rule that covers all
     outcome:int      # Class
     precision:float=np.nan # Share of the training rows covered that the model gives to the outcome; NaN if none is
     coverage:float=0.      # Share of the training rows covered
@@ -181,16 +181,16 @@ def _between(column, low, high):
     "A box of one number in original units."
     raw = (float(column.origin + v*column.span) for v in (low, high))
     low, high = (float(np.floor(v + _ROUNDING)) if column.unit == 1 and np.isfinite(v) else v for v in raw)
-    return Condition(column.name, low, high, column=column)
+    return _Condition(column.name, low, high, column=column)
 
 def _one_level_of(column, low, high):
     "A box of one-hot siblings as levels."
     may = low > 0 if (low > 0).any() else ~(high < 1)
     levels = tuple(level for level,m in zip(column.levels, may) if m)
-    return Condition(column.name, levels=levels, sources=column.sources if len(column.sources) > 1 else ())
+    return _Condition(column.name, levels=levels, sources=column.sources if len(column.sources) > 1 else ())
 
 def _conditions(features, positions, low, high):
-    "A box as conditions: position of a column -> `Condition`."
+    "A box as conditions: position of a column -> `_Condition`."
     out = {}
     for g,(column,at) in enumerate(zip(features, positions)):
         asked = np.isfinite(low[at]).any() or np.isfinite(high[at]).any()
@@ -234,17 +234,17 @@ class LORESettings(Common):
         if self.samples % 4: raise ValueError(f'samples must be a multiple of 4, got {self.samples!r}')
 
 # %% ../../nbs/24_baselines.lore.ipynb #c43
-class Reason(NamedTuple):
+class _Reason(NamedTuple):
     "What LORE says about one row."
-    rule:Rule       # The factual rule
+    rule:_Rule       # The factual rule
     others:tuple    # Counterfactual rules with the fewest falsified conditions that the model confirms
 
 @dataclass(frozen=True, repr=False)
-class Reasoned(Counterfactuals):
+class _Reasoned(Counterfactuals):
     "Counterfactuals with the rules they come from."
-    rules:tuple=() # A `Reason` for each row
+    rules:tuple=() # A `_Reason` for each row
 
-    def __getitem__(self, i) -> Reasoned:
+    def __getitem__(self, i) -> _Reasoned:
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
         plain:Any = Counterfactuals.__getitem__(replace(self, rules=()), i)
@@ -275,7 +275,7 @@ class _TableReader(Explainer):
         found = _conditions(self.domain.features, self.positions, low, high)
         precision = hits.double().mean().item() if len(hits) else np.nan
         new = tuple(found[g] for g in changed if g in found)
-        return Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
+        return _Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
 
 # %% ../../nbs/24_baselines.lore.ipynb #c47
 class _Ways(NamedTuple):
@@ -312,10 +312,10 @@ def _reason(lore, x, leaves, ways, own, target):
     few = broken[ways.confirmed].min() if ways.confirmed.any() else 0
     nearest = np.flatnonzero(ways.confirmed & (broken == few))
     others = [lore.rule(ways.leaves.low[i], ways.leaves.high[i], target, ways.false[i].nonzero()[0]) for i in nearest]
-    return Reason(lore.rule(leaves.low[home], leaves.high[home], own), tuple(others))
+    return _Reason(lore.rule(leaves.low[home], leaves.high[home], own), tuple(others))
 
 def _read_row(lore, rules, enc, leaves, own, target, wordy):
-    "The counterfactual of one row, `(1, d)`, and with `wordy` its `Reason`."
+    "The counterfactual of one row, `(1, d)`, and with `wordy` its `_Reason`."
     ways = _ways(lore, rules, enc, leaves.take(leaves.label == target.item()), target)
     why = _reason(lore, enc.x, leaves, ways, own, target.item()) if wordy else None
     return _best_point(ways, enc.x), why
@@ -330,7 +330,7 @@ def _goals(z, target):
     return torch.stack([own, torch.where(target == own, second, target)], 1)
 
 def _reasons(lore, enc, target, seed, wordy):
-    "Yield counterfactual `(1, d)` and `Reason` of every row."
+    "Yield counterfactual `(1, d)` and `_Reason` of every row."
     h, rules, z = lore.settings, _Rules(lore, enc.x), predict(lore.model, enc.x)
     goals, there, data = _goals(z, target), target_prob(z, target) >= h.tau, (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
@@ -358,13 +358,13 @@ class LORE(_TableReader):
         seed:int=0,          # Seed of the neighbourhoods
         progress:bool=False, # Show a progress bar
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
-    ) -> Reasoned:           # Counterfactuals, and a `Reason` for each row in `rules`
+    ) -> _Reasoned:           # Counterfactuals, and a `_Reason` for each row in `rules`
         "Explain rows by factual and counterfactual rules."
         worker = copy.copy(self)
         worker.noted = []
         cfs = super(LORE, worker).explain(data, target, seed, progress, **constraints)
         values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
-        return Reasoned(**values, rules=tuple(worker.noted))
+        return _Reasoned(**values, rules=tuple(worker.noted))
 
 # %% ../../nbs/24_baselines.lore.ipynb #c59
 def _value(v):

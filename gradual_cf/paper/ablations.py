@@ -18,7 +18,7 @@ from ..metrics import evaluate
 from ..tasks import Task, load_task
 
 # %% auto #0
-__all__ = ['ABLATIONS', 'ablate']
+__all__ = ['ablate']
 
 # %% ../../nbs/60_paper.ablations.ipynb #c6
 class _Ablation(NamedTuple):
@@ -31,7 +31,7 @@ class _Ablation(NamedTuple):
 
 # %% ../../nbs/60_paper.ablations.ipynb #c9
 _BOUNDED, _LISTED = ('table', 'image'), ('table', 'text')  # kinds with bounds, kinds that list their values
-ABLATIONS = (
+_ABLATIONS = (
     _Ablation('loss', 'with logit distribution (Eq. 7)', dict(match=logit_gap)),
     _Ablation('loss', 'without logit distribution (Eq. 12)', dict(match=target_score)),
     _Ablation('reading', 'mean |z − μ|', dict(match=logit_gap)),
@@ -48,11 +48,11 @@ ABLATIONS = (
 # %% ../../nbs/60_paper.ablations.ipynb #c12
 def _lines_of(axes, kind):
     "The lines of some choices, None for all, that a kind of data can be asked."
-    known = list(dict.fromkeys(a.axis for a in ABLATIONS))
+    known = list(dict.fromkeys(a.axis for a in _ABLATIONS))
     if isinstance(axes, str): axes = [axes]
     unknown = [a for a in axes or () if a not in known]
     if unknown: raise ValueError(f'axes must be among {known}, got {unknown}')
-    return [a for a in ABLATIONS if kind in a.kinds and (axes is None or a.axis in axes)]
+    return [a for a in _ABLATIONS if kind in a.kinds and (axes is None or a.axis in axes)]
 
 # %% ../../nbs/60_paper.ablations.ipynb #c15
 def _some_rows(task, rows, seed):

@@ -25,12 +25,12 @@ from ..core import atomic
 from ..gradual import PAPER, GradualCF
 from ..losses import target_score
 from ..metrics import l2_change, measures, n_changed
-from ..models import fingerprint, kept
+from ..identity import _program, fingerprint, kept
 from .ablations import _some_rows
 from ..tasks import load_task
 
 # %% auto #0
-__all__ = ['EXPERIMENTS', 'results', 'reproduce']
+__all__ = ['results', 'reproduce']
 
 # %% ../../nbs/62_paper.reproduce.ipynb #c6
 def _printed(what):
@@ -114,7 +114,8 @@ def _run_part(e, name, part, path, out, tell):
         got = e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
         return _Result(frame, pictures, round(time.perf_counter() - start, 2))
-    result = kept(f'{name}.json', make, _write_result, _read_result, part, e.run, _made_with(), _code(), folder=out/'parts')
+    of = part, _program(e.run), _made_with(), _code()
+    result = kept(f'{name}.json', make, _write_result, _read_result, *of, folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result.seconds:g} s{"" if new else ", kept"}')
     return result
 
@@ -178,12 +179,12 @@ def _write_report(e, name, done, made, out):
 # %% ../../nbs/62_paper.reproduce.ipynb #c29
 def _check(name, rows):
     "Refuse an unknown experiment, or rows that are no number."
-    if name not in EXPERIMENTS: raise ValueError(f'name must be one of {list(EXPERIMENTS)}, got {name!r}')
+    if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
     if rows is not None and (not isinstance(rows, int) or rows < 1):
         raise ValueError(f'rows must be a whole number of at least 1, got {rows!r}')
 
 def reproduce(
-    name:str,          # One of `EXPERIMENTS`
+    name:str,          # One of `_EXPERIMENTS`
     out:Any='results', # Folder of what is written; it is made where missing
     rows:int|None=None,# Rows to explain, ≥ 1, where the experiment has a choice; None for its own number
     path=None,         # Data folder; None for `GRADUAL_CF_DATA`
@@ -192,7 +193,7 @@ def reproduce(
 ) -> _Report:          # Results, comparison, how they were made, files
     "Run what is missing of an experiment, compare with the paper, write CSV, PNG and JSON."
     _check(name, rows)
-    e = EXPERIMENTS[name]
+    e = _EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
     done = [_run_part(e, name, part, path, Path(out), tell) for part in parts]
@@ -490,7 +491,7 @@ def _figure(name, title):
     return _Experiment(title, partial(_figure_parts, name), _run_figure)
 
 # %% ../../nbs/62_paper.reproduce.ipynb #c83
-EXPERIMENTS = { # Name -> what `reproduce` runs
+_EXPERIMENTS = { # Name -> what `reproduce` runs
     'table2': _text_table('table2', 'what counts, and what to say instead'),
     'table3': _text_table('table3', 'four reviews with vectors of 100 and 300 entries', (100, 300)),
     'table4': _applicant('heloc', 'HELOC'),

@@ -1,0 +1,74 @@
+"""Kernels and commands forked from one process that has the package imported: each saves the seconds and the memory of the imports.
+
+The process that forks is a fresh one, not the one that asks, so nothing of a test or of the build is in a fork.
+"""
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
+
+ROOT = Path(__file__).resolve().parent.parent
+FORKS = multiprocessing.get_context('forkserver')
+FORKS.set_forkserver_preload([
+    'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'sklearn.datasets', 'sklearn.linear_model',
+    'sklearn.model_selection', 'sqlite3', 'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
+
+
+def begin(argv, env, cwd):
+    "A kernel in this process, as `python -m ipykernel_launcher` would begin it: of its own group, in its own folder, with its own draws."
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.path[:] = [p for p in sys.path if p and ROOT not in Path(p).parents]  # not the folders of tests and docs
+    import atexit
+    import gc
+
+    import numpy as np
+    import pandas as pd
+    import torch
+    from ipykernel.kernelapp import IPKernelApp
+    gc.freeze()  # what was imported is not looked through for garbage
+    np.random.seed()
+    torch.seed()
+    pd.set_option('display.max_columns', 20)  # what pandas chooses where a kernel imports it
+    try: IPKernelApp.launch_instance([*argv, f'--IPKernelApp.parent_handle={os.getppid()}'])  # it ends with the process that forks
+    finally: atexit._run_exitfuncs()
+
+
+class Forked:
+    "A fork as the manager of a kernel sees a process."
+    stdin = stdout = stderr = None
+
+    def __init__(self, argv, env, cwd):
+        self.process = FORKS.Process(target=begin, args=(argv, env, str(cwd)))
+        self.process.start()
+        self.pid, self.kill, self.terminate = self.process.pid, self.process.kill, self.process.terminate
+
+    def poll(self): return self.process.exitcode
+    def send_signal(self, signum): os.kill(self.pid, signum)
+
+    def wait(self):
+        self.process.join()
+        return self.process.exitcode
+
+
+class Provisioner(LocalProvisioner):
+    "Forks a kernel where others start Python anew."
+
+    async def launch_kernel(self, cmd, **kwargs):
+        argv = cmd[cmd.index('ipykernel_launcher') + 1:]
+        self.process = Forked(argv, dict(kwargs.get('env') or os.environ), kwargs.get('cwd') or os.getcwd())
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+
+class Manager(AsyncKernelManager):
+    "The manager of one forked kernel."
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.provisioner = Provisioner(kernel_spec=self.kernel_spec, parent=self)
