@@ -390,7 +390,6 @@ def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
-<<<<<<< HEAD
 # %% ../nbs/00_core.ipynb #c60
 def told_of(
     cfs, # `Counterfactuals`
@@ -409,10 +408,7 @@ def _check_free(raw, told):
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
-# %% ../nbs/00_core.ipynb #c58
-=======
 # %% ../nbs/00_core.ipynb #c56
->>>>>>> tables
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -445,28 +441,7 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-<<<<<<< HEAD
 # %% ../nbs/00_core.ipynb #8495b294
-=======
-# %% ../nbs/00_core.ipynb #c58
-def told_of(
-    cfs, # `Counterfactuals`
-) -> pd.DataFrame: # One line a row
-    "Target, probabilities and validity as columns."
-    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
-    if cfs.target.is_floating_point():
-        told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
-    else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
-    told['cf_valid'] = cfs.valid
-    return pd.DataFrame({name: plain(t) for name,t in told.items()})
-
-def _check_free(raw, told):
-    "Raise `ValueError` for a frame with a column of a name that is added."
-    both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
-    if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
-
-# %% ../nbs/00_core.ipynb #c59
->>>>>>> tables
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
