@@ -292,12 +292,15 @@ def _made_up(enc, k):
     "A state that no search would reach: each row moved to its neighbour, logits in a line."
     n, xp = len(enc.x), enc.x.roll(1, 0)
     logits = torch.linspace(-3, 3, n*k).view(n, k).to(xp)
-    target = Target(torch.arange(n, device=xp.device) % k, torch.full_like(logits[:, 0], .5), logits.flip(0), near=xp)
+    label = torch.arange(n, device=xp.device) % k if k > 1 else torch.cat([logits, logits + 1], 1)
+    target = Target(label, torch.full_like(logits[:, 0], .5), logits.flip(0), near=xp)
     return State(enc, xp, logits, target, ~enc.frozen, xp)
+
+def _any_target(explainer): return (0., 1.) if explainer.numbers else 0 # Something to ask for
 
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.ask(raw, 0, **constraints)[1]
+    d, enc = explainer.domain, explainer.ask(raw, _any_target(explainer), **constraints)[1]
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]

@@ -144,14 +144,21 @@ def _class_name(t, classes):
     return str(classes[t]) if len(classes) else f'class {t}'
 
 # %% ../nbs/00_core.ipynb #c29
-def _aimed_at(cfs, i, classes=()):
+def aimed_at(
+    cfs,        # `Counterfactuals`
+    i:int,      # Position of a row
+    classes=(), # Names of the classes
+) -> str:
     "What a row shall be: a class, or a number in an interval."
     if not cfs.target.is_floating_point(): return _class_name(cfs.target[i].item(), classes)
     low,high = cfs.target[i].tolist()
     if low == -np.inf: return f'at most {value_text(high)}'
     return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
 
-def _went(cfs, i):
+def went(
+    cfs,   # `Counterfactuals`
+    i:int, # Position of a row
+) -> str:
     "What the model said of a row before and after."
     if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
     return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
@@ -166,7 +173,7 @@ _LEFT = 'style="text-align:left"'
 
 def _row_html(cfs, i, name, lines):
     "The lines of one row."
-    told = f'{_aimed_at(cfs, i)}, {_went(cfs, i)}'
+    told = f'{aimed_at(cfs, i)}, {went(cfs, i)}'
     none = '' if cfs.valid[i] else ' (none found)'
     head = f'<th scope="rowgroup" colspan="3" {_LEFT}>row {html.escape(str(name))}: {told}{none}</th>'
     cells = [f'<td {_LEFT}>{html.escape(str(l.feature))}</td><td>{html.escape(value_text(l.before))}</td>'
@@ -191,7 +198,7 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for i,name in enumerate(names or _row_names(cfs)):
         found = '' if cfs.valid[i] else '  (no counterfactual found)'
-        out.append(f'row {name}: to be {_aimed_at(cfs, i, classes)}, {_went(cfs, i)}{found}')
+        out.append(f'row {name}: to be {aimed_at(cfs, i, classes)}, {went(cfs, i)}{found}')
         out += [f'    {value_text(l.feature):{wide[0]}}  {value_text(l.before):>{wide[1]}} → '
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
@@ -206,7 +213,7 @@ def _plot_changes(cfs, most:int=5):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
-        ax.set_title(f'row {i}: to be {_aimed_at(cfs, i)}, {_went(cfs, i)}', fontsize=9)
+        ax.set_title(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', fontsize=9)
     if rows: ax.legend(fontsize=8)
     return fig
 
@@ -330,11 +337,22 @@ def _label(c):
     if isinstance(c, (str, int)) and not isinstance(c, bool): return c
     raise ValueError(f'data must have columns named by text, whole numbers or tuples of them to be saved, got {c!r}')
 
-def _unlabel(labels):
-    "The inverse of `_label` for all columns."
-    names = [tuple(l) if isinstance(l, list) else l for l in labels]
-    tuples = names and all(isinstance(l, tuple) for l in names)
-    return pd.MultiIndex.from_tuples(names) if tuples else pd.Index(names)
+def _unlabel(labels, names):
+    "The inverse of `_label` for all columns, with the names of their levels."
+    labels = [tuple(l) if isinstance(l, list) else l for l in labels]
+    tuples = labels and all(isinstance(l, tuple) for l in labels)
+    return pd.MultiIndex.from_tuples(labels, names=names) if tuples else pd.Index(labels, name=names[0])
+
+def _forgotten(s) -> str:
+    "What parquet forgets of a column: that it holds objects, integers among them, and the unit of dates."
+    if s.dtype != object: return str(s.dtype) if getattr(s.dtype, 'kind', '') == 'M' else ''
+    return 'integers' if pd.api.types.infer_dtype(s) == 'integer' else 'object'
+
+def _remembered(s, dtype:str):
+    "A column with what parquet forgot."
+    if dtype not in ('object', 'integers'): return s.astype(dtype) if dtype else s
+    there = (s.astype('Int64') if dtype == 'integers' else s).astype(object)
+    return there.where(s.notna(), None)
 
 def _holds(v, name):
     "Raise `ValueError` unless parquet can hold a column."
@@ -346,20 +364,22 @@ def _holds(v, name):
 
 # %% ../nbs/00_core.ipynb #c54
 def _stored(raw:Any, name):
-    "Raw rows as columns `name:0`, `name:1`, …, and their labels; nothing for raw data that is neither frame nor text."
+    "Raw rows as columns `name:0`, `name:1`, …, and what parquet forgets of them; nothing for raw data that is neither frame nor text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
     if texts: return pd.DataFrame({f'{name}:text': raw}), None
     raw = raw if isinstance(raw, pd.DataFrame) else pd.DataFrame()
     if raw.empty: return raw, None
-    labels = [_label(c) for c in raw.columns]
+    about = dict(labels=[_label(c) for c in raw.columns], names=[n if n is None else _label(n) for n in raw.columns.names],
+                 dtypes=[_forgotten(raw.iloc[:, i]) for i in range(raw.shape[1])])
     for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
-    return raw.set_axis([f'{name}:{i}' for i in range(len(labels))], axis=1), labels
+    return raw.set_axis([f'{name}:{i}' for i in range(raw.shape[1])], axis=1), about
 
-def _restored(df, name, labels):
+def _restored(df, name, about):
     "The inverse of `_stored`."
     if f'{name}:text' in df: return df[f'{name}:text'].tolist()
-    if labels is None: return None
-    return df[[f'{name}:{i}' for i in range(len(labels))]].set_axis(_unlabel(labels), axis=1)
+    if about is None: return None
+    columns = {i: _remembered(df[f'{name}:{i}'], dtype) for i,dtype in enumerate(about['dtypes'])}
+    return pd.DataFrame(columns, index=df.index).set_axis(_unlabel(about['labels'], about['names']), axis=1)
 
 def _flat_rows(t):
     "A tensor as a list of flat arrays, one a row."
@@ -370,7 +390,25 @@ def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
+# %% ../nbs/00_core.ipynb #c60
+def told_of(
+    cfs, # `Counterfactuals`
+) -> pd.DataFrame: # One line a row
+    "Target, probabilities and validity as columns."
+    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
+    if cfs.target.is_floating_point():
+        told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
+    else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
+    told['cf_valid'] = cfs.valid
+    return pd.DataFrame({name: plain(t) for name,t in told.items()})
+
 # %% ../nbs/00_core.ipynb #c56
+def _check_free(raw, told):
+    "Raise `ValueError` for a frame with a column of a name that is added."
+    both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
+    if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
+
+# %% ../nbs/00_core.ipynb #c58
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -378,12 +416,13 @@ class _Kept(_Answers):
     ) -> Path:         # `path`
         "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
         tensors = {f: getattr(self, f) for f in _TENSORS}
-        (data,data_labels),(raw,raw_labels) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
+        _check_free(self.raw, told_of(self))
+        (data,data_about),(raw,raw_about) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
         flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()})
         if len(data): flat.index = data.index
         df = pd.concat([d for d in (data, raw) if len(d)] + [flat], axis=1)
         kinds = {f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in tensors.items()}
-        df.attrs |= dict(tau=self.tau, tensors=kinds, data=data_labels, raw=raw_labels)
+        df.attrs |= dict(tau=self.tau, tensors=kinds, data=data_about, raw=raw_about)
         with atomic(path) as tmp: df.to_parquet(tmp)
         return Path(path)
 
@@ -401,18 +440,6 @@ class _Kept(_Answers):
         tensors = {f: _stacked(df[f'cf:{f}'], *kind) for f,kind in kept['tensors'].items()}
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
-
-# %% ../nbs/00_core.ipynb #c58
-def told_of(
-    cfs, # `Counterfactuals`
-) -> pd.DataFrame: # One line a row
-    "Target, probabilities and validity as columns."
-    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
-    if cfs.target.is_floating_point():
-        told = dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
-    else: told = dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
-    told['cf_valid'] = cfs.valid
-    return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
 # %% ../nbs/00_core.ipynb #8495b294
 class Counterfactuals(_Kept):
@@ -432,8 +459,7 @@ class Counterfactuals(_Kept):
         "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
         told = told_of(self)
         if not isinstance(self.raw, pd.DataFrame): return told
-        both = [c for c in self.raw if c in told]
-        if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
+        _check_free(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
 
     def plot(self, **kw): # A matplotlib figure

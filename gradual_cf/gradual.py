@@ -385,5 +385,6 @@ class GradualCF(_Searching):
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
         s = self.start(enc, target, seed)
         steps,chosen,curves = _recorded(self, s)
-        return Trace(steps, chosen, curves, enc.x, z, s.target, self.stats.sample[int(target)], self.groups(enc.x),
+        sample = self.z_train if self.numbers else self.stats.sample[int(target)]
+        return Trace(steps, chosen, curves, enc.x, z, s.target, sample, self.groups(enc.x),
                      self.domain, data, self.settings.tau)

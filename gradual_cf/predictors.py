@@ -250,6 +250,7 @@ class FrameModel(Adapted):
     ):
         super().__init__()
         self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
+        self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
@@ -257,8 +258,11 @@ class FrameModel(Adapted):
     def read(self,
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # `(n, k)`
-        "What the model itself says of raw rows."
-        return self.predictor.logits(frame)
+        "What the model itself says of raw rows; libraries refuse to be asked about none."
+        if not len(frame): return torch.zeros(0, self.outputs, dtype=torch.float64)
+        z = self.predictor.logits(frame)
+        self.outputs = z.shape[1]
+        return z
 
     def __repr__(self): return f'FrameModel({self.predictor!r})'
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .core import CHANGED, Counterfactuals, atomic
+from .core import CHANGED, Counterfactuals, atomic, aimed_at
 from .trace import _OTHER, Trace
 from .explainer import target_prob
 from .images import _border, _shades, draw_image, outline
@@ -31,7 +31,8 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     xp = trace[i - 1].xp if i else trace.x
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
     mask = expand_groups(on.to(xp.device), trace.groups)
-    now,before = (target_prob(z, label) for z in (_logits(trace, i), trace.before))
+    said = (lambda z: z[:, 0]) if trace.numbers else (lambda z: target_prob(z, label))
+    now,before = map(said, (_logits(trace, i), trace.before))
     raw = domain.decode(xp, trace.data, True)
     return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
 
@@ -40,16 +41,28 @@ def _class_name(label, classes):
     "A class in words."
     return str(classes[label]) if len(classes) else f'class {label}'
 
+def _class_opinion(trace, i, classes):
+    "What a model of classes says after `i` steps."
+    z,label = _logits(trace, i), int(trace.target.label)
+    prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
+    says = f'The network says {_class_name(z.argmax().item(), classes)}'
+    return f'{says}; probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
+
+def _number_opinion(trace, i):
+    "What a model of numbers says after `i` steps."
+    return f'The model says {_logits(trace, i).item():.4g}; it shall be {_goal(trace)}.'
+
+def _goal(trace, classes=()):
+    "What the row shall be, in words."
+    return aimed_at(_state(trace, 0), 0, classes)
+
 def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     "The state after `i` steps in words."
-    z,label = _logits(trace, i), int(trace.target.label)
     changed = _state(trace, i).changes().feature.tolist() if i else []
     names = ', '.join(map(str, changed)) or 'nothing'
     what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
-    says = f'The network says {_class_name(z.argmax().item(), classes)}'
-    prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
-    opinion = f'probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
-    return f'Step {i} of {len(trace)}. {what} {says}; {opinion}'
+    opinion = _number_opinion(trace, i) if trace.numbers else _class_opinion(trace, i, classes)
+    return f'Step {i} of {len(trace)}. {what} {opinion}'
 
 # %% ../nbs/40_stepper.ipynb #c17
 def _newest(trace, i):
@@ -123,6 +136,17 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
     return [*bars], move
 
 # %% ../nbs/40_stepper.ipynb #c25
+def _number_panel(ax, trace:Trace) -> tuple[list, Callable]:
+    "The number on its way into the interval."
+    said = [_logits(trace, i).item() for i in range(len(trace) + 1)]
+    ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
+    low,high = min(said + ends), max(said + ends)
+    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9), xlabel='step')
+    ax.axhspan(*trace.target.label[0].clamp(*ax.get_ylim()).tolist(), color='.9')
+    line, = ax.plot([], 'o-', color=CHANGED)
+    ax.set_title('what the model says', fontsize=9)
+    return [line], lambda i: line.set_data(range(i + 1), said[:i + 1])
+
 def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list, Callable]:
     "Logits, on the box plot of the target's training rows."
     grey,sample = dict(color='.6'), trace.sample.cpu()
@@ -174,16 +198,17 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     top,bottom = halves
     axs = bottom.subplots(1, 3)
     names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
-    target = _class_name(trace.target.label.item(), classes)
+    target = _goal(trace, classes)
     image = trace.domain.kind == 'image'
     change = _image_panels(top.subplots(1, 4), trace) if image else _change_panel(top.subplots(), trace)
-    logits = _logit_panel(axs[1], trace, names, f'logits, and those of real {target}')
-    panels = change, _probability_panel(axs[0], trace, names), logits, _loss_panel(axs[2], trace)
+    first = _number_panel(axs[0], trace) if trace.numbers else _probability_panel(axs[0], trace, names)
+    title = 'of the training rows' if trace.numbers else f'logits, and those of real {target}'
+    panels = change, first, _logit_panel(axs[1], trace, names, title), _loss_panel(axs[2], trace)
     for ax in axs: ax.tick_params(labelsize=7)
     title = fig.suptitle(' ', fontsize=10)
     def move(i):
         for _,panel in panels: panel(i)
-        title.set_text(f'step {i} of {len(trace)}: towards {target}')
+        title.set_text(f'step {i} of {len(trace)}: to be {target}')
     return fig, [title, *(artist for moving,_ in panels for artist in moving)], move
 
 # %% ../nbs/40_stepper.ipynb #c35

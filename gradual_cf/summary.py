@@ -18,7 +18,8 @@ __all__ = ['summary', 'plot_summary']
 def _aims(answers):
     "What each row was to be: a class, or an interval of numbers in words."
     if 'cf_target' in answers: return answers.cf_target
-    return answers.cf_low.map('{:g}'.format) + '..' + answers.cf_high.map('{:g}'.format)
+    ends = [f'{low:g}..{high:g}' for low,high in zip(answers.cf_low, answers.cf_high)]
+    return pd.Series(ends, index=answers.index, dtype=object)
 
 def _change_lines(answers):
     "All changes of the valid rows: target, feature, before, after."

@@ -19,13 +19,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text
+from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text, went
 from .composition import Entrywise, chain, steps
 from .gradual import TABLE
 from .predictors import as_module
 
 # %% auto #0
-__all__ = ['MISSING', 'Column', 'tabular']
+__all__ = ['Column', 'tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Column:
     "One group of a table: how it is read, and what it may become."
     name:Hashable       # Name of the feature
     sources:Sequence    # The raw columns it is read from: one, or the 0/1 siblings of a category
-    kind:str            # 'number', 'integer', 'date' or 'category'
+    kind:str            # 'number', 'integer', 'date', 'ordinal' or 'category'
     origin:float=0.     # Raw value that is encoded as 0; dates are days since 1970
     span:float=1.       # Raw distance that is encoded as 1
     low:float=0.        # Smallest value a counterfactual may have, raw
     high:float=1.       # Largest
-    levels:tuple=()     # Levels of a category
+    levels:tuple=()     # Levels of a category or an ordinal, these in their order
     offered:tuple=()    # Those of them that may be proposed
-    codes:tuple=()      # Special codes of an integer, never proposed
+    codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
     unit:float=0.       # Raw distance between legal values; 0 for any
     digits:int=0        # Decimals to which a changed number is rounded
     decimals:int=0      # Decimals that the training values have, as far as they are counted
@@ -51,7 +51,7 @@ class Column:
     known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers of full precision
 
     @property
-    def width(self) -> int: return len(self.levels) or 1 # Encoded entries
+    def width(self) -> int: return len(self.levels) if self.kind == 'category' else 1 # Encoded entries
 
 # %% ../nbs/11_tabular.ipynb #c9
 _NUMERAL = re.compile(r'-?(0|[1-9]\d*)(\.\d+)?')
@@ -81,6 +81,7 @@ def _dtype_kind(s:pd.Series) -> str|None:
     if pd.api.types.is_integer_dtype(s): return 'integer'
     if pd.api.types.is_float_dtype(s): return 'number'
     if pd.api.types.is_datetime64_any_dtype(s): return 'date'
+    if getattr(s.dtype, 'ordered', False): return 'ordinal'
     return None if len(s) else 'category'
 
 def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
@@ -143,17 +144,24 @@ def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
     t = pd.to_datetime(s, format=form if '%' in form else None).dt.tz_localize(None)
     return ((t - pd.Timestamp(0))/pd.Timedelta(1, 'D')).to_numpy(float)
 
-def _floats(s:pd.Series, form:str='') -> np.ndarray: return s.to_numpy(float, na_value=np.nan)
+def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
+    "Cells as numbers, levels as their positions."
+    if c.kind == 'date': return _days(s, c.form)
+    if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
+    return s.map({level: float(i) for i,level in enumerate(c.levels)}).to_numpy(float)
+
+_READS = dict(date='dates', ordinal='known levels') # What a column must hold, if not numbers
 
 def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
     "Cells as numbers; raises `ValueError` for a cell that is none."
     _check_missing(c, s)
-    what,read = ('dates', _days) if c.kind == 'date' else ('numeric', _floats)
-    try: v = read(s, c.form)
+    try: v = _floats(c, s)
     except (TypeError, ValueError, AttributeError):
-        raise ValueError(f'data must be {what} in column {c.name!r}, got {s[s.notna()].iloc[0]!r}') from None
-    bad = v[~np.isfinite(v) & s.notna().to_numpy(bool)]
-    if len(bad): raise ValueError(f'data must be finite, got {bad[0]} in column {c.name!r}')
+        raise ValueError(f'data must be {_READS.get(c.kind, "numeric")} in column {c.name!r}, got {s[s.notna()].iloc[0]!r}') from None
+    bad = ~np.isfinite(v) & s.notna().to_numpy(bool)
+    if c.kind == 'ordinal' and bad.any():
+        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {s[bad].iloc[0]!r}')
+    if bad.any(): raise ValueError(f'data must be finite, got {v[bad][0]} in column {c.name!r}')
     return v
 
 # %% ../nbs/11_tabular.ipynb #c28
@@ -286,7 +294,7 @@ def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(
     v,scale = c.origin + x*c.span, float(_DAY) if c.kind == 'date' else 10.**max(c.decimals, c.digits)
     slack,near = _ULPS*(np.abs(v) + abs(c.origin)), np.rint(v*scale)/scale
     out = np.where(np.abs(near - v) <= slack, near, v)
-    if c.known is not None:
+    if c.known is not None and c.kind != 'ordinal':
         known = _nearest(c.known, v)
         out = np.where(np.abs(known - v) <= slack, known, out)
     return np.where(x == MISSING, np.nan, out) if c.missing else out
@@ -359,6 +367,17 @@ def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
     return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
 
 # %% ../nbs/11_tabular.ipynb #c63
+def _fit_ordinal(s:pd.Series, listed=None) -> Column:
+    "A column of levels that have an order."
+    c,levels = _fit_category(s, listed), tuple(s.cat.categories)
+    at = [levels.index(v) for v in c.offered]
+    codes = tuple(i for i in range(len(levels)) if i not in at)
+    known = pd.Categorical([*levels, None], dtype=s.dtype)
+    low,high = (float(min(at)), float(max(at))) if at else (1., 0.)
+    return replace(c, kind='ordinal', levels=levels, span=float(max(len(levels) - 1, 1)), low=low, high=high,
+                   codes=codes, unit=1., known=known)
+
+# %% ../nbs/11_tabular.ipynb #c67
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
     owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
@@ -372,9 +391,10 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
 def _fit_column(s, kind_and_form, listed, special) -> Column:
     "Read one column of a known kind."
     kind,form = kind_and_form
+    if kind == 'ordinal': return _fit_ordinal(s, listed)
     return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
 
-# %% ../nbs/11_tabular.ipynb #c66
+# %% ../nbs/11_tabular.ipynb #c70
 @dataclass(frozen=True, eq=False)
 class _Table:
     "The fitted columns of a frame, and what may become of them."
@@ -406,7 +426,7 @@ class _Table:
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
-# %% ../nbs/11_tabular.ipynb #c68
+# %% ../nbs/11_tabular.ipynb #c72
 def _one_row(data) -> pd.DataFrame:
     "Raw rows as a frame."
     if isinstance(data, dict): return pd.DataFrame([data])
@@ -433,7 +453,7 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     if len(got) > len(table.names): raise ValueError(f'data must have distinct columns, got {got}')
     raise ValueError(f'data must have its columns in the fitted order {table.names}, got {got}')
 
-# %% ../nbs/11_tabular.ipynb #c72
+# %% ../nbs/11_tabular.ipynb #c76
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
@@ -447,7 +467,7 @@ def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     bad = (low > high).numpy()
     return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
 
-# %% ../nbs/11_tabular.ipynb #c73
+# %% ../nbs/11_tabular.ipynb #c77
 def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
     df = _frame(table, data)
@@ -470,7 +490,7 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     if table.keep: frozen = frozen | _gone(table, raw)
     return Encoded(x, frozen, low, high, most)
 
-# %% ../nbs/11_tabular.ipynb #c81
+# %% ../nbs/11_tabular.ipynb #c85
 def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # (c, x) -> c
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
@@ -485,15 +505,32 @@ def _unless_own(rule:Entrywise) -> Entrywise:
     "A rule for what differs from the row's own value."
     return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
 
+def _whole_steps(table:_Table) -> Entrywise: # (c, x) -> c
+    "Whole numbers stay whole, wherever zero is."
+    unit,origin,span = (table.entries(f) for f in ('unit', 'origin', 'span'))
+    return _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % 1)/span)))
+
+def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
+    "Let an ordinal go no further than the last level on its way that is offered."
+    levels = torch.from_numpy(levels)
+    def project(c, x):
+        c,old,p = c.clone(), x[:, at, None], levels.to(x)
+        far = (p - c[:, at, None]).abs().masked_fill((p - old)*(p - c[:, at, None]) > 0, torch.inf)
+        least,best = far.min(1)
+        c[:, at] = torch.where((c[:, at] == x[:, at]) | least.isinf(), x[:, at], p[best])
+        return c
+    return project
+
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units."
     pairs = [(c, at) for c,at in zip(table.columns, table.at) if c.kind == 'category']
     siblings = [torch.arange(at.start, at.stop) for _,at in pairs]
     offered = [torch.tensor([v in c.offered for v in c.levels]) for c,_ in pairs]
-    whole = _unless_own(steps(torch.tensor(table.entries('unit')/table.entries('span'))))
-    return chain(whole, _one_of(siblings, offered)) if pairs else chain(whole)
+    gaps = [_on_the_way(at.start, np.array([c.levels.index(v) for v in c.offered])/c.span)
+            for c,at in zip(table.columns, table.at) if c.kind == 'ordinal' and c.codes and c.offered]
+    return chain(_whole_steps(table), *gaps, *([_one_of(siblings, offered)] if pairs else []))
 
-# %% ../nbs/11_tabular.ipynb #c85
+# %% ../nbs/11_tabular.ipynb #c89
 _FEW = 3 # An integer with fewer values than three grids offers them all
 
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
@@ -504,9 +541,10 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     few = c.unit and 0 <= c.high - c.low < _FEW*table.grid
     raw = np.arange(c.low, c.high + 1) if few else np.linspace(c.low, c.high, table.grid)
     if c.unit: raw = np.unique(raw.round())
+    raw = raw[~np.isin(raw, c.codes)]
     return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c88
+# %% ../nbs/11_tabular.ipynb #c92
 def _one_hot(c:Column, x:np.ndarray) -> np.ndarray: # `(n, w)`
     "Entries of a category, of which the missing level is the largest only where it is alone."
     if not c.missing: return x
@@ -517,8 +555,14 @@ def _exact(c:Column, x:np.ndarray) -> np.ndarray: # Raw entries, `(n, w)`
     "Entries of a column in raw units, NaN where a number is missing."
     return _one_hot(c, x) if c.kind == 'category' else _numbers(c, x[:, 0])[:, None]
 
+def _level_cells(c:Column, v:np.ndarray): # Array of cells, `(n,)`
+    "The levels nearest to positions; the last cell that is known is the missing one."
+    at = v.round().clip(0, len(c.levels) - 1)
+    return c.known[np.where(np.isnan(v), len(c.levels), at).astype(int)]
+
 def _write(c:Column, v:np.ndarray, dtypes:dict) -> list: # Cells of each raw column, `(n,)` each
     "Raw entries `(n, w)` of a column as cells."
+    if c.kind == 'ordinal': return [_level_cells(c, v[:, 0])]
     if c.kind != 'category': return [_cells(c, v[:, 0], dtypes[c.name])]
     if len(c.sources) == 1: return [c.known[v.argmax(1)]]
     return [_in_dtype(one, dtypes[source]) for one,source in zip(v.T, c.sources)]
@@ -536,7 +580,7 @@ def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, r
     kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
     return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
 
-# %% ../nbs/11_tabular.ipynb #c93
+# %% ../nbs/11_tabular.ipynb #c97
 def _floating(dtype):
     "The dtype of floats that stands in for a dtype of whole numbers."
     return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
@@ -566,7 +610,7 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
         for name,one in zip(c.sources, cells): _put(df, name, one, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c97
+# %% ../nbs/11_tabular.ipynb #c101
 def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Whether each row has a level that may be proposed."
     if len(c.sources) == 1: return pd.Series(comparable(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
@@ -599,7 +643,7 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
         out.append(same | (ok & ~stays))
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c100
+# %% ../nbs/11_tabular.ipynb #c104
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -611,7 +655,7 @@ def _check_names(columns:Sequence[Column], **named):
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
 
-# %% ../nbs/11_tabular.ipynb #c101
+# %% ../nbs/11_tabular.ipynb #c105
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
@@ -632,7 +676,7 @@ def _named_in(arg, flags):
         raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
     return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
 
-# %% ../nbs/11_tabular.ipynb #c104
+# %% ../nbs/11_tabular.ipynb #c108
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     "Bounds of a question."
     if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
@@ -657,7 +701,7 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
-# %% ../nbs/11_tabular.ipynb #c106
+# %% ../nbs/11_tabular.ipynb #c110
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -675,7 +719,7 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c110
+# %% ../nbs/11_tabular.ipynb #c114
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
     "A feature's values as a person would name them."
     if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
@@ -692,7 +736,7 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c112
+# %% ../nbs/11_tabular.ipynb #c116
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
     if pd.isna(value): return -.08 # beside the track
@@ -712,7 +756,7 @@ def _track(ax, y:float, c:Column, line):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c113
+# %% ../nbs/11_tabular.ipynb #c117
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -721,14 +765,14 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
     plt.close(fig) # it is returned, and so shown once
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
-    names = [f'row {l.index}: {l.feature}\np {cfs.before[l.row]:.2f} → {cfs.prob[l.row]:.2f}' for l in lines]
+    names = [f'row {l.index}: {l.feature}\n{went(cfs, l.row)}' for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c115
+# %% ../nbs/11_tabular.ipynb #c119
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -754,7 +798,7 @@ def _check_least(**numbers):
 
 def _check_categories(columns, levels):
     "Raise `ValueError` where levels are listed for a column that has none."
-    wrong = [c.name for c in columns if c.name in levels and c.kind != 'category']
+    wrong = [c.name for c in columns if c.name in levels and not c.levels]
     if wrong: raise ValueError(f'levels must name categories, got {wrong}')
 
 def _split_categories(categorical) -> tuple:
@@ -763,7 +807,7 @@ def _split_categories(categorical) -> tuple:
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c118
+# %% ../nbs/11_tabular.ipynb #c122
 def _filling(c:Column, s:pd.Series): # A cell
     "What a missing cell of a column is read as; raises `ValueError` where all are missing."
     there = s[s.notna()]
@@ -784,7 +828,48 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
     return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
 
-# %% ../nbs/11_tabular.ipynb #c120
+# %% ../nbs/11_tabular.ipynb #c125
+_SCALERS = {'StandardScaler': ('mean_', 'scale_'), 'RobustScaler': ('center_', 'scale_'), 'MaxAbsScaler': (None, 'scale_'),
+            'MinMaxScaler': ('min_', 'scale_')} # What each subtracts and divides by; the last one adds and multiplies
+
+def _scaler_parts(scaler) -> np.ndarray: # `(2, columns)`
+    "Origins and spans of a fitted scaler; raises `ValueError` for anything else."
+    name = type(scaler).__name__
+    if name not in _SCALERS:
+        raise ValueError(f"scale must be 'range', 'standard' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+    n = getattr(scaler, 'n_features_in_', None)
+    if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
+    if name == 'MinMaxScaler': return np.stack([-scaler.min_/scaler.scale_, 1/scaler.scale_])
+    shift,stretch = _SCALERS[name]
+    shift = shift if getattr(scaler, 'with_mean', True) else None # its mean is there, but not used
+    given = [getattr(scaler, part or '', None) for part in (shift, stretch)]
+    return np.stack([np.full(n, default) if v is None else v for v,default in zip(given, (0., 1.))])
+
+def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
+    "What a scaler says about each column; raises `ValueError` where it was fitted on others."
+    numbers,parts = [c.name for c in columns if not c.levels], _scaler_parts(scaler)
+    names = list(getattr(scaler, 'feature_names_in_', numbers))
+    if len(names) != parts.shape[1] or any(name not in numbers for name in names):
+        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {parts.shape[1]}: {names}')
+    return dict(zip(names, parts.T.tolist()))
+
+# %% ../nbs/11_tabular.ipynb #c128
+def _deviation(c:Column, v:np.ndarray) -> tuple: return v.mean(), v.std() or 1. # Origin and span
+
+def _rescaled(columns, df, scale) -> list[Column]:
+    "Columns with another scale; a column that a scaler does not know keeps its range."
+    if isinstance(scale, str) and scale == 'range': return columns
+    told,out = {} if isinstance(scale, str) and scale == 'standard' else _scaler_columns(scale, columns), []
+    for c in columns:
+        if c.kind not in ('category', 'ordinal') and c.low <= c.high and (not told or c.name in told):
+            v = _read_numbers(c, df[c.name])
+            v = v[~np.isnan(v)]
+            origin,span = told.get(c.name) or _deviation(c, v)
+            c = _precise(replace(c, origin=float(origin), span=float(span)), v)
+        out.append(c)
+    return out
+
+# %% ../nbs/11_tabular.ipynb #c132
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -804,7 +889,7 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c121
+# %% ../nbs/11_tabular.ipynb #c133
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
@@ -817,6 +902,7 @@ def tabular(
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
     grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
+    scale='range',        # What counts as one step: 'range', 'standard', or one of scikit-learn's scalers, fitted
     missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
@@ -829,6 +915,6 @@ def tabular(
     _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
     _check_categories(columns, levels)
     _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
-    columns,fill = _treated(columns, df, missing, levels)
+    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
                               keep=missing == 'keep', fill=fill))

@@ -31,7 +31,7 @@ class Trace:
     x:Tensor       # The input, `(1, *s)`
     before:Tensor  # Logits at the input, `(1, k)`
     target:Target  # What it was pulled towards
-    sample:Tensor  # Logits of training rows of the target, `(N, k)`
+    sample:Tensor  # Logits of training rows of the target, `(N, k)`; for numbers, of all
     groups:Tensor  # Group of every entry, long `(*s)`
     domain:Domain  # How to decode and draw it
     data:Any=None  # The raw input
@@ -43,8 +43,12 @@ class Trace:
 
     def __repr__(self):
         z = self.steps[-1].logits if self.steps else self.before
+        if self.numbers: return f'Trace({len(self)} steps, {self.before.item():.4g} → {z.item():.4g})'
         p = [target_prob(v, self.target.label).item() for v in (self.before, z)]
         return f'Trace({len(self)} steps to class {self.target.label.item()}, probability {p[0]:.2f} → {p[1]:.2f})'
+
+    @property
+    def numbers(self) -> bool: return self.target.label.is_floating_point() # Whether the model answers with numbers
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         "All curves as one tidy frame."

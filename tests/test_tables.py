@@ -12,9 +12,15 @@ import torch
 import toy
 from hypothesis import given, settings, strategies as st
 
+from sklearn.base import clone
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
+
+from gradual_cf.batch import explain_dataset
+from gradual_cf.core import Counterfactuals
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.identity import fingerprint
 from gradual_cf.models import accuracy, tabular_mlp, train
+from gradual_cf.summary import summary
 from gradual_cf.tabular import MISSING, _written, tabular
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -276,6 +282,130 @@ def test_a_column_without_any_cell_is_frozen():
 def test_columns_named_true_or_false_are_an_error():
     df = pd.DataFrame({True: filler(9), False: filler(9, 1)})
     with pytest.raises(ValueError, match=r'named by text or numbers, got \[True, False\]'): tabular(df)
+
+
+# Ordered categories
+
+SIZES = ['XS', 'S', 'M', 'L', 'XL']
+
+def sized(n=60, hole=.2):
+    "A column of sizes of which nobody has M."
+    r = np.random.default_rng(0)
+    size = pd.Series(np.array(['XS', 'S', 'L', 'XL'])[r.integers(0, 4, n)]).mask(r.random(n) < hole)
+    return pd.DataFrame({'size': size.astype(pd.CategoricalDtype(SIZES, ordered=True)), 'x': filler(n), 'job': list('ab')*(n//2)})
+
+
+def test_ordered_levels_are_positions():
+    df = sized()
+    domain = tabular(df)
+    c,x = domain.features[0], domain.encode(df).x
+    assert (c.kind, c.width, c.levels, c.offered, c.codes) == ('ordinal', 1, tuple(SIZES), ('XS', 'S', 'L', 'XL'), (2,))
+    at = df['size'].cat.codes.to_numpy()
+    assert (x[:, 0].numpy()[at >= 0] == at[at >= 0]/4).all() and (x[:, 0].numpy()[at < 0] == MISSING).all()
+    pd.testing.assert_frame_equal(_written(domain.decode.args[0], x), df)
+    pd.testing.assert_frame_equal(domain.decode(x, df), df)
+    assert tabular(df, categorical=['size']).features[0].kind == 'category'
+    with pytest.raises(ValueError, match="known levels .* got 'XXL'"): domain.encode(df.assign(size='XXL'))
+
+
+@pytest.mark.parametrize('sigma', [0, 20])
+def test_ordered_levels_obey_their_rules(sigma):
+    df = sized()
+    cf = explainer(df)
+    cf = GradualCF(cf.model, cf.domain, sigma=sigma).fit(df)
+    for rules in ({}, dict(increase_only=['size']), dict(decrease_only=['size']), dict(bounds={'size': ('S', 'L')})):
+        new = cf.explain(df, immutable=['x'], **rules).raw['size']
+        assert new.dtype == df['size'].dtype and (new.isna() == df['size'].isna()).all() and 'M' not in set(new)
+        moved = (new != df['size']) & new.notna()
+        assert moved.any()
+        a,b = df['size'].cat.codes[moved], new.cat.codes[moved]
+        if 'increase_only' in rules: assert (b > a).all()
+        if 'decrease_only' in rules: assert (b < a).all()
+        if 'bounds' in rules: assert set(new[moved]) <= {'S', 'L'}
+        assert cf.domain.legal(df, df.assign(size=new)).all()
+    assert cf.explain(df).plot() and cf.explain(df)._repr_html_()
+    assert not cf.domain.legal(df, df.assign(size=pd.Categorical(['M']*60, SIZES, ordered=True)))[:, 0].any()
+    listed = tabular(df, levels={'size': ['M']})
+    assert listed.legal(df, df.assign(size=df['size'].where(df['size'].isna(), 'M')))[:, 0].all()
+    for missing in ('level', 'fill'):
+        domain = tabular(df, missing=missing)
+        rows = domain.rows(df)
+        assert domain.legal(rows, domain.decode(domain.encode(rows).x + .3, rows))[:, 0].all()
+
+
+# Own scales
+
+SCALES = {'standard': lambda df: 'standard', 'a scaler': lambda df: StandardScaler().fit(df[['n', 'v']]), 'robust': lambda df: RobustScaler().fit(df[['v', 'n']]),
+          'shift only': lambda df: StandardScaler(with_std=False).fit(df[['v']]), 'largest': lambda df: MaxAbsScaler().fit(df[['n']]),
+          'min-max': lambda df: MinMaxScaler((-1, 3)).fit(df[['n', 'v', 'day']].assign(day=1.*np.arange(len(df))))}
+
+@pytest.mark.parametrize('case', SCALES)
+def test_a_scale_says_what_is_far_and_nothing_else(case):
+    r = np.random.default_rng(0)
+    df = pd.DataFrame({'n': r.integers(0, 40, 60), 'v': r.random(60), 'h': pd.Series(r.integers(0, 9, 60)).mask(r.random(60) < .3), 'day': DAYS, 'c': list('ab')*30})
+    domain = tabular(df, scale=SCALES[case](df), bounds={'n': (3, 30)})
+    a,b = domain.features,tabular(df, bounds={'n': (3, 30)}).features
+    assert [(c.low, c.high, c.codes, c.digits) for c in a] == [(c.low, c.high, c.codes, c.digits) for c in b] and a != b
+    table,enc = domain.decode.args[0], domain.encode(df)
+    pd.testing.assert_frame_equal(_written(table, enc.x), df)
+    cf = explainer(df, domain=domain)
+    for how in (cf, GradualCF(cf.model, domain, sigma=20).fit(df)):
+        cfs = how.explain(df, increase_only=['v'], bounds={'day': (DAYS[9], None)})
+        assert domain.legal(df, cfs.raw).all() and len(cfs.changes()) and cfs.raw.n.dtype == int and (cfs.raw.v >= df.v).all()
+    off = domain.decode(enc.x + .3, df)
+    assert domain.legal(df, off)[~enc.frozen.numpy()].all() and (off.n != df.n).any()
+
+
+def test_a_scaler_is_read_as_it_scales():
+    df = pd.DataFrame({'a': filler(40), 'b': filler(40, 1)*9})
+    for scaler in (StandardScaler(), StandardScaler(with_mean=False), RobustScaler(), RobustScaler(with_centering=False), MaxAbsScaler(), MinMaxScaler((2, 5))):
+        x = tabular(df, scale=scaler.fit(df)).encode(df).x
+        np.testing.assert_allclose(x.numpy(), scaler.transform(df), atol=1e-12)
+        np.testing.assert_allclose(tabular(df, scale=clone(scaler).fit(df.to_numpy())).encode(df).x, x, atol=1e-12)
+
+
+BAD_SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'before its fit'), 'not affine': (PowerTransformer(), "one of scikit-learn's"),
+              'other columns': (StandardScaler().fit(pd.DataFrame({'z': [1., 2.]})), "got 1: ['z']"), 'too few': (StandardScaler().fit([[1.], [2.]]), 'got 1')}
+
+@pytest.mark.parametrize('case', BAD_SCALES)
+def test_bad_scales(case):
+    scale,says = BAD_SCALES[case]
+    with pytest.raises(ValueError) as e: tabular(pd.DataFrame({'a': filler(9), 'b': filler(9, 1)}), scale=scale)
+    assert 'scale must' in str(e.value) and says in str(e.value)
+
+
+# Files
+
+def test_rows_of_every_dtype_survive_a_file(tmp_path):
+    df = some_rows()
+    cf = explainer(df)
+    cfs = cf.explain(df)
+    back = Counterfactuals.load(cfs.save(tmp_path/'a.parquet'), cf.domain)
+    for name in ('data', 'raw'): pd.testing.assert_frame_equal(getattr(back, name), getattr(cfs, name))
+    assert [type(v) for v in back.raw['objects 3']] == [type(v) for v in cfs.raw['objects 3']]
+    assert back._repr_html_() == cfs._repr_html_() and cf.domain.legal(back.data, back.raw).all()
+    pd.testing.assert_frame_equal(back.changes(), cfs.changes())
+
+
+def test_names_of_columns_survive_a_file_or_are_refused(tmp_path):
+    two = pd.MultiIndex.from_tuples([('money', 'in'), ('money', 'out')], names=['what', None])
+    df = pd.DataFrame(np.column_stack([filler(30), filler(30, 1)]), columns=two)
+    cfs = explainer(df).explain(df)
+    pd.testing.assert_frame_equal(Counterfactuals.load(cfs.save(tmp_path/'a.parquet'), cfs.domain).raw, cfs.raw)
+    bad = df.set_axis(['x', 'cf_valid'], axis=1)
+    with pytest.raises(ValueError, match=r"names that are added, got \['cf_valid'\]"): explainer(bad).explain(bad).save(tmp_path/'b.parquet')
+    assert not (tmp_path/'b.parquet').exists()
+
+
+def test_a_batch_keeps_what_is_missing(tmp_path):
+    df = some_rows().drop(columns=['int64[pyarrow]', 'double[pyarrow]', 'bool[pyarrow]', 'string[pyarrow]', 'huge'])
+    cf = explainer(df)
+    out = pd.concat([pd.read_parquet(f) for f in sorted(explain_dataset(cf, df, tmp_path/'out', batch_size=25).glob('part-*'))])
+    want = cf.explain(df)
+    for c in df: assert (out[f'cf:{c}'].isna().to_numpy() == want.raw[c].isna().to_numpy()).all(), c
+    told = summary(tmp_path/'out')
+    changes = want[want.valid].changes()
+    assert set(told.feature) == set(changes.feature) and 'none' not in set(told.feature)
 
 
 # What asks for a decision

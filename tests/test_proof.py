@@ -1,0 +1,218 @@
+"Certificates against asking every legal value there is."
+import itertools
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn import ensemble, linear_model, tree
+from torch import nn
+
+from gradual_cf.gradual import GradualCF
+from gradual_cf.proof import NORMS, _network_of, _upper, prove
+from gradual_cf.tabular import tabular
+
+INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
+
+
+def small(seed, classes=2):
+    "A small frame of whole numbers and levels, and a rule with noise."
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(dict(a=rng.integers(0, 6, 300), b=rng.integers(0, 4, 300), c=rng.integers(0, 5, 300)))
+    X['flag'] = pd.Categorical(rng.choice(['no', 'yes', 'may'], 300))
+    z = rng.normal(size=3) @ X[['a', 'b', 'c']].to_numpy().T + 3*rng.normal()*(X.flag == 'yes') + rng.normal(size=300)
+    return X, np.searchsorted(np.quantile(z, np.arange(1, classes)/classes), z), rng
+
+
+def fitted(X, y, seed):
+    "One of several kinds of small ensembles; those without categories read the others."
+    kind = seed % 4
+    if kind == 0: return X, ensemble.HistGradientBoostingClassifier(max_iter=6, max_depth=3, categorical_features='from_dtype', random_state=seed).fit(X, y)
+    X = X.drop(columns='flag')
+    make = [lambda: ensemble.GradientBoostingClassifier(n_estimators=6, max_depth=3, random_state=seed),
+            lambda: ensemble.RandomForestClassifier(7, max_depth=4, random_state=seed, n_jobs=1),
+            lambda: tree.DecisionTreeClassifier(max_depth=5, random_state=seed)][kind - 1]
+    return X, make().fit(X, y)
+
+
+def rules(rng, columns):
+    "Random constraints of a question."
+    return dict(immutable=[c for c in columns[:2] if rng.random() < .2], increase_only=['c'] if rng.random() < .3 else [],
+                bounds={'a': (1, 4)} if rng.random() < .3 else {}, max_changes=int(rng.integers(1, 5)))
+
+
+def every_answer(cf, answer):
+    "For each row and number of columns, the smallest distance of any legal change that reaches the target: `(n, g + 1)`."
+    features, enc, out = cf.domain.features, answer.enc, []
+    most = enc.most if enc.most is not None else torch.full((len(enc.x),), len(features))
+    values = [[np.eye(c.width)[c.levels.index(v)] for v in c.offered] if c.kind == 'category' else
+              [np.array([(v - c.origin)/c.span]) for v in np.arange(c.low, c.high + 1)] for c in features]
+    grid = torch.from_numpy(np.array([np.concatenate(v) for v in itertools.product(*values)]))
+    there = cf.model(grid).softmax(1)
+    at = np.cumsum([0, *(c.width for c in features)])
+    for i, x in enumerate(enc.x):
+        inside = ((grid >= enc.low[i] - 1e-9) & (grid <= enc.high[i] + 1e-9)) | (grid == x)
+        moved = torch.stack([(grid[:, a:b] != x[a:b]).any(1) for a, b in zip(at, at[1:])], 1)
+        legal = inside.all(1) & ~(moved & enc.frozen[i]).any(1) & (moved.sum(1) <= most[i])
+        ok = legal & (there[:, answer.target[i]] >= answer.tau)
+        far = (grid - x).abs().sum(1)
+        out.append([min(far[ok & (moved.sum(1) == k)].tolist(), default=np.inf) for k in range(len(features) + 1)])
+    return np.array(out)
+
+
+def wanted(best, norm, columns, far, valid):
+    "Size of the answer, and the smallest there is."
+    fewest = np.argmax(np.isfinite(best)) if np.isfinite(best).any() else np.inf
+    if norm == 'l0': return columns, fewest
+    if norm == 'l1': return far, best.min()
+    return (far, best[:int(columns) + 1].min()) if valid and columns == fewest else (columns, fewest)
+
+
+@pytest.mark.parametrize('seed', range(24))
+def test_certificates_equal_asking_everything(seed):
+    classes = 3 if seed % 5 == 4 else 2
+    X, y, rng = small(seed, classes)
+    X, model = fitted(X, y, seed)
+    cf = GradualCF(model, tabular(X), tau=float(rng.choice([.5, .62]))).fit(X)
+    rows = X.sample(22, random_state=seed)
+    target = (model.predict(rows) + 1) % classes
+    answer = cf.explain(rows, target, **rules(rng, list(X.columns)))
+    best = every_answer(cf, answer)
+    columns = answer.mask.new_tensor([]).numpy() if not len(answer) else prove(cf, answer, 'l0')
+    for norm in NORMS:
+        told = prove(cf, answer, norm, seconds=20)
+        for i in range(len(answer)):
+            line, valid = told.iloc[i], bool(answer.valid[i])
+            changed = columns['size'].iloc[i]
+            size, least = wanted(best[i], norm, changed, (answer.xp - answer.x).abs().sum(1)[i].item(), valid)
+            assert line.bound == pytest.approx(least, abs=3e-5), (norm, i, best[i], line.to_dict())
+            assert (line.verdict == INFEASIBLE) == np.isinf(least)
+            if valid: assert (line.verdict == 'optimal') == (size <= least + 3e-5), (norm, i, size, least, line.to_dict())
+
+
+def stepped(seed=0):
+    "A rule that needs three columns at once."
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 10, (3000, 4)), columns=list('abcd'))
+    return X, ((X[['a', 'b', 'c']] > 6).sum(axis=1) == 3).astype(int)
+
+
+def test_three_columns_are_proven_by_the_solver():
+    X, y = stepped()
+    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+    told = prove(cf, answer)
+    assert answer.valid.all() and told.verdict[0] == 'optimal' and told['size'][0] == 3 and told.bound[0] == 3
+    far = prove(cf, answer, 'l1')
+    assert far.bound[0] == pytest.approx((6 + 5 + 4)/9, abs=1e-4) and far.verdict[0] == 'optimal'
+    assert prove(cf, answer, 'cost').verdict[0] == 'optimal'
+
+
+def test_what_greedy_missed_is_found():
+    X, y = stepped()
+    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+    from dataclasses import replace
+    lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask))
+    told = prove(cf, lost)
+    assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3
+
+
+def test_why_there_is_none():
+    X, y = stepped()
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
+    rows = pd.DataFrame([dict(a=1, b=2, c=3, d=4), dict(a=1, b=8, c=8, d=4)])
+    for how in (dict(immutable=['a']), dict(bounds={'a': (0, 5)}), dict(decrease_only=['a'])):
+        answer = cf.explain(rows, 1, **how)
+        assert not answer.valid.any() and (prove(cf, answer).verdict == INFEASIBLE).all()
+    answer = cf.explain(rows, 1, max_changes=2)
+    told = prove(cf, answer)
+    assert told.verdict[0] == INFEASIBLE and told.verdict[1] == 'optimal'
+
+
+def test_a_regressor_is_certified_for_its_interval():
+    X, _ = stepped()
+    y = X.a + 2*X.b - X.c
+    cf = GradualCF(ensemble.HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(X, y), tabular(X)).fit(X)
+    rows = X.head(6)
+    answer = cf.explain(rows, (14., 16.))
+    told = prove(cf, answer)
+    grid = pd.DataFrame(itertools.product(range(10), repeat=4), columns=list('abcd'))
+    number = cf.model.read(grid).numpy()[:, 0]
+    for i in range(6):
+        changed = (grid.to_numpy() != rows.iloc[i].to_numpy()).sum(1)
+        assert told.bound.iloc[i] == changed[(number >= 14) & (number <= 16)].min()
+
+
+def test_rows_that_are_there_need_nothing():
+    X, y = stepped()
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
+    answer = cf.explain(X[y == 1].head(2), 1)
+    told = prove(cf, answer)
+    assert (told.verdict == 'optimal').all() and (told['size'] == 0).all()
+
+
+def test_without_the_solver_sweeps_go_on(monkeypatch):
+    X, y = stepped()
+    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    monkeypatch.setitem(sys.modules, 'ortools.sat.python', None)
+    assert (prove(cf, cf.explain(pd.DataFrame([dict(a=9, b=9, c=3, d=4)]), 1)).verdict == 'optimal').all()
+    with pytest.raises(ImportError, match=r'gradual_cf\[proof\]'):
+        prove(cf, cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1), 'l1')
+
+
+def test_bounds_of_networks_hold():
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Linear(5, 20), nn.ReLU(), nn.Dropout(), nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 3)).eval()
+    low = torch.rand(40, 5).double()
+    high = low + torch.rand(40, 5).double()*torch.rand(40, 1).double()
+    x = (low[:, None] + torch.rand(40, 500, 5).double()*(high - low)[:, None]).float()
+    aim = torch.eye(3).double()[torch.randint(3, (40,))] - torch.eye(3).double()[torch.randint(3, (40,))]
+    seen = (net(x).double()*aim[:, None]).sum(2).amax(1).detach()
+    assert (_upper(_network_of(net), aim, low, high) >= seen - 1e-5).all()
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_networks_equal_asking_everything(seed):
+    X, _, rng = small(seed)
+    domain = tabular(X)
+    torch.manual_seed(seed)
+    d = domain.encode(X).x.shape[1]
+    net = nn.Sequential(nn.Linear(d, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2))
+    z = net(domain.encode(X).x.float()).detach()
+    net[-1].bias.data -= z.mean(0)
+    cf = GradualCF(net, domain).fit(X)
+    answer = cf.explain(X.head(30), **rules(rng, list(X.columns)))
+    values = [[np.eye(c.width)[i] for i in range(c.width)] if c.kind == 'category' else
+              [np.array([(v - c.origin)/c.span]) for v in np.arange(c.low, c.high + 1)] for c in domain.features]
+    grid = torch.from_numpy(np.array([np.concatenate(v) for v in itertools.product(*values)])).float()
+    p, at, told = net(grid).detach().softmax(1), np.cumsum([0, *(c.width for c in domain.features)]), prove(cf, answer)
+    for i, x in enumerate(answer.x):
+        enc = answer.enc
+        moved = torch.stack([(grid[:, a:b] != x[a:b]).any(1) for a, b in zip(at, at[1:])], 1)
+        inside = ((grid >= enc.low[i] - 1e-6) & (grid <= enc.high[i] + 1e-6) | (grid == x)).all(1)
+        ok = inside & ~(moved & enc.frozen[i]).any(1) & (moved.sum(1) <= enc.most[i]) & (p[:, answer.target[i]] >= .5)
+        fewest = moved[ok].sum(1).min().item() if ok.any() else np.inf
+        line = told.iloc[i]
+        assert line.bound <= fewest and (fewest > 2 or line.bound == fewest)
+        if line.verdict == INFEASIBLE: assert np.isinf(fewest)
+        if line.verdict == 'optimal': assert line['size'] == fewest
+
+
+def test_other_models_are_tried_on_what_is_proposed():
+    X, y = stepped()
+    cf = GradualCF(linear_model.LogisticRegression().fit(X, y), tabular(X)).fit(X)
+    told = prove(cf, cf.explain(X.head(20), 1))
+    assert (told.how == 'all proposed values').sum() > 10 and (told.verdict == 'optimal on all proposed values').any()
+
+
+def test_bad_questions_are_refused():
+    X, y = stepped()
+    cf = GradualCF(tree.DecisionTreeClassifier(max_depth=3).fit(X, y), tabular(X)).fit(X)
+    answer = cf.explain(X.head(2))
+    with pytest.raises(ValueError, match=r"norm must be one of .*, got 'l2'"): prove(cf, answer, 'l2')
+    with pytest.raises(ValueError, match='seconds must be positive, got 0'): prove(cf, answer, seconds=0)

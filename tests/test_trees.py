@@ -1,0 +1,237 @@
+"Trees read exactly: readers of every library, sweeps and pairs against asking one value after the other."
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn import ensemble, tree
+
+from gradual_cf.core import changed_groups
+from gradual_cf.gradual import GradualCF
+from gradual_cf.predictors import FrameModel, recognised
+from gradual_cf.tabular import tabular
+from gradual_cf.trees import _agrees, _below, _best_single, _number_axis, _parsed, _rounded_down, _sweep, _widened, exact
+
+LEVEL = .6123 # no average of a few trees
+
+
+def frame(n=250, seed=0):
+    "Few values in each column, so that all pairs of values can be asked."
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(dict(
+        a=rng.random(n).round(1)*5, b=rng.integers(0, 12, n), c=pd.Categorical(rng.choice(list('vwxyz'), n)),
+        d=rng.normal(size=n).round(1), flag=rng.integers(0, 2, n).astype(bool)))
+
+
+X = frame()
+Y = ((X.a > 2.2) ^ X.c.isin(['x', 'w']) ^ (X.b > 8) & X.flag).astype(int).to_numpy()
+THREE, NUMBER = Y + (X.d > .5).to_numpy(), (X.a*2 + X.b).to_numpy()
+PLAIN = X.drop(columns='c')
+
+
+def xgb(name='XGBClassifier', y=Y, **how):
+    library = pytest.importorskip('xgboost')
+    return getattr(library, name)(n_estimators=20, max_depth=3, enable_categorical=True, n_jobs=1, **how).fit(X, y), X
+
+
+def lgbm(name='LGBMClassifier', y=Y, **how):
+    library = pytest.importorskip('lightgbm')
+    return getattr(library, name)(n_estimators=20, num_leaves=8, verbose=-1, n_jobs=1, min_data_per_group=5, **how).fit(X, y), X
+
+
+def sk(make, data=PLAIN, y=Y, **how): return make(random_state=0, **how).fit(data, y), data
+
+
+def booster(made, get):
+    model, data = made
+    return get(model), data
+
+
+MADE = dict(
+    xgboost=lambda: xgb(max_cat_to_onehot=3), xgboost_one_hot=lambda: xgb(max_cat_to_onehot=9),
+    xgboost_booster=lambda: booster(xgb(), lambda m: m.get_booster()), xgboost_dart=lambda: xgb(booster='dart', rate_drop=.3),
+    xgboost_forest=lambda: xgb('XGBRFClassifier'), xgboost_three=lambda: xgb(y=THREE), xgboost_number=lambda: xgb('XGBRegressor', NUMBER),
+    lightgbm=lgbm, lightgbm_booster=lambda: booster(lgbm(), lambda m: m.booster_), lightgbm_three=lambda: lgbm(y=THREE),
+    lightgbm_forest=lambda: lgbm(boosting_type='rf', bagging_freq=1, bagging_fraction=.6), lightgbm_number=lambda: lgbm('LGBMRegressor', NUMBER),
+    forest=lambda: sk(ensemble.RandomForestClassifier, n_estimators=20), forest_three=lambda: sk(ensemble.RandomForestClassifier, y=THREE, n_estimators=20),
+    forest_number=lambda: sk(ensemble.RandomForestRegressor, y=NUMBER, n_estimators=20), extra=lambda: sk(ensemble.ExtraTreesClassifier, n_estimators=20, max_depth=3),
+    single=lambda: sk(tree.DecisionTreeClassifier, max_depth=4), boosting=lambda: sk(ensemble.GradientBoostingClassifier, n_estimators=20),
+    boosting_three=lambda: sk(ensemble.GradientBoostingClassifier, y=THREE, n_estimators=20), boosting_exponential=lambda: sk(ensemble.GradientBoostingClassifier, n_estimators=20, loss='exponential'),
+    hist=lambda: sk(ensemble.HistGradientBoostingClassifier, X, max_iter=20), hist_three=lambda: sk(ensemble.HistGradientBoostingClassifier, X, THREE, max_iter=20),
+    hist_number=lambda: sk(ensemble.HistGradientBoostingRegressor, X, NUMBER, max_iter=20))
+
+
+def read(source, data, **told):
+    domain = tabular(data, **told)
+    return exact(FrameModel(recognised(source), domain.write, domain.features)), domain
+
+
+@pytest.mark.parametrize('name', MADE)
+def test_the_reading_equals_the_library(name):
+    source, data = MADE[name]()
+    trees, domain = read(source, data)
+    x = domain.encode(data).x
+    assert trees is not None and _agrees(trees.scores(x), trees(x))
+
+
+def options(trees, g, c):
+    "All values of a column worth asking, encoded: levels, tenths, and the ends of cells."
+    if c.kind == 'category': return [np.eye(c.width)[c.levels.index(v)] for v in c.offered]
+    axis, tenths = trees.grown.axes[g], min(c.digits, 1)
+    raw = np.round(np.arange(round(c.low*10**tenths), round(c.high*10**tenths) + 1)/10**tenths, tenths)
+    ends = np.r_[axis.least[1:], axis.largest[:-1]]
+    return [np.array([(v - c.origin)/c.span]) for v in sorted({*raw, *ends[(ends >= c.low) & (ends <= c.high)]})]
+
+
+def nearest(trees, x, label, values, columns):
+    "The smallest distance of any choice of values for so many columns, by asking all."
+    rows = []
+    for groups in itertools.combinations(range(len(values)), columns):
+        for chosen in itertools.product(*(values[g] for g in groups)):
+            row = x.clone()
+            for g, v in zip(groups, chosen): row[trees.first[g]:trees.first[g + 1]] = torch.from_numpy(v)
+            rows.append(row)
+    rows = torch.stack(rows)
+    there = trees.scores(rows).softmax(1)[:, label] >= LEVEL
+    return min((rows - x).abs().sum(1)[there].tolist(), default=np.inf)
+
+
+@pytest.mark.parametrize('name', ['xgboost', 'xgboost_one_hot', 'xgboost_three', 'lightgbm', 'lightgbm_forest', 'extra', 'boosting_three', 'hist', 'forest_three'])
+def test_sweeps_and_pairs_equal_asking_one_value_after_the_other(name):
+    source, data = MADE[name]()
+    trees, domain = read(source, data)
+    cf = GradualCF(trees, domain, margin=(LEVEL - .5)/.5).fit(data)
+    enc = cf.encode(data.head(6))
+    z = trees(enc.x)
+    s = cf.start(enc, (z.argmax(1) + 1) % z.shape[1])
+    assert s.target.level[0].item() == pytest.approx(LEVEL)
+    w = _sweep(trees, s, ~enc.frozen)
+    one, two = _best_single(trees, cf, s, w)[0], trees.pairs(cf, s)[1].numpy()
+    values = [options(trees, g, c) for g, c in enumerate(domain.features)]
+    for i, label in enumerate(s.target.label):
+        single = nearest(trees, enc.x[i], label, values, 1)
+        assert (1/one[i] - 1 if one[i] > 0 else np.inf) == pytest.approx(single)
+        if np.isinf(single): assert (1/two[i] - 1 if two[i] > 0 else np.inf) == pytest.approx(nearest(trees, enc.x[i], label, values, 2))
+
+
+def test_32_bits_round_onto_a_cut():
+    rng = np.random.default_rng(0)
+    t = (rng.normal(size=2000)*10.**rng.integers(-6, 7, 2000)).astype(np.float32)
+    last = _below(t)
+    assert (last.astype(np.float32) < t).all() and (np.nextafter(last, np.inf).astype(np.float32) >= t).all()
+    wide = t.astype(float) + rng.normal(size=2000)*np.spacing(t)
+    last = _widened(_rounded_down(wide))
+    assert (last.astype(np.float32) <= wide).all() and (np.nextafter(last, np.inf).astype(np.float32) > wide).all()
+
+
+def test_values_just_beyond_a_cut_are_what_the_library_calls_beyond():
+    library = pytest.importorskip('xgboost')
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame(dict(v=rng.random(400)*1e6))
+    source = library.XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1).fit(data, (data.v > 5e5).astype(int))
+    trees, _ = read(source, data)
+    bounds = trees.grown.axes[0].bounds
+    margin = lambda v: source.predict(pd.DataFrame(dict(v=v)), output_margin=True)
+    assert (margin(bounds) != margin(np.nextafter(bounds, np.inf))).any()
+    assert (margin(bounds) == margin(bounds - .5*np.spacing(bounds.astype(np.float32)))).all()
+
+
+def test_cells_without_a_legal_value_have_no_candidate():
+    column = tabular(pd.DataFrame(dict(v=[0, 3, 9, 20]))).features[0]
+    axis = _number_axis(column, np.array([2.2, 2.7, 5.5]))
+    assert axis.least.tolist() == [-np.inf, 3, 3, 6] and axis.largest.tolist() == [2, 2, 5, np.inf]
+    column = tabular(pd.DataFrame(dict(v=[-9, -8, 0, 3, 5, 20])), special=[3, -9, -8]).features[0]
+    axis = _number_axis(column, np.array([2.5, 4.5]))
+    assert axis.least.tolist() == [-np.inf, 4, 5] and axis.largest.tolist() == [2, 4, np.inf]
+
+
+def test_a_row_keeps_to_its_limits_and_offered_levels():
+    source, data = MADE['hist']()
+    domain = tabular(data, levels={'c': ['v', 'w']}, immutable=['b'])
+    trees = exact(FrameModel(recognised(source), domain.write, domain.features))
+    cf = GradualCF(trees, domain).fit(data)
+    rows = data.head(30)
+    data_, enc, z, target = cf.ask(rows, None, increase_only=['a'], bounds={'d': (-.5, .4)})
+    s = cf.start(enc, target)
+    group, xp, score = trees.probe(cf, s, ~enc.frozen)
+    new = domain.decode(xp, rows)
+    assert (group != 1).all() and (new.b == rows.b).all() and (new.a >= rows.a).all() and domain.legal(rows, new).all()
+    moved = new.d != rows.d
+    assert new.d[moved].between(-.5, .4).all() and new.c[new.c != rows.c].isin(['v', 'w']).all()
+    assert torch.equal(score > 0, trees(xp).softmax(1).gather(1, target[:, None])[:, 0] >= s.target.level)
+
+
+def test_most_changes_of_one_leave_no_look_ahead():
+    rng = np.random.default_rng(0)
+    grid = pd.DataFrame(dict(a=rng.integers(0, 20, 800), b=rng.integers(0, 20, 800)))
+    source = tree.DecisionTreeClassifier(max_depth=3, random_state=0).fit(grid, (grid.a > 12) & (grid.b > 13))
+    trees, domain = read(source, grid)
+    cf = GradualCF(trees, domain).fit(grid)
+    for most, arrives in ((1, False), (2, True)):
+        got = cf.explain(pd.DataFrame(dict(a=[5], b=[5])), 1, max_changes=most)
+        assert bool(got.valid) is arrives
+    assert got.raw.iloc[0].tolist() == [13, 14]
+
+
+def test_missing_values_follow_each_node():
+    library = pytest.importorskip('xgboost')
+    holes = X.copy()
+    holes.loc[::3, 'a'] = np.nan
+    source = library.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(holes, Y)
+    domain = tabular(X)
+    wanted = FrameModel(recognised(source), domain.write, domain.features)
+    trees = exact(wanted)
+    lost = np.arange(100) % 3 == 0
+    trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
+    x = domain.encode(X.head(100)).x
+    assert np.isnan(trees.write(x).a).any() and _agrees(trees.scores(x), trees(x))
+
+
+def test_what_cannot_be_read_goes_through_the_frame():
+    library = pytest.importorskip('xgboost')
+    linear = library.XGBClassifier(booster='gblinear', n_estimators=3, n_jobs=1).fit(PLAIN.drop(columns='flag'), Y)
+    assert _parsed(linear) is None and read(linear, PLAIN.drop(columns='flag'))[0] is None
+    lgb = pytest.importorskip('lightgbm')
+    zero = lgb.LGBMClassifier(n_estimators=3, zero_as_missing=True, verbose=-1, n_jobs=1).fit(PLAIN, Y)
+    assert read(zero, PLAIN)[0] is None
+    from sklearn.linear_model import LogisticRegression
+    assert read(LogisticRegression().fit(PLAIN, Y), PLAIN)[0] is None
+
+
+def test_a_reading_that_differs_from_the_library_is_refused(monkeypatch):
+    source, data = MADE['hist']()
+    assert read(source, data)[0] is not None
+    monkeypatch.setattr(source, '_baseline_prediction', source._baseline_prediction)
+    parsed = _parsed(source)
+    import gradual_cf.trees as module
+    monkeypatch.setattr(module, '_parsed', lambda s: parsed._replace(base=parsed.base + .01))
+    assert read(source, data)[0] is None
+
+
+def test_early_stopping_counts_the_rounds_that_are_used():
+    library = pytest.importorskip('xgboost')
+    source = library.XGBClassifier(n_estimators=60, max_depth=4, learning_rate=1., early_stopping_rounds=2, enable_categorical=True, n_jobs=1)
+    rng = np.random.default_rng(3)
+    source.fit(X, Y, eval_set=[(X, rng.permutation(Y))], verbose=False)
+    trees, _ = read(source, X)
+    assert trees is not None and len(trees.grown.roots) == source.best_iteration + 1 < 60
+
+
+def test_one_hot_siblings_are_one_column():
+    dummies = pd.concat([PLAIN.drop(columns='flag'), pd.get_dummies(X.c, prefix='c', dtype=int)], axis=1)
+    source = ensemble.RandomForestClassifier(10, max_depth=5, random_state=0).fit(dummies, Y)
+    trees, domain = read(source, dummies, categorical={'c': [c for c in dummies if c.startswith('c_')]})
+    cf = GradualCF(trees, domain).fit(dummies)
+    got = cf.explain(dummies.head(40))
+    assert (got.raw.filter(like='c_').sum(axis=1) == 1).all() and got.valid.all()
+    assert (source.predict(got.raw) == got.target.numpy()).all()
+
+
+def test_the_explainer_takes_it_by_itself():
+    source, data = MADE['hist']()
+    cf = GradualCF(source, tabular(data)).fit(data)
+    assert type(cf.model).__name__ == '_Trees' and '20 trees read exactly' in repr(cf.model)
+    got = cf.explain(data.head(60))
+    assert got.valid.all() and (source.predict(got.raw) == got.target.numpy()).all()
+    assert changed_groups(got.x, got.xp, cf.groups(got.x)).sum(1).float().mean() < 1.5
