@@ -219,6 +219,8 @@ def _moved(cf, s, xp, groups):
     on = changed_groups(s.x, xp, groups)
     return s._replace(xp=xp, logits=predict(cf.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
 
+_WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share: on flat ground rounding looks like a gain
+
 def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Change one group again, whichever lowers what is missing most; yields the rows that moved."
     while len(live):
@@ -226,11 +228,14 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         _,xp,score = probe(cf.model, now, _open_groups(now, most[live]), groups, cf.domain.propose,
                            project=cf.project, match=cf.settings.match)
         won = score > -lacking(cf, now)
-        live,now = live[won], _moved(cf, now.take(won), xp[won], groups)
+        if not won.any(): return
+        new = _moved(cf, now.take(won), xp[won], groups)
+        gained = lacking(cf, new) < lacking(cf, now.take(won))*_WORTHWHILE
+        live,new = live[won][gained], new.take(gained)
         if not len(live): return
-        s.put(live, now)
+        s.put(live, new)
         yield live
-        live = live[_stopping(cf, now) > 0]
+        live = live[_stopping(cf, new) > 0]
 
 # %% ../nbs/09_gradual.ipynb #c33
 def _first_values(cf, s, groups):

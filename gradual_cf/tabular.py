@@ -426,6 +426,21 @@ class _Table:
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
+# %% ../nbs/11_tabular.ipynb #c3924e61
+def _cast(s:pd.Series, dtype) -> pd.Series:
+    "A column in another dtype where that holds all of its values, else as it is."
+    try: new = s.astype(dtype)
+    except (TypeError, ValueError, ArithmeticError): return s
+    return new if (comparable(new) == comparable(s)).all() else s
+
+def _typed(df:pd.DataFrame, dtypes:dict) -> pd.DataFrame:
+    "Rows in the dtypes of the training rows."
+    other = [c for c,dtype in dtypes.items() if df[c].dtype != dtype]
+    if not other: return df
+    df = df.copy()
+    for c in other: df[c] = _cast(df[c], dtypes[c])
+    return df
+
 # %% ../nbs/11_tabular.ipynb #c72
 def _one_row(data) -> pd.DataFrame:
     "Raw rows as a frame."
@@ -446,7 +461,7 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame; raises `ValueError` if its columns are not the fitted ones, in their order."
     df = _one_row(data)
     got = list(df.columns)
-    if got == table.names: return _filled(df, table.fill)
+    if got == table.names: return _filled(_typed(df, table.dtypes), table.fill)
     missing,extra = [c for c in table.names if c not in got], [c for c in got if c not in table.names]
     if missing or extra:
         raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')

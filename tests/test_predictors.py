@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 
 from gradual_cf.baselines.spheres import GrowingSpheres
 from gradual_cf.baselines.wachter import Wachter
+from gradual_cf.batch import explain_dataset
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.metrics import evaluate
 from gradual_cf.models import seeded
@@ -75,6 +76,46 @@ def test_any_model_is_taken_as_it_is(name):
     assert threads == torch.get_num_threads() and (state == np.random.get_state()[1]).all()
     one = cf.explain(test[7:8])
     pd.testing.assert_frame_equal(one.raw, cfs.raw[7:8])
+
+
+@pytest.mark.parametrize('name', GAPS)
+def test_rows_in_other_dtypes_are_read_as_the_model_wants_them(name):
+    df, y = people()
+    model = GAPS[name]().fit(df[:300], y[:300])
+    cf, test = GradualCF(model, tabular(df[:300])).fit(df[:300]), df[300:330]
+    want = cf.explain(test).raw
+    other = test.astype(dict(age=float, job=object, owner=int))
+    for rows in (other, test.convert_dtypes(), pd.DataFrame(test.to_dict('records'), index=test.index)):
+        cfs = cf.explain(rows)
+        pd.testing.assert_frame_equal(cfs.raw, want)
+        assert cfs.valid.all() and (model.predict(cfs.raw) == model.predict(want)).all()
+    assert cf.explain(test.iloc[3].to_dict()).raw.iloc[0].astype(object).equals(want.iloc[3].astype(object))
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+@pytest.mark.parametrize('name', ['xgboost', 'hist'])
+def test_batches_of_any_model(name, workers, tmp_path):
+    df, y = people()
+    model = GAPS[name]().fit(df[:300], y[:300])
+    cf = GradualCF(model, tabular(df[:300])).fit(df[:300])
+    want = cf.explain(df[300:])
+    explain_dataset(cf, df[300:], tmp_path/'a', batch_size=30, workers=workers)
+    got = pd.read_parquet(tmp_path/'a')
+    assert got.cf_valid.all() and np.array_equal(got.cf_prob, want.prob.numpy())
+    assert (got['cf:income'].to_numpy() == want.raw.income.to_numpy()).all()
+    other = GAPS[name]().fit(df[:250], y[:250])
+    with pytest.raises(ValueError, match='out must be a new folder'): explain_dataset(GradualCF(other, tabular(df[:300])).fit(df[:300]), df[300:], tmp_path/'a', batch_size=30)
+
+
+def test_flat_ground_ends_the_search():
+    df, y = people()
+    model = GAPS['hist']().fit(df[:300], y[:300])
+    cf = GradualCF(model, tabular(df[:300])).fit(df[:300])
+    seen = []
+    many = predictor(lambda f: seen.append(len(f)) or model.predict_proba(f), cf.domain)
+    cf = GradualCF(many, cf.domain).fit(df[:300])
+    cf.explain(df[300:303], immutable=['income', 'owner'])   # rounding once looked like a gain, for ever
+    assert len(seen) < 500
 
 
 def test_catboost_is_taken_as_it_is():
