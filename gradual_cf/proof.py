@@ -129,6 +129,7 @@ def _exactly(model, size:int) -> list:
     model.AddExactlyOne(switch)
     return switch
 
+# %% ../nbs/18_proof.ipynb #c16
 def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option` of each column
     "What each column of row `i` may become for less than `limit`."
     out = []
@@ -142,7 +143,7 @@ def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option`
         out.append(_Option(cells, cost, int(np.flatnonzero(cells == own)[0]), switch, number))
     return out
 
-# %% ../nbs/18_proof.ipynb #c17
+# %% ../nbs/18_proof.ipynb #c18
 class _Program:
     "The program of one row."
     def __init__(self, m:_Cells, w:_Swept, i:int, limit:float):
@@ -169,7 +170,7 @@ class _Program:
         left = cells <= t.cut[node] if t.cut[node] >= 0 else t.goes[t.row[node], cells]
         return np.where(cells >= t.axes[g].size, t.missing[node], left)
 
-# %% ../nbs/18_proof.ipynb #c18
+# %% ../nbs/18_proof.ipynb #c20
 def _paths(p:_Program, root:int) -> list: # (leaf, switches)
     "The leaves of a tree that a row may reach."
     out,todo = [], [(root, (), {})]
@@ -201,7 +202,7 @@ def _leaves(p:_Program, root:int) -> list: # (leaf, switch or True)
     p.model.AddExactlyOne(on for _,on in out)
     return out
 
-# %% ../nbs/18_proof.ipynb #c20
+# %% ../nbs/18_proof.ipynb #c23
 def _needs(q:_Question, i:int) -> list: # (weights `(k,)`, sum of leaves to reach)
     "Linear conditions that every change that arrives fulfils."
     m,s = q.cf.model, q.s.take(torch.tensor([i]))
@@ -222,7 +223,8 @@ _SLACK = 1e-7 # Room in a condition for ties and rounding
 def _hopeless(p:_Program, trees:list, needs:list) -> bool:
     "Whether the best leaf of each tree alone falls short."
     value = p.t.value
-    return any(sum(max(float(value[leaf] @ a) for leaf,_ in tree) for tree in trees) < need - _SLACK for a,need in needs)
+    most = lambda a: sum(max(float(value[leaf] @ a) for leaf,_ in tree) for tree in trees)
+    return any(most(a) < need - _SLACK for a,need in needs)
 
 def _add_needs(p:_Program, trees:list, needs:list):
     "Demand what must be reached."
@@ -232,7 +234,7 @@ def _add_needs(p:_Program, trees:list, needs:list):
             total += int(np.ceil(float(p.t.value[leaf] @ a)*_WHOLE))*on
         p.model.Add(total >= int(np.floor((need - _SLACK)*_WHOLE)))
 
-# %% ../nbs/18_proof.ipynb #c21
+# %% ../nbs/18_proof.ipynb #c25
 def _moved(p:_Program) -> list: # A switch or False for each column
     "Switches that are on where a column leaves its own cell."
     out = []
@@ -255,7 +257,7 @@ def _distance_of(p:_Program):
         elif o.switch: total += sum(int(c)*on for c,on in zip(cost, o.switch))
     return total
 
-# %% ../nbs/18_proof.ipynb #c22
+# %% ../nbs/18_proof.ipynb #c26
 class _Solved(NamedTuple):
     "What the solver says of one row."
     bound:float # Lower bound of the distance; inf where nothing reaches the target
@@ -291,7 +293,7 @@ def _checked(q:_Question, few:_Few, i:int, cells:np.ndarray) -> tuple: # Columns
     changed = np.flatnonzero(cells != few.swept.own[i])
     return len(changed), sum(few.swept.alone[i, m.place[g] + cells[g]] for g in changed)
 
-# %% ../nbs/18_proof.ipynb #c24
+# %% ../nbs/18_proof.ipynb #c28
 def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, nearest:bool=True) -> _Solved:
     "The nearest change of row `i` below `limit` with at most so many columns, or any such change."
     end,(p,leaves) = time.perf_counter() + seconds, _stated(q, few, i, limit, most, nearest)
@@ -309,14 +311,14 @@ def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, n
         p.model.AddBoolOr([on.Not() for on in leaves if solver.Value(on)])
     return _Solved(bound, np.inf, np.inf)
 
-# %% ../nbs/18_proof.ipynb #c27
+# %% ../nbs/18_proof.ipynb #c31
 def _search_on(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float) -> tuple: # Bound and best distance
     "Lower the distance of row `i` below `limit`, or prove that nothing is."
     got = _solve(q, few, i, limit, most, seconds)
     best = min(limit, got.far)
     return min(got.bound, best), best
 
-# %% ../nbs/18_proof.ipynb #c28
+# %% ../nbs/18_proof.ipynb #c33
 _SWEPT,_SOLVED = 'sweeps', 'solver'
 
 def _by_sweeps(few:_Few, i:int, most:int, norm:str) -> tuple: # Bound, best
@@ -350,7 +352,7 @@ def _nearest(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) ->
     if bound >= best: return best, best, _SWEPT
     return *_search_on(q, few, i, best, most, seconds), _SOLVED
 
-# %% ../nbs/18_proof.ipynb #c31
+# %% ../nbs/18_proof.ipynb #c36
 def _least_cost(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Size, bound, best, how
     "Fewest columns first, then the distance with as many."
     bound,best,how = _fewest(q, few, i, seconds)
@@ -371,7 +373,7 @@ def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_
     size,*known = (np.array(part) for part in zip(*lines))
     return size, _Known(*known)
 
-# %% ../nbs/18_proof.ipynb #c34
+# %% ../nbs/18_proof.ipynb #c39
 class _Net(NamedTuple):
     "A network of linear layers with ReLU between them."
     weight:list # `(out, in)` of each layer, 64 bits
@@ -388,8 +390,10 @@ def _network_of(model) -> _Net|None:
     fits = all(isinstance(m, nn.Linear) for m in linear) and all(isinstance(m, nn.ReLU) for m in between)
     if not fits or len(linear) != len(between) + 1: return None
     as_bias = lambda m: torch.zeros(m.out_features) if m.bias is None else m.bias
-    return _Net([m.weight.detach().cpu().double() for m in linear], [as_bias(m).detach().cpu().double() for m in linear])
+    exactly = lambda v: v.detach().cpu().double()
+    return _Net([exactly(m.weight) for m in linear], [exactly(as_bias(m)) for m in linear])
 
+# %% ../nbs/18_proof.ipynb #c40
 def _ranges(net:_Net, low:Tensor, high:Tensor) -> list: # (low, high) `(m, units)` before each ReLU
     "Intervals of all hidden units, by interval arithmetic."
     out = []
@@ -412,7 +416,7 @@ def _upper(net:_Net, aim:Tensor, low:Tensor, high:Tensor) -> Tensor: # Weights o
         total,slope = total + slope @ bias, slope @ weight
     return total + (slope*(high + low)/2).sum(1) + (slope.abs()*(high - low)/2).sum(1)
 
-# %% ../nbs/18_proof.ipynb #c36
+# %% ../nbs/18_proof.ipynb #c42
 class _Grid(NamedTuple):
     "The values that columns of rows may take, counted in steps."
     columns:tuple     # `Column` of each group
@@ -443,7 +447,7 @@ def _encoded(g:_Grid, column:int, steps:np.ndarray) -> np.ndarray: # `(m,)`
     c = g.columns[column]
     return (np.round(steps*g.step[column], c.digits) - c.origin)/c.span
 
-# %% ../nbs/18_proof.ipynb #c38
+# %% ../nbs/18_proof.ipynb #c45
 class _Boxed(NamedTuple):
     "Boxes of one or two columns of rows, in steps; a level is a box of one step."
     row:np.ndarray    # `(m,)`
@@ -470,6 +474,7 @@ def _all_boxes(q:_Question, g:_Grid, rows:Sequence, count:int) -> _Boxed:
     b = _Boxed(*(np.array(part) for part in zip(*out)))
     return b.take((b.low <= b.high).all(1))
 
+# %% ../nbs/18_proof.ipynb #c47
 def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encoded `(m, d)` each
     "The encoded ends of boxes."
     ends = []
@@ -478,12 +483,13 @@ def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encod
         for j in range(b.column.shape[1]):
             for c in np.unique(b.column[:, j]):
                 mine = b.column[:, j] == c
-                if g.columns[c].kind == 'category': x[mine, g.first[c]:g.first[c + 1]] = np.eye(g.columns[c].width)[steps[mine, j]]
-                else: x[mine, g.first[c]] = _encoded(g, c, steps[mine, j])
+                at,new = steps[mine, j], slice(g.first[c], g.first[c + 1])
+                if g.columns[c].kind == 'category': x[mine, new] = np.eye(g.columns[c].width)[at]
+                else: x[mine, new.start] = _encoded(g, c, at)
         ends.append(torch.from_numpy(x))
     return ends[0], ends[1]
 
-# %% ../nbs/18_proof.ipynb #c39
+# %% ../nbs/18_proof.ipynb #c48
 def _may_reach(q:_Question, net:_Net, b:_Boxed, low:Tensor, high:Tensor) -> np.ndarray: # bool `(m,)`
     "Whether the bound of a box leaves the target possible, against every other class."
     label = q.s.target.label.cpu()[torch.from_numpy(b.row)]
@@ -516,7 +522,7 @@ def _halved_boxes(b:_Boxed, wide:np.ndarray) -> _Boxed: # How wide each side is,
     one[rows, side],two[rows, side] = middle, middle + 1
     return _Boxed(*map(np.concatenate, zip(b._replace(high=one), b._replace(low=two))))
 
-# %% ../nbs/18_proof.ipynb #c40
+# %% ../nbs/18_proof.ipynb #c49
 _MOST_BOXES = 2**15 # Boxes bounded together
 
 def _refuted(q:_Question, net:_Net, g:_Grid, rows:np.ndarray, count:int, seconds:float) -> np.ndarray: # `(n,)`
@@ -545,7 +551,7 @@ def _widths(g:_Grid, b:_Boxed) -> np.ndarray: # `(m, 1 or 2)`
     span = np.array([c.span for c in g.columns])
     return (b.high - b.low)*g.step[b.column]/span[b.column]
 
-# %% ../nbs/18_proof.ipynb #c42
+# %% ../nbs/18_proof.ipynb #c51
 _BOXES = 'bounds on the grid'
 
 def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
@@ -562,7 +568,7 @@ def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Size
         begin = time.perf_counter()
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _BOXES, object), took)
 
-# %% ../nbs/18_proof.ipynb #c44
+# %% ../nbs/18_proof.ipynb #c53
 def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     "What trying every proposed value says of one and two columns."
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
@@ -577,7 +583,7 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     took = np.full(n, (time.perf_counter() - begin)/max(n, 1))
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _ASKED, object), took)
 
-# %% ../nbs/18_proof.ipynb #c46
+# %% ../nbs/18_proof.ipynb #c55
 def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     "Certificates by what is known of the model."
     net = _network_of(q.cf.model)

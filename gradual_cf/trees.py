@@ -563,7 +563,7 @@ class _Choices(NamedTuple):
     value:np.ndarray # Encoded number, or 1 for a level, `(n, p)`
     size:np.ndarray  # Distance of that column from the input, `(n, p)`; inf where no value is legal
 
-# %% ../nbs/17_trees.ipynb #c60
+# %% ../nbs/17_trees.ipynb #c61
 def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
     "The legal value of each cell that is nearest to the input."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
@@ -579,7 +579,7 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
-# %% ../nbs/17_trees.ipynb #c62
+# %% ../nbs/17_trees.ipynb #c64
 _ROWS = 128 # Rows swept together
 
 class _Summed(FrameModel):
@@ -602,7 +602,7 @@ class _Summed(FrameModel):
         "What sums of leaves say."
         return _said(self.ensemble, scores, self.predictor.threshold)
 
-# %% ../nbs/17_trees.ipynb #c63
+# %% ../nbs/17_trees.ipynb #c65
 class _Cells(_Summed):
     "A model of trees, and the cells in which rows lie."
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
@@ -626,7 +626,7 @@ class _Cells(_Summed):
         parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_ROWS)]
         return self.log_odds(np.concatenate(parts))
 
-# %% ../nbs/17_trees.ipynb #c65
+# %% ../nbs/17_trees.ipynb #c67
 def _repeated(target:Target, times:int) -> Target:
     "Each row's target, several times in a row."
     again = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
@@ -654,7 +654,7 @@ def _placed(m:_Cells, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # P
     xp[rows, torch.from_numpy(f.entry[at])] = torch.from_numpy(value).to(xp)
     return xp
 
-# %% ../nbs/17_trees.ipynb #c66
+# %% ../nbs/17_trees.ipynb #c68
 class _Swept(NamedTuple):
     "One sweep of some rows, and what came of it."
     base:np.ndarray  # Scores as they are, `(n, k)`
@@ -669,7 +669,7 @@ def _take_swept(w:_Swept, i) -> _Swept:
     "Some rows of a sweep."
     return _Swept(*(v[i] for v in w))
 
-# %% ../nbs/17_trees.ipynb #c67
+# %% ../nbs/17_trees.ipynb #c69
 def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
@@ -691,7 +691,7 @@ def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)
     at = score.argmax(1)
     return score[np.arange(len(at)), at], at
 
-# %% ../nbs/17_trees.ipynb #c69
+# %% ../nbs/17_trees.ipynb #c71
 class _Rectangles(NamedTuple):
     "Rectangles of cells of two columns, and what they add."
     row:np.ndarray   # `(r,)`
@@ -721,7 +721,7 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     order,rows = np.argsort(w.group, axis=1), np.arange(len(w.row))[:, None]
     return _Rectangles(w.row, *(v[rows, order] for v in w[2:]), value)
 
-# %% ../nbs/17_trees.ipynb #c71
+# %% ../nbs/17_trees.ipynb #c74
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
 
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
@@ -747,7 +747,7 @@ def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
-# %% ../nbs/17_trees.ipynb #c72
+# %% ../nbs/17_trees.ipynb #c75
 class _Pairing(NamedTuple):
     "What a search of pairs knows of some rows."
     swept:_Swept
@@ -778,7 +778,7 @@ def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     least = np.minimum.reduceat(w.alone, m.place[:-1], axis=1)
     return _Pairing(w, _Rectangles(*(v[order] for v in r)), ends, fixed, least, hope)
 
-# %% ../nbs/17_trees.ipynb #c73
+# %% ../nbs/17_trees.ipynb #c76
 def _window(alone:np.ndarray, room:np.ndarray) -> slice: # Distances `(r, cells)`, and what is left for them `(r,)`
     "The cells that may be near enough for any row."
     cells = np.flatnonzero((alone < room[:, None]).any(0))
@@ -800,7 +800,7 @@ def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.nda
             out[k] += (-1)**(p + q)*np.bincount(flat, value[:, k], out[k].size).reshape(shape)
     return np.cumsum(np.cumsum(out, 2, out=out), 3, out=out)[..., :-1, :-1]
 
-# %% ../nbs/17_trees.ipynb #c74
+# %% ../nbs/17_trees.ipynb #c77
 def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarray) -> tuple:
     "Scores `(k, r, cells, cells)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
     w = p.swept
@@ -826,7 +826,7 @@ def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Di
     at = far.argmin(1)
     return far[np.arange(n), at], np.stack([starts[0] + at//width, starts[1] + at % width], 1)
 
-# %% ../nbs/17_trees.ipynb #c75
+# %% ../nbs/17_trees.ipynb #c78
 def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np.ndarray: # bool `(r, cells, cells)`
     "Which scores suffice."
     if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
@@ -851,7 +851,7 @@ def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndar
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return at
 
-# %% ../nbs/17_trees.ipynb #c77
+# %% ../nbs/17_trees.ipynb #c80
 def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)`, inf where greedy does not arrive
     "How far the best change after the best first change is."
     _,at = _best_single(m, explainer, s, w)
@@ -877,7 +877,7 @@ def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:
         limit[i] = near
     return at
 
-# %% ../nbs/17_trees.ipynb #c78
+# %% ../nbs/17_trees.ipynb #c81
 def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
     "The nearest two cells of two columns that suffice."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
@@ -892,7 +892,7 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return np.where((at > 0).any(1), limit, np.inf), at
 
-# %% ../nbs/17_trees.ipynb #c79
+# %% ../nbs/17_trees.ipynb #c82
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
@@ -903,7 +903,7 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 
-# %% ../nbs/17_trees.ipynb #c80
+# %% ../nbs/17_trees.ipynb #c83
 class _Trees(_Cells):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -938,7 +938,7 @@ class _Trees(_Cells):
         xp[none] = s.x[none]
         return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
 
-# %% ../nbs/17_trees.ipynb #c82
+# %% ../nbs/17_trees.ipynb #c85
 _FORESTS = ('RandomForest', 'ExtraTrees', 'DecisionTree', 'ExtraTree')
 
 def _sklearn_reader(name:str) -> Callable|None: # Name of a class
@@ -967,7 +967,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
             parts.append((rng.choice(values, _DRAWN)[:, None] - c.origin)/c.span)
     return torch.from_numpy(np.concatenate(parts, 1))
 
-# %% ../nbs/17_trees.ipynb #c83
+# %% ../nbs/17_trees.ipynb #c86
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 
