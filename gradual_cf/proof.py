@@ -19,14 +19,14 @@ from .core import Counterfactuals, State, changed_groups
 from .explainer import predict
 from .gradual import _best_pair
 from .masking import probe
-from .trees import (_best_pairs, _best_single, _Cells, _lacks, _needed, _one_score, _own_scores, _sweep, _Swept,
+from .trees import (_best_pairs, _best_single, _Cells, _lacks_at, _needed, _one_score, _own_scores, _sweep, _Swept,
                               _take_swept)
 
 # %% auto #0
-__all__ = ['NORMS', 'prove']
+__all__ = ['prove']
 
 # %% ../nbs/18_proof.ipynb #c6
-NORMS = ('l0', 'l1', 'cost') # Ways to count the size of a change
+_NORMS = ('l0', 'l1', 'cost') # Ways to count the size of a change
 
 class _Question(NamedTuple):
     "Rows with what was asked and what was answered."
@@ -41,7 +41,7 @@ class _Question(NamedTuple):
         "Some rows of a question."
         return _Question(self.cf, self.s.take(torch.from_numpy(i)), *(v[i] for v in self[2:]))
 
-def _question(cf, answer:Counterfactuals) -> _Question:
+def _reopened(cf, answer:Counterfactuals) -> _Question:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
     target = cf.aim(answer.target)
@@ -64,7 +64,7 @@ class _Known(NamedTuple):
     how:np.ndarray     # In words, objects `(n,)`
     seconds:np.ndarray # `(n,)`
 
-_SAME = 1e-5 # Relative difference of two sizes that counts as none
+_SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
 _ASKED = 'all proposed values'
 
 def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str:
@@ -72,7 +72,7 @@ def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str
     if how == _ASKED and bound == size > 1: return f'optimal on {_ASKED}'
     if bound == np.inf: return 'infeasible: no legal change of these columns reaches the target'
     if not valid: return 'missed: a legal change reaches the target' if best < np.inf else 'open'
-    if size <= bound*(1 + _SAME) + _SAME: return 'optimal'
+    if size <= bound*(1 + _SAME_SIZE) + _SAME_SIZE: return 'optimal'
     return 'open' if bound <= 0 else f'at most {100*(size/bound - 1):.0f}% from optimal'
 
 def _told_of(q:_Question, size:np.ndarray, known:_Known, index) -> pd.DataFrame:
@@ -235,7 +235,7 @@ def _add_needs(p:_Program, trees:list, needs:list):
         p.model.Add(total >= int(np.floor((need - _SLACK)*_WHOLE)))
 
 # %% ../nbs/18_proof.ipynb #c25
-def _moved(p:_Program) -> list: # A switch or False for each column
+def _moved_switches(p:_Program) -> list: # A switch or False for each column
     "Switches that are on where a column leaves its own cell."
     out = []
     for o in p.options:
@@ -272,7 +272,7 @@ def _stated(q:_Question, few:_Few, i:int, limit:float, most:int, nearest:bool) -
     trees,needs = [_leaves(p, root) for root in p.t.roots], _needs(q, i)
     if _hopeless(p, trees, needs): return p, None
     _add_needs(p, trees, needs)
-    moved = _moved(p)
+    moved = _moved_switches(p)
     if most < len(moved): p.model.Add(sum(moved) <= most)
     if nearest: p.model.Minimize(_distance_of(p))
     return p, [on for tree in trees for _,on in tree if on is not True]
@@ -289,7 +289,7 @@ def _checked(q:_Question, few:_Few, i:int, cells:np.ndarray) -> tuple: # Columns
     "What a change of cells is worth, by the trees' own sums."
     m = q.cf.model
     scores = _own_scores(m.grown, cells[None])[0]
-    if _lacks(q.cf, m, q.s.take(torch.tensor([i])), scores[:, None])[0, 0] > 0: return np.inf, np.inf
+    if _lacks_at(q.cf, m, q.s.take(torch.tensor([i])), scores[:, None])[0, 0] > 0: return np.inf, np.inf
     changed = np.flatnonzero(cells != few.swept.own[i])
     return len(changed), sum(few.swept.alone[i, m.place[g] + cells[g]] for g in changed)
 
@@ -343,7 +343,7 @@ def _fewest(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Bound, best
         best = got.columns
     return bound, best, _SOLVED
 
-def _nearest(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) -> tuple: # Bound, best, how
+def _nearest_change(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) -> tuple: # Bound, best, how
     "The smallest distance of row `i`, with at most so many columns."
     most = int(q.most[i]) if most is None else most
     bound,best = _by_sweeps(few, i, most, 'l1')
@@ -357,7 +357,7 @@ def _least_cost(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Size, b
     "Fewest columns first, then the distance with as many."
     bound,best,how = _fewest(q, few, i, seconds)
     if not q.valid[i] or q.columns[i] > bound: return q.columns[i], bound, best, how
-    bound,best,far_how = _nearest(q, few, i, seconds, int(q.columns[i]))
+    bound,best,far_how = _nearest_change(q, few, i, seconds, int(q.columns[i]))
     return q.far[i], bound, best, far_how
 
 def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_Known`
@@ -368,7 +368,7 @@ def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_
         begin = time.perf_counter()
         if norm == 'cost': line = _least_cost(q, few, i, seconds)
         elif norm == 'l0': line = (q.columns[i], *_fewest(q, few, i, seconds))
-        else: line = (q.far[i], *_nearest(q, few, i, seconds))
+        else: line = (q.far[i], *_nearest_change(q, few, i, seconds))
         lines.append((*line, shared + time.perf_counter() - begin))
     size,*known = (np.array(part) for part in zip(*lines))
     return size, _Known(*known)
@@ -598,14 +598,14 @@ def _nothing_to_do(known:_Known, size:np.ndarray, done:np.ndarray) -> tuple: # S
 def prove(
     cf,                     # The explainer that gave the answer, fitted
     answer:Counterfactuals, # What `cf.explain` returned
-    norm:str='l0',          # One of `NORMS`: columns, distance, or columns first and then distance
+    norm:str='l0',          # One of `_NORMS`: columns, distance, or columns first and then distance
     seconds:float=5.,       # Most time of a solver for each row
 ) -> pd.DataFrame:          # One line a row: verdict, size, bound, best size met, how, seconds
     "Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for another norm."
-    if norm not in NORMS: raise ValueError(f'norm must be one of {NORMS}, got {norm!r}')
+    if norm not in _NORMS: raise ValueError(f'norm must be one of {_NORMS}, got {norm!r}')
     if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
-    q = _question(cf, answer)
+    q = _reopened(cf, answer)
     size,known = _by_model(q, norm, seconds)
     size,known = _nothing_to_do(known, size, _there_already(q))
     return _told_of(q, size, known, getattr(answer.data, 'index', None))

@@ -19,7 +19,7 @@ from .core import State, Target, changed_groups
 from .predictors import FrameModel, log_odds
 
 # %% auto #0
-__all__ = ['exact']
+__all__ = []
 
 # %% ../nbs/17_trees.ipynb #c8
 class _Nodes(NamedTuple):
@@ -76,7 +76,7 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     return _Ensemble(nodes, np.zeros(values[0].shape[1]), 'probability' if classes else 'number')
 
 # %% ../nbs/17_trees.ipynb #c15
-def _spread(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
+def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
     "The values of a tree that adds to score `k` alone."
     out = np.zeros((len(value), width))
     out[:, k] = value
@@ -87,7 +87,7 @@ def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
     if model.init not in (None, 'zero'): return None
     start = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
     stages,k = model.estimators_, model.estimators_.shape[1]
-    leaves = lambda t: _spread(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
+    leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
     double = 2. if model.loss == 'exponential' else 1.
     return _Ensemble(trees, start[0], 'margin' if hasattr(model, 'classes_') else 'number', double)
@@ -103,7 +103,7 @@ def _hist_tree(p, k:int, width:int) -> _Nodes:
     bound = np.where(named, np.nan, n['num_threshold'])
     left,right = (n[side].astype(np.int64) for side in ('left', 'right'))
     missing = n['missing_go_to_left'].astype(bool)
-    return _Nodes(feature, bound, listed, missing, left, right, _spread(n['value'], k, width))
+    return _Nodes(feature, bound, listed, missing, left, right, _as_scores(n['value'], k, width))
 
 def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     "The baseline and all trees, with the codes of the categories."
@@ -132,7 +132,7 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of t
     missing = np.array(t['default_left'], bool) ^ swapped
     value = np.where(left < 0, at, 0.)*weight
     return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
-                  [named.get(i) for i in range(len(left))], missing, left, right, _spread(value, k, width))
+                  [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
 
 def _levels_of(enc) -> list: # Levels in the order of their codes
     "A column's levels in the JSON of XGBoost: texts are stored byte by byte, one after the other."
@@ -141,8 +141,8 @@ def _levels_of(enc) -> list: # Levels in the order of their codes
     return [text[a:b].decode() for a,b in zip(ends, ends[1:])]
 
 # %% ../nbs/17_trees.ipynb #c22
-_MARGINS = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
-_NUMBERS = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
+_MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
+_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
 
 def _xgboost_base(learner, objective:str) -> np.ndarray: # `(k,)`
     "Scores before the first tree."
@@ -165,13 +165,13 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     booster,objective = learner['gradient_booster'], learner['objective']['name']
     weights = booster.get('weight_drop')
     inner = booster.get('gbtree', booster).get('model')
-    if 'trees' not in (inner or {}) or objective not in _MARGINS + _NUMBERS: return None
+    if 'trees' not in (inner or {}) or objective not in _MARGIN_OBJECTIVES + _NUMBER_OBJECTIVES: return None
     if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
     base = _xgboost_base(learner, objective)
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
              for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return _Ensemble(trees, base, 'margin' if objective in _MARGINS else 'number', codes=codes)
+    return _Ensemble(trees, base, 'margin' if objective in _MARGIN_OBJECTIVES else 'number', codes=codes)
 
 # %% ../nbs/17_trees.ipynb #c24
 def _flattened(top) -> list: # Nodes with the positions of their children
@@ -198,7 +198,7 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     part = lambda key, none: np.array([n.get(key, none) for n in nodes])
     feature = np.where(part('left', -1) < 0, -1, part('split_feature', -1))
     return _Nodes(feature, bound, listed, np.array([_lightgbm_missing(n) for n in nodes], bool), part('left', -1),
-                  part('right', -1), _spread(part('leaf_value', 0.)*weight, k, width))
+                  part('right', -1), _as_scores(part('leaf_value', 0.)*weight, k, width))
 
 # %% ../nbs/17_trees.ipynb #c26
 def _plain_numbers(node) -> bool:
@@ -277,14 +277,14 @@ class _Runs(NamedTuple):
     high:np.ndarray  # Cell after the last, `(r,)`
 
 # %% ../nbs/17_trees.ipynb #c32
-class _Reader(NamedTuple):
+class _ModelColumns(NamedTuple):
     "How a model reads the columns of a table."
     columns:tuple    # The table's `Column`s
     group:np.ndarray # Column of the table for each column of the model, long
     source:np.ndarray# Which of its sources, long
     codes:dict       # Column of the model -> levels in the order of their codes
 
-def _reader(e:_Ensemble, columns, names, frame) -> _Reader:
+def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
     "Find each column of the model in the table; raises `_Unfit` where it reads another."
     place = {s: (g, i) for g,c in enumerate(columns) for i,s in enumerate(c.sources)}
     names = [names[i] for i in e.order] if e.order else list(names)
@@ -293,23 +293,23 @@ def _reader(e:_Ensemble, columns, names, frame) -> _Reader:
              if isinstance(frame[n].dtype, pd.CategoricalDtype)}
     codes = dict(zip(coded, e.codes)) if isinstance(e.codes, list) else e.codes
     group,source = (np.array([place[n][i] for n in names], int) for i in (0, 1))
-    return _Reader(tuple(columns), group, source, coded | codes)
+    return _ModelColumns(tuple(columns), group, source, coded | codes)
 
-def _as_read(r:_Reader, f:int, coded:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
+def _as_read(r:_ModelColumns, f:int, coded:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
     if len(c.sources) > 1: return (np.arange(len(c.levels)) == r.source[f]).astype(float)
     if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
     return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
 
-def _lines(r:_Reader, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
+def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
     "Where each level goes at node `i`, and a missing one."
     seen = _as_read(r, n.feature[i], n.listed[i] is not None)
     left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
     return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
 
 # %% ../nbs/17_trees.ipynb #c34
-def _joined(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
+def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     "All trees in one list of nodes."
     sizes = [len(t.feature) for t in trees]
     roots = np.r_[0, np.cumsum(sizes)[:-1]].astype(int)
@@ -320,7 +320,7 @@ def _joined(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     nodes = _Nodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
     return nodes, tree, roots
 
-def _axes_of(r:_Reader, n:_Nodes) -> list: # `_Axis` of each column of the table
+def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the table
     "Cells between all cuts of each column; raises `_Unfit` where levels of a number are listed."
     axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
     for g,c in enumerate(r.columns):
@@ -331,15 +331,15 @@ def _axes_of(r:_Reader, n:_Nodes) -> list: # `_Axis` of each column of the table
     return axes
 
 # %% ../nbs/17_trees.ipynb #c36
-def _grown(e:_Ensemble, r:_Reader) -> _Grown:
+def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     "The ensemble over the cells of a table."
-    n,tree,roots = _joined(e.trees)
+    n,tree,roots = _all_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
     numeric = np.array([a.column.kind != 'category' for a in axes])
     cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
     for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
     for i in np.flatnonzero((group >= 0) & ~numeric[group]):
-        row[i] = lines.setdefault(_lines(r, n, i).tobytes(), len(lines))
+        row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
     goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
     for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
     whole = _Grown(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
@@ -477,7 +477,7 @@ def _walked(t:_Grown, own:np.ndarray, free:np.ndarray, slots:int) -> _Walkers: #
     return _Walkers(*map(np.concatenate, zip(*out)))
 
 # %% ../nbs/17_trees.ipynb #c51
-def _places(t:_Grown) -> np.ndarray: # `(g + 1,)`
+def _cell_places(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the cells of each column start among all cells; one more place after each column."
     return np.r_[0, np.cumsum([a.size + 1 for a in t.axes])]
 
@@ -490,7 +490,7 @@ def _own_scores(t:_Grown, own:np.ndarray) -> tuple: # Scores `(n, k)`, and what 
 
 def _swept(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and `(n, all places, k)`
     "Scores of rows as they are, and how a change of one free column to each cell would shift them."
-    w,at = _walked(t, own, free, 1), _places(t)
+    w,at = _walked(t, own, free, 1), _cell_places(t)
     none = w.group[:, 0] < 0
     each = np.empty((len(own), len(t.roots), t.value.shape[1]))
     each[w.row[none], t.tree[w.node[none]]] = t.value[w.node[none]]
@@ -580,13 +580,13 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
 # %% ../nbs/17_trees.ipynb #c64
-_ROWS = 128 # Rows swept together
+_SWEPT_ROWS = 128 # Rows swept together
 
 class _Summed(FrameModel):
     "A model of trees, and what their sums say."
     def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
         super().__init__(model.predictor, model.write, model.columns)
-        self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_places(t)
+        self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
 
     def __repr__(self):
@@ -623,7 +623,7 @@ class _Cells(_Summed):
 
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
-        parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_ROWS)]
+        parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_SWEPT_ROWS)]
         return self.log_odds(np.concatenate(parts))
 
 # %% ../nbs/17_trees.ipynb #c67
@@ -632,7 +632,7 @@ def _repeated(target:Target, times:int) -> Target:
     again = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
     return Target(*again)
 
-def _lacks(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
+def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
     z = m.log_odds(scores.reshape(n*q, -1)).to(s.x)
@@ -685,7 +685,7 @@ def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
 
 def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
-    short = _lacks(explainer, m, s, w.base[:, None] + w.shift)
+    short = _lacks_at(explainer, m, s, w.base[:, None] + w.shift)
     score = merit(torch.from_numpy(short), torch.from_numpy(w.size)).numpy()
     score[np.isinf(w.size)] = -np.inf
     at = score.argmax(1)
@@ -726,7 +726,7 @@ _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that rang
 
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
-    return lambda z: _lacks(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
+    return lambda z: _lacks_at(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
 
 def _one_score(m:_Cells, s:State) -> bool:
     "Whether one score decides, and more of it is always better, or always worse."
@@ -832,7 +832,7 @@ def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np
     if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
     n,k = len(rows), len(scores)
     scores = np.moveaxis(scores, 0, -1).reshape(n, -1, k)
-    there = _lacks(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
+    there = _lacks_at(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
     return there.reshape(size.shape)
 
 def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndarray) -> np.ndarray: # Places `(n, 2)`
@@ -860,16 +860,17 @@ def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
     then = s._replace(xp=_placed(m, s.xp, w.value[rows, at], at))
     after = _sweep(m, then, torch.from_numpy(free))
     score,at = _best_single(m, explainer, then, after)
-    return np.where(score > 0, after.size[rows, at]*(1 + _ROUNDING) + _ROUNDING, np.inf)
+    return np.where(score > 0, after.size[rows, at]*(1 + _SUM_ROUNDING) + _SUM_ROUNDING, np.inf)
 
-_ROUNDING,_TOGETHER = 1e-9, 16 # Room for rounding in a sum of distances; rows of which pairs are compared together
+_SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
+_PAIRED_ROWS = 16    # Rows of which pairs are compared together
 
 def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:np.ndarray) -> np.ndarray:
     "The nearest pairs among some columns; writes to `limit`, gives places `(n, 2)`."
     aim = _needed(m, explainer, s) if _one_score(m, s) else (None, None)
     at = np.zeros((len(limit), 2), int)
     order = np.argsort(limit)
-    for i in np.split(order, range(_TOGETHER, len(order), _TOGETHER)):
+    for i in np.split(order, range(_PAIRED_ROWS, len(order), _PAIRED_ROWS)):
         part,some = s.take(torch.from_numpy(i)), _take_swept(w, i)
         some = some._replace(free=some.free & free, alone=np.where(free[m.flat.group], some.alone, np.inf))
         own_aim,near = tuple(v if v is None else v[i] for v in aim), limit[i]
@@ -908,7 +909,7 @@ class _Trees(_Cells):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or the first of the best two: group `(n,)`, rows with its value, merit."
-        parts = [self._probed(explainer, s.take(i), free[i]) for i in torch.arange(len(s.x)).split(_ROWS)]
+        parts = [self._probed(explainer, s.take(i), free[i]) for i in torch.arange(len(s.x)).split(_SWEPT_ROWS)]
         group,xp,score = (torch.cat(part) for part in zip(*parts))
         return group.to(s.x.device), xp, score.to(s.x)
 
@@ -923,7 +924,7 @@ class _Trees(_Cells):
 
     def pairs(self, explainer, s:State) -> tuple[Tensor, Tensor]:
         "The best two cells of two columns of each row: rows with both values, and merit; -inf where there is none."
-        parts = [self._paired(explainer, s.take(i)) for i in torch.arange(len(s.x)).split(_ROWS)]
+        parts = [self._paired(explainer, s.take(i)) for i in torch.arange(len(s.x)).split(_SWEPT_ROWS)]
         xp,score = (torch.cat(part) for part in zip(*parts))
         return xp, score.to(s.x)
 

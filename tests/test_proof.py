@@ -10,7 +10,7 @@ from sklearn import ensemble, linear_model, tree
 from torch import nn
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.proof import NORMS, _network_of, _upper, prove
+from gradual_cf.proof import _NORMS, _network_of, _upper, prove
 from gradual_cf.tabular import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
@@ -80,7 +80,7 @@ def test_certificates_equal_asking_everything(seed):
     answer = cf.explain(rows, target, **rules(rng, list(X.columns)))
     best = every_answer(cf, answer)
     columns = answer.mask.new_tensor([]).numpy() if not len(answer) else prove(cf, answer, 'l0')
-    for norm in NORMS:
+    for norm in _NORMS:
         told = prove(cf, answer, norm, seconds=20)
         for i in range(len(answer)):
             line, valid = told.iloc[i], bool(answer.valid[i])
