@@ -501,15 +501,7 @@ def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # 
         return c
     return project
 
-def _unless_own(rule:Entrywise) -> Entrywise:
-    "A rule for what differs from the row's own value."
-    return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
-
-def _whole_steps(table:_Table) -> Entrywise: # (c, x) -> c
-    "Whole numbers stay whole, wherever zero is."
-    unit,origin,span = (table.entries(f) for f in ('unit', 'origin', 'span'))
-    return _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % 1)/span)))
-
+# %% ../nbs/11_tabular.ipynb #c87
 def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
     "Let an ordinal go no further than the last level on its way that is offered."
     levels = torch.from_numpy(levels)
@@ -521,6 +513,16 @@ def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
         return c
     return project
 
+# %% ../nbs/11_tabular.ipynb #c89
+def _unless_own(rule:Entrywise) -> Entrywise:
+    "A rule for what differs from the row's own value."
+    return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
+
+def _whole_steps(table:_Table) -> Entrywise: # (c, x) -> c
+    "Whole numbers stay whole, wherever zero is."
+    unit,origin,span = (table.entries(f) for f in ('unit', 'origin', 'span'))
+    return _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % 1)/span)))
+
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units."
     pairs = [(c, at) for c,at in zip(table.columns, table.at) if c.kind == 'category']
@@ -530,7 +532,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
             for c,at in zip(table.columns, table.at) if c.kind == 'ordinal' and c.codes and c.offered]
     return chain(_whole_steps(table), *gaps, *([_one_of(siblings, offered)] if pairs else []))
 
-# %% ../nbs/11_tabular.ipynb #c89
+# %% ../nbs/11_tabular.ipynb #c93
 _FEW = 3 # An integer with fewer values than three grids offers them all
 
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
@@ -544,7 +546,7 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     raw = raw[~np.isin(raw, c.codes)]
     return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c92
+# %% ../nbs/11_tabular.ipynb #c96
 def _one_hot(c:Column, x:np.ndarray) -> np.ndarray: # `(n, w)`
     "Entries of a category, of which the missing level is the largest only where it is alone."
     if not c.missing: return x
@@ -580,7 +582,7 @@ def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, r
     kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
     return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
 
-# %% ../nbs/11_tabular.ipynb #c97
+# %% ../nbs/11_tabular.ipynb #c101
 def _floating(dtype):
     "The dtype of floats that stands in for a dtype of whole numbers."
     return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
@@ -610,7 +612,7 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
         for name,one in zip(c.sources, cells): _put(df, name, one, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c101
+# %% ../nbs/11_tabular.ipynb #c105
 def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Whether each row has a level that may be proposed."
     if len(c.sources) == 1: return pd.Series(comparable(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
@@ -643,7 +645,7 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
         out.append(same | (ok & ~stays))
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c104
+# %% ../nbs/11_tabular.ipynb #c108
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -655,7 +657,7 @@ def _check_names(columns:Sequence[Column], **named):
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
 
-# %% ../nbs/11_tabular.ipynb #c105
+# %% ../nbs/11_tabular.ipynb #c109
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
@@ -676,7 +678,7 @@ def _named_in(arg, flags):
         raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
     return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
 
-# %% ../nbs/11_tabular.ipynb #c108
+# %% ../nbs/11_tabular.ipynb #c112
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     "Bounds of a question."
     if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
@@ -701,7 +703,7 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
-# %% ../nbs/11_tabular.ipynb #c110
+# %% ../nbs/11_tabular.ipynb #c114
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -719,7 +721,7 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c114
+# %% ../nbs/11_tabular.ipynb #c118
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
     "A feature's values as a person would name them."
     if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
@@ -736,7 +738,7 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c116
+# %% ../nbs/11_tabular.ipynb #c120
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
     if pd.isna(value): return -.08 # beside the track
@@ -756,7 +758,7 @@ def _track(ax, y:float, c:Column, line):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c117
+# %% ../nbs/11_tabular.ipynb #c121
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -772,7 +774,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c119
+# %% ../nbs/11_tabular.ipynb #c123
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -807,7 +809,7 @@ def _split_categories(categorical) -> tuple:
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c122
+# %% ../nbs/11_tabular.ipynb #c126
 def _filling(c:Column, s:pd.Series): # A cell
     "What a missing cell of a column is read as; raises `ValueError` where all are missing."
     there = s[s.notna()]
@@ -828,7 +830,7 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
     return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
 
-# %% ../nbs/11_tabular.ipynb #c125
+# %% ../nbs/11_tabular.ipynb #c129
 _SCALERS = {'StandardScaler': ('mean_', 'scale_'), 'RobustScaler': ('center_', 'scale_'), 'MaxAbsScaler': (None, 'scale_'),
             'MinMaxScaler': ('min_', 'scale_')} # What each subtracts and divides by; the last one adds and multiplies
 
@@ -853,7 +855,7 @@ def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (orig
         raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {parts.shape[1]}: {names}')
     return dict(zip(names, parts.T.tolist()))
 
-# %% ../nbs/11_tabular.ipynb #c128
+# %% ../nbs/11_tabular.ipynb #c132
 def _deviation(c:Column, v:np.ndarray) -> tuple: return v.mean(), v.std() or 1. # Origin and span
 
 def _rescaled(columns, df, scale) -> list[Column]:
@@ -869,7 +871,7 @@ def _rescaled(columns, df, scale) -> list[Column]:
         out.append(c)
     return out
 
-# %% ../nbs/11_tabular.ipynb #c132
+# %% ../nbs/11_tabular.ipynb #c136
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -889,7 +891,7 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c133
+# %% ../nbs/11_tabular.ipynb #c137
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
