@@ -92,7 +92,7 @@ def line(cf, cfs, took, exact, seconds):
     few, ratio = told['size'] <= 2, near['size']/near.best.where(near.best > 0)
     same = (told['size'] == told.best) & cfs.valid.numpy() & (told['size'] > 0)
     far = prove(cf, cfs[:exact], 'l1', seconds=seconds)
-    none = planted(cf, cfs.data, exact)
+    none = planted(cf, cfs.data, len(cfs)//5)
     lost = none[~none.valid]
     why = prove(cf, lost, 'l0', seconds=seconds) if len(lost) else told.iloc[:0]
     return dict(

@@ -19,8 +19,8 @@ from .core import Counterfactuals, State, changed_groups
 from .explainer import predict
 from .gradual import _best_pair
 from .masking import probe
-from .trees import (_best_pairs, _best_single, _Cells, _lacks_at, _needed, _one_score, _own_scores, _sweep, _Swept,
-                              _take_swept)
+from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score, _own_scores,
+                              _sweep, _Swept, _take_swept)
 
 # %% auto #0
 __all__ = ['prove']
@@ -135,7 +135,7 @@ def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option`
     out = []
     for g,a in enumerate(m.grown.axes):
         alone = w.alone[i, m.place[g]:m.place[g] + a.size].copy()
-        own,number = w.own[i, g], a.column.kind != 'category'
+        own,number = w.own[i, g], not _by_levels(a.column)
         cells = np.union1d(np.flatnonzero(alone < limit), [own])
         cost = np.where(cells == own, 0., np.r_[alone, 0.][cells])
         make = _ordered if number else _exactly
@@ -312,11 +312,23 @@ def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, n
     return _Solved(bound, np.inf, np.inf)
 
 # %% ../nbs/18_proof.ipynb #c31
+_HALVINGS_OF_BOUND = 6 # A bound by trees alone is known to a sixty-fourth of the answer's distance
+
+def _plain_bound(q:_Question, few:_Few, i:int, best:float) -> float:
+    "A distance below which the best leaves of all trees together fall short."
+    low,high = 0., best
+    for _ in range(_HALVINGS_OF_BOUND if best < np.inf else 0):
+        middle = (low + high)/2
+        none = _stated(q, few, i, middle, len(few.swept.own[i]), False)[1] is None
+        low,high = (middle, high) if none else (low, middle)
+    return low
+
 def _search_on(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float) -> tuple: # Bound and best distance
     "Lower the distance of row `i` below `limit`, or prove that nothing is."
     got = _solve(q, few, i, limit, most, seconds)
     best = min(limit, got.far)
-    return min(got.bound, best), best
+    bound = got.bound if got.bound > 0 else _plain_bound(q, few, i, best)
+    return min(bound, best), best
 
 # %% ../nbs/18_proof.ipynb #c33
 _SWEPT,_SOLVED = 'sweeps', 'solver'

@@ -243,6 +243,8 @@ def _number_axis(c, bounds:np.ndarray) -> _Axis:
         down = _stepped(np.where(down > bounds, np.round(down - step, c.digits), down), -step, c)
     return _Axis(c, len(bounds) + 1, bounds, np.r_[-np.inf, up], np.r_[down, np.inf])
 
+def _by_levels(c) -> bool: return c.kind in ('category', 'ordinal') # Whether trees ask for the levels of a column
+
 def _level_axis(c) -> _Axis:
     "The cells of a category: its levels."
     none = np.zeros(len(c.levels))
@@ -325,17 +327,24 @@ def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the
     axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
     for g,c in enumerate(r.columns):
         bounds = n.bound[asked == g]
-        if c.kind != 'category' and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
-        if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
-        axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds)))
+        _check_bounds(c, bounds)
+        if c.kind == 'ordinal': bounds = np.arange(len(c.levels) - 1) + .5 # each level is a cell
+        axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds[np.isfinite(bounds)])))
     return axes
+
+def _check_bounds(c, bounds:np.ndarray):
+    "Raise `_Unfit` for cuts that do not suit the kind of a column."
+    if not _by_levels(c) and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
+    if c.kind == 'ordinal' and not np.isnan(bounds).all(): raise _Unfit('levels that the model reads as numbers')
+    if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
+    if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
 
 # %% ../nbs/17_trees.ipynb #c36
 def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     "The ensemble over the cells of a table."
     n,tree,roots = _all_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
-    numeric = np.array([a.column.kind != 'category' for a in axes])
+    numeric = np.array([not _by_levels(a.column) for a in axes])
     cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
     for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
     for i in np.flatnonzero((group >= 0) & ~numeric[group]):
@@ -355,7 +364,7 @@ class _Boxes(NamedTuple):
 
 def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the levels of each category start among all levels."
-    return np.r_[0, np.cumsum([0 if a.column.kind != 'category' else a.size for a in t.axes])]
+    return np.r_[0, np.cumsum([a.size if _by_levels(a.column) else 0 for a in t.axes])]
 
 def _child_boxes(t:_Grown, b:_Boxes, left:bool, first) -> _Boxes:
     "The boxes of the children on one side."
@@ -379,7 +388,7 @@ def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
 # %% ../nbs/17_trees.ipynb #c40
 def _reach_of(t:_Grown, b:_Boxes, g, first) -> list:
     "Cells of the columns `g` that lead to each box: a run for a number, one for each level of a category."
-    number,rows = np.array([a.column.kind != 'category' for a in t.axes])[g], np.arange(len(g))
+    number,rows = np.array([not _by_levels(a.column) for a in t.axes])[g], np.arange(len(g))
     low,high = b.low[rows, g], b.high[rows, g]
     some = number & (low < high)
     i,level = b.levels.nonzero()
@@ -575,7 +584,7 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     legal = np.where(f.number, (least <= largest) & np.isfinite(v), f.offered) | (f.cell == own)
     column = lambda name: np.array([getattr(a.column, name) for a in t.axes], float)[g]
     x = enc.x.detach().cpu().double().numpy()[:, f.entry]
-    coded = np.where(f.cell == own, x, (v - column('origin'))/column('span'))
+    coded = np.where(legal & (f.cell != own), (v - column('origin'))/column('span'), x)
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
@@ -603,6 +612,11 @@ class _Summed(FrameModel):
         return _said(self.ensemble, scores, self.predictor.threshold)
 
 # %% ../nbs/17_trees.ipynb #c65
+def _raw_numbers(c, s:pd.Series) -> np.ndarray: # `(n,)`, NaN where missing
+    "Cells of a frame as numbers, ordered levels as their positions."
+    if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
+    return np.where(s.isna(), np.nan, s.cat.codes)
+
 class _Cells(_Summed):
     "A model of trees, and the cells in which rows lie."
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
@@ -612,7 +626,7 @@ class _Cells(_Summed):
         for g,a in enumerate(self.grown.axes):
             if a.column.kind == 'category': cell[:, g] = self._levels(x, g)
             elif len(a.bounds):
-                raw[:, g] = frame[a.column.sources[0]].to_numpy(float, na_value=np.nan)
+                raw[:, g] = _raw_numbers(a.column, frame[a.column.sources[0]])
                 cell[:, g] = np.where(np.isnan(raw[:, g]), a.size, np.searchsorted(a.bounds, raw[:, g]))
         return cell, raw
 
