@@ -131,6 +131,15 @@ def main():
     a.add_argument('--folder', default=None)
     a.add_argument('--out', type=Path)
     a, lines = a.parse_args(), []
+    def done(new):
+        "Print lines, and put them in the place of those of the same data and model."
+        lines.extend(new)
+        print(pd.DataFrame(new).round(4).T.to_string(header=False), flush=True)
+        if not a.out: return
+        old = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['data', 'model'])
+        key = [(l['data'], l['model']) for l in lines]
+        kept = old[[k not in key for k in zip(old.data, old.model)]]
+        with atomic(a.out) as tmp: pd.concat([kept, pd.DataFrame(lines)], ignore_index=True).round(4).to_csv(tmp, index=False)
     folder = a.folder or os.environ['GRADUAL_CF_DATA']
     torch.set_num_threads(1)
     for data in a.data:
@@ -138,13 +147,8 @@ def main():
         for name in a.models:
             if data == 'adult' and 'forest' in name: continue  # it reads no names
             cf, cfs, took = answers(X, y, MODELS[name](), a.rows, FIXED[data])
-            lines.append(dict(data=data, model=name) | line(cf, cfs, took, a.exact, a.seconds))
-            print(pd.Series(lines[-1]).to_frame().T.to_string(index=False), flush=True)
-    if a.networks:
-        lines += networks(a.rows, 1.)
-        print(pd.DataFrame(lines[-2:]).round(4).to_string(index=False), flush=True)
-    if a.out:
-        with atomic(a.out) as tmp: pd.DataFrame(lines).round(4).to_csv(tmp, index=False)
+            done([dict(data=data, model=name) | line(cf, cfs, took, a.exact, a.seconds)])
+    if a.networks: done(list(networks(a.rows, 1.)))
 
 
 if __name__ == '__main__': main()
