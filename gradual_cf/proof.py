@@ -5,7 +5,6 @@
 # %% ../nbs/18_proof.ipynb #c3
 from __future__ import annotations
 import time
-from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -173,10 +172,11 @@ class _Program:
 # %% ../nbs/18_proof.ipynb #c20
 def _paths(p:_Program, root:int) -> list: # (leaf, switches)
     "The leaves of a tree that a row may reach."
-    out,todo = [], [(root, (), {})]
+    out:list[Any] = []
+    todo:list[Any] = [(root, (), {})]
     while todo:
         node,path,left = todo.pop()
-        g = p.t.group[node]
+        g = int(p.t.group[node])
         if g < 0:
             out.append((node, path))
             continue
@@ -475,11 +475,11 @@ def _starts(g:_Grid, row:int, column:int, x:np.ndarray) -> list: # (low, high) e
     if c.kind != 'category': return [(g.low[row, column], g.high[row, column])]
     return [(i, i) for i,v in enumerate(c.levels) if v in c.offered and x[row, g.first[column] + i] < .5]
 
-def _all_boxes(q:_Question, g:_Grid, rows:Sequence, count:int) -> _Boxed:
+def _all_boxes(q:_Question, g:_Grid, rows, count:int) -> _Boxed:
     "Boxes of every choice of so many free columns."
     x,frozen,out = q.s.x.cpu().numpy(), q.s.enc.frozen.cpu().numpy(), []
     for row in rows:
-        start = {j: _starts(g, row, j, x) for j in np.flatnonzero(~frozen[row])}
+        start = {j: _starts(g, row, j, x) for j in np.flatnonzero(~frozen[row]).tolist()}
         for chosen in combinations(start, count):
             for ends in product(*(start[j] for j in chosen)): out.append((row, chosen, *zip(*ends)))
     if not out: return _Boxed(np.zeros(0, int), *(np.zeros((0, count), np.int64) for _ in range(3)))

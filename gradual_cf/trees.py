@@ -347,7 +347,7 @@ def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     numeric = np.array([not _by_levels(a.column) for a in axes])
     cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
     for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
-    for i in np.flatnonzero((group >= 0) & ~numeric[group]):
+    for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
         row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
     goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
     for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
@@ -643,7 +643,7 @@ class _Cells(_Summed):
 # %% ../nbs/17_trees.ipynb #c67
 def _repeated(target:Target, times:int) -> Target:
     "Each row's target, several times in a row."
-    again = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
+    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
     return Target(*again)
 
 def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
@@ -688,14 +688,14 @@ def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
     start,raw = m.cells(s.x)
-    f,free = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
-    base,shift = _swept(m.grown, own, free)
+    f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
+    base,shift = _swept(m.grown, own, open_)
     c = _choices(m.grown, f, s.enc, start, raw)
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
-    may = free[:, f.group] & (f.cell != own[:, f.group]) & f.real
+    may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
     alone = np.where(may, c.size, np.inf)
-    return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, free)
+    return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
 
 def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
@@ -733,7 +733,8 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     w = _Walkers(*map(np.concatenate, zip(*(part for part,_ in parts))))
     value = np.concatenate([sign*t.value[part.node] for part,sign in parts])
     order,rows = np.argsort(w.group, axis=1), np.arange(len(w.row))[:, None]
-    return _Rectangles(w.row, *(v[rows, order] for v in w[2:]), value)
+    group,low,high = (v[rows, order] for v in w[2:])
+    return _Rectangles(w.row, group, low, high, value)
 
 # %% ../nbs/17_trees.ipynb #c74
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
