@@ -602,6 +602,15 @@ def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     if isinstance(q.cf.model, _Cells): return _of_trees(q, norm, seconds)
     return _of_any(q, norm) if net is None else _of_network(q, net, norm, seconds)
 
+_PROVEN_ROWS = 256 # Rows certified together
+
+def _part_by_part(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
+    "Certificates of many rows, some at a time."
+    rows = np.arange(len(q.far))
+    parts = [_by_model(q.take(i), norm, seconds) for i in np.split(rows, rows[_PROVEN_ROWS::_PROVEN_ROWS])]
+    size,known = zip(*parts)
+    return np.concatenate(size), _Known(*map(np.concatenate, zip(*known)))
+
 def _nothing_to_do(known:_Known, size:np.ndarray, done:np.ndarray) -> tuple: # Sizes, `_Known`
     "Rows that are there without a change have a bound of 0."
     put = lambda v, new: np.where(done, new, v)
@@ -618,6 +627,6 @@ def prove(
     if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
     q = _reopened(cf, answer)
-    size,known = _by_model(q, norm, seconds)
+    size,known = _part_by_part(q, norm, seconds)
     size,known = _nothing_to_do(known, size, _there_already(q))
     return _told_of(q, size, known, getattr(answer.data, 'index', None))

@@ -147,6 +147,15 @@ def test_a_regressor_is_certified_for_its_interval():
         assert told.bound.iloc[i] == changed[(number >= 14) & (number <= 16)].min()
 
 
+def test_many_rows_are_certified_some_at_a_time(monkeypatch):
+    X, y = stepped()
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
+    answer = cf.explain(X.head(30))
+    whole = prove(cf, answer)
+    monkeypatch.setattr('gradual_cf.proof._PROVEN_ROWS', 7)
+    assert prove(cf, answer).drop(columns='seconds').equals(whole.drop(columns='seconds'))
+
+
 def test_rows_that_are_there_need_nothing():
     X, y = stepped()
     cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
