@@ -5,7 +5,6 @@
 # %% ../nbs/18_proof.ipynb #c3
 from __future__ import annotations
 import time
-from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -19,14 +18,14 @@ from .core import Counterfactuals, State, changed_groups
 from .explainer import predict
 from .gradual import _best_pair
 from .masking import probe
-from .trees import (_best_pairs, _best_single, _Cells, _lacks, _needed, _one_score, _own_scores, _sweep, _Swept,
-                              _take_swept)
+from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score, _own_scores,
+                              _sweep, _Swept, _take_swept)
 
 # %% auto #0
-__all__ = ['NORMS', 'prove']
+__all__ = ['prove']
 
 # %% ../nbs/18_proof.ipynb #c6
-NORMS = ('l0', 'l1', 'cost') # Ways to count the size of a change
+_NORMS = ('l0', 'l1', 'cost') # Ways to count the size of a change
 
 class _Question(NamedTuple):
     "Rows with what was asked and what was answered."
@@ -41,7 +40,7 @@ class _Question(NamedTuple):
         "Some rows of a question."
         return _Question(self.cf, self.s.take(torch.from_numpy(i)), *(v[i] for v in self[2:]))
 
-def _question(cf, answer:Counterfactuals) -> _Question:
+def _reopened(cf, answer:Counterfactuals) -> _Question:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
     target = cf.aim(answer.target)
@@ -64,7 +63,7 @@ class _Known(NamedTuple):
     how:np.ndarray     # In words, objects `(n,)`
     seconds:np.ndarray # `(n,)`
 
-_SAME = 1e-5 # Relative difference of two sizes that counts as none
+_SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
 _ASKED = 'all proposed values'
 
 def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str:
@@ -72,7 +71,7 @@ def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str
     if how == _ASKED and bound == size > 1: return f'optimal on {_ASKED}'
     if bound == np.inf: return 'infeasible: no legal change of these columns reaches the target'
     if not valid: return 'missed: a legal change reaches the target' if best < np.inf else 'open'
-    if size <= bound*(1 + _SAME) + _SAME: return 'optimal'
+    if size <= bound*(1 + _SAME_SIZE) + _SAME_SIZE: return 'optimal'
     return 'open' if bound <= 0 else f'at most {100*(size/bound - 1):.0f}% from optimal'
 
 def _told_of(q:_Question, size:np.ndarray, known:_Known, index) -> pd.DataFrame:
@@ -129,12 +128,13 @@ def _exactly(model, size:int) -> list:
     model.AddExactlyOne(switch)
     return switch
 
+# %% ../nbs/18_proof.ipynb #c16
 def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option` of each column
     "What each column of row `i` may become for less than `limit`."
     out = []
     for g,a in enumerate(m.grown.axes):
         alone = w.alone[i, m.place[g]:m.place[g] + a.size].copy()
-        own,number = w.own[i, g], a.column.kind != 'category'
+        own,number = w.own[i, g], not _by_levels(a.column)
         cells = np.union1d(np.flatnonzero(alone < limit), [own])
         cost = np.where(cells == own, 0., np.r_[alone, 0.][cells])
         make = _ordered if number else _exactly
@@ -142,7 +142,7 @@ def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option`
         out.append(_Option(cells, cost, int(np.flatnonzero(cells == own)[0]), switch, number))
     return out
 
-# %% ../nbs/18_proof.ipynb #c17
+# %% ../nbs/18_proof.ipynb #c18
 class _Program:
     "The program of one row."
     def __init__(self, m:_Cells, w:_Swept, i:int, limit:float):
@@ -169,13 +169,14 @@ class _Program:
         left = cells <= t.cut[node] if t.cut[node] >= 0 else t.goes[t.row[node], cells]
         return np.where(cells >= t.axes[g].size, t.missing[node], left)
 
-# %% ../nbs/18_proof.ipynb #c18
+# %% ../nbs/18_proof.ipynb #c20
 def _paths(p:_Program, root:int) -> list: # (leaf, switches)
     "The leaves of a tree that a row may reach."
-    out,todo = [], [(root, (), {})]
+    out:list[Any] = []
+    todo:list[Any] = [(root, (), {})]
     while todo:
         node,path,left = todo.pop()
-        g = p.t.group[node]
+        g = int(p.t.group[node])
         if g < 0:
             out.append((node, path))
             continue
@@ -201,7 +202,7 @@ def _leaves(p:_Program, root:int) -> list: # (leaf, switch or True)
     p.model.AddExactlyOne(on for _,on in out)
     return out
 
-# %% ../nbs/18_proof.ipynb #c20
+# %% ../nbs/18_proof.ipynb #c23
 def _needs(q:_Question, i:int) -> list: # (weights `(k,)`, sum of leaves to reach)
     "Linear conditions that every change that arrives fulfils."
     m,s = q.cf.model, q.s.take(torch.tensor([i]))
@@ -222,7 +223,8 @@ _SLACK = 1e-7 # Room in a condition for ties and rounding
 def _hopeless(p:_Program, trees:list, needs:list) -> bool:
     "Whether the best leaf of each tree alone falls short."
     value = p.t.value
-    return any(sum(max(float(value[leaf] @ a) for leaf,_ in tree) for tree in trees) < need - _SLACK for a,need in needs)
+    most = lambda a: sum(max(float(value[leaf] @ a) for leaf,_ in tree) for tree in trees)
+    return any(most(a) < need - _SLACK for a,need in needs)
 
 def _add_needs(p:_Program, trees:list, needs:list):
     "Demand what must be reached."
@@ -232,8 +234,8 @@ def _add_needs(p:_Program, trees:list, needs:list):
             total += int(np.ceil(float(p.t.value[leaf] @ a)*_WHOLE))*on
         p.model.Add(total >= int(np.floor((need - _SLACK)*_WHOLE)))
 
-# %% ../nbs/18_proof.ipynb #c21
-def _moved(p:_Program) -> list: # A switch or False for each column
+# %% ../nbs/18_proof.ipynb #c25
+def _moved_switches(p:_Program) -> list: # A switch or False for each column
     "Switches that are on where a column leaves its own cell."
     out = []
     for o in p.options:
@@ -255,7 +257,7 @@ def _distance_of(p:_Program):
         elif o.switch: total += sum(int(c)*on for c,on in zip(cost, o.switch))
     return total
 
-# %% ../nbs/18_proof.ipynb #c22
+# %% ../nbs/18_proof.ipynb #c26
 class _Solved(NamedTuple):
     "What the solver says of one row."
     bound:float # Lower bound of the distance; inf where nothing reaches the target
@@ -270,7 +272,7 @@ def _stated(q:_Question, few:_Few, i:int, limit:float, most:int, nearest:bool) -
     trees,needs = [_leaves(p, root) for root in p.t.roots], _needs(q, i)
     if _hopeless(p, trees, needs): return p, None
     _add_needs(p, trees, needs)
-    moved = _moved(p)
+    moved = _moved_switches(p)
     if most < len(moved): p.model.Add(sum(moved) <= most)
     if nearest: p.model.Minimize(_distance_of(p))
     return p, [on for tree in trees for _,on in tree if on is not True]
@@ -287,11 +289,11 @@ def _checked(q:_Question, few:_Few, i:int, cells:np.ndarray) -> tuple: # Columns
     "What a change of cells is worth, by the trees' own sums."
     m = q.cf.model
     scores = _own_scores(m.grown, cells[None])[0]
-    if _lacks(q.cf, m, q.s.take(torch.tensor([i])), scores[:, None])[0, 0] > 0: return np.inf, np.inf
+    if _lacks_at(q.cf, m, q.s.take(torch.tensor([i])), scores[:, None])[0, 0] > 0: return np.inf, np.inf
     changed = np.flatnonzero(cells != few.swept.own[i])
     return len(changed), sum(few.swept.alone[i, m.place[g] + cells[g]] for g in changed)
 
-# %% ../nbs/18_proof.ipynb #c24
+# %% ../nbs/18_proof.ipynb #c28
 def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, nearest:bool=True) -> _Solved:
     "The nearest change of row `i` below `limit` with at most so many columns, or any such change."
     end,(p,leaves) = time.perf_counter() + seconds, _stated(q, few, i, limit, most, nearest)
@@ -309,14 +311,26 @@ def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, n
         p.model.AddBoolOr([on.Not() for on in leaves if solver.Value(on)])
     return _Solved(bound, np.inf, np.inf)
 
-# %% ../nbs/18_proof.ipynb #c27
+# %% ../nbs/18_proof.ipynb #c31
+_HALVINGS_OF_BOUND = 6 # A bound by trees alone is known to a sixty-fourth of the answer's distance
+
+def _plain_bound(q:_Question, few:_Few, i:int, best:float) -> float:
+    "A distance below which the best leaves of all trees together fall short."
+    low,high = 0., best
+    for _ in range(_HALVINGS_OF_BOUND if best < np.inf else 0):
+        middle = (low + high)/2
+        none = _stated(q, few, i, middle, len(few.swept.own[i]), False)[1] is None
+        low,high = (middle, high) if none else (low, middle)
+    return low
+
 def _search_on(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float) -> tuple: # Bound and best distance
     "Lower the distance of row `i` below `limit`, or prove that nothing is."
     got = _solve(q, few, i, limit, most, seconds)
     best = min(limit, got.far)
-    return min(got.bound, best), best
+    bound = got.bound if got.bound > 0 else _plain_bound(q, few, i, best)
+    return min(bound, best), best
 
-# %% ../nbs/18_proof.ipynb #c28
+# %% ../nbs/18_proof.ipynb #c33
 _SWEPT,_SOLVED = 'sweeps', 'solver'
 
 def _by_sweeps(few:_Few, i:int, most:int, norm:str) -> tuple: # Bound, best
@@ -341,7 +355,7 @@ def _fewest(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Bound, best
         best = got.columns
     return bound, best, _SOLVED
 
-def _nearest(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) -> tuple: # Bound, best, how
+def _nearest_change(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) -> tuple: # Bound, best, how
     "The smallest distance of row `i`, with at most so many columns."
     most = int(q.most[i]) if most is None else most
     bound,best = _by_sweeps(few, i, most, 'l1')
@@ -350,12 +364,12 @@ def _nearest(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) ->
     if bound >= best: return best, best, _SWEPT
     return *_search_on(q, few, i, best, most, seconds), _SOLVED
 
-# %% ../nbs/18_proof.ipynb #c31
+# %% ../nbs/18_proof.ipynb #c36
 def _least_cost(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Size, bound, best, how
     "Fewest columns first, then the distance with as many."
     bound,best,how = _fewest(q, few, i, seconds)
     if not q.valid[i] or q.columns[i] > bound: return q.columns[i], bound, best, how
-    bound,best,far_how = _nearest(q, few, i, seconds, int(q.columns[i]))
+    bound,best,far_how = _nearest_change(q, few, i, seconds, int(q.columns[i]))
     return q.far[i], bound, best, far_how
 
 def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_Known`
@@ -366,12 +380,12 @@ def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_
         begin = time.perf_counter()
         if norm == 'cost': line = _least_cost(q, few, i, seconds)
         elif norm == 'l0': line = (q.columns[i], *_fewest(q, few, i, seconds))
-        else: line = (q.far[i], *_nearest(q, few, i, seconds))
+        else: line = (q.far[i], *_nearest_change(q, few, i, seconds))
         lines.append((*line, shared + time.perf_counter() - begin))
     size,*known = (np.array(part) for part in zip(*lines))
     return size, _Known(*known)
 
-# %% ../nbs/18_proof.ipynb #c34
+# %% ../nbs/18_proof.ipynb #c39
 class _Net(NamedTuple):
     "A network of linear layers with ReLU between them."
     weight:list # `(out, in)` of each layer, 64 bits
@@ -388,8 +402,10 @@ def _network_of(model) -> _Net|None:
     fits = all(isinstance(m, nn.Linear) for m in linear) and all(isinstance(m, nn.ReLU) for m in between)
     if not fits or len(linear) != len(between) + 1: return None
     as_bias = lambda m: torch.zeros(m.out_features) if m.bias is None else m.bias
-    return _Net([m.weight.detach().cpu().double() for m in linear], [as_bias(m).detach().cpu().double() for m in linear])
+    exactly = lambda v: v.detach().cpu().double()
+    return _Net([exactly(m.weight) for m in linear], [exactly(as_bias(m)) for m in linear])
 
+# %% ../nbs/18_proof.ipynb #c40
 def _ranges(net:_Net, low:Tensor, high:Tensor) -> list: # (low, high) `(m, units)` before each ReLU
     "Intervals of all hidden units, by interval arithmetic."
     out = []
@@ -412,7 +428,7 @@ def _upper(net:_Net, aim:Tensor, low:Tensor, high:Tensor) -> Tensor: # Weights o
         total,slope = total + slope @ bias, slope @ weight
     return total + (slope*(high + low)/2).sum(1) + (slope.abs()*(high - low)/2).sum(1)
 
-# %% ../nbs/18_proof.ipynb #c36
+# %% ../nbs/18_proof.ipynb #c42
 class _Grid(NamedTuple):
     "The values that columns of rows may take, counted in steps."
     columns:tuple     # `Column` of each group
@@ -443,7 +459,7 @@ def _encoded(g:_Grid, column:int, steps:np.ndarray) -> np.ndarray: # `(m,)`
     c = g.columns[column]
     return (np.round(steps*g.step[column], c.digits) - c.origin)/c.span
 
-# %% ../nbs/18_proof.ipynb #c38
+# %% ../nbs/18_proof.ipynb #c45
 class _Boxed(NamedTuple):
     "Boxes of one or two columns of rows, in steps; a level is a box of one step."
     row:np.ndarray    # `(m,)`
@@ -459,17 +475,18 @@ def _starts(g:_Grid, row:int, column:int, x:np.ndarray) -> list: # (low, high) e
     if c.kind != 'category': return [(g.low[row, column], g.high[row, column])]
     return [(i, i) for i,v in enumerate(c.levels) if v in c.offered and x[row, g.first[column] + i] < .5]
 
-def _all_boxes(q:_Question, g:_Grid, rows:Sequence, count:int) -> _Boxed:
+def _all_boxes(q:_Question, g:_Grid, rows, count:int) -> _Boxed:
     "Boxes of every choice of so many free columns."
     x,frozen,out = q.s.x.cpu().numpy(), q.s.enc.frozen.cpu().numpy(), []
     for row in rows:
-        start = {j: _starts(g, row, j, x) for j in np.flatnonzero(~frozen[row])}
+        start = {j: _starts(g, row, j, x) for j in np.flatnonzero(~frozen[row]).tolist()}
         for chosen in combinations(start, count):
             for ends in product(*(start[j] for j in chosen)): out.append((row, chosen, *zip(*ends)))
     if not out: return _Boxed(np.zeros(0, int), *(np.zeros((0, count), np.int64) for _ in range(3)))
     b = _Boxed(*(np.array(part) for part in zip(*out)))
     return b.take((b.low <= b.high).all(1))
 
+# %% ../nbs/18_proof.ipynb #c47
 def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encoded `(m, d)` each
     "The encoded ends of boxes."
     ends = []
@@ -478,12 +495,13 @@ def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encod
         for j in range(b.column.shape[1]):
             for c in np.unique(b.column[:, j]):
                 mine = b.column[:, j] == c
-                if g.columns[c].kind == 'category': x[mine, g.first[c]:g.first[c + 1]] = np.eye(g.columns[c].width)[steps[mine, j]]
-                else: x[mine, g.first[c]] = _encoded(g, c, steps[mine, j])
+                at,new = steps[mine, j], slice(g.first[c], g.first[c + 1])
+                if g.columns[c].kind == 'category': x[mine, new] = np.eye(g.columns[c].width)[at]
+                else: x[mine, new.start] = _encoded(g, c, at)
         ends.append(torch.from_numpy(x))
     return ends[0], ends[1]
 
-# %% ../nbs/18_proof.ipynb #c39
+# %% ../nbs/18_proof.ipynb #c48
 def _may_reach(q:_Question, net:_Net, b:_Boxed, low:Tensor, high:Tensor) -> np.ndarray: # bool `(m,)`
     "Whether the bound of a box leaves the target possible, against every other class."
     label = q.s.target.label.cpu()[torch.from_numpy(b.row)]
@@ -516,7 +534,7 @@ def _halved_boxes(b:_Boxed, wide:np.ndarray) -> _Boxed: # How wide each side is,
     one[rows, side],two[rows, side] = middle, middle + 1
     return _Boxed(*map(np.concatenate, zip(b._replace(high=one), b._replace(low=two))))
 
-# %% ../nbs/18_proof.ipynb #c40
+# %% ../nbs/18_proof.ipynb #c49
 _MOST_BOXES = 2**15 # Boxes bounded together
 
 def _refuted(q:_Question, net:_Net, g:_Grid, rows:np.ndarray, count:int, seconds:float) -> np.ndarray: # `(n,)`
@@ -545,7 +563,7 @@ def _widths(g:_Grid, b:_Boxed) -> np.ndarray: # `(m, 1 or 2)`
     span = np.array([c.span for c in g.columns])
     return (b.high - b.low)*g.step[b.column]/span[b.column]
 
-# %% ../nbs/18_proof.ipynb #c42
+# %% ../nbs/18_proof.ipynb #c51
 _BOXES = 'bounds on the grid'
 
 def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
@@ -562,7 +580,7 @@ def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Size
         begin = time.perf_counter()
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _BOXES, object), took)
 
-# %% ../nbs/18_proof.ipynb #c44
+# %% ../nbs/18_proof.ipynb #c53
 def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     "What trying every proposed value says of one and two columns."
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
@@ -577,12 +595,21 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     took = np.full(n, (time.perf_counter() - begin)/max(n, 1))
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _ASKED, object), took)
 
-# %% ../nbs/18_proof.ipynb #c46
+# %% ../nbs/18_proof.ipynb #c55
 def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     "Certificates by what is known of the model."
     net = _network_of(q.cf.model)
     if isinstance(q.cf.model, _Cells): return _of_trees(q, norm, seconds)
     return _of_any(q, norm) if net is None else _of_network(q, net, norm, seconds)
+
+_PROVEN_ROWS = 256 # Rows certified together
+
+def _part_by_part(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
+    "Certificates of many rows, some at a time."
+    rows = np.arange(len(q.far))
+    parts = [_by_model(q.take(i), norm, seconds) for i in np.split(rows, rows[_PROVEN_ROWS::_PROVEN_ROWS])]
+    size,known = zip(*parts)
+    return np.concatenate(size), _Known(*map(np.concatenate, zip(*known)))
 
 def _nothing_to_do(known:_Known, size:np.ndarray, done:np.ndarray) -> tuple: # Sizes, `_Known`
     "Rows that are there without a change have a bound of 0."
@@ -592,14 +619,14 @@ def _nothing_to_do(known:_Known, size:np.ndarray, done:np.ndarray) -> tuple: # S
 def prove(
     cf,                     # The explainer that gave the answer, fitted
     answer:Counterfactuals, # What `cf.explain` returned
-    norm:str='l0',          # One of `NORMS`: columns, distance, or columns first and then distance
+    norm:str='l0',          # One of `_NORMS`: columns, distance, or columns first and then distance
     seconds:float=5.,       # Most time of a solver for each row
 ) -> pd.DataFrame:          # One line a row: verdict, size, bound, best size met, how, seconds
     "Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for another norm."
-    if norm not in NORMS: raise ValueError(f'norm must be one of {NORMS}, got {norm!r}')
+    if norm not in _NORMS: raise ValueError(f'norm must be one of {_NORMS}, got {norm!r}')
     if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
-    q = _question(cf, answer)
-    size,known = _by_model(q, norm, seconds)
+    q = _reopened(cf, answer)
+    size,known = _part_by_part(q, norm, seconds)
     size,known = _nothing_to_do(known, size, _there_already(q))
     return _told_of(q, size, known, getattr(answer.data, 'index', None))

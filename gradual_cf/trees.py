@@ -19,7 +19,7 @@ from .core import State, Target, changed_groups
 from .predictors import FrameModel, log_odds
 
 # %% auto #0
-__all__ = ['exact']
+__all__ = []
 
 # %% ../nbs/17_trees.ipynb #c8
 class _Nodes(NamedTuple):
@@ -76,7 +76,7 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     return _Ensemble(nodes, np.zeros(values[0].shape[1]), 'probability' if classes else 'number')
 
 # %% ../nbs/17_trees.ipynb #c15
-def _spread(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
+def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
     "The values of a tree that adds to score `k` alone."
     out = np.zeros((len(value), width))
     out[:, k] = value
@@ -87,7 +87,7 @@ def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
     if model.init not in (None, 'zero'): return None
     start = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
     stages,k = model.estimators_, model.estimators_.shape[1]
-    leaves = lambda t: _spread(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
+    leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
     double = 2. if model.loss == 'exponential' else 1.
     return _Ensemble(trees, start[0], 'margin' if hasattr(model, 'classes_') else 'number', double)
@@ -103,7 +103,7 @@ def _hist_tree(p, k:int, width:int) -> _Nodes:
     bound = np.where(named, np.nan, n['num_threshold'])
     left,right = (n[side].astype(np.int64) for side in ('left', 'right'))
     missing = n['missing_go_to_left'].astype(bool)
-    return _Nodes(feature, bound, listed, missing, left, right, _spread(n['value'], k, width))
+    return _Nodes(feature, bound, listed, missing, left, right, _as_scores(n['value'], k, width))
 
 def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     "The baseline and all trees, with the codes of the categories."
@@ -132,7 +132,7 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of t
     missing = np.array(t['default_left'], bool) ^ swapped
     value = np.where(left < 0, at, 0.)*weight
     return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
-                  [named.get(i) for i in range(len(left))], missing, left, right, _spread(value, k, width))
+                  [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
 
 def _levels_of(enc) -> list: # Levels in the order of their codes
     "A column's levels in the JSON of XGBoost: texts are stored byte by byte, one after the other."
@@ -141,8 +141,8 @@ def _levels_of(enc) -> list: # Levels in the order of their codes
     return [text[a:b].decode() for a,b in zip(ends, ends[1:])]
 
 # %% ../nbs/17_trees.ipynb #c22
-_MARGINS = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
-_NUMBERS = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
+_MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
+_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
 
 def _xgboost_base(learner, objective:str) -> np.ndarray: # `(k,)`
     "Scores before the first tree."
@@ -165,13 +165,13 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     booster,objective = learner['gradient_booster'], learner['objective']['name']
     weights = booster.get('weight_drop')
     inner = booster.get('gbtree', booster).get('model')
-    if 'trees' not in (inner or {}) or objective not in _MARGINS + _NUMBERS: return None
+    if 'trees' not in (inner or {}) or objective not in _MARGIN_OBJECTIVES + _NUMBER_OBJECTIVES: return None
     if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
     base = _xgboost_base(learner, objective)
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
              for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return _Ensemble(trees, base, 'margin' if objective in _MARGINS else 'number', codes=codes)
+    return _Ensemble(trees, base, 'margin' if objective in _MARGIN_OBJECTIVES else 'number', codes=codes)
 
 # %% ../nbs/17_trees.ipynb #c24
 def _flattened(top) -> list: # Nodes with the positions of their children
@@ -198,7 +198,7 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     part = lambda key, none: np.array([n.get(key, none) for n in nodes])
     feature = np.where(part('left', -1) < 0, -1, part('split_feature', -1))
     return _Nodes(feature, bound, listed, np.array([_lightgbm_missing(n) for n in nodes], bool), part('left', -1),
-                  part('right', -1), _spread(part('leaf_value', 0.)*weight, k, width))
+                  part('right', -1), _as_scores(part('leaf_value', 0.)*weight, k, width))
 
 # %% ../nbs/17_trees.ipynb #c26
 def _plain_numbers(node) -> bool:
@@ -243,6 +243,8 @@ def _number_axis(c, bounds:np.ndarray) -> _Axis:
         down = _stepped(np.where(down > bounds, np.round(down - step, c.digits), down), -step, c)
     return _Axis(c, len(bounds) + 1, bounds, np.r_[-np.inf, up], np.r_[down, np.inf])
 
+def _by_levels(c) -> bool: return c.kind in ('category', 'ordinal') # Whether trees ask for the levels of a column
+
 def _level_axis(c) -> _Axis:
     "The cells of a category: its levels."
     none = np.zeros(len(c.levels))
@@ -277,14 +279,14 @@ class _Runs(NamedTuple):
     high:np.ndarray  # Cell after the last, `(r,)`
 
 # %% ../nbs/17_trees.ipynb #c32
-class _Reader(NamedTuple):
+class _ModelColumns(NamedTuple):
     "How a model reads the columns of a table."
     columns:tuple    # The table's `Column`s
     group:np.ndarray # Column of the table for each column of the model, long
     source:np.ndarray# Which of its sources, long
     codes:dict       # Column of the model -> levels in the order of their codes
 
-def _reader(e:_Ensemble, columns, names, frame) -> _Reader:
+def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
     "Find each column of the model in the table; raises `_Unfit` where it reads another."
     place = {s: (g, i) for g,c in enumerate(columns) for i,s in enumerate(c.sources)}
     names = [names[i] for i in e.order] if e.order else list(names)
@@ -293,23 +295,23 @@ def _reader(e:_Ensemble, columns, names, frame) -> _Reader:
              if isinstance(frame[n].dtype, pd.CategoricalDtype)}
     codes = dict(zip(coded, e.codes)) if isinstance(e.codes, list) else e.codes
     group,source = (np.array([place[n][i] for n in names], int) for i in (0, 1))
-    return _Reader(tuple(columns), group, source, coded | codes)
+    return _ModelColumns(tuple(columns), group, source, coded | codes)
 
-def _as_read(r:_Reader, f:int, coded:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
+def _as_read(r:_ModelColumns, f:int, coded:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
     if len(c.sources) > 1: return (np.arange(len(c.levels)) == r.source[f]).astype(float)
     if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
     return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
 
-def _lines(r:_Reader, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
+def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
     "Where each level goes at node `i`, and a missing one."
     seen = _as_read(r, n.feature[i], n.listed[i] is not None)
     left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
     return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
 
 # %% ../nbs/17_trees.ipynb #c34
-def _joined(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
+def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     "All trees in one list of nodes."
     sizes = [len(t.feature) for t in trees]
     roots = np.r_[0, np.cumsum(sizes)[:-1]].astype(int)
@@ -320,26 +322,33 @@ def _joined(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     nodes = _Nodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
     return nodes, tree, roots
 
-def _axes_of(r:_Reader, n:_Nodes) -> list: # `_Axis` of each column of the table
+def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the table
     "Cells between all cuts of each column; raises `_Unfit` where levels of a number are listed."
     axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
     for g,c in enumerate(r.columns):
         bounds = n.bound[asked == g]
-        if c.kind != 'category' and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
-        if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
-        axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds)))
+        _check_bounds(c, bounds)
+        if c.kind == 'ordinal': bounds = np.arange(len(c.levels) - 1) + .5 # each level is a cell
+        axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds[np.isfinite(bounds)])))
     return axes
 
+def _check_bounds(c, bounds:np.ndarray):
+    "Raise `_Unfit` for cuts that do not suit the kind of a column."
+    if not _by_levels(c) and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
+    if c.kind == 'ordinal' and not np.isnan(bounds).all(): raise _Unfit('levels that the model reads as numbers')
+    if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
+    if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
+
 # %% ../nbs/17_trees.ipynb #c36
-def _grown(e:_Ensemble, r:_Reader) -> _Grown:
+def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     "The ensemble over the cells of a table."
-    n,tree,roots = _joined(e.trees)
+    n,tree,roots = _all_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
-    numeric = np.array([a.column.kind != 'category' for a in axes])
+    numeric = np.array([not _by_levels(a.column) for a in axes])
     cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
     for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
-    for i in np.flatnonzero((group >= 0) & ~numeric[group]):
-        row[i] = lines.setdefault(_lines(r, n, i).tobytes(), len(lines))
+    for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
+        row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
     goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
     for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
     whole = _Grown(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
@@ -355,7 +364,7 @@ class _Boxes(NamedTuple):
 
 def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the levels of each category start among all levels."
-    return np.r_[0, np.cumsum([0 if a.column.kind != 'category' else a.size for a in t.axes])]
+    return np.r_[0, np.cumsum([a.size if _by_levels(a.column) else 0 for a in t.axes])]
 
 def _child_boxes(t:_Grown, b:_Boxes, left:bool, first) -> _Boxes:
     "The boxes of the children on one side."
@@ -379,7 +388,7 @@ def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
 # %% ../nbs/17_trees.ipynb #c40
 def _reach_of(t:_Grown, b:_Boxes, g, first) -> list:
     "Cells of the columns `g` that lead to each box: a run for a number, one for each level of a category."
-    number,rows = np.array([a.column.kind != 'category' for a in t.axes])[g], np.arange(len(g))
+    number,rows = np.array([not _by_levels(a.column) for a in t.axes])[g], np.arange(len(g))
     low,high = b.low[rows, g], b.high[rows, g]
     some = number & (low < high)
     i,level = b.levels.nonzero()
@@ -477,7 +486,7 @@ def _walked(t:_Grown, own:np.ndarray, free:np.ndarray, slots:int) -> _Walkers: #
     return _Walkers(*map(np.concatenate, zip(*out)))
 
 # %% ../nbs/17_trees.ipynb #c51
-def _places(t:_Grown) -> np.ndarray: # `(g + 1,)`
+def _cell_places(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the cells of each column start among all cells; one more place after each column."
     return np.r_[0, np.cumsum([a.size + 1 for a in t.axes])]
 
@@ -490,7 +499,7 @@ def _own_scores(t:_Grown, own:np.ndarray) -> tuple: # Scores `(n, k)`, and what 
 
 def _swept(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and `(n, all places, k)`
     "Scores of rows as they are, and how a change of one free column to each cell would shift them."
-    w,at = _walked(t, own, free, 1), _places(t)
+    w,at = _walked(t, own, free, 1), _cell_places(t)
     none = w.group[:, 0] < 0
     each = np.empty((len(own), len(t.roots), t.value.shape[1]))
     each[w.row[none], t.tree[w.node[none]]] = t.value[w.node[none]]
@@ -563,7 +572,7 @@ class _Choices(NamedTuple):
     value:np.ndarray # Encoded number, or 1 for a level, `(n, p)`
     size:np.ndarray  # Distance of that column from the input, `(n, p)`; inf where no value is legal
 
-# %% ../nbs/17_trees.ipynb #c60
+# %% ../nbs/17_trees.ipynb #c61
 def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
     "The legal value of each cell that is nearest to the input."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
@@ -575,18 +584,18 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     legal = np.where(f.number, (least <= largest) & np.isfinite(v), f.offered) | (f.cell == own)
     column = lambda name: np.array([getattr(a.column, name) for a in t.axes], float)[g]
     x = enc.x.detach().cpu().double().numpy()[:, f.entry]
-    coded = np.where(f.cell == own, x, (v - column('origin'))/column('span'))
+    coded = np.where(legal & (f.cell != own), (v - column('origin'))/column('span'), x)
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
-# %% ../nbs/17_trees.ipynb #c62
-_ROWS = 128 # Rows swept together
+# %% ../nbs/17_trees.ipynb #c64
+_SWEPT_ROWS = 128 # Rows swept together
 
 class _Summed(FrameModel):
     "A model of trees, and what their sums say."
     def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
         super().__init__(model.predictor, model.write, model.columns)
-        self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_places(t)
+        self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
 
     def __repr__(self):
@@ -602,7 +611,12 @@ class _Summed(FrameModel):
         "What sums of leaves say."
         return _said(self.ensemble, scores, self.predictor.threshold)
 
-# %% ../nbs/17_trees.ipynb #c63
+# %% ../nbs/17_trees.ipynb #c65
+def _raw_numbers(c, s:pd.Series) -> np.ndarray: # `(n,)`, NaN where missing
+    "Cells of a frame as numbers, ordered levels as their positions."
+    if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
+    return np.where(s.isna(), np.nan, s.cat.codes)
+
 class _Cells(_Summed):
     "A model of trees, and the cells in which rows lie."
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
@@ -612,7 +626,7 @@ class _Cells(_Summed):
         for g,a in enumerate(self.grown.axes):
             if a.column.kind == 'category': cell[:, g] = self._levels(x, g)
             elif len(a.bounds):
-                raw[:, g] = frame[a.column.sources[0]].to_numpy(float, na_value=np.nan)
+                raw[:, g] = _raw_numbers(a.column, frame[a.column.sources[0]])
                 cell[:, g] = np.where(np.isnan(raw[:, g]), a.size, np.searchsorted(a.bounds, raw[:, g]))
         return cell, raw
 
@@ -623,16 +637,16 @@ class _Cells(_Summed):
 
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
-        parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_ROWS)]
+        parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_SWEPT_ROWS)]
         return self.log_odds(np.concatenate(parts))
 
-# %% ../nbs/17_trees.ipynb #c65
+# %% ../nbs/17_trees.ipynb #c67
 def _repeated(target:Target, times:int) -> Target:
     "Each row's target, several times in a row."
-    again = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
+    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
     return Target(*again)
 
-def _lacks(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
+def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
     z = m.log_odds(scores.reshape(n*q, -1)).to(s.x)
@@ -654,7 +668,7 @@ def _placed(m:_Cells, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # P
     xp[rows, torch.from_numpy(f.entry[at])] = torch.from_numpy(value).to(xp)
     return xp
 
-# %% ../nbs/17_trees.ipynb #c66
+# %% ../nbs/17_trees.ipynb #c68
 class _Swept(NamedTuple):
     "One sweep of some rows, and what came of it."
     base:np.ndarray  # Scores as they are, `(n, k)`
@@ -669,29 +683,29 @@ def _take_swept(w:_Swept, i) -> _Swept:
     "Some rows of a sweep."
     return _Swept(*(v[i] for v in w))
 
-# %% ../nbs/17_trees.ipynb #c67
+# %% ../nbs/17_trees.ipynb #c69
 def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
     start,raw = m.cells(s.x)
-    f,free = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
-    base,shift = _swept(m.grown, own, free)
+    f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
+    base,shift = _swept(m.grown, own, open_)
     c = _choices(m.grown, f, s.enc, start, raw)
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
-    may = free[:, f.group] & (f.cell != own[:, f.group]) & f.real
+    may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
     alone = np.where(may, c.size, np.inf)
-    return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, free)
+    return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
 
 def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
-    short = _lacks(explainer, m, s, w.base[:, None] + w.shift)
+    short = _lacks_at(explainer, m, s, w.base[:, None] + w.shift)
     score = merit(torch.from_numpy(short), torch.from_numpy(w.size)).numpy()
     score[np.isinf(w.size)] = -np.inf
     at = score.argmax(1)
     return score[np.arange(len(at)), at], at
 
-# %% ../nbs/17_trees.ipynb #c69
+# %% ../nbs/17_trees.ipynb #c71
 class _Rectangles(NamedTuple):
     "Rectangles of cells of two columns, and what they add."
     row:np.ndarray   # `(r,)`
@@ -719,14 +733,15 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     w = _Walkers(*map(np.concatenate, zip(*(part for part,_ in parts))))
     value = np.concatenate([sign*t.value[part.node] for part,sign in parts])
     order,rows = np.argsort(w.group, axis=1), np.arange(len(w.row))[:, None]
-    return _Rectangles(w.row, *(v[rows, order] for v in w[2:]), value)
+    group,low,high = (v[rows, order] for v in w[2:])
+    return _Rectangles(w.row, group, low, high, value)
 
-# %% ../nbs/17_trees.ipynb #c71
+# %% ../nbs/17_trees.ipynb #c74
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
 
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
-    return lambda z: _lacks(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
+    return lambda z: _lacks_at(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
 
 def _one_score(m:_Cells, s:State) -> bool:
     "Whether one score decides, and more of it is always better, or always worse."
@@ -747,7 +762,7 @@ def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
-# %% ../nbs/17_trees.ipynb #c72
+# %% ../nbs/17_trees.ipynb #c75
 class _Pairing(NamedTuple):
     "What a search of pairs knows of some rows."
     swept:_Swept
@@ -778,7 +793,7 @@ def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     least = np.minimum.reduceat(w.alone, m.place[:-1], axis=1)
     return _Pairing(w, _Rectangles(*(v[order] for v in r)), ends, fixed, least, hope)
 
-# %% ../nbs/17_trees.ipynb #c73
+# %% ../nbs/17_trees.ipynb #c76
 def _window(alone:np.ndarray, room:np.ndarray) -> slice: # Distances `(r, cells)`, and what is left for them `(r,)`
     "The cells that may be near enough for any row."
     cells = np.flatnonzero((alone < room[:, None]).any(0))
@@ -800,7 +815,7 @@ def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.nda
             out[k] += (-1)**(p + q)*np.bincount(flat, value[:, k], out[k].size).reshape(shape)
     return np.cumsum(np.cumsum(out, 2, out=out), 3, out=out)[..., :-1, :-1]
 
-# %% ../nbs/17_trees.ipynb #c74
+# %% ../nbs/17_trees.ipynb #c77
 def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarray) -> tuple:
     "Scores `(k, r, cells, cells)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
     w = p.swept
@@ -826,13 +841,13 @@ def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Di
     at = far.argmin(1)
     return far[np.arange(n), at], np.stack([starts[0] + at//width, starts[1] + at % width], 1)
 
-# %% ../nbs/17_trees.ipynb #c75
+# %% ../nbs/17_trees.ipynb #c78
 def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np.ndarray: # bool `(r, cells, cells)`
     "Which scores suffice."
     if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
     n,k = len(rows), len(scores)
     scores = np.moveaxis(scores, 0, -1).reshape(n, -1, k)
-    there = _lacks(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
+    there = _lacks_at(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
     return there.reshape(size.shape)
 
 def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndarray) -> np.ndarray: # Places `(n, 2)`
@@ -851,7 +866,7 @@ def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndar
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return at
 
-# %% ../nbs/17_trees.ipynb #c77
+# %% ../nbs/17_trees.ipynb #c80
 def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)`, inf where greedy does not arrive
     "How far the best change after the best first change is."
     _,at = _best_single(m, explainer, s, w)
@@ -860,16 +875,17 @@ def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
     then = s._replace(xp=_placed(m, s.xp, w.value[rows, at], at))
     after = _sweep(m, then, torch.from_numpy(free))
     score,at = _best_single(m, explainer, then, after)
-    return np.where(score > 0, after.size[rows, at]*(1 + _ROUNDING) + _ROUNDING, np.inf)
+    return np.where(score > 0, after.size[rows, at]*(1 + _SUM_ROUNDING) + _SUM_ROUNDING, np.inf)
 
-_ROUNDING,_TOGETHER = 1e-9, 16 # Room for rounding in a sum of distances; rows of which pairs are compared together
+_SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
+_PAIRED_ROWS = 16    # Rows of which pairs are compared together
 
 def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:np.ndarray) -> np.ndarray:
     "The nearest pairs among some columns; writes to `limit`, gives places `(n, 2)`."
     aim = _needed(m, explainer, s) if _one_score(m, s) else (None, None)
     at = np.zeros((len(limit), 2), int)
     order = np.argsort(limit)
-    for i in np.split(order, range(_TOGETHER, len(order), _TOGETHER)):
+    for i in np.split(order, range(_PAIRED_ROWS, len(order), _PAIRED_ROWS)):
         part,some = s.take(torch.from_numpy(i)), _take_swept(w, i)
         some = some._replace(free=some.free & free, alone=np.where(free[m.flat.group], some.alone, np.inf))
         own_aim,near = tuple(v if v is None else v[i] for v in aim), limit[i]
@@ -877,7 +893,7 @@ def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:
         limit[i] = near
     return at
 
-# %% ../nbs/17_trees.ipynb #c78
+# %% ../nbs/17_trees.ipynb #c81
 def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
     "The nearest two cells of two columns that suffice."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
@@ -892,7 +908,7 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return np.where((at > 0).any(1), limit, np.inf), at
 
-# %% ../nbs/17_trees.ipynb #c79
+# %% ../nbs/17_trees.ipynb #c82
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
@@ -903,12 +919,12 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 
-# %% ../nbs/17_trees.ipynb #c80
+# %% ../nbs/17_trees.ipynb #c83
 class _Trees(_Cells):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or the first of the best two: group `(n,)`, rows with its value, merit."
-        parts = [self._probed(explainer, s.take(i), free[i]) for i in torch.arange(len(s.x)).split(_ROWS)]
+        parts = [self._probed(explainer, s.take(i), free[i]) for i in torch.arange(len(s.x)).split(_SWEPT_ROWS)]
         group,xp,score = (torch.cat(part) for part in zip(*parts))
         return group.to(s.x.device), xp, score.to(s.x)
 
@@ -923,7 +939,7 @@ class _Trees(_Cells):
 
     def pairs(self, explainer, s:State) -> tuple[Tensor, Tensor]:
         "The best two cells of two columns of each row: rows with both values, and merit; -inf where there is none."
-        parts = [self._paired(explainer, s.take(i)) for i in torch.arange(len(s.x)).split(_ROWS)]
+        parts = [self._paired(explainer, s.take(i)) for i in torch.arange(len(s.x)).split(_SWEPT_ROWS)]
         xp,score = (torch.cat(part) for part in zip(*parts))
         return xp, score.to(s.x)
 
@@ -938,7 +954,7 @@ class _Trees(_Cells):
         xp[none] = s.x[none]
         return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
 
-# %% ../nbs/17_trees.ipynb #c82
+# %% ../nbs/17_trees.ipynb #c85
 _FORESTS = ('RandomForest', 'ExtraTrees', 'DecisionTree', 'ExtraTree')
 
 def _sklearn_reader(name:str) -> Callable|None: # Name of a class
@@ -967,7 +983,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
             parts.append((rng.choice(values, _DRAWN)[:, None] - c.origin)/c.span)
     return torch.from_numpy(np.concatenate(parts, 1))
 
-# %% ../nbs/17_trees.ipynb #c83
+# %% ../nbs/17_trees.ipynb #c86
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 

@@ -10,7 +10,7 @@ from sklearn import ensemble, linear_model, tree
 from torch import nn
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.proof import NORMS, _network_of, _upper, prove
+from gradual_cf.proof import _NORMS, _network_of, _upper, prove
 from gradual_cf.tabular import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
@@ -80,7 +80,7 @@ def test_certificates_equal_asking_everything(seed):
     answer = cf.explain(rows, target, **rules(rng, list(X.columns)))
     best = every_answer(cf, answer)
     columns = answer.mask.new_tensor([]).numpy() if not len(answer) else prove(cf, answer, 'l0')
-    for norm in NORMS:
+    for norm in _NORMS:
         told = prove(cf, answer, norm, seconds=20)
         for i in range(len(answer)):
             line, valid = told.iloc[i], bool(answer.valid[i])
@@ -145,6 +145,15 @@ def test_a_regressor_is_certified_for_its_interval():
     for i in range(6):
         changed = (grid.to_numpy() != rows.iloc[i].to_numpy()).sum(1)
         assert told.bound.iloc[i] == changed[(number >= 14) & (number <= 16)].min()
+
+
+def test_many_rows_are_certified_some_at_a_time(monkeypatch):
+    X, y = stepped()
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
+    answer = cf.explain(X.head(30))
+    whole = prove(cf, answer)
+    monkeypatch.setattr('gradual_cf.proof._PROVEN_ROWS', 7)
+    assert prove(cf, answer).drop(columns='seconds').equals(whole.drop(columns='seconds'))
 
 
 def test_rows_that_are_there_need_nothing():

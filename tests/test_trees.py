@@ -10,6 +10,7 @@ from sklearn import ensemble, tree
 from gradual_cf.core import changed_groups
 from gradual_cf.gradual import GradualCF
 from gradual_cf.predictors import FrameModel, recognised
+from gradual_cf.proof import prove
 from gradual_cf.tabular import tabular
 from gradual_cf.trees import _agrees, _below, _best_single, _number_axis, _parsed, _rounded_down, _sweep, _widened, exact
 
@@ -186,6 +187,46 @@ def test_missing_values_follow_each_node():
     trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
     x = domain.encode(X.head(100)).x
     assert np.isnan(trees.write(x).a).any() and _agrees(trees.scores(x), trees(x))
+
+
+def test_missing_cells_stay_missing_and_levels_may_be_missing():
+    holes = X.copy()
+    holes.loc[::3, 'a'] = np.nan
+    holes['c'] = holes.c.mask(np.arange(len(X)) % 7 == 0)
+    source = ensemble.HistGradientBoostingClassifier(max_iter=15, categorical_features='from_dtype', random_state=0).fit(holes, Y)
+    cf = GradualCF(source, tabular(holes)).fit(holes)
+    rows = holes.head(60)
+    got = cf.explain(rows)
+    assert type(cf.model).__name__ == '_Trees' and got.valid.float().mean() > .9
+    assert (source.predict(got.raw) == got.target.numpy()).tolist() == got.valid.tolist()
+    assert prove(cf, got[~got.valid]).verdict.str.startswith('infeasible').all()
+    assert (got.raw.a.isna() == rows.a.isna()).all() and cf.domain.legal(rows, got.raw).all()
+
+
+@pytest.mark.parametrize('name', ['xgboost', 'hist'])
+def test_ordered_levels_are_cells(name):
+    source, _ = MADE[name]()
+    order = list('zvxwy')
+    data = X.assign(c=pd.Categorical(X.c, order, ordered=True))
+    source = type(source)(**source.get_params()).fit(data, Y)
+    trees, domain = read(source, data, levels={'c': ['z', 'v', 'x', 'y']})
+    assert domain.features[2].kind == 'ordinal' and _agrees(trees.scores(domain.encode(data).x), trees(domain.encode(data).x))
+    cf = GradualCF(trees, domain, margin=0.).fit(data)
+    got = cf.explain(data.head(40), immutable=['a', 'b', 'd', 'flag'])
+    for i in range(40):
+        far = {abs(order.index(v) - order.index(data.c[i])): v for v in order if v != 'w'
+               and source.predict(data.iloc[[i]].assign(c=pd.Categorical([v], order, ordered=True)))[0] == got.target[i]}
+        assert bool(got.valid[i]) == bool(far)
+        if far: assert abs(order.index(got.raw.c[i]) - order.index(data.c[i])) == min(far)
+
+
+@pytest.mark.filterwarnings('error')
+def test_a_row_without_anything_to_try_stays_where_it_is():
+    source, data = MADE['hist']()
+    cf = GradualCF(source, tabular(data)).fit(data)
+    got = cf.explain(data.head(12), immutable=['a', 'b', 'c', 'flag'], bounds={'d': (.31, .34)})
+    moved = ~torch.isclose(got.x, got.xp).all(1)
+    assert got.xp.isfinite().all() and got.raw.d[moved.numpy()].between(.31, .34).all()
 
 
 def test_what_cannot_be_read_goes_through_the_frame():
