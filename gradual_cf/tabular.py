@@ -429,6 +429,7 @@ class _Table:
 # %% ../nbs/11_tabular.ipynb #c3924e61
 def _cast(s:pd.Series, dtype) -> pd.Series:
     "A column in another dtype where that holds all of its values, else as it is."
+    if isinstance(dtype, pd.CategoricalDtype) and not s.dropna().isin(dtype.categories).all(): return s
     try: new = s.astype(dtype)
     except (TypeError, ValueError, ArithmeticError): return s
     return new if (comparable(new) == comparable(s)).all() else s
