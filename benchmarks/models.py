@@ -181,19 +181,19 @@ def measured(case, method, found, seconds, note='', **more):
     return line, np.where(valid, moved.sum(1), np.nan)
 
 
-def ours(case, method='ours', model=None):
+def ours(case, method='ours', model=None, alone=20):
     "The default on all rows in one call, and on single rows."
     start = time.process_time()
     cf = GradualCF(case.model if model is None else model, case.domain).fit(case.data.X)
-    ready, start, alone = time.process_time() - start, time.process_time(), []
+    ready, start, single = time.process_time() - start, time.process_time(), []
     answer = cf.explain(case.data.rows, target=case.target)
     seconds = (time.process_time() - start)/len(case.target)
-    for i in range(min(20, len(case.target))):
+    for i in range(min(alone, len(case.target))):
         start = time.process_time()
         cf.explain(case.data.rows.iloc[[i]], target=case.target[[i]])
-        alone.append(time.process_time() - start)
+        single.append(time.process_time() - start)
     note = '; '.join(filter(None, [case.data.note, f'{ready:.1f} s to fit, {cf.model!r}']))
-    return measured(case, method, answer.raw, seconds, note, single=1e3*statistics.median(alone))
+    return measured(case, method, answer.raw, seconds, note, single=1e3*statistics.median(single))
 
 
 def like(data, values):
