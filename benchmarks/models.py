@@ -11,8 +11,9 @@ and age may only grow: DiCE is told so, NICE takes no constraints.
 
 Measured by pandas and the model itself: valid (its `predict` of the returned frame is the target), columns changed,
 L2 (numbers in ranges of their column, 1 for each changed category), missing cells that were filled. Legal is the
-domain's word. Columns and L2 are means over valid rows; `to_nice` compares rows that both methods brought there.
-Times are CPU milliseconds a row; `single` is the median of 20 calls with one row each.
+domain's word. Legal, columns and L2 are means over valid rows; `to_nice` divides the columns by those of NICE on rows
+that both brought there. Times are CPU milliseconds a row; `single` is the median of 20 calls with one row each. `ours`
+is the default, which reads trees exactly where it can; `ours, adapter` asks such a model as a mere function.
 """
 import argparse
 import contextlib
