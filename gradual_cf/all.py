@@ -14,7 +14,7 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
            'ABELE', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed',
            'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
-           'plot_summary', 'summary', 'ablate', 'questions', 'save_survey', 'survey', 'tally', 'reproduce']
+           'plot_summary', 'summary', 'ablate', 'questions', 'survey', 'tally', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -50,7 +50,7 @@ from .stepper import frames, save_page, stepper
 from .batch import batch_fn, explain_dataset, explain_ray
 from .summary import plot_summary, summary
 from .paper.ablations import ablate
-from .paper.survey import questions, save_survey, survey, tally
+from .paper.survey import questions, survey, tally
 from .paper.reproduce import reproduce
 
 # %% ../nbs/99_all.ipynb #c5
@@ -66,4 +66,4 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
          'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
-         'ablate', 'questions', 'save_survey', 'survey', 'tally', 'reproduce']
+         'ablate', 'questions', 'survey', 'tally', 'reproduce']

@@ -35,6 +35,11 @@ def _columns(explainer):
     if not names: raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
     return names
 
+def _check_there(read, there):
+    "Raise `ValueError` where a column that is read is missing."
+    if lost := [c for c in read if c not in there]:
+        raise ValueError(f'ds must have the columns {read}, got none named {lost}')
+
 # %% ../nbs/42_batch.ipynb #c12
 def _read_picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
@@ -45,8 +50,7 @@ def _read_picture(v):
 def _raw_rows(explainer, batch):
     "The columns that are read, as raw rows."
     names, kind = _columns(explainer), explainer.domain.kind
-    if lost := [c for c in names if c not in batch]:
-        raise ValueError(f'ds must have the columns {names}, got none named {lost}')
+    _check_there(names, batch)
     if kind in ('table', 'text') or len(names) > 1: return pd.DataFrame({c: list(batch[c]) for c in names})
     rows = list(map(_read_picture if kind == 'image' else np.asarray, batch[names[0]]))
     return rows if kind == 'image' else np.asarray(rows)
@@ -101,7 +105,7 @@ def batch_fn(
         _check_free(names, batch)
         wanted = question['target']
         if isinstance(target, str):
-            if target not in batch: raise ValueError(f'target must name a column, got {target!r}')
+            _check_there([target], batch)
             wanted = np.asarray(batch[target])
         asked:dict[str, Any] = question | dict(target=wanted)
         cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
@@ -266,9 +270,7 @@ class _Work:
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
         self.explainer, self.schema, self.size = explainer, schema, size
         self.question:dict[str, Any] = _question(explainer, target, seed, constraints)
-        read = [*_columns(explainer), *([target] if isinstance(target, str) else [])]
-        if lost := [c for c in read if c not in schema.names]:
-            raise ValueError(f'ds must have the columns that are read, got none named {lost}')
+        _check_there([*_columns(explainer), *([target] if isinstance(target, str) else [])], schema.names)
         _check_free(_columns(explainer), schema.names)
         self.types = _added_types(explainer, schema)
 

@@ -23,7 +23,9 @@ from .metrics import evaluate
 from .models import _read_checkpoint, save_model
 from .stepper import save_page
 from .summary import plot_summary, summary
-from .tasks import RECIPES, load_task
+from .predictors import load_fitted, recognised
+from .tabular import tabular
+from .tasks import RECIPES, Task, load_task
 
 # %% auto #0
 __all__ = ['app']
@@ -52,9 +54,11 @@ def _main(
 
 # %% ../nbs/90_cli.ipynb #c11
 _DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
+_OR_OWN = typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with --csv and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
 _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
 _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
+_OWN = typer.Option(None, '--model', help='A model file: safetensors for a data set, else .json, .ubj, .txt, .cbm, .onnx, .skops.')
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _JSON = typer.Option(False, '--json', help='Print JSON.')
@@ -106,7 +110,7 @@ def _csv_rows(path, columns):
     try: df = pd.read_csv(path)
     except (OSError, ValueError) as e:
         raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
-    return df[list(columns)] if set(columns) <= set(df.columns) else df
+    return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
 
 def _given_rows(task, csv, image, text):
     "Rows of a file or of the command line, else the test rows."
@@ -118,17 +122,45 @@ def _given_rows(task, csv, image, text):
     if image is not None: return pixels(image, 1).numpy()[:, 0]
     return task.X_test if csv is None else _csv_rows(csv, task.X.columns)
 
+# %% ../nbs/90_cli.ipynb #eb42e404
+def _own_task(csv, model):
+    "A fitted model from a file, and the rows that it reads: a task without labels."
+    if csv is None or model is None:
+        raise ValueError(f'dataset must be given, or --csv and --model, got {csv and str(csv)!r} and {model and str(model)!r}')
+    fitted = load_fitted(model)
+    known = recognised(fitted)
+    df = _csv_rows(csv, known.names)
+    if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
+        names = df.select_dtypes(['object', 'str']).columns
+        df = df.astype(dict.fromkeys(names, 'category'))
+    return Task(csv.stem, df, None, df, None, tabular(df), fitted, None, ())
+
+def _wanted(text):
+    "A target: a class, or the ends of an interval."
+    if text is None: return None
+    low, dots, high = text.partition('..')
+    if dots: return _limit(low), _limit(high)
+    try: return int(text)
+    except ValueError: raise ValueError(f'target must be a class or LOW..HIGH, got {text!r}') from None
+
 # %% ../nbs/90_cli.ipynb #c22
 def _record(cfs, task, row):
     "One explained row as a JSON object."
     changes = cfs.changes()[['feature', 'before', 'after']].to_dict('records')
     texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
-    target, valid = cfs.target[0].item(), cfs.valid[0].item()
-    return texts | dict(
-        dataset=task.name, row=row, target=target, target_name=task.classes[target], valid=valid,
-        before=cfs.before[0].item(), prob=cfs.prob[0].item(),
-        changes=[{k: _json_value(v) for k,v in line.items()} for line in changes])
+    lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
+    return texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes), changes=lines)
+
+def _said(cfs, classes):
+    "What was asked of the model and what it said, as values of JSON."
+    before,after = cfs.before[0].item(), cfs.prob[0].item()
+    if cfs.target.is_floating_point():
+        ends = [v if np.isfinite(v) else None for v in cfs.target[0].tolist()]
+        return dict(target=ends, before=before, after=after)
+    target = cfs.target[0].item()
+    name = classes[target] if len(classes) else f'class {target}'
+    return dict(target=target, target_name=name, before=before, prob=after)
 
 def _answer_text(cfs, task, row):
     "One explained row as people read it; colour where the terminal has it."
@@ -148,12 +180,12 @@ def _explained_row(task, paper, rows, row, asked, out, html):
 # %% ../nbs/90_cli.ipynb #c28
 @app.command('explain')
 def _explain(
-    dataset:str=_DATASET,
+    dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[int]=typer.Option(None, '--target', help='Class to reach; the other one by default.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH of a number; by default the other class.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
-    model:Optional[Path]=_MODEL,
+    model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
     block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
@@ -167,10 +199,11 @@ def _explain(
         if sum(v is not None for v in (row, text, image)) != 1:
             got = f'{row!r}, {text!r}, {image and str(image)!r}'
             raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
-        asked = dict(target=target, seed=seed)
+        asked = dict(target=_wanted(target), seed=seed)
         asked |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        task = _task(dataset, data, seed, model, full, block=block)
-        cfs = _explained_row(task, paper, _given_rows(task, csv, image, text), row or 0, asked, out, html)
+        task = _task(dataset, data, seed, model, full, block=block) if dataset else _own_task(csv, model)
+        rows = _given_rows(task, csv if dataset else None, image, text)
+        cfs = _explained_row(task, paper, rows, row or 0, asked, out, html)
     typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 

@@ -396,7 +396,7 @@ class _Made:
     ):
         self.domain,self.settings = domain,_settle(self.Settings, domain, settings, changes)
         self.model = _asked(domain.adapt(model) if domain.adapt else model)
-        self.numbers = answers_numbers(getattr(self.model, 'model', self.model))
+        self.numbers = answers_numbers(self.model.model if isinstance(self.model, _Asked) else self.model)
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None

@@ -99,7 +99,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     try: out = predictor.ask(frame)
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
-    out = torch.as_tensor(np.asarray(out, np.float64))
+    out = torch.tensor(np.asarray(out, np.float64))
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
     return out

@@ -15,7 +15,7 @@ from toy import columns
 
 from gradual_cf.core import Counterfactuals
 from gradual_cf.images import images
-from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, questions, save_survey, survey, tally
+from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, questions, _save_survey, survey, tally
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -100,7 +100,7 @@ def test_the_widget_notes_and_resumes(tmp_path, qs):
 
 
 def test_the_page_gives_nothing_away(tmp_path, qs):
-    page = save_survey(tmp_path/'page.html', qs, title='<b> & "c"').read_text()
+    page = _save_survey(tmp_path/'page.html', qs, title='<b> & "c"').read_text()
     assert '&lt;b&gt;' in page and not re.search(r'https?://|@import|url\(|(src|href)\s*=\s*"(?!data:)[^"]', page)
     hidden = questions({'secret-one': result(25, 0), 'secret-two': result(25, 1)})
     assert 'secret' not in _survey_page(hidden) and "default-src 'none'" in page
@@ -133,7 +133,7 @@ def test_the_page_in_a_browser(tmp_path):
     browser = os.environ.get('CHROMIUM', '/usr/bin/chromium')
     if not (shutil.which('node') and Path(browser).is_file() and (ROOT/'node_modules'/'playwright-core').is_dir()): pytest.skip('needs node, Chromium and `npm ci`')
     qs = questions({m: result(8, i) for i,m in enumerate('ab')}, each=8)
-    save_survey(tmp_path/'page.html', qs)
+    _save_survey(tmp_path/'page.html', qs)
     r = subprocess.run(['node', str(ROOT/'tests'/'survey.mjs'), str(tmp_path/'page.html'), str(tmp_path/'out.csv')], capture_output=True, text=True, timeout=120)
     assert r.returncode == 0, r.stdout + r.stderr
     assert all(json.loads(r.stdout).values())

@@ -20,7 +20,7 @@ from ..core import atomic
 from ..explainer import predict
 
 # %% auto #0
-__all__ = ['questions', 'survey', 'save_survey', 'tally']
+__all__ = ['questions', 'survey', 'tally']
 
 # %% ../../nbs/61_paper.survey.ipynb #c6
 @dataclass(frozen=True, repr=False, eq=False)
@@ -74,7 +74,7 @@ def questions(
     each:int=25,   # Images of each method; the paper 25
     seed:int=0,    # Seed of the choice and of the order
     classes:Sequence=tuple(map(str, range(10))), # Names of the classes, ten at most: a key each
-) -> _Questions:   # What `survey`, `save_survey` and `tally` take
+) -> _Questions:   # What `survey`, `_save_survey` and `tally` take
     "Choose images of each method and mix them; raises `ValueError` where a method has too few."
     _check_results(results, each, classes)
     rng = np.random.default_rng(seed)
@@ -204,7 +204,7 @@ def _survey_page(qs, title='What do you see?'):
     return page.replace('{{title}}', html.escape(title)).replace('{{questions}}', blanks)
 
 # %% ../../nbs/61_paper.survey.ipynb #c33
-def save_survey(
+def _save_survey(
     path:str|Path,  # The file; written atomically
     qs:_Questions,  # From `questions`
     title:str='What do you see?', # Heading of the page

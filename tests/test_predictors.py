@@ -1,0 +1,299 @@
+"""Fitted models of every make, as they are: what a reader would not read in 10_predictors."""
+import os
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from gradual_cf.baselines.spheres import GrowingSpheres
+from gradual_cf.baselines.wachter import Wachter
+from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.metrics import evaluate
+from gradual_cf.models import seeded
+from gradual_cf.predictors import load_fitted, predictor
+from gradual_cf.tabular import tabular
+
+DATA = os.environ.get('GRADUAL_CF_DATA')
+real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: the tables are not part of the project')
+
+
+def people(n=400, missing=True):
+    "A frame of every common kind of column, some cells missing, and a class that depends on most of them."
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(age=rng.integers(18, 80, n), income=rng.normal(40, 12, n).round(2), debt=rng.exponential(5, n),
+                           job=rng.choice(['nurse', 'cook', 'clerk'], n), owner=rng.random(n) < .4))
+    y = (df.income - df.debt + 5*df.owner + 4*(df.job == 'nurse') + rng.normal(0, 3, n) > 38).astype(int)
+    df['job'] = df.job.astype('category')
+    if missing:
+        df.loc[rng.random(n) < .1, 'debt'] = np.nan
+        df.loc[rng.random(n) < .1, 'job'] = None
+    return df, y
+
+
+def encoded_pipeline(model):
+    return make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['job']), remainder=StandardScaler(), sparse_threshold=0), model)
+
+
+def xgb(**kw): return pytest.importorskip('xgboost').XGBClassifier(n_estimators=30, **kw)
+def lgbm(**kw): return pytest.importorskip('lightgbm').LGBMClassifier(n_estimators=30, verbose=-1, **kw)
+
+
+def catboost():
+    return pytest.importorskip('catboost').CatBoostClassifier(iterations=30, verbose=0, cat_features=['job'], allow_writing_files=False)
+
+
+WHOLE = dict(logistic=lambda: encoded_pipeline(LogisticRegression()), ridge=lambda: encoded_pipeline(RidgeClassifier()), svc=lambda: encoded_pipeline(SVC()),
+             forest=lambda: encoded_pipeline(RandomForestClassifier(20, random_state=0, n_jobs=2)))
+GAPS = dict(hist=lambda: HistGradientBoostingClassifier(max_iter=30, categorical_features='from_dtype'), xgboost=lambda: xgb(enable_categorical=True), lightgbm=lgbm)
+
+
+@pytest.mark.filterwarnings('ignore:X does not have valid feature names', 'ignore:Skipping features without any observed')
+@pytest.mark.parametrize('name', [*WHOLE, *GAPS])
+def test_any_model_is_taken_as_it_is(name):
+    df, y = people(missing=name in GAPS)
+    with seeded(0): model = (WHOLE | GAPS)[name]().fit(df[:300], y[:300])
+    cf, threads, state = GradualCF(model, tabular(df[:300])).fit(df[:300]), torch.get_num_threads(), np.random.get_state()[1].copy()
+    test = df[300:]
+    cfs = cf.explain(test)
+    assert (model.predict(cfs.raw) == 1 - model.predict(test)).all() and cfs.valid.all()
+    assert cf.domain.legal(test, cfs.raw).all() and (cfs.raw.dtypes == df.dtypes).all()
+    assert (cfs.raw.isna() == test.isna()).all().all()                 # nothing filled, nothing lost
+    assert cfs.changes().groupby('row').size().mean() <= 1.5
+    assert type(model).__name__ in repr(cf) or 'Pipeline' in repr(cf)
+    assert threads == torch.get_num_threads() and (state == np.random.get_state()[1]).all()
+    one = cf.explain(test[7:8])
+    pd.testing.assert_frame_equal(one.raw, cfs.raw[7:8])
+
+
+def test_catboost_is_taken_as_it_is():
+    df, y = people(missing=False)
+    model = catboost().fit(df[:300], y[:300])
+    cfs = GradualCF(model, tabular(df[:300])).fit(df[:300]).explain(df[300:])
+    assert (model.predict(cfs.raw) == 1 - model.predict(df[300:])).all() and cfs.valid.all()
+
+
+def test_columns_go_by_name_in_the_order_of_the_model():
+    df, y = people(missing=False)
+    df = df.drop(columns='job')
+    other = df[['debt', 'owner', 'age', 'income']]
+    lightgbm = pytest.importorskip('lightgbm')
+    for model in (lgbm().fit(other, y), LogisticRegression(max_iter=500).fit(other, y), lightgbm.train(dict(objective='binary', verbose=-1), lightgbm.Dataset(other, y), 20)):
+        cf = GradualCF(model, tabular(df)).fit(df)
+        right = model.predict_proba(other)[:, 1] if hasattr(model, 'predict_proba') else model.predict(other)
+        assert np.allclose(cf.z_train.softmax(1)[:, 1].numpy(), right, atol=1e-6)
+
+
+@pytest.mark.parametrize('kind,ask', [('proba', lambda df: 1/(1 + np.exp(30 - df.income))), ('logit', lambda df: df.income - 30),
+                                      ('decision', lambda df: (df.income - 30).to_frame()), ('proba', lambda df: np.stack([p := 1/(1 + np.exp(df.income - 30)), 1 - p], 1))])
+def test_a_function_of_a_frame(kind, ask):
+    df, _ = people(missing=False)
+    domain = tabular(df)
+    cfs = GradualCF(predictor(ask, domain, kind), domain).fit(df).explain(df[:20], target=1)
+    assert (cfs.raw.income >= 30).all() and set(cfs.changes().feature) <= {'income'}
+
+
+def test_a_threshold_moves_the_cut():
+    df, y = people(missing=False)
+    model = encoded_pipeline(LogisticRegression()).fit(df, y)
+    domain = tabular(df)
+    for t in (.2, .9):
+        cfs = GradualCF(predictor(model, domain, threshold=t), domain).fit(df).explain(df[:40])
+        old, new = (model.predict_proba(v)[:, 1] >= t for v in (df[:40], cfs.raw))
+        assert (old != new).all() and cfs.valid.all()
+
+
+def test_a_tie_goes_to_the_first_class():
+    df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
+    domain = tabular(df)
+    half = predictor(lambda f: np.where(f.a < 10, .2, np.where(f.a < 30, .5, .8)), domain)
+    cfs = GradualCF(half, domain).fit(df).explain(df[:5], target=1)
+    assert (cfs.raw.a >= 30).all() and cfs.valid.all()
+    assert (GradualCF(half, domain).fit(df).explain(df[35:], target=0).raw.a < 30).all()
+
+
+@pytest.mark.parametrize('scaled', ['raw', 'scaler', 'module'])
+def test_a_network_with_its_own_scaling(scaled):
+    df, y = people(missing=False)
+    df = df[['age', 'income', 'debt']].astype(float)
+    x, scaler = torch.tensor(df.to_numpy(), dtype=torch.float32), StandardScaler().fit(df.to_numpy())
+    w = torch.tensor([[0., 1., -1.]])
+    net = torch.nn.Linear(3, 1)
+    with torch.no_grad(): net.weight.copy_(w); net.bias.fill_(-30 if scaled == 'raw' else 0)
+    how = dict(raw=False, scaler=scaler, module=torch.nn.BatchNorm1d(3, affine=False))[scaled]
+    if scaled == 'module': how(x); how.eval()
+    domain = tabular(df)
+    cf = GradualCF(predictor(net, domain, scaled=how), domain).fit(df)
+    want = net(x if scaled == 'raw' else torch.tensor(scaler.transform(df.to_numpy()), dtype=torch.float32) if scaled == 'scaler' else how(x)).detach()[:, 0]
+    assert torch.allclose(cf.z_train[:, 1] - cf.z_train[:, 0], want, atol=1e-3)
+    assert cf.settings.sigma > 0 and cf.explain(df[:50]).valid.all()       # the gradient is there
+
+
+@pytest.mark.parametrize('ending', ['skops', 'onnx', 'ubj', 'json', 'txt', 'cbm'])
+def test_a_model_from_a_file_gives_the_same_answers(ending, tmp_path):
+    df, y = people(missing=False)
+    df = df.drop(columns='job').astype(dict(owner=int))
+    path = tmp_path/f'model.{ending}'
+    if ending == 'skops':
+        io, model = pytest.importorskip('skops.io'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df, y)
+        io.dump(model, path)
+    elif ending == 'onnx':
+        to, model = pytest.importorskip('skl2onnx'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df.to_numpy(np.float32), y)
+        pytest.importorskip('onnxruntime')
+        path.write_bytes(to.to_onnx(model, df.to_numpy(np.float32)[:1]).SerializeToString())
+    elif ending == 'txt': (model := lgbm().fit(df, y)).booster_.save_model(path)
+    elif ending == 'cbm': (model := pytest.importorskip('catboost').CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False).fit(df, y)).save_model(str(path))
+    else: (model := xgb().fit(df, y)).save_model(path)
+    a, b = (GradualCF(m, tabular(df)).fit(df).explain(df[:60]) for m in (model, load_fitted(path)))
+    assert a.valid.all() and b.valid.all()
+    pd.testing.assert_frame_equal(a.raw, b.raw)
+
+
+def test_numbers_reach_their_interval_each_row_its_own():
+    df, _ = people(missing=False)
+    y = 2*df.income - df.debt + 10*df.owner
+    for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(20, random_state=0))):
+        cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300])).fit(df[:300])
+        own = [(v, v + 15) for v in np.linspace(50, 90, 50)]
+        cfs = cf.explain(df[300:350], target=own)
+        said = model.predict(cfs.raw)
+        assert [lo <= v <= hi for v, (lo, hi) in zip(said, own)] == cfs.valid.tolist() and cfs.valid.float().mean() >= .95
+        assert np.allclose(said, cfs.prob) and {'cf_low', 'cf_high', 'cf_after'} <= set(cfs.df())
+        again = cf.explain(df[300:301], target=own[0])
+        assert torch.equal(again.xp, cfs.xp[:1])
+        table = evaluate(cf, df[300:330], target=(60, None)).set_index('metric')
+        assert table['mean']['valid'] >= .95 and table['mean']['legal'] == 1
+
+
+def test_numbers_do_not_depend_on_their_unit():
+    df, _ = people(missing=False)
+    domain, answers = tabular(df), []
+    for unit in (1e-6, 1., 1e6):
+        model = predictor(lambda f: (2*f.income - f.debt)*unit, domain, 'number')
+        answers.append(GradualCF(model, domain).fit(df).explain(df[:30], target=(60*unit, 70*unit)).raw)
+    for a in answers[1:]: pd.testing.assert_frame_equal(a, answers[0])
+
+
+def test_a_network_of_numbers():
+    df, _ = people(missing=False)
+    df = df[['age', 'income', 'debt']]
+    domain = tabular(df)
+    with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    cf = GradualCF(predictor(net, domain, 'number'), domain).fit(df)
+    low, high = cf.z_train.quantile(.6).item(), cf.z_train.quantile(.7).item()
+    cfs = cf.explain(df[:50], target=(low, high))
+    assert cfs.valid.all() and ((cfs.prob >= low) & (cfs.prob <= high)).all()
+
+
+class Labels(ClassifierMixin, BaseEstimator):
+    "A classifier that gives labels only."
+    def fit(self, X, y): self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]; return self
+    def predict(self, X): return np.zeros(len(X), int)
+
+
+class Drifts:
+    "A function whose answers change between calls."
+    n = 0
+    def __call__(self, df): self.n += 1; return np.full(len(df), .3 + .1*(self.n % 3)) + df.age.to_numpy()/1e3
+
+
+BAD = {
+    'other columns': (lambda df, y, d: LogisticRegression().fit(df[['age', 'debt']].rename(columns=dict(debt='loan')), y), "model must be fitted on columns of the domain, got \\['loan'\\]"),
+    'other number of columns': (lambda df, y, d: LogisticRegression().fit(df[['age', 'debt']].to_numpy(), y), 'one of 2'),
+    'an unfitted pipeline': (lambda df, y, d: encoded_pipeline(LogisticRegression()), 'model must be fitted'),
+    'labels only': (lambda df, y, d: Labels().fit(df, y), 'predict_proba or decision_function'),
+    'probabilities that do not sum to one': (lambda df, y, d: predictor(lambda f: np.full((len(f), 2), .4), d), 'sum to one'),
+    'probabilities above one': (lambda df, y, d: predictor(lambda f: f.age/10, d), 'in \\[0, 1\\]'),
+    'probabilities called logits': (lambda df, y, d: predictor(lambda f: np.full((len(f), 2), .5), d, 'logit'), "kind must be 'proba'"),
+    'one probability called a logit': (lambda df, y, d: predictor(lambda f: f.age/100, d, 'logit'), 'remove the sigmoid'),
+    'answers that change': (lambda df, y, d: predictor(Drifts(), d), 'two passes that differ'),
+    'NaN': (lambda df, y, d: predictor(lambda f: np.full(len(f), np.nan), d), 'finite'),
+    'too few answers': (lambda df, y, d: predictor(lambda f: [.5], d), 'one answer for each'),
+    'an error of its own': (lambda df, y, d: predictor(lambda f: f.nothing, d), "no attribute 'nothing'"),
+    'a file name': (lambda df, y, d: 'model.pkl', 'load_fitted'),
+}
+
+
+@pytest.mark.parametrize('case', BAD)
+def test_bad_models_are_clear_errors(case):
+    df, y = people(missing=False)
+    make, says = BAD[case]
+    with pytest.raises(ValueError, match=says):
+        df = df.drop(columns='job')
+        domain = tabular(df)
+        GradualCF(make(df, y, domain), domain).fit(df)
+
+
+def test_bad_words_are_clear_errors(tmp_path):
+    df, y = people(missing=False)
+    df = df.drop(columns='job')
+    domain, model = tabular(df), LogisticRegression(max_iter=500).fit(df, y)
+    for t in (0, 1): 
+        with pytest.raises(ValueError, match='threshold must be in'): predictor(model, domain, threshold=t)
+    with pytest.raises(ValueError, match='kind must be one of'): predictor(model, domain, 'probability')
+    cf = GradualCF(LinearRegression().fit(df, y), domain).fit(df)
+    for target, says in ((1, 'an interval'), (None, 'an interval'), ((3, 2), 'low ≤ high'), ([(0, 1)]*3, 'one per row'), ('ab', 'an interval'), ((np.nan, 1), 'low ≤ high')):
+        with pytest.raises(ValueError, match=says): cf.explain(df[:2], target=target)
+    with pytest.raises(ValueError, match='integer class'): GradualCF(model, domain).fit(df).explain(df[:2], target=(.2, .4))
+    (tmp_path/'m.pkl').write_bytes(pickle.dumps(model))
+    with pytest.raises(ValueError, match='skops.io.dump'): load_fitted(tmp_path/'m.pkl')
+    for ending in ('json', 'txt', 'skops', 'onnx', 'cbm'):
+        (tmp_path/f'm.{ending}').write_bytes(b'no model')
+        with pytest.raises((ValueError, ImportError), match='path must be a readable file|pip install'): load_fitted(tmp_path/f'm.{ending}')
+
+
+def test_a_skops_file_with_a_type_of_its_own_is_refused(tmp_path):
+    io = pytest.importorskip('skops.io')
+    df, y = people(missing=False)
+    io.dump(Labels().fit(df[['age']], y), tmp_path/'m.skops')
+    with pytest.raises(ValueError, match='not known to be safe'): load_fitted(tmp_path/'m.skops')
+
+
+def test_object_columns_in_xgboost_are_named_by_the_model():
+    df, y = people(missing=False)
+    model = xgb(enable_categorical=True).fit(df, y)
+    text = df.assign(job=df.job.astype(str))
+    with pytest.raises(ValueError, match='model must accept the rows'): GradualCF(model, tabular(text)).fit(text)
+
+
+def test_methods_without_gradient_work_and_those_with_one_say_so():
+    df, y = people(missing=False)
+    df = df.drop(columns='job')
+    domain = tabular(df)
+    for model in (HistGradientBoostingClassifier(max_iter=20).fit(df, y), SVC().fit(df, y)):
+        for cls in (GrowingSpheres,):
+            cfs = cls(model, domain).fit(df).explain(df[:5])
+            assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
+        with pytest.raises(ValueError, match='differentiable|gradient'): Wachter(model, domain).fit(df).explain(df[:5])
+        with pytest.raises(ValueError, match="rank must be 'probe'"): GradualCF(model, domain, PAPER)
+
+
+@real
+@pytest.mark.parametrize('name,label,missing', [('adult', 'class', True), ('german_credit', 'default', False), ('bank_marketing', 'y', False), ('car_eval', 'acceptability', False), ('wine', 'Target', False)])
+def test_on_tables_that_nobody_made_for_it(name, label, missing):
+    df = pd.read_csv(Path(DATA)/'tables'/f'{name}.csv', na_values=['?'] if missing else None).sample(frac=1, random_state=0)[:1500]
+    y = df.pop(label).astype('category').cat.codes
+    for c in df.select_dtypes(['object', 'string']): df[c] = df[c].astype('category')
+    df, fit = df.reset_index(drop=True), len(df)*2//3
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        model = HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(df[:fit], y[:fit])
+    cf, test = GradualCF(model, tabular(df[:fit])).fit(df[:fit]), df[fit:fit + 40]
+    known = test.apply(lambda c: c.isin(df[c.name][:fit]) | ~isinstance(c.dtype, pd.CategoricalDtype)).all(axis=1) & (test.isna() <= df[:fit].isna().any()).all(axis=1)
+    test = test[known]
+    old = model.predict(test)
+    target = (old + 1) % len(model.classes_) if len(model.classes_) > 2 else 1 - old
+    cfs = cf.explain(test, target=target.astype(int))
+    assert (model.predict(cfs.raw) == target)[cfs.valid.numpy()].all() and cfs.valid.float().mean() >= .9
+    assert cf.domain.legal(test, cfs.raw).all() and (cfs.raw.isna() == test.isna()).all().all()
