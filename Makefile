@@ -24,6 +24,7 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/ratios.py
 	$(BIN)/python benchmarks/batch.py
 	$(BIN)/python benchmarks/peers.py
+	-$(BIN)/python benchmarks/models.py
 	-$(BIN)/python benchmarks/gpu.py
 
 docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/

@@ -1,0 +1,375 @@
+"""Fitted models as they are, on raw frames: the default against NICE and DiCE, on Adult and HELOC, for six models.
+
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/models.py [--rows 1000] [--limit 30] [--peers DIR]
+        [--data adult heloc] [--models logistic forest hist xgboost lightgbm catboost] [--out FILE]
+
+NICEx and dice-ml pin old versions of pandas and numpy. So both are installed without what they pin, into a temporary
+folder or the one that --peers names, and run on the versions that are here. One that does not install or raises is
+listed with its own words. Ours explains --rows rows in one call; a peer as many of the same rows as fit into --limit
+CPU seconds. All aim at the class that the model's own `predict` does not say. On Adult sex, race and country must stay
+and age may only grow: DiCE is told so, NICE takes no constraints.
+
+Measured by pandas and the model itself: valid (its `predict` of the returned frame is the target), columns changed,
+L2 (numbers in ranges of their column, 1 for each changed category), missing cells that were filled. Legal is the
+domain's word. Legal, columns and L2 are means over valid rows; `to_nice` divides the columns by those of NICE on rows
+that both brought there. Times are CPU milliseconds a row; `single` is the median of 20 calls with one row each. `ours`
+is the default, which reads trees exactly where it can; `ours, adapter` asks such a model as a mere function.
+"""
+import argparse
+import contextlib
+import io
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from gradual_cf.all import GradualCF, load_heloc, tabular
+from gradual_cf.core import atomic
+from gradual_cf.predictors import predictor
+
+PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2'] # the last is imported by dice-ml
+RULES = dict(adult=dict(immutable=['sex', 'race', 'native-country'], increase_only=['age']), heloc={})
+TREES = ('hist', 'xgboost', 'lightgbm') # Read exactly by themselves, so that the adapter is measured beside
+
+
+@dataclass
+class Data:
+    "A table in two parts."
+    name:str
+    X:pd.DataFrame      # Training rows
+    y:np.ndarray        # Their labels, 0 or 1
+    rows:pd.DataFrame   # Rows to explain
+    note:str = ''
+    missing:bool = False # Whether what is missing was left missing
+
+    @property
+    def label(self): return self.name + (', missing' if self.missing else '')
+
+    @property
+    def categories(self): return list(self.X.select_dtypes('category'))
+
+
+@dataclass
+class Case:
+    "A fitted model and what is asked of it."
+    data:Data
+    name:str
+    model:Any
+    domain:Any
+    target:np.ndarray # The other class, by the model's own `predict`, for each row
+
+
+def load_adult(n, missing=False):
+    "Adult: without the weight of sampling, and without the second column that says the education."
+    path = Path(os.environ['GRADUAL_CF_DATA'])/'tables/adult.csv'
+    df = pd.read_csv(path, skipinitialspace=True, na_values=['?'] if missing else [], keep_default_na=False)
+    df = df.drop(columns=['fnlwgt', 'education-num']).drop_duplicates()
+    X, y = df.drop(columns='class'), (df['class'] == '>50K').to_numpy(int)
+    X = X.astype({c: 'category' for c in X if not pd.api.types.is_numeric_dtype(X[c])})
+    order = np.random.default_rng(0).permutation(len(X))
+    cut = len(X)*4//5
+    train, test = order[:cut], order[cut:]
+    note = "its '?' as missing" if missing else ''
+    return Data('adult', X.iloc[train], y[train], X.iloc[test[:n]], note, missing)
+
+
+def load_credit(n, missing=False):
+    "HELOC: its codes as they are, or as missing cells."
+    X, y, Xt, _ = load_heloc()
+    order = np.random.default_rng(0).permutation(len(Xt))
+    if not missing: return Data('heloc', X, y.to_numpy(), Xt.iloc[order[:n]])
+    blank = lambda df: df.astype(float).mask(df.isin([-7, -8, -9]))
+    X, Xt = blank(X), blank(Xt.iloc[order])
+    there, some = X.notna().any(axis=1), Xt.notna().any(axis=1)
+    out = f'{(~there).sum()} training and {(~some).sum()} test rows'
+    note = f'its codes as missing; {out} that are all missing left out'
+    return Data('heloc', X[there], y[there].to_numpy(), Xt[some].iloc[:n], note, True)
+
+
+LOAD = dict(adult=load_adult, heloc=load_credit)
+
+
+def fitted(name, data):
+    "One of the six, with 100 trees where it has trees, in one thread."
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    if name == 'hist': model = HistGradientBoostingClassifier(random_state=0)
+    elif name == 'logistic': model = LogisticRegression(max_iter=1000)
+    elif name == 'forest': model = RandomForestClassifier(100, random_state=0, n_jobs=1)
+    else: model = boosted(name, data)
+    if name in ('logistic', 'forest'):
+        numbers = StandardScaler() if name == 'logistic' else 'passthrough'
+        one_hot = (OneHotEncoder(handle_unknown='ignore'), data.categories)
+        first = make_column_transformer(one_hot, remainder=numbers) if data.categories else numbers
+        if first != 'passthrough': model = make_pipeline(first, model)
+    return model.fit(data.X, data.y)
+
+
+def boosted(name, data):
+    "A model of a library of its own."
+    if name == 'xgboost':
+        from xgboost import XGBClassifier
+        return XGBClassifier(n_estimators=100, enable_categorical=True, n_jobs=1, random_state=0)
+    if name == 'lightgbm':
+        from lightgbm import LGBMClassifier
+        return LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1)
+    from catboost import CatBoostClassifier
+    quiet = dict(verbose=False, allow_writing_files=False)
+    return CatBoostClassifier(iterations=100, cat_features=data.categories, thread_count=1, random_seed=0, **quiet)
+
+
+MODELS = ('logistic', 'forest', 'hist', 'xgboost', 'lightgbm', 'catboost')
+
+
+def said(model, frame):
+    "What the model itself decides."
+    return np.asarray(model.predict(frame)).ravel().astype(int)
+
+
+def same(a, b):
+    "Which cells of two columns are the same; a missing cell is the same as a missing cell."
+    equal = a.astype(object).to_numpy() == b.astype(object).to_numpy()
+    return equal | (a.isna().to_numpy() & b.isna().to_numpy())
+
+
+def steps(data, old, new):
+    "How far each cell went: numbers in ranges of their column, 1 for a category and for a cell that came or went."
+    out = np.zeros(old.shape)
+    for j, c in enumerate(old):
+        moved = ~same(old[c], new[c])
+        if c not in data.categories:
+            span = (data.X[c].max() - data.X[c].min()) or 1
+            far = (new[c].astype(float) - old[c].astype(float)).abs().to_numpy()/span
+            out[:, j] = np.where(moved & ~np.isnan(far), far, moved)
+        else: out[:, j] = moved
+    return out
+
+
+def named(case, method, n):
+    "Which line of the table it is."
+    return dict(data=case.data.label, model=case.name, method=method, rows=n)
+
+
+def measured(case, method, found, seconds, note='', **more):
+    "One line of the table, and the number of changed columns of each row, NaN where it is not valid."
+    n = len(found)
+    old = case.data.rows.iloc[:n]
+    there = found.notna().any(axis=1).to_numpy() # a peer that finds nothing returns nothing
+    new = found.where(pd.Series(there, found.index), old).astype(found.dtypes) if not there.all() else found
+    valid = there & (said(case.model, new) == case.target[:n])
+    legal = case.domain.legal(old, new).all(axis=1)
+    moved = np.stack([~same(old[c], new[c]) for c in old], 1)
+    far = np.sqrt((steps(case.data, old, new)**2).sum(1))
+    gone, filled = old.isna().to_numpy(), (old.isna() & new.notna()).to_numpy()
+    mean = lambda v: float(v[valid].mean()) if valid.any() else np.nan
+    line = named(case, method, n) | dict(valid=float(valid.mean()), legal=mean(legal), columns=mean(moved.sum(1)),
+                                         l2=mean(far), ms=1e3*seconds, **more, note=note)
+    if gone.any(): line |= dict(missing=int(gone.sum()), filled=int(filled.sum()))
+    print({k: round(v, 4) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
+    return line, np.where(valid, moved.sum(1), np.nan)
+
+
+def ours(case, method='ours', model=None, alone=20):
+    "The default on all rows in one call, and on single rows."
+    start = time.process_time()
+    cf = GradualCF(case.model if model is None else model, case.domain).fit(case.data.X)
+    ready, start, single = time.process_time() - start, time.process_time(), []
+    answer = cf.explain(case.data.rows, target=case.target)
+    seconds = (time.process_time() - start)/len(case.target)
+    for i in range(min(alone, len(case.target))):
+        start = time.process_time()
+        cf.explain(case.data.rows.iloc[[i]], target=case.target[[i]])
+        single.append(time.process_time() - start)
+    note = '; '.join(filter(None, [case.data.note, f'{ready:.1f} s to fit, {cf.model!r}']))
+    return measured(case, method, answer.raw, seconds, note, single=1e3*statistics.median(single))
+
+
+def like(data, values):
+    "A frame of any cells with the dtypes of the data; numbers that are not whole stay what they are."
+    out = {}
+    for c, dtype in data.X.dtypes.items():
+        cells = values[c]
+        if c in data.categories: out[c] = pd.Categorical(cells, dtype=dtype)
+        else:
+            v = pd.to_numeric(cells).to_numpy(float)
+            out[c] = v.astype(dtype) if dtype.kind == 'f' or (v % 1 == 0).all() else v
+    return pd.DataFrame(out, index=getattr(values, 'index', None))
+
+
+def nice(case):
+    "NICE with the sparsity reward; categories as their codes."
+    from nice import NICE
+    data = case.data
+    names, kinds = list(data.X), data.X.dtypes
+    codes = lambda df: np.column_stack([df[c].cat.codes if c in data.categories else df[c] for c in df]).astype(float)
+    def frame(x):
+        level = lambda c, v: pd.Categorical.from_codes(v.astype(int), dtype=kinds[c])
+        cells = lambda c, v: level(c, v) if c in data.categories else v.astype(kinds[c])
+        return pd.DataFrame({c: cells(c, x[:, j]) for j, c in enumerate(names)})
+    which = [j for j, c in enumerate(names) if c in data.categories]
+    rest = [j for j in range(len(names)) if j not in which]
+    e = NICE(predict_fn=lambda x: case.model.predict_proba(frame(x)), X_train=codes(data.X), cat_feat=which,
+             num_feat=rest, y_train=data.y, optimization='sparsity', justified_cf=True)
+    x = codes(data.rows)
+    return lambda i: frame(e.explain(x[i:i + 1]))
+
+
+class Asked:
+    "A model as DiCE asks it: with cells of whatever dtype DiCE made of them."
+    def __init__(self, case):
+        self.case, self.classes_ = case, np.array([0, 1])
+
+    def predict_proba(self, frame): return self.case.model.predict_proba(like(self.case.data, frame))
+    def predict(self, frame): return said(self.case.model, like(self.case.data, frame))
+
+
+def dice(method):
+    "DiCE, which asks any model: one counterfactual a row, told what must stay."
+    def make(case):
+        import dice_ml
+        data, rules = case.data, RULES[case.data.name]
+        plain = lambda df: df.astype({c: object for c in data.categories})
+        numbers = [c for c in data.X if c not in data.categories]
+        table = dice_ml.Data(dataframe=plain(data.X).assign(outcome=data.y), continuous_features=numbers,
+                             outcome_name='outcome')
+        e = dice_ml.Dice(table, dice_ml.Model(model=Asked(case), backend='sklearn'), method=method)
+        free = [c for c in data.X if c not in rules.get('immutable', [])]
+        how = dict(total_CFs=1, desired_class='opposite', verbose=False, features_to_vary=free)
+        if method == 'random': how['random_seed'] = 0
+        rows, top = plain(data.rows), data.X[numbers].max()
+        def one(i):
+            v = rows.iloc[i]
+            grow = {c: [v[c], max(top[c], v[c]).item()] for c in rules.get('increase_only', [])}
+            more = dict(permitted_range=grow) if grow else {}
+            with contextlib.redirect_stderr(io.StringIO()): # a bar for each row
+                out = e.generate_counterfactuals(rows.iloc[[i]], **how, **more)
+            got = out.cf_examples_list[0].final_cfs_df
+            return None if got is None or not len(got) else like(data, got.iloc[:1])
+        return one
+    return make
+
+
+METHODS = {'NICE (sparsity)': nice, 'DiCE random': dice('random'), 'DiCE genetic': dice('genetic')}
+
+
+def words(e):
+    "What an error says, in one line."
+    return f'{type(e).__name__}: {" ".join(str(e).split())}'[:150]
+
+
+def peer(case, method, limit):
+    "A peer on as many of the rows as fit into its time."
+    try: one = METHODS[method](case)
+    except Exception as e: # in its own words
+        return named(case, method, 0) | dict(note=f'does not start: {words(e)}'), None
+    found, took, errors = [], [], []
+    blank = case.data.rows.iloc[:1].astype(object).map(lambda v: None)
+    for i in range(len(case.target)):
+        start = time.process_time()
+        try: got = one(i)
+        except Exception as e: # a peer that fails on a row has no counterfactual for it
+            got, _ = None, errors.append(words(e))
+        took.append(time.process_time() - start)
+        found.append(blank if got is None else got)
+        if sum(took) > limit and len(found) >= 3: break
+    frame = pd.concat([f.astype(object) for f in found]).set_axis(case.data.rows.index[:len(found)])
+    note = f'{len(errors)} rows raised an error, the first {errors[0]}' if errors else ''
+    return measured(case, method, like(case.data, frame), statistics.mean(took), note)
+
+
+def case_of(data, name):
+    "A model fitted on data, and its domain."
+    model = fitted(name, data)
+    return Case(data, name, model, tabular(data.X, **RULES[data.name]), 1 - said(model, data.rows))
+
+
+def adapted(case):
+    "The same model as a function of a frame: nothing is known of its inside."
+    return predictor(case.model.predict_proba, case.domain, names=list(case.data.X))
+
+
+def compare(case, limit, methods):
+    "All methods on one model, one line each."
+    made = [ours(case)]
+    bare = case.name == 'forest' and not case.data.categories # no pipeline around it
+    if case.name in TREES or bare: made.append(ours(case, 'ours, adapter', adapted(case)))
+    made += [peer(case, method, limit) for method in methods]
+    by_name = {line['method']: columns for line, columns in made}
+    return [line | dict(to_nice=ratio(columns, by_name.get('NICE (sparsity)'))) for line, columns in made]
+
+
+def ratio(columns, reference):
+    "Columns changed, over those of NICE on the rows that both brought there."
+    if columns is None or reference is None: return np.nan
+    n = min(len(columns), len(reference))
+    both = ~np.isnan(columns[:n]) & ~np.isnan(reference[:n])
+    return columns[:n][both].mean()/reference[:n][both].mean() if both.any() else np.nan
+
+
+def install(folder):
+    "Put the peers into a folder and on the path; what did not install says why when it is imported."
+    folder.mkdir(parents=True, exist_ok=True)
+    for what in PEERS:
+        if list(folder.glob(what.split('==')[0].replace('-', '_') + '-*')): continue
+        pip = [sys.executable, '-m', 'pip', 'install', '-q', '--disable-pip-version-check']
+        r = subprocess.run([*pip, '--no-deps', '--target', folder, what], capture_output=True, text=True)
+        if r.returncode: print(f'{what} does not install:', (r.stderr.strip().splitlines() or ['?'])[-1][:150])
+    sys.path.append(str(folder))
+
+
+def lines_of(a):
+    "The lines of each model: first all methods, then missing cells."
+    for name in a.data:
+        data = LOAD[name](a.rows)
+        for model in a.models: yield asked(data, model, a.limit, METHODS)
+    for name in a.data: yield asked(LOAD[name](a.rows, missing=True), 'lightgbm', a.limit, ())
+
+
+def asked(data, model, limit, methods):
+    "The lines of one model; a single one where its library is not here."
+    try: case = case_of(data, model)
+    except ImportError as e: return [dict(data=data.label, model=model, method='ours', rows=0, note=f'skipped: {e}')]
+    return compare(case, limit, methods)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--rows', type=int, default=1000)
+    a.add_argument('--limit', type=float, default=30, help='CPU seconds for each peer and model')
+    a.add_argument('--peers', type=Path, help='a folder to keep the peers in')
+    a.add_argument('--data', nargs='*', choices=LOAD, default=list(LOAD))
+    a.add_argument('--models', nargs='*', choices=MODELS, default=list(MODELS))
+    a.add_argument('--out', type=Path, default=Path('benchmarks/results/models.csv'))
+    a = a.parse_args()
+    if not os.environ.get('GRADUAL_CF_DATA'): sys.exit('GRADUAL_CF_DATA must name the data folder')
+    torch.set_num_threads(1)
+    warnings.filterwarnings('ignore')
+    lines = []
+    with tempfile.TemporaryDirectory() as d:
+        install(a.peers or Path(d))
+        for more in lines_of(a):
+            lines += more
+            with atomic(a.out) as tmp: table(lines).to_csv(tmp, index=False)
+    print(table(lines).drop(columns='note').to_string())
+
+
+def table(lines):
+    "The lines as a table, the note last."
+    df = pd.DataFrame(lines).round(4)
+    return df[[c for c in df if c != 'note'] + ['note']]
+
+
+if __name__ == '__main__': main()

@@ -1,0 +1,103 @@
+"""Fitted models as they are, by the measures of `benchmarks/models.py`, on small tables."""
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]/'benchmarks'))
+import models
+from gradual_cf.tabular import tabular
+
+
+def mixed(n=300, seed=0):
+    "Numbers, whole numbers, categories; some cells are missing."
+    rng = np.random.default_rng(seed)
+    level = pd.Categorical(rng.choice(['a', 'b', 'c'], n), categories=['a', 'b', 'c'])
+    X = pd.DataFrame({'number': rng.normal(size=n).round(2), 'whole': rng.integers(0, 20, n), 'level': level})
+    y = (X.number + X.whole/10 + (X.level == 'b') > 1.2).to_numpy(int)
+    return X, y
+
+
+def blank(X, seed=1):
+    "The same with a tenth of the cells of two columns missing."
+    gone = np.random.default_rng(seed).random((len(X), 2)) < .1
+    X = X.copy()
+    X['number'] = X.number.mask(gone[:, 0])
+    X['level'] = X.level.mask(gone[:, 1])
+    return X
+
+
+@pytest.fixture
+def case(request, monkeypatch):
+    "A model on the mixed table."
+    pytest.importorskip(request.param if request.param in ('xgboost', 'lightgbm', 'catboost') else 'sklearn')
+    monkeypatch.setitem(models.RULES, 'mixed', dict(increase_only=['whole']))
+    X, y = mixed()
+    return models.case_of(models.Data('mixed', X[:250], y[:250], X[250:]), request.param)
+
+
+@pytest.mark.parametrize('case', models.MODELS, indirect=True)
+@pytest.mark.parametrize('through', ['itself', 'adapter'])
+def test_the_models_own_predict_agrees_and_every_change_is_legal(case, through):
+    model = models.adapted(case) if through == 'adapter' else None
+    line, columns = models.ours(case, model=model, alone=1)
+    assert line['valid'] == line['legal'] == 1 and columns.min() >= 1 and line['columns'] <= 2
+
+
+def test_missing_cells_stay_missing(monkeypatch):
+    pytest.importorskip('lightgbm')
+    monkeypatch.setitem(models.RULES, 'mixed', {})
+    X, y = mixed()
+    X = blank(X)
+    case = models.case_of(models.Data('mixed', X[:250], y[:250], X[250:], missing=True), 'lightgbm')
+    line, _ = models.ours(case, alone=1)
+    assert line['valid'] == line['legal'] == 1 and line['missing'] > 5 and line['filled'] == 0
+
+
+class Constant:
+    "Says 1 to rows whose number is above 0."
+    def predict(self, frame): return (frame.number.fillna(-1) > 0).to_numpy(int)
+
+
+@pytest.fixture
+def by_hand():
+    "Four rows: one found in two columns, one found in one, one not found, one whose missing number was filled."
+    X = pd.DataFrame({'number': [-2., -1., -1., np.nan], 'level': pd.Categorical(['a', 'a', 'b', 'b'])})
+    new = X.assign(number=[2., 1., -.5, 1.], level=pd.Categorical(['b', 'a', 'b', 'b']))
+    train = pd.DataFrame({'number': [-2., 2., np.nan], 'level': pd.Categorical(['a', 'b', 'a'])})
+    data = models.Data('hand', train, np.array([0, 1, 0]), X)
+    return models.Case(data, 'constant', Constant(), tabular(train), np.ones(4, int)), new
+
+
+def test_the_measures_by_hand(by_hand):
+    line, columns = models.measured(by_hand[0], 'm', by_hand[1], .002)
+    assert line['valid'] == .75 and line['ms'] == 2 and (line['missing'], line['filled']) == (1, 1)
+    assert line['columns'] == pytest.approx(4/3) and line['l2'] == pytest.approx((np.sqrt(2) + .5 + 1)/3)
+    np.testing.assert_equal(columns, [2, 1, np.nan, 1])
+
+
+def test_a_row_without_answer_is_not_valid(by_hand):
+    case, new = by_hand
+    found = new.astype(object)
+    found.iloc[0] = None
+    line, columns = models.measured(case, 'm', models.like(case.data, found), 0)
+    assert line['valid'] == .5 and np.isnan(columns[0])
+
+
+def test_columns_are_compared_on_rows_that_both_brought_there():
+    assert models.ratio(np.array([1., 2, np.nan, 9]), np.array([2., 2, 1])) == .75
+    assert np.isnan(models.ratio(np.array([1.]), None))
+
+
+def test_a_peer_that_fails_says_so_in_its_own_words(by_hand, monkeypatch):
+    def broken(case): raise RuntimeError('no\nfolder')
+    monkeypatch.setitem(models.METHODS, 'broken', broken)
+    assert models.peer(by_hand[0], 'broken', 1)[0]['note'] == 'does not start: RuntimeError: no folder'
+    def picky(case):
+        def one(i): raise KeyError(i)
+        return one
+    monkeypatch.setitem(models.METHODS, 'picky', picky)
+    line, _ = models.peer(by_hand[0], 'picky', 1)
+    assert (line['rows'], line['valid'], line['note']) == (4, 0, '4 rows raised an error, the first KeyError: 0')
