@@ -30,12 +30,14 @@ from .prototypes import typical
 from .trace import Trace
 from .gradual import GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, construct
 from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
+from .predictors import load_fitted, predictor
 from .tabular import tabular
 from .images import images, load_digits, load_mnist, without_images
 from .lookahead import lookahead
 from .text import corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences
 from .transformers import tokens
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
+from .proof import prove
 from .tasks import Task, load_task
 
 # %% ../nbs/99_all.ipynb #c4

@@ -17,6 +17,7 @@ from .core import Counterfactuals, Encoded, State, Target, changed_groups
 from .explainer import Explainer, predict
 from .improve import put_back_smallest
 from .losses import fit_logits
+from .tabular import MISSING
 
 # %% auto #0
 __all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'in_range', 'out_of_range', 'measures',
@@ -158,7 +159,10 @@ def out_of_range(
     changed = (x != xp).flatten(1)
     return (changed & ~_inside(xp, x_train, slack).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
 
-def _inside(xp, x_train, slack): return (xp >= x_train.amin(0) - slack) & (xp <= x_train.amax(0) + slack)
+def _inside(xp, x_train, slack):
+    "Which entries lie in the range of the training rows; a missing cell has no say in the range, and is none of it."
+    low = x_train.masked_fill(x_train == MISSING, torch.inf).amin(0)
+    return (xp == MISSING) | (xp >= low - slack) & (xp <= x_train.amax(0) + slack)
 
 # %% ../nbs/30_metrics.ipynb #c32
 def _line(metric, v, eps=None, share=None):

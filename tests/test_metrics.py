@@ -10,8 +10,9 @@ from torch.nn.functional import pdist
 from gradual_cf.core import Counterfactuals, changed_groups
 from gradual_cf.explainer import predict, target_prob
 from gradual_cf.gradual import GradualCF
-from gradual_cf.metrics import (_pairs, _pairs_differ, coherence, evaluate, measures, neighbours, out_of_range, plausibility,
+from gradual_cf.metrics import (_pairs, _pairs_differ, coherence, evaluate, in_range, measures, neighbours, out_of_range, plausibility,
                                 _redundant)
+from gradual_cf.tabular import MISSING
 from gradual_cf.tasks import load_task
 
 KINDS = ['different', 'pairs', 'alike', 'words', 'counts', 'twins']
@@ -127,3 +128,8 @@ def test_measures_stack_for_several_explainers():
     e = GradualCF(t.model, t.domain).fit(t.x)
     cfs = e.explain(t.x[:20])
     assert measures(e, cfs, eps=()).metric.is_unique
+
+
+def test_missing_cells_have_no_say_in_the_range():
+    x = torch.tensor([[MISSING, .2], [.5, .4], [.9, MISSING]])
+    assert in_range(torch.tensor([[.5, .3], [.4, .3], [MISSING, .3], [.6, MISSING]]), x).tolist() == [True, False, True, True]
