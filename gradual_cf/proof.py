@@ -5,6 +5,7 @@
 # %% ../nbs/18_proof.ipynb #c3
 from __future__ import annotations
 import time
+from functools import partial
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ from torch import Tensor, nn
 
 from .arrival import lacking, most_groups
 from .core import Counterfactuals, State, changed_groups
-from .explainer import predict
+from .explainer import _Asked, predict, two_classes
 from .gradual import _best_pair
 from .masking import probe
+from .predictors import TensorModel, _Affine, log_odds
 from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score, _own_scores,
                               _sweep, _Swept, _take_swept)
 
@@ -72,7 +74,8 @@ def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str
     if bound == np.inf: return 'infeasible: no legal change of these columns reaches the target'
     if not valid: return 'missed: a legal change reaches the target' if best < np.inf else 'open'
     if size <= bound*(1 + _SAME_SIZE) + _SAME_SIZE: return 'optimal'
-    return 'open' if bound <= 0 else f'at most {100*(size/bound - 1):.0f}% from optimal'
+    if bound <= 0: return 'open'
+    return f'at most {100*(size/bound - 1):.0f}% from optimal' + (f' on {_ASKED}' if how == _ASKED else '')
 
 def _told_of(q:_Question, size:np.ndarray, known:_Known, index) -> pd.DataFrame:
     "The verdicts as a frame."
@@ -390,20 +393,72 @@ class _Net(NamedTuple):
     "A network of linear layers with ReLU between them."
     weight:list # `(out, in)` of each layer, 64 bits
     bias:list   # `(out,)` of each layer
+    slack:float=0. # Largest difference of a log-odds to the model itself, on its training rows
 
 _SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
 
-def _network_of(model) -> _Net|None:
-    "The layers of a network; None for another model."
-    model = getattr(model, 'model', model)
-    if not isinstance(model, nn.Sequential): return None
+def _layers_of(model) -> _Net|None:
+    "The layers of a network without those that do nothing; None for another module."
+    if type(model) is not nn.Sequential: return None
     layers = [m for m in model if not isinstance(m, _SILENT)]
     linear,between = layers[::2], layers[1::2]
-    fits = all(isinstance(m, nn.Linear) for m in linear) and all(isinstance(m, nn.ReLU) for m in between)
+    fits = all(type(m) is nn.Linear for m in linear) and all(type(m) is nn.ReLU for m in between)
     if not fits or len(linear) != len(between) + 1: return None
     as_bias = lambda m: torch.zeros(m.out_features) if m.bias is None else m.bias
     exactly = lambda v: v.detach().cpu().double()
     return _Net([exactly(m.weight) for m in linear], [exactly(as_bias(m)) for m in linear])
+
+# %% ../nbs/18_proof.ipynb #8a5cc117
+def _affine_map(do, width:int) -> tuple[Tensor, Tensor]: # (out, width), (out,)
+    "The slope and the shift of an affine map of rows."
+    at = lambda x: do(x).detach().cpu().double()
+    shift = at(torch.zeros(1, width, dtype=torch.float64))[0]
+    slope = at(_AXIS*torch.eye(width, dtype=torch.float64)) - shift
+    return slope.T/_AXIS, shift
+
+_AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
+
+def _behind(net:_Net, do) -> _Net:
+    "A network with an affine map behind it."
+    slope,shift = _affine_map(do, len(net.bias[-1]))
+    return net._replace(weight=[*net.weight[:-1], slope @ net.weight[-1]],
+                        bias=[*net.bias[:-1], slope @ net.bias[-1] + shift])
+
+def _in_front(net:_Net, do) -> _Net:
+    "A network with a scaling in front of it, entry by entry."
+    slope,shift = _affine_map(do, net.weight[0].shape[1])
+    return net._replace(weight=[net.weight[0] @ slope, *net.weight[1:]],
+                        bias=[net.weight[0] @ shift + net.bias[0], *net.bias[1:]])
+
+# %% ../nbs/18_proof.ipynb #33760437
+def _unfolded(model) -> _Net|None:
+    "The layers of a network with its own scaling and threshold in them; None for what they do not tell."
+    if isinstance(model, _Asked): model = model.model
+    if not isinstance(model, TensorModel): return _layers_of(model)
+    net,many = _layers_of(model.model), isinstance(model.scaled, nn.Sequential)
+    affine = all(isinstance(part, (nn.Identity, _Affine)) for part in (model.scaled if many else [model.scaled]))
+    if net is None or not affine or model.kind not in ('logit', 'decision'): return None
+    return _behind(_in_front(net, model.scaled), partial(log_odds, kind=model.kind, threshold=model.threshold))
+
+def _odds(net:_Net, x:Tensor) -> Tensor: # Centred, `(n, k)`
+    "What layers say of rows."
+    x = x.detach().cpu().double()
+    for weight,bias in zip(net.weight[:-1], net.bias[:-1]): x = (x @ weight.T + bias).clamp_min(0)
+    z = x @ net.weight[-1].T + net.bias[-1]
+    return z - z.mean(1, keepdim=True)
+
+_ROUNDED = 1e-3 # Largest difference of log-odds that 32 bits explain, relative to the largest
+
+def _network_of(cf) -> _Net|None:
+    "The layers of the network that is explained; None for another model, and where they do not say what it says."
+    net = None if cf.numbers else _unfolded(cf.model)
+    if net is None: return None
+    if len(net.bias[-1]) == 1: net = _behind(net, two_classes)
+    z = cf.z_train.detach().cpu().double()
+    if z.shape[1] != len(net.bias[-1]): return None
+    z = z - z.mean(1, keepdim=True)
+    far = (_odds(net, cf.x_train) - z).abs().max().item()
+    return net._replace(slack=far) if far <= _ROUNDED*max(1., z.abs().max().item()) else None
 
 # %% ../nbs/18_proof.ipynb #c40
 def _ranges(net:_Net, low:Tensor, high:Tensor) -> list: # (low, high) `(m, units)` before each ReLU
@@ -502,14 +557,17 @@ def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encod
     return ends[0], ends[1]
 
 # %% ../nbs/18_proof.ipynb #c48
+_ROUNDINGS = 4. # Room of a difference of two log-odds, in differences seen on training rows
+
 def _may_reach(q:_Question, net:_Net, b:_Boxed, low:Tensor, high:Tensor) -> np.ndarray: # bool `(m,)`
     "Whether the bound of a box leaves the target possible, against every other class."
     label = q.s.target.label.cpu()[torch.from_numpy(b.row)]
     level = q.s.target.level.cpu().double()[torch.from_numpy(b.row)]
     eye,k,out = torch.eye(len(net.bias[-1]), dtype=torch.float64), len(net.bias[-1]), np.ones(len(b.row), bool)
+    room = _CLOSE + _ROUNDINGS*net.slack
     for shift in range(1, k):
         aim = eye[label] - eye[(label + shift) % k]
-        out &= (_upper(net, aim, low, high) >= level.logit() - _CLOSE).numpy()
+        out &= (_upper(net, aim, low, high) >= level.logit() - room).numpy()
     return out
 
 def _reaches(q:_Question, b:_Boxed, x:Tensor) -> np.ndarray: # bool `(m,)`
@@ -598,7 +656,7 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
 # %% ../nbs/18_proof.ipynb #c55
 def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     "Certificates by what is known of the model."
-    net = _network_of(q.cf.model)
+    net = _network_of(q.cf)
     if isinstance(q.cf.model, _Cells): return _of_trees(q, norm, seconds)
     return _of_any(q, norm) if net is None else _of_network(q, net, norm, seconds)
 

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 import torch
 from sklearn import ensemble, linear_model, tree
+from sklearn.preprocessing import StandardScaler
 from torch import nn
 
+from gradual_cf.explainer import predict
 from gradual_cf.gradual import GradualCF
-from gradual_cf.proof import _NORMS, _network_of, _upper, prove
+from gradual_cf.predictors import predictor
+from gradual_cf.proof import _NORMS, _layers_of, _network_of, _upper, _verdict, prove
 from gradual_cf.tabular import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
@@ -182,7 +185,31 @@ def test_bounds_of_networks_hold():
     x = (low[:, None] + torch.rand(40, 500, 5).double()*(high - low)[:, None]).float()
     aim = torch.eye(3).double()[torch.randint(3, (40,))] - torch.eye(3).double()[torch.randint(3, (40,))]
     seen = (net(x).double()*aim[:, None]).sum(2).amax(1).detach()
-    assert (_upper(_network_of(net), aim, low, high) >= seen - 1e-5).all()
+    assert (_upper(_layers_of(net), aim, low, high) >= seen - 1e-5).all()
+
+
+def fewest_of_all(cf, answer):
+    "For each row, the fewest columns of any legal change that reaches the target."
+    features, enc = cf.domain.features, answer.enc
+    values = [[np.eye(c.width)[i] for i in range(c.width)] if c.kind == 'category' else
+              [np.array([(v - c.origin)/c.span]) for v in np.arange(c.low, c.high + 1)] for c in features]
+    grid = torch.from_numpy(np.array([np.concatenate(v) for v in itertools.product(*values)])).to(answer.x)
+    p, at, out = predict(cf.model, grid).softmax(1), np.cumsum([0, *(c.width for c in features)]), []
+    for i, x in enumerate(answer.x):
+        moved = torch.stack([(grid[:, a:b] != x[a:b]).any(1) for a, b in zip(at, at[1:])], 1)
+        inside = ((grid >= enc.low[i] - 1e-6) & (grid <= enc.high[i] + 1e-6) | (grid == x)).all(1)
+        most = enc.most[i] if enc.most is not None else len(features)
+        ok = inside & ~(moved & enc.frozen[i]).any(1) & (moved.sum(1) <= most) & (p[:, answer.target[i]] >= .5)
+        out.append(moved[ok].sum(1).min().item() if ok.any() else np.inf)
+    return out
+
+
+def holds(told, fewest):
+    "Certificates against the fewest columns there are; one and two columns are decided."
+    for (_, line), least in zip(told.iterrows(), fewest):
+        assert line.bound <= least and (least > 2 or line.bound == least), (line.to_dict(), least)
+        if line.verdict == INFEASIBLE: assert np.isinf(least)
+        if line.verdict == 'optimal': assert line['size'] == least
 
 
 @pytest.mark.parametrize('seed', range(4))
@@ -196,20 +223,61 @@ def test_networks_equal_asking_everything(seed):
     net[-1].bias.data -= z.mean(0)
     cf = GradualCF(net, domain).fit(X)
     answer = cf.explain(X.head(30), **rules(rng, list(X.columns)))
-    values = [[np.eye(c.width)[i] for i in range(c.width)] if c.kind == 'category' else
-              [np.array([(v - c.origin)/c.span]) for v in np.arange(c.low, c.high + 1)] for c in domain.features]
-    grid = torch.from_numpy(np.array([np.concatenate(v) for v in itertools.product(*values)])).float()
-    p, at, told = net(grid).detach().softmax(1), np.cumsum([0, *(c.width for c in domain.features)]), prove(cf, answer)
-    for i, x in enumerate(answer.x):
-        enc = answer.enc
-        moved = torch.stack([(grid[:, a:b] != x[a:b]).any(1) for a, b in zip(at, at[1:])], 1)
-        inside = ((grid >= enc.low[i] - 1e-6) & (grid <= enc.high[i] + 1e-6) | (grid == x)).all(1)
-        ok = inside & ~(moved & enc.frozen[i]).any(1) & (moved.sum(1) <= enc.most[i]) & (p[:, answer.target[i]] >= .5)
-        fewest = moved[ok].sum(1).min().item() if ok.any() else np.inf
-        line = told.iloc[i]
-        assert line.bound <= fewest and (fewest > 2 or line.bound == fewest)
-        if line.verdict == INFEASIBLE: assert np.isinf(fewest)
-        if line.verdict == 'optimal': assert line['size'] == fewest
+    holds(prove(cf, answer), fewest_of_all(cf, answer))
+
+
+def network(width, outputs, seed):
+    "A random network with ReLU."
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(width, 12), nn.ReLU(), nn.Linear(12, outputs))
+
+
+def own_network(how, seed):
+    "A network with its own scaling or threshold, or one logit for two classes, and the frame that it reads."
+    X, _, rng = small(seed)
+    domain = tabular(X)
+    enc = domain.encode(X).x
+    net = network(enc.shape[1], 1 if 'single' in how else 2, seed)
+    if 'scaler' in how:
+        raw = np.concatenate([X[['a', 'b', 'c']].to_numpy(float), enc[:, 3:].numpy()], 1)
+        scaled = StandardScaler().fit(raw)
+    else: scaled = False if 'raw' in how else None
+    model = predictor(net, domain, threshold=.35 if 'threshold' in how else .5, scaled=scaled)
+    z = model(enc.float()).detach()
+    net[-1].bias.data += .5*(z[:, 0] - z[:, 1]).mean().item()*torch.tensor([2.] if 'single' in how else [-1., 1.])
+    return X, model, domain, rng
+
+
+@pytest.mark.parametrize('seed', range(2))
+@pytest.mark.parametrize('how', ['raw', 'scaler', 'threshold', 'single', 'scaler single threshold'])
+def test_networks_with_their_own_scaling_equal_asking_everything(how, seed):
+    X, model, domain, rng = own_network(how, seed)
+    cf = GradualCF(model, domain).fit(X)
+    assert _network_of(cf) is not None
+    answer = cf.explain(X.head(30), **rules(rng, list(X.columns)))
+    told = prove(cf, answer)
+    assert (told.how != 'all proposed values').all()
+    holds(told, fewest_of_all(cf, answer))
+
+
+def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
+    X, model, domain, _ = own_network('threshold', 0)
+    cf = GradualCF(model, domain).fit(X)
+    cf.z_train = cf.z_train + torch.tensor([.1, -.1])
+    assert _network_of(cf) is None
+    odd = nn.Sequential(nn.Linear(6, 6), nn.Tanh())
+    assert _network_of(GradualCF(predictor(network(6, 2, 0), domain, scaled=odd), domain).fit(X)) is None
+    class Twice(nn.Sequential):
+        def forward(self, x): return 2*super().forward(x)
+    assert _network_of(GradualCF(Twice(*network(6, 2, 0)), domain).fit(X)) is None
+    certain = nn.Sequential(*network(6, 2, 0), nn.Softmax(1))
+    assert _network_of(GradualCF(predictor(certain, domain, kind='proba'), domain).fit(X)) is None
+    assert _network_of(GradualCF(predictor(network(6, 1, 0), domain, kind='number'), domain).fit(X)) is None
+
+
+def test_a_bound_of_what_was_asked_says_so():
+    assert _verdict(4., 3., 4., True, 'all proposed values') == 'at most 33% from optimal on all proposed values'
+    assert _verdict(4., 3., 4., True, 'solver') == 'at most 33% from optimal'
 
 
 def test_other_models_are_tried_on_what_is_proposed():
