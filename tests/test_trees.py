@@ -203,6 +203,20 @@ def test_missing_cells_stay_missing_and_levels_may_be_missing():
     assert (got.raw.a.isna() == rows.a.isna()).all() and cf.domain.legal(rows, got.raw).all()
 
 
+@pytest.mark.filterwarnings('error')
+def test_a_cut_between_numbers_and_missing_cells_is_at_infinity():
+    rng = np.random.default_rng(0)
+    holes = pd.DataFrame(dict(a=rng.normal(size=400).round(2), b=rng.normal(size=400).round(2)))
+    holes.loc[rng.random(400) < .3, 'a'] = np.nan
+    y = (holes.a.isna() ^ (holes.b > 0)).astype(int)
+    source = ensemble.HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(holes, y)
+    assert np.isinf(source._predictors[0][0].nodes['num_threshold']).any()
+    cf = GradualCF(source, tabular(holes)).fit(holes)
+    assert type(cf.model).__name__ == '_Trees' and all(np.isfinite(a.bounds).all() for a in cf.model.grown.axes)
+    got = cf.explain(holes[:20])
+    assert got.valid.all() and (source.predict(got.raw) == got.target.numpy()).all()
+
+
 @pytest.mark.parametrize('name', ['xgboost', 'hist'])
 def test_ordered_levels_are_cells(name):
     source, _ = MADE[name]()
