@@ -415,8 +415,8 @@ class _Told(_Made):
         plain = self.Settings()
         own = [f'{f.name}={_brief(getattr(self.settings, f.name))}' for f in fields(plain)
                if getattr(self.settings, f.name) != getattr(plain, f.name)]
-        model = getattr(self.model, 'predictor', None)
-        said = '' if model is None else f'{model!r}, '
+        model = getattr(self.model, 'about', None)
+        said = '' if model is None else f'{model}, '
         return f'{type(self).__name__}({said}{self.domain!r}, {self._rows()}{"".join(", " + o for o in own)})'
 
     def _rows(self):

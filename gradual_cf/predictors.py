@@ -264,7 +264,12 @@ class FrameModel(Adapted):
         self.outputs = z.shape[1]
         return z
 
-    def __repr__(self): return f'FrameModel({self.predictor!r})'
+    @property
+    def about(self) -> str:
+        "What it is, and how it is asked."
+        return f'{self.predictor!r}, asked'
+
+    def __repr__(self): return f'FrameModel({self.about})'
 
 # %% ../nbs/10_predictors.ipynb #c41
 _EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') # Library -> module with `exact`

@@ -285,6 +285,7 @@ class _ModelColumns(NamedTuple):
     group:np.ndarray # Column of the table for each column of the model, long
     source:np.ndarray# Which of its sources, long
     codes:dict       # Column of the model -> levels in the order of their codes
+    coded:bool       # Whether cuts ask for codes of levels too
 
 def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
     "Find each column of the model in the table; raises `_Unfit` where it reads another."
@@ -295,14 +296,21 @@ def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
              if isinstance(frame[n].dtype, pd.CategoricalDtype)}
     codes = dict(zip(coded, e.codes)) if isinstance(e.codes, list) else e.codes
     group,source = (np.array([place[n][i] for n in names], int) for i in (0, 1))
-    return _ModelColumns(tuple(columns), group, source, coded | codes)
+    return _ModelColumns(tuple(columns), group, source, coded | codes, isinstance(e.codes, list))
 
-def _as_read(r:_ModelColumns, f:int, coded:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
+# %% ../nbs/17_trees.ipynb #41a9d170
+def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
+    "Levels that are numbers; raises `_Unfit` for others."
+    try: return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
+    except ValueError as e: raise _Unfit('levels that the model reads as numbers') from e
+
+def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
     if len(c.sources) > 1: return (np.arange(len(c.levels)) == r.source[f]).astype(float)
+    coded = listed or r.coded and f in r.codes
     if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
-    return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
+    return _level_numbers(c)
 
 def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
     "Where each level goes at node `i`, and a missing one."
@@ -335,7 +343,6 @@ def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the
 def _check_bounds(c, bounds:np.ndarray):
     "Raise `_Unfit` for cuts that do not suit the kind of a column."
     if not _by_levels(c) and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
-    if c.kind == 'ordinal' and not np.isnan(bounds).all(): raise _Unfit('levels that the model reads as numbers')
     if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
     if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
 
@@ -598,8 +605,10 @@ class _Summed(FrameModel):
         self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
 
-    def __repr__(self):
-        return f'{super().__repr__()[:-1]}, {len(self.grown.roots)} trees read exactly)'
+    @property
+    def about(self) -> str:
+        "What it is, and how it is asked."
+        return f'{self.predictor!r}, {len(self.grown.roots)} trees read exactly'
 
     def forward(self, x:Tensor) -> Tensor: # `(n, classes)`
         "What the library says, also of no rows at all."

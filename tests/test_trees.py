@@ -217,7 +217,7 @@ def test_a_cut_between_numbers_and_missing_cells_is_at_infinity():
     assert got.valid.all() and (source.predict(got.raw) == got.target.numpy()).all()
 
 
-@pytest.mark.parametrize('name', ['xgboost', 'hist'])
+@pytest.mark.parametrize('name', ['xgboost', 'hist', 'lightgbm'])
 def test_ordered_levels_are_cells(name):
     source, _ = MADE[name]()
     order = list('zvxwy')
@@ -232,6 +232,33 @@ def test_ordered_levels_are_cells(name):
                and source.predict(data.iloc[[i]].assign(c=pd.Categorical([v], order, ordered=True)))[0] == got.target[i]}
         assert bool(got.valid[i]) == bool(far)
         if far: assert abs(order.index(got.raw.c[i]) - order.index(data.c[i])) == min(far)
+
+
+@pytest.mark.parametrize('make', [ensemble.RandomForestClassifier, ensemble.HistGradientBoostingClassifier])
+def test_ordered_levels_that_are_numbers_are_read_as_these(make):
+    data = X.drop(columns='c').assign(b=pd.Categorical(X.b.map([1, 2, 4, 9, 11, 15, 16, 20, 30, 31, 32, 50].__getitem__), ordered=True))
+    source = make(max_depth=4, random_state=0, **({'categorical_features': None} if 'Hist' in make.__name__ else {})).fit(data, Y)
+    trees, domain = read(source, data)
+    x = domain.encode(data).x
+    assert domain.features[1].kind == 'ordinal' and _agrees(trees.scores(x), trees(x))
+    got = GradualCF(trees, domain).fit(data).explain(data.head(30))
+    assert got.valid.all() and (source.predict(got.raw) == got.target.numpy()).all()
+
+
+def test_levels_that_are_cut_as_codes_are_read():
+    library = pytest.importorskip('lightgbm')
+    source = library.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1).fit(X, Y, categorical_feature=[])
+    trees, domain = read(source, X)
+    assert trees is not None and _agrees(trees.scores(domain.encode(X).x), trees(domain.encode(X).x))
+
+
+def test_the_explainer_says_whether_a_model_is_read_or_asked():
+    from sklearn.linear_model import LogisticRegression
+    source, data = MADE['hist']()
+    cf = GradualCF(source, tabular(data)).fit(data)
+    assert 'HistGradientBoostingClassifier, probabilities, 20 trees read exactly' in repr(cf) and 'read exactly' in repr(cf.model)
+    cf = GradualCF(LogisticRegression().fit(PLAIN, Y), tabular(PLAIN)).fit(PLAIN)
+    assert 'LogisticRegression, probabilities, asked' in repr(cf) and 'asked' in repr(cf.model)
 
 
 @pytest.mark.filterwarnings('error')
