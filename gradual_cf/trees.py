@@ -706,11 +706,15 @@ def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     alone = np.where(may, c.size, np.inf)
     return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
 
-def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
-    "The best place of each row."
+def _merits(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -inf where nothing may be put
+    "How good each place is."
     short = _lacks_at(explainer, m, s, w.base[:, None] + w.shift)
     score = merit(torch.from_numpy(short), torch.from_numpy(w.size)).numpy()
-    score[np.isinf(w.size)] = -np.inf
+    return np.where(np.isinf(w.size), -np.inf, score)
+
+def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
+    "The best place of each row."
+    score = _merits(m, explainer, s, w)
     at = score.argmax(1)
     return score[np.arange(len(at)), at], at
 
@@ -918,13 +922,29 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
     return np.where((at > 0).any(1), limit, np.inf), at
 
 # %% ../nbs/17_trees.ipynb #c82
+_PAIRED_CELLS = 350_000 # Most pairs of cells that a look-ahead compares for a row
+
+def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
+    "A sweep with the columns of the best cells alone, as many as `_PAIRED_CELLS` allows."
+    best = np.maximum.reduceat(score, m.place[:-1], axis=1)
+    count = np.add.reduceat(np.isfinite(w.alone).astype(int), m.place[:-1], axis=1)
+    rows,kept,pairs = np.arange(len(best)), np.zeros(best.shape, bool), np.zeros(len(best))
+    for g in np.argsort(-best, axis=1, kind='stable').T:
+        more = count[rows, g]*(count*kept).sum(1)
+        kept[rows, g] = pairs + more <= _PAIRED_CELLS
+        pairs += more*kept[rows, g]
+    near = kept[:, m.flat.group]
+    return w._replace(free=w.free & kept, alone=np.where(near, w.alone, np.inf), size=np.where(near, w.size, np.inf))
+
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
     room = (most_groups(explainer, s.enc) - changed).cpu().numpy()
     rows = np.flatnonzero((score <= 0) & (score > -np.inf) & (room >= 2))
     if not len(rows): return
-    far,places = _best_pairs(m, explainer, s.take(torch.from_numpy(rows)), _take_swept(w, rows))
+    part,some = s.take(torch.from_numpy(rows)), _take_swept(w, rows)
+    some = _narrowed(m, some, _merits(m, explainer, part, some))
+    far,places = _best_pairs(m, explainer, part, some)
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 

@@ -175,6 +175,57 @@ def test_most_changes_of_one_leave_no_look_ahead():
     assert got.raw.iloc[0].tolist() == [13, 14]
 
 
+def paired(trees, w):
+    "How many pairs of cells of two columns a row has."
+    n = np.add.reduceat(np.isfinite(w.alone).astype(int), trees.place[:-1], axis=1)
+    return (n.sum(1)**2 - (n**2).sum(1))//2
+
+
+@pytest.mark.parametrize('number', [False, True])
+def test_a_look_ahead_compares_as_many_pairs_as_it_may(number, monkeypatch):
+    import gradual_cf.trees as module
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.integers(0, 30, (400, 4)), columns=list('abcd'))
+    y, make = (data.a + data.b, ensemble.RandomForestRegressor) if number else ((data.a > 20) & (data.b > 20), ensemble.RandomForestClassifier)
+    source = make(20, random_state=0).fit(data, y)
+    trees, domain = read(source, data)
+    cf = GradualCF(trees, domain).fit(data)
+    target = dict(target=(50., 55.)) if number else {}
+    whole, seen, best_pairs = cf.explain(data.head(60), **target), [], module._best_pairs
+    def spy(m, explainer, s, w):
+        seen.append(paired(trees, w))
+        return best_pairs(m, explainer, s, w)
+    monkeypatch.setattr(module, '_best_pairs', spy)
+    cf.explain(data.head(60), **target)
+    most = max(n.max() for n in seen)
+    monkeypatch.setattr(module, '_PAIRED_CELLS', most)
+    assert torch.equal(cf.explain(data.head(60), **target).xp, whole.xp)   # nothing is left out up to the limit
+    seen.clear()
+    monkeypatch.setattr(module, '_PAIRED_CELLS', most//3)
+    monkeypatch.setattr(module._Trees, 'pairs', None)                      # the rescue compares all pairs
+    got = cf.explain(data.head(60), **target)
+    assert seen and max(n.max() for n in seen) <= most//3 and (got.valid >= whole.valid).float().mean() > .9
+
+
+def test_the_limit_of_a_look_ahead_keeps_the_columns_of_the_best_cells(monkeypatch):
+    import gradual_cf.trees as module
+    source, data = MADE['forest']()
+    trees, domain = read(source, data)
+    cf = GradualCF(trees, domain).fit(data)
+    s = cf.start(cf.encode(data.head(20)), 1 - torch.tensor(Y[:20]))
+    w = _sweep(trees, s, ~s.enc.frozen)
+    score = module._merits(trees, cf, s, w)
+    best = trees.flat.group[score.argmax(1)]
+    full = trees.pairs(cf, s)[1]
+    for limit in (0, 40, 200, 10**9):
+        monkeypatch.setattr(module, '_PAIRED_CELLS', limit)
+        narrow = module._narrowed(trees, w, score)
+        assert (paired(trees, narrow) <= limit).all() and narrow.free[np.arange(20), best].all()
+        assert (np.isfinite(narrow.alone) <= narrow.free[:, trees.flat.group]).all()
+        assert torch.equal(trees.pairs(cf, s)[1], full)                    # rescue and certificates compare all
+    assert (narrow.alone == w.alone).all()
+
+
 def test_missing_values_follow_each_node():
     library = pytest.importorskip('xgboost')
     holes = X.copy()
