@@ -272,7 +272,7 @@ _EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') #
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in _EXACT: return model
+    if library not in _EXACT or any(c.knots is not None for c in model.columns): return model # cuts are placed by a factor
     try: make = importlib.import_module(_EXACT[library]).exact
     except ModuleNotFoundError: return model
     return make(model) or model
@@ -361,11 +361,22 @@ def _network(net, domain, kind, threshold, scaled):
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold)
     raw = _in_units(domain.features)
-    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, len(raw.plus)))
+    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in domain.features)))
     return TensorModel(net, kind, threshold, raw)
+
+class _Decoded(nn.Module):
+    "Entry by entry, column by column: along the line of each column."
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+
+    def forward(self, x:Tensor) -> Tensor:
+        parts = x.split([c.width for c in self.columns], 1)
+        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
 
 def _in_units(columns) -> nn.Module:
     "Encoded rows as raw numbers; the entries of a category stay 0 and 1."
+    if any(c.knots is not None for c in columns): return _Decoded(columns)
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
     return _Affine(entries('span'), entries('origin'))
 
