@@ -408,7 +408,7 @@ def _check_free(raw, told):
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
-# %% ../nbs/00_core.ipynb #c56
+# %% ../nbs/00_core.ipynb #d59
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
