@@ -272,7 +272,7 @@ _EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') #
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in _EXACT or any(c.knots is not None for c in model.columns): return model # cuts are placed by a factor
+    if library not in _EXACT or any(c.knots is not None for c in model.columns): return model # a sweep needs even scales
     try: make = importlib.import_module(_EXACT[library]).exact
     except ModuleNotFoundError: return model
     return make(model) or model

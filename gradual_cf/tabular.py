@@ -30,7 +30,7 @@ __all__ = ['Column', 'tabular']
 # %% ../nbs/11_tabular.ipynb #c6
 def _along(a:np.ndarray, b:np.ndarray, v): # Ascending knots `(k,)` each; an array or a tensor -> the same
     "The line through the knots (a, b), which goes straight on beyond the last ones."
-    t = torch.as_tensor(v, dtype=torch.float64)
+    t = v.double() if isinstance(v, Tensor) else torch.from_numpy(np.array(v, float))
     a,b = (torch.tensor(knots, device=t.device) for knots in (a, b))
     i = torch.searchsorted(a, t.detach().contiguous()).clamp(1, len(a) - 1)
     out = b[i - 1] + (t - a[i - 1])/(a[i] - a[i - 1])*(b[i] - b[i - 1])
