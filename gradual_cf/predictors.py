@@ -338,6 +338,23 @@ def _scaler(scaled, width:int) -> nn.Module:
     return _Affine(one - zero, zero)
 
 # %% ../nbs/10_predictors.ipynb #c50
+class _Decoded(nn.Module):
+    "Entry by entry, column by column: along the line of each column."
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+
+    def forward(self, x:Tensor) -> Tensor:
+        parts = x.split([c.width for c in self.columns], 1)
+        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
+
+def _in_units(columns) -> nn.Module:
+    "Encoded rows as raw numbers; the entries of a category stay 0 and 1."
+    if any(c.knots is not None for c in columns): return _Decoded(columns)
+    entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
+    return _Affine(entries('span'), entries('origin'))
+
+# %% ../nbs/10_predictors.ipynb #c53
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
@@ -364,23 +381,7 @@ def _network(net, domain, kind, threshold, scaled):
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in domain.features)))
     return TensorModel(net, kind, threshold, raw)
 
-class _Decoded(nn.Module):
-    "Entry by entry, column by column: along the line of each column."
-    def __init__(self, columns):
-        super().__init__()
-        self.columns = columns
-
-    def forward(self, x:Tensor) -> Tensor:
-        parts = x.split([c.width for c in self.columns], 1)
-        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
-
-def _in_units(columns) -> nn.Module:
-    "Encoded rows as raw numbers; the entries of a category stay 0 and 1."
-    if any(c.knots is not None for c in columns): return _Decoded(columns)
-    entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
-    return _Affine(entries('span'), entries('origin'))
-
-# %% ../nbs/10_predictors.ipynb #6ee8b116
+# %% ../nbs/10_predictors.ipynb #c55
 def _read_xgboost(path):
     import xgboost
     return xgboost.Booster(model_file=str(path))
@@ -405,7 +406,7 @@ def _read_skops(path):
     if strange: raise ValueError(f'holds types that are not known to be safe: {strange}')
     return skops.io.load(path)
 
-# %% ../nbs/10_predictors.ipynb #178c0390
+# %% ../nbs/10_predictors.ipynb #c56
 _READERS = {
     '.json': ('xgboost', _read_xgboost), '.ubj': ('xgboost', _read_xgboost), '.txt': ('lightgbm', _read_lightgbm),
     '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
