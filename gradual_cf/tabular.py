@@ -28,10 +28,10 @@ from .predictors import as_module
 __all__ = ['Column', 'tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
-def _along(a:np.ndarray, b:np.ndarray, v): # Ascending knots `(k,)` each; an array or a tensor -> the same
-    "The line through the knots (a, b), which goes straight on beyond the last ones."
+def _along(knots:np.ndarray, v:Any) -> Any: # Ascending knots `(2, k)`; an array or a tensor -> the same
+    "The line through the knots, which goes straight on beyond the last ones."
     t = v.double() if isinstance(v, Tensor) else torch.from_numpy(np.array(v, float))
-    a,b = (torch.tensor(knots, device=t.device) for knots in (a, b))
+    a,b = (torch.tensor(k, device=t.device) for k in knots)
     i = torch.searchsorted(a, t.detach().contiguous()).clamp(1, len(a) - 1)
     out = b[i - 1] + (t - a[i - 1])/(a[i] - a[i - 1])*(b[i] - b[i - 1])
     return out.to(v) if isinstance(v, Tensor) else out.numpy()
@@ -63,13 +63,13 @@ class Column:
     @property
     def width(self) -> int: return len(self.levels) if self.kind == 'category' else 1 # Encoded entries
 
-    def encoded(self, raw): # An array or a tensor, of any shape
+    def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
         "Raw numbers in encoded units."
-        return (raw - self.origin)/self.span if self.knots is None else _along(*self.knots, raw)
+        return (raw - self.origin)/self.span if self.knots is None else _along(self.knots, raw)
 
-    def decoded(self, x): # An array or a tensor, of any shape
+    def decoded(self, x:Any) -> Any: # An array or a tensor, of any shape
         "Encoded numbers in raw units."
-        return self.origin + x*self.span if self.knots is None else _along(*self.knots[::-1], x)
+        return self.origin + x*self.span if self.knots is None else _along(self.knots[::-1], x)
 
 # %% ../nbs/11_tabular.ipynb #c11
 _NUMERAL = re.compile(r'-?(0|[1-9]\d*)(\.\d+)?')
@@ -590,8 +590,8 @@ _FEW = 3 # An integer with fewer values than three grids offers them all
 def _even(c:Column, n:int) -> np.ndarray: # `(n,)`, raw
     "Numbers from the smallest to the largest, each as far from the next as from the one before."
     if c.knots is None: return np.linspace(c.low, c.high, n)
-    ends = c.encoded(np.array([c.low, c.high]))
-    return c.decoded(np.linspace(*ends, n)).clip(c.low, c.high)
+    first,last = c.encoded(np.array([c.low, c.high])).tolist()
+    return c.decoded(np.linspace(first, last, n)).clip(c.low, c.high)
 
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
     "Values of one column to try."
