@@ -277,7 +277,7 @@ _EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') #
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in _EXACT: return model
+    if library not in _EXACT or any(c.knots is not None for c in model.columns): return model # a sweep needs even scales
     try: make = importlib.import_module(_EXACT[library]).exact
     except ModuleNotFoundError: return model
     return make(model) or model
@@ -343,6 +343,23 @@ def _scaler(scaled, width:int) -> nn.Module:
     return _Affine(one - zero, zero)
 
 # %% ../nbs/10_predictors.ipynb #c50
+class _Decoded(nn.Module):
+    "Entry by entry, column by column: along the line of each column."
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+
+    def forward(self, x:Tensor) -> Tensor:
+        parts = x.split([c.width for c in self.columns], 1)
+        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
+
+def _in_units(columns) -> nn.Module:
+    "Encoded rows as raw numbers; the entries of a category stay 0 and 1."
+    if any(c.knots is not None for c in columns): return _Decoded(columns)
+    entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
+    return _Affine(entries('span'), entries('origin'))
+
+# %% ../nbs/10_predictors.ipynb #c53
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
@@ -366,15 +383,10 @@ def _network(net, domain, kind, threshold, scaled):
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold)
     raw = _in_units(domain.features)
-    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, len(raw.plus)))
+    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in domain.features)))
     return TensorModel(net, kind, threshold, raw)
 
-def _in_units(columns) -> nn.Module:
-    "Encoded rows as raw numbers; the entries of a category stay 0 and 1."
-    entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
-    return _Affine(entries('span'), entries('origin'))
-
-# %% ../nbs/10_predictors.ipynb #6ee8b116
+# %% ../nbs/10_predictors.ipynb #c55
 def _read_xgboost(path):
     import xgboost
     return xgboost.Booster(model_file=str(path))
@@ -399,7 +411,7 @@ def _read_skops(path):
     if strange: raise ValueError(f'holds types that are not known to be safe: {strange}')
     return skops.io.load(path)
 
-# %% ../nbs/10_predictors.ipynb #178c0390
+# %% ../nbs/10_predictors.ipynb #c56
 _READERS = {
     '.json': ('xgboost', _read_xgboost), '.ubj': ('xgboost', _read_xgboost), '.txt': ('lightgbm', _read_lightgbm),
     '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}

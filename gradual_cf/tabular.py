@@ -28,14 +28,23 @@ from .predictors import as_module
 __all__ = ['Column', 'tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
+def _along(knots:np.ndarray, v:Any) -> Any: # Ascending knots `(2, k)`; an array or a tensor -> the same
+    "The line through the knots, which goes straight on beyond the last ones."
+    t = v.double() if isinstance(v, Tensor) else torch.from_numpy(np.array(v, float))
+    a,b = (torch.tensor(k, device=t.device) for k in knots)
+    i = torch.searchsorted(a, t.detach().contiguous()).clamp(1, len(a) - 1)
+    out = b[i - 1] + (t - a[i - 1])/(a[i] - a[i - 1])*(b[i] - b[i - 1])
+    return out.to(v) if isinstance(v, Tensor) else out.numpy()
+
+# %% ../nbs/11_tabular.ipynb #c8
 @dataclass(frozen=True)
 class Column:
     "One group of a table: how it is read, and what it may become."
     name:Hashable       # Name of the feature
     sources:Sequence    # The raw columns it is read from: one, or the 0/1 siblings of a category
     kind:str            # 'number', 'integer', 'date', 'ordinal' or 'category'
-    origin:float=0.     # Raw value that is encoded as 0; dates are days since 1970
-    span:float=1.       # Raw distance that is encoded as 1
+    origin:Any=0.       # Raw value that is encoded as 0; dates are days since 1970; None where there are knots
+    span:Any=1.         # Raw distance that is encoded as 1; None where there are knots
     low:float=0.        # Smallest value a counterfactual may have, raw
     high:float=1.       # Largest
     levels:tuple=()     # Levels of a category or an ordinal, these in their order
@@ -49,11 +58,20 @@ class Column:
     missing:bool=False  # Whether cells are missing in the training rows
     blank:Any=None      # A missing cell, as it is written
     known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers of full precision
+    knots:Any=field(default=None, compare=False, repr=False) # Raw numbers and what they are encoded as, `(2, k)`
 
     @property
     def width(self) -> int: return len(self.levels) if self.kind == 'category' else 1 # Encoded entries
 
-# %% ../nbs/11_tabular.ipynb #c9
+    def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
+        "Raw numbers in encoded units."
+        return (raw - self.origin)/self.span if self.knots is None else _along(self.knots, raw)
+
+    def decoded(self, x:Any) -> Any: # An array or a tensor, of any shape
+        "Encoded numbers in raw units."
+        return self.origin + x*self.span if self.knots is None else _along(self.knots[::-1], x)
+
+# %% ../nbs/11_tabular.ipynb #c11
 _NUMERAL = re.compile(r'-?(0|[1-9]\d*)(\.\d+)?')
 _PATTERNS = ('%Y-%m-%d', '%Y-%m-%d %H:%M:%S', '%Y-%m-%dT%H:%M:%S')
 
@@ -65,7 +83,7 @@ def _text_form(s:pd.Series) -> tuple: # Kind, and how the texts are written
         if pd.to_datetime(texts, format=pattern, errors='coerce').notna().all(): return 'date', pattern
     return 'category', ''
 
-# %% ../nbs/11_tabular.ipynb #c12
+# %% ../nbs/11_tabular.ipynb #c14
 _NAMES = dict.fromkeys(('boolean', 'categorical', 'bytes', 'period', 'interval'), ('category', ''))
 _INFERRED = _NAMES | {
     'integer': ('integer', 'python'), 'floating': ('number', 'python'), 'mixed-integer-float': ('number', 'python'),
@@ -96,7 +114,7 @@ def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
     if form in ('decimal', 'numeral') and _decimals(s) == 0: kind = 'integer'
     return kind, '' if isinstance(s.iloc[0], pd.Timestamp) else form
 
-# %% ../nbs/11_tabular.ipynb #c16
+# %% ../nbs/11_tabular.ipynb #c18
 _MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
 
 def _check_levels(s:pd.Series):
@@ -121,7 +139,7 @@ def _whole(s:pd.Series) -> bool: # Whether there are numbers, and all are whole
     "Whole numbers that are stored as floats."
     return len(s) > 0 and bool((s.astype(float) % 1 == 0).all())
 
-# %% ../nbs/11_tabular.ipynb #c20
+# %% ../nbs/11_tabular.ipynb #c22
 _MOST_CODES = 3 # Distinct codes of a column
 
 def _special_codes(values) -> tuple: # The codes, ascending; empty if the column has none
@@ -131,7 +149,7 @@ def _special_codes(values) -> tuple: # The codes, ascending; empty if the column
     cut_off = 0 < len(codes) <= _MOST_CODES and codes.max() < -1 and (v >= 0).any()
     return tuple(int(c) for c in codes) if cut_off else ()
 
-# %% ../nbs/11_tabular.ipynb #c24
+# %% ../nbs/11_tabular.ipynb #c26
 def _check_missing(c:Column, s:pd.Series):
     "Raise `ValueError` for a missing cell where the training rows have none."
     gone = s.isna().to_numpy(bool)
@@ -164,7 +182,7 @@ def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where
     if bad.any(): raise ValueError(f'data must be finite, got {v[bad][0]} in column {c.name!r}')
     return v
 
-# %% ../nbs/11_tabular.ipynb #c28
+# %% ../nbs/11_tabular.ipynb #c30
 def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels)`
     "A category as one-hot entries; raises `ValueError` for an unknown level."
     for source in c.sources: _check_missing(c, df[source])
@@ -179,7 +197,7 @@ def _read(c:Column, df:pd.DataFrame) -> np.ndarray: # Raw numbers or one-hot ent
     "The entries of a column, in raw units."
     return _read_levels(c, df) if c.kind == 'category' else _read_numbers(c, df[c.sources[0]])[:, None]
 
-# %% ../nbs/11_tabular.ipynb #c32
+# %% ../nbs/11_tabular.ipynb #c34
 def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
     "An array that holds the values themselves."
     out = np.empty(len(values), object)
@@ -193,7 +211,7 @@ def _cell(c:Column, v:float):
     text = text if float(text) == v else repr(v)
     return Decimal(text) if c.form == 'decimal' else text
 
-# %% ../nbs/11_tabular.ipynb #c35
+# %% ../nbs/11_tabular.ipynb #c37
 _FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
 _DAY = 86_400       # Seconds
 
@@ -206,7 +224,7 @@ def _dates(c:Column, v:np.ndarray): # Dates or cells, `(n,)`
     if c.form == 'date': return t.date
     return t.to_pydatetime() if c.form == 'datetime' else t
 
-# %% ../nbs/11_tabular.ipynb #c38
+# %% ../nbs/11_tabular.ipynb #c40
 def _bare(s:pd.Series): # Array of its dtype
     "The cells of a column, of numpy's kind where there is one."
     return s.to_numpy() if isinstance(s.dtype, np.dtype) else s.array
@@ -223,7 +241,7 @@ def _in_dtype(v:np.ndarray, dtype): # Array of cells, `(n,)`
     if pd.api.types.is_integer_dtype(dtype) and not whole: dtype = 'Float64'
     return _bare(pd.Series(v).astype(dtype))
 
-# %% ../nbs/11_tabular.ipynb #c41
+# %% ../nbs/11_tabular.ipynb #c43
 def _cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
     "Raw numbers, NaN where they are missing, as cells of the column's own dtype."
     if c.kind != 'date' and not c.form: return _in_dtype(v, dtype)
@@ -233,7 +251,7 @@ def _cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
     out = pd.Series(np.where(np.isnan(unique), _objects([c.blank]), cells), dtype=object)
     return _bare(out.astype(dtype))[at]
 
-# %% ../nbs/11_tabular.ipynb #c44
+# %% ../nbs/11_tabular.ipynb #c46
 def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
     "Move bounds inward to what can be written."
     scale = 10.**np.asarray(digits)
@@ -256,7 +274,7 @@ def _end(c, value, none):
     if pd.isna(value) or value in (-np.inf, np.inf): return none
     return _read_numbers(c, pd.Series([value], name=c.name))[0]
 
-# %% ../nbs/11_tabular.ipynb #c47
+# %% ../nbs/11_tabular.ipynb #c49
 def _codes_of(v, special):
     "The codes of an integer column: those that were listed and occur, or those that are recognised."
     return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
@@ -279,7 +297,7 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     origin,span = np.floor(v.min()) if c.unit else v.min(), float(v.max() - v.min()) or 1.
     return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits)
 
-# %% ../nbs/11_tabular.ipynb #c50
+# %% ../nbs/11_tabular.ipynb #c52
 MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
 _ULPS = 8*np.finfo(float).eps # What encoding and decoding cost a number, in shares of it and of the origin
 
@@ -289,17 +307,22 @@ def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
     below,above = known[np.maximum(at - 1, 0)], known[at]
     return np.where(v - below <= above - v, below, above)
 
+def _slack(c:Column, x:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
+    "How far decoded numbers may be from those that were encoded."
+    if c.knots is None: return _ULPS*(np.abs(v) + abs(c.origin))
+    return _ULPS*np.abs(v) + c.decoded(x + _ULPS) - c.decoded(x - _ULPS)
+
 def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
-    v,scale = c.origin + x*c.span, float(_DAY) if c.kind == 'date' else 10.**max(c.decimals, c.digits)
-    slack,near = _ULPS*(np.abs(v) + abs(c.origin)), np.rint(v*scale)/scale
+    v,scale = c.decoded(x), float(_DAY) if c.kind == 'date' else 10.**max(c.decimals, c.digits)
+    slack,near = _slack(c, x, v), np.rint(v*scale)/scale
     out = np.where(np.abs(near - v) <= slack, near, v)
     if c.known is not None and c.kind != 'ordinal':
         known = _nearest(c.known, v)
         out = np.where(np.abs(known - v) <= slack, known, out)
     return np.where(x == MISSING, np.nan, out) if c.missing else out
 
-# %% ../nbs/11_tabular.ipynb #c53
+# %% ../nbs/11_tabular.ipynb #c55
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
 _FEW_ROWS = 1000    # Rows that are asked first
 
@@ -311,10 +334,10 @@ def _precise(c:Column, v:np.ndarray) -> Column:
     "A column with what restores its numbers."
     fewest = next((d for d in range(_MOST_DECIMALS) if _has_decimals(v, d)), _MOST_DECIMALS)
     if not c.unit and c.form not in _TEXTS: c = replace(c, decimals=fewest)
-    restored = _numbers(c, (v - c.origin)/c.span) == v
+    restored = _numbers(c, c.encoded(v)) == v
     return c if restored.all() else replace(c, known=np.unique(v))
 
-# %% ../nbs/11_tabular.ipynb #c57
+# %% ../nbs/11_tabular.ipynb #c59
 def _blank(s:pd.Series) -> dict:
     "Whether cells are missing, and how they are written: fields of a `Column`."
     gone = s[s.isna()]
@@ -339,7 +362,7 @@ def _bounded(c:Column, pair) -> Column:
     if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
     return replace(c, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c59
+# %% ../nbs/11_tabular.ipynb #c61
 def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels that may be proposed
     "The levels that a counterfactual may have; raises `ValueError` for an unknown one."
     if listed is None: return occur
@@ -366,7 +389,7 @@ def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
     occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
     return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
 
-# %% ../nbs/11_tabular.ipynb #c63
+# %% ../nbs/11_tabular.ipynb #c65
 def _fit_ordinal(s:pd.Series, listed=None) -> Column:
     "A column of levels that have an order."
     c,levels = _fit_category(s, listed), tuple(s.cat.categories)
@@ -377,7 +400,7 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
     return replace(c, kind='ordinal', levels=levels, span=float(max(len(levels) - 1, 1)), low=low, high=high,
                    codes=codes, unit=1., known=known)
 
-# %% ../nbs/11_tabular.ipynb #c67
+# %% ../nbs/11_tabular.ipynb #c69
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
     owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
@@ -394,7 +417,7 @@ def _fit_column(s, kind_and_form, listed, special) -> Column:
     if kind == 'ordinal': return _fit_ordinal(s, listed)
     return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
 
-# %% ../nbs/11_tabular.ipynb #c70
+# %% ../nbs/11_tabular.ipynb #c72
 @dataclass(frozen=True, eq=False)
 class _Table:
     "The fitted columns of a frame, and what may become of them."
@@ -423,10 +446,13 @@ class _Table:
     def group(self) -> np.ndarray: # Column of each entry, `(d,)`
         return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
 
+    def encoded(self, raw:np.ndarray) -> np.ndarray: # `(…, d)`
+        return np.concatenate([c.encoded(raw[..., at]) for c,at in zip(self.columns, self.at)], -1)
+
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
-# %% ../nbs/11_tabular.ipynb #c3924e61
+# %% ../nbs/11_tabular.ipynb #c75
 def _cast(s:pd.Series, dtype) -> pd.Series:
     "A column in another dtype where that holds all of its values, else as it is."
     if isinstance(dtype, pd.CategoricalDtype) and not s.dropna().isin(dtype.categories).all(): return s
@@ -442,7 +468,7 @@ def _typed(df:pd.DataFrame, dtypes:dict) -> pd.DataFrame:
     for c in other: df[c] = _cast(df[c], dtypes[c])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c72
+# %% ../nbs/11_tabular.ipynb #c77
 def _one_row(data) -> pd.DataFrame:
     "Raw rows as a frame."
     if isinstance(data, dict): return pd.DataFrame([data])
@@ -469,21 +495,20 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     if len(got) > len(table.names): raise ValueError(f'data must have distinct columns, got {got}')
     raise ValueError(f'data must have its columns in the fitted order {table.names}, got {got}')
 
-# %% ../nbs/11_tabular.ipynb #c76
+# %% ../nbs/11_tabular.ipynb #c81
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
     if down.any(): high = np.where(down, np.fmin(high, raw), high)
     ends = _inward(low, high, table.entries('digits'))
-    encoded = ((end - table.entries('origin'))/table.entries('span') for end in ends)
-    return tuple(torch.from_numpy(end).expand(raw.shape) for end in encoded)
+    return tuple(torch.from_numpy(table.encoded(end)).expand(raw.shape) for end in ends)
 
 def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
     bad = (low > high).numpy()
     return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
 
-# %% ../nbs/11_tabular.ipynb #c77
+# %% ../nbs/11_tabular.ipynb #c82
 def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
     df = _frame(table, data)
@@ -499,14 +524,14 @@ def _gone(table:_Table, raw:np.ndarray) -> Tensor: # bool `(n, g)`
 def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
-    x = torch.from_numpy((raw - table.entries('origin'))/table.entries('span')).nan_to_num(MISSING)
+    x = torch.from_numpy(table.encoded(raw)).nan_to_num(MISSING)
     low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen) | _shut(table, low, high)
     if table.keep: frozen = frozen | _gone(table, raw)
     return Encoded(x, frozen, low, high, most)
 
-# %% ../nbs/11_tabular.ipynb #c85
+# %% ../nbs/11_tabular.ipynb #c90
 def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # (c, x) -> c
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
@@ -517,7 +542,7 @@ def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # 
         return c
     return project
 
-# %% ../nbs/11_tabular.ipynb #c87
+# %% ../nbs/11_tabular.ipynb #c92
 def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
     "Let an ordinal go no further than the last level on its way that is offered."
     levels = torch.from_numpy(levels)
@@ -529,15 +554,25 @@ def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
         return c
     return project
 
-# %% ../nbs/11_tabular.ipynb #c89
+# %% ../nbs/11_tabular.ipynb #c94
 def _unless_own(rule:Entrywise) -> Entrywise:
     "A rule for what differs from the row's own value."
     return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
 
 def _whole_steps(table:_Table) -> Entrywise: # (c, x) -> c
     "Whole numbers stay whole, wherever zero is."
-    unit,origin,span = (table.entries(f) for f in ('unit', 'origin', 'span'))
+    even = [c if c.knots is None else replace(c, unit=0., origin=0., span=1.) for c in table.columns]
+    unit,origin,span = (replace(table, columns=even).entries(f) for f in ('unit', 'origin', 'span'))
     return _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % 1)/span)))
+
+def _whole_along(column:Column, at:int) -> Callable: # (c, x) -> c
+    "The same between knots, where whole numbers do not lie evenly."
+    def project(c, x):
+        c = c.clone()
+        whole = column.encoded(column.decoded(c[:, at].double()).round()).to(c)
+        c[:, at] = torch.where(c[:, at] == x[:, at], c[:, at], whole)
+        return c
+    return project
 
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units."
@@ -546,10 +581,17 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     offered = [torch.tensor([v in c.offered for v in c.levels]) for c,_ in pairs]
     gaps = [_on_the_way(at.start, np.array([c.levels.index(v) for v in c.offered])/c.span)
             for c,at in zip(table.columns, table.at) if c.kind == 'ordinal' and c.codes and c.offered]
-    return chain(_whole_steps(table), *gaps, *([_one_of(siblings, offered)] if pairs else []))
+    whole = [_whole_along(c, at.start) for c,at in zip(table.columns, table.at) if c.unit and c.knots is not None]
+    return chain(_whole_steps(table), *whole, *gaps, *([_one_of(siblings, offered)] if pairs else []))
 
-# %% ../nbs/11_tabular.ipynb #c93
+# %% ../nbs/11_tabular.ipynb #c98
 _FEW = 3 # An integer with fewer values than three grids offers them all
+
+def _even(c:Column, n:int) -> np.ndarray: # `(n,)`, raw
+    "Numbers from the smallest to the largest, each as far from the next as from the one before."
+    if c.knots is None: return np.linspace(c.low, c.high, n)
+    first,last = c.encoded(np.array([c.low, c.high])).tolist()
+    return c.decoded(np.linspace(first, last, n)).clip(c.low, c.high)
 
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(1, q, w)`
     "Values of one column to try."
@@ -557,12 +599,12 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     if c.kind == 'category':
         return torch.eye(c.width)[[v in c.offered for v in c.levels]].to(x)[None]
     few = c.unit and 0 <= c.high - c.low < _FEW*table.grid
-    raw = np.arange(c.low, c.high + 1) if few else np.linspace(c.low, c.high, table.grid)
+    raw = np.arange(c.low, c.high + 1) if few else _even(c, table.grid)
     if c.unit: raw = np.unique(raw.round())
     raw = raw[~np.isin(raw, c.codes)]
-    return torch.tensor((raw - c.origin)/c.span).to(x)[None, :, None]
+    return torch.tensor(c.encoded(raw)).to(x)[None, :, None]
 
-# %% ../nbs/11_tabular.ipynb #c96
+# %% ../nbs/11_tabular.ipynb #c101
 def _one_hot(c:Column, x:np.ndarray) -> np.ndarray: # `(n, w)`
     "Entries of a category, of which the missing level is the largest only where it is alone."
     if not c.missing: return x
@@ -598,7 +640,7 @@ def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, r
     kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
     return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
 
-# %% ../nbs/11_tabular.ipynb #c101
+# %% ../nbs/11_tabular.ipynb #c106
 def _floating(dtype):
     "The dtype of floats that stands in for a dtype of whole numbers."
     return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
@@ -628,7 +670,7 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
         for name,one in zip(c.sources, cells): _put(df, name, one, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c105
+# %% ../nbs/11_tabular.ipynb #c110
 def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Whether each row has a level that may be proposed."
     if len(c.sources) == 1: return pd.Series(comparable(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
@@ -661,7 +703,7 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
         out.append(same | (ok & ~stays))
     return np.stack(out, 1)
 
-# %% ../nbs/11_tabular.ipynb #c108
+# %% ../nbs/11_tabular.ipynb #c113
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -673,7 +715,7 @@ def _check_names(columns:Sequence[Column], **named):
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
 
-# %% ../nbs/11_tabular.ipynb #c109
+# %% ../nbs/11_tabular.ipynb #c114
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
@@ -694,7 +736,7 @@ def _named_in(arg, flags):
         raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
     return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
 
-# %% ../nbs/11_tabular.ipynb #c112
+# %% ../nbs/11_tabular.ipynb #c117
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     "Bounds of a question."
     if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
@@ -719,7 +761,7 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
-# %% ../nbs/11_tabular.ipynb #c114
+# %% ../nbs/11_tabular.ipynb #c119
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -737,7 +779,7 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c118
+# %% ../nbs/11_tabular.ipynb #c123
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
     "A feature's values as a person would name them."
     if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
@@ -754,7 +796,7 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c120
+# %% ../nbs/11_tabular.ipynb #c125
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
     if pd.isna(value): return -.08 # beside the track
@@ -774,7 +816,7 @@ def _track(ax, y:float, c:Column, line):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c121
+# %% ../nbs/11_tabular.ipynb #c126
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -790,7 +832,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c123
+# %% ../nbs/11_tabular.ipynb #c128
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -825,7 +867,7 @@ def _split_categories(categorical) -> tuple:
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c126
+# %% ../nbs/11_tabular.ipynb #c131
 def _filling(c:Column, s:pd.Series): # A cell
     "What a missing cell of a column is read as; raises `ValueError` where all are missing."
     there = s[s.notna()]
@@ -846,7 +888,7 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
     return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
 
-# %% ../nbs/11_tabular.ipynb #c129
+# %% ../nbs/11_tabular.ipynb #c134
 _SCALERS = {'StandardScaler': ('mean_', 'scale_'), 'RobustScaler': ('center_', 'scale_'), 'MaxAbsScaler': (None, 'scale_'),
             'MinMaxScaler': ('min_', 'scale_')} # What each subtracts and divides by; the last one adds and multiplies
 
@@ -854,7 +896,7 @@ def _scaler_parts(scaler) -> np.ndarray: # `(2, columns)`
     "Origins and spans of a fitted scaler; raises `ValueError` for anything else."
     name = type(scaler).__name__
     if name not in _SCALERS:
-        raise ValueError(f"scale must be 'range', 'standard' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
     n = getattr(scaler, 'n_features_in_', None)
     if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
     if name == 'MinMaxScaler': return np.stack([-scaler.min_/scaler.scale_, 1/scaler.scale_])
@@ -871,23 +913,37 @@ def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (orig
         raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {parts.shape[1]}: {names}')
     return dict(zip(names, parts.T.tolist()))
 
-# %% ../nbs/11_tabular.ipynb #c132
-def _deviation(c:Column, v:np.ndarray) -> tuple: return v.mean(), v.std() or 1. # Origin and span
+# %% ../nbs/11_tabular.ipynb #c137
+_QUANTILES = 100 # Shares of the rows at which a line of quantiles has knots
+
+def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers, shares of rows below them, `(2, k)`
+    "Knots of a line from numbers to ranks; half of the rows that tie lie below. Outside of the range it has its slope."
+    values,counts = np.unique(v, return_counts=True)
+    share = (counts.cumsum() - counts/2)/len(v)
+    above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
+    at = np.union1d(np.maximum(above - 1, 0), above)
+    span = values[-1] - values[0] or 1.
+    return np.stack([np.r_[values[0] - span, values[at], values[-1] + span], np.r_[share[0] - 1, share[at], share[-1] + 1]])
+
+# %% ../nbs/11_tabular.ipynb #c140
+def _deviation(v:np.ndarray) -> dict: return dict(origin=float(v.mean()), span=float(v.std() or 1.))
+def _rank(v:np.ndarray) -> dict: return dict(origin=None, span=None, knots=_quantiles(v))
+_RULES = dict(standard=_deviation, quantile=_rank) # Training numbers -> fields of a `Column`
 
 def _rescaled(columns, df, scale) -> list[Column]:
     "Columns with another scale; a column that a scaler does not know keeps its range."
     if isinstance(scale, str) and scale == 'range': return columns
-    told,out = {} if isinstance(scale, str) and scale == 'standard' else _scaler_columns(scale, columns), []
+    rule,out = _RULES.get(scale) if isinstance(scale, str) else None, []
+    told = {} if rule else _scaler_columns(scale, columns)
     for c in columns:
-        if c.kind not in ('category', 'ordinal') and c.low <= c.high and (not told or c.name in told):
+        if c.kind not in ('category', 'ordinal') and c.low <= c.high and (rule or c.name in told):
             v = _read_numbers(c, df[c.name])
             v = v[~np.isnan(v)]
-            origin,span = told.get(c.name) or _deviation(c, v)
-            c = _precise(replace(c, origin=float(origin), span=float(span)), v)
+            c = _precise(replace(c, **(rule(v) if rule else dict(zip(('origin', 'span'), told[c.name])))), v)
         out.append(c)
     return out
 
-# %% ../nbs/11_tabular.ipynb #c136
+# %% ../nbs/11_tabular.ipynb #c144
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -907,7 +963,7 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c137
+# %% ../nbs/11_tabular.ipynb #c145
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
@@ -920,7 +976,7 @@ def tabular(
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
     grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
-    scale='range',        # What counts as one step: 'range', 'standard', or one of scikit-learn's scalers, fitted
+    scale='range',        # What counts as one step: 'range', 'standard', 'quantile' (all rows), or one of scikit-learn's scalers, fitted
     missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."

@@ -20,6 +20,7 @@ from gradual_cf.core import Counterfactuals
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.identity import fingerprint
 from gradual_cf.models import accuracy, tabular_mlp, train
+from gradual_cf.predictors import predictor
 from gradual_cf.summary import summary
 from gradual_cf.tabular import MISSING, _written, tabular
 
@@ -335,7 +336,7 @@ def test_ordered_levels_obey_their_rules(sigma):
 
 # Own scales
 
-SCALES = {'standard': lambda df: 'standard', 'a scaler': lambda df: StandardScaler().fit(df[['n', 'v']]), 'robust': lambda df: RobustScaler().fit(df[['v', 'n']]),
+SCALES = {'standard': lambda df: 'standard', 'quantile': lambda df: 'quantile', 'a scaler': lambda df: StandardScaler().fit(df[['n', 'v']]), 'robust': lambda df: RobustScaler().fit(df[['v', 'n']]),
           'shift only': lambda df: StandardScaler(with_std=False).fit(df[['v']]), 'largest': lambda df: MaxAbsScaler().fit(df[['n']]),
           'min-max': lambda df: MinMaxScaler((-1, 3)).fit(df[['n', 'v', 'day']].assign(day=1.*np.arange(len(df))))}
 
@@ -372,6 +373,119 @@ def test_bad_scales(case):
     scale,says = BAD_SCALES[case]
     with pytest.raises(ValueError) as e: tabular(pd.DataFrame({'a': filler(9), 'b': filler(9, 1)}), scale=scale)
     assert 'scale must' in str(e.value) and says in str(e.value)
+
+
+# Quantiles
+
+RANKED = {'skewed': lambda r: np.exp(r.normal(0, 3, 900)), 'whole and skewed': lambda r: (1000*np.exp(r.normal(0, 2, 900))).astype(int),
+          'one value holds most rows': lambda r: np.where(r.random(900) < .6, 1001, r.permutation(900)), 'two values': lambda r: r.integers(0, 2, 900),
+          'constant': lambda r: np.full(900, 7.5), 'far from zero': lambda r: 1e9 + r.integers(0, 50, 900), 'tiny': lambda r: r.random(900)**9*1e-11,
+          'with codes': lambda r: np.where(r.random(900) < .2, -8, r.integers(0, 50, 900)), 'days': lambda r: DAYS[r.integers(0, 60, 900)],
+          'missing': lambda r: pd.Series(r.random(900)**5).mask(r.random(900) < .2)}
+
+@pytest.mark.parametrize('case', RANKED)
+def test_distances_are_shares_of_rows(case):
+    df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
+    domain = tabular(df, scale='quantile')
+    enc,there = domain.encode(df), df.v.notna().to_numpy().copy()
+    x,rank = enc.x[there, 0].numpy(), df.v[there].rank().to_numpy()
+    assert np.abs((x - x[0]) - (rank - rank[0])/there.sum()).max() <= .011
+    order = np.argsort(rank, kind='stable')
+    assert ((np.diff(x[order]) > 0) == (np.diff(rank[order]) > 0)).all() and (np.diff(x[order]) >= 0).all()
+    assert (enc.x[~there, 0] == MISSING).all() and enc.frozen[:, 0].tolist() == (~there).tolist() and MISSING < x.min()
+    pd.testing.assert_frame_equal(domain.write(enc.x), df)
+    pd.testing.assert_frame_equal(domain.decode(enc.x, df), df)
+
+
+def test_ranks_restore_every_dtype():
+    df = some_rows()
+    domain = tabular(df, scale='quantile')
+    pd.testing.assert_frame_equal(domain.write(domain.encode(df).x), df)
+    even = tabular(df)
+    for c,at in zip(even.features, even.decode.args[0].at):    # the line of other scales: a shift and a factor, to the last bit
+        if c.kind in ('category', 'ordinal'): continue
+        raw = c.decoded(even.encode(df).x[:, at].numpy())
+        assert (raw == c.origin + even.encode(df).x[:, at].numpy()*c.span).all() and (c.encoded(raw) == (raw - c.origin)/c.span).all()
+
+
+@pytest.mark.parametrize('case', RANKED)
+def test_ranks_are_moved_to_legal_values(case):
+    df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
+    domain = tabular(df, scale='quantile', grid=40)
+    enc,c,r = domain.encode(df), domain.features[0], torch.Generator().manual_seed(0)
+    for dtype in (torch.float64, torch.float32):
+        moved = domain.project((enc.x + .2*torch.randn(enc.x.shape, generator=r).double()).clamp(enc.low, enc.high).to(dtype), enc.x.to(dtype))
+        answers = domain.decode(moved, df)
+        assert domain.legal(df, answers)[~enc.frozen.numpy()].all() and moved.dtype == dtype
+        whole = c.decoded(moved[:, 0].double()).round()
+        if c.unit: assert (c.encoded(whole) - moved[:, 0]).abs().max() <= 4*torch.finfo(dtype).eps
+    tried = domain.propose(enc.x, 0).flatten().numpy()
+    raw = c.decoded(tried)
+    assert (np.diff(tried) > 0).all() and (raw >= c.low*(1 - 1e-12)).all() and (raw <= c.high*(1 + 1e-12)).all() or case == 'constant'
+    if case == 'skewed': assert np.diff(tried).max() < 2*np.diff(tried).min() and np.median(raw) < .01*c.high
+
+
+def test_limits_of_a_question_hold_between_knots():
+    r = np.random.default_rng(0)
+    df = pd.DataFrame({'v': np.exp(r.normal(0, 2, 300)), 'n': (100*np.exp(r.normal(0, 2, 300))).astype(int), 'x': filler(300)})
+    for preset in ({'settings': PAPER}, {}):
+        domain = tabular(df, scale='quantile', bounds={'n': (5, 10**6)})
+        cf = GradualCF(explainer(df, domain=domain).model, domain, *preset.values()).fit(df)
+        cfs = cf.explain(df[:40], bounds={'v': (.5, None), 'n': (20, 90_000)}, increase_only=['n'], decrease_only=['x'])
+        moved = lambda c: cfs.raw[c] != df[c][:40]
+        assert (cfs.raw.n >= df.n[:40]).all() and (cfs.raw.x <= df.x[:40]).all() and moved('n').any()
+        assert (cfs.raw.v[moved('v')] >= .5 - 1e-9).all() and cfs.raw.n[moved('n')].between(20, 90_000).all()
+        if not preset: assert domain.legal(df[:40], cfs.raw).all() and cfs.raw.n.dtype == int
+
+
+def wish(rows): return (rows.income/6000 + rows.years/20 - 1.7).to_numpy()
+
+
+def test_what_is_near_depends_on_how_many_lie_between():
+    r = np.random.default_rng(0)
+    df = pd.DataFrame({'income': (1500*np.exp(r.normal(0, 1.2, 400))).round().astype(int), 'years': r.integers(0, 40, 400)})
+    one,ask = pd.DataFrame({'income': [1200], 'years': [20]}), lambda rows: np.stack([-wish(rows), wish(rows)], 1)
+    out = {}
+    for scale in ('range', 'quantile'):
+        domain = tabular(df, scale=scale)
+        out[scale] = GradualCF(predictor(ask, domain, kind='logit'), domain).fit(df).explain(one, target=1)
+        assert out[scale].valid.all() and domain.legal(one, out[scale].raw).all() and (wish(out[scale].raw) > 0).all()
+    assert out['range'].raw.years.item() == 20 and out['quantile'].raw.income.item() == 1200
+
+
+def test_a_network_on_raw_numbers_reads_ranks_back():
+    r = np.random.default_rng(0)
+    df = pd.DataFrame({'v': np.exp(r.normal(0, 1, 200)), 'n': r.integers(0, 9, 200), 'c': list('ab')*100})
+    raw = torch.tensor(np.column_stack([df.v, df.n, df.c == 'a', df.c == 'b']).astype(float))
+    net,domain = tabular_mlp(4, seed=0).double(), tabular(df, scale='quantile')
+    scaler = StandardScaler().fit(raw.numpy())
+    for scaled,reads in ((False, raw), (scaler, torch.tensor(scaler.transform(raw.numpy())))):
+        model,x = predictor(net, domain, scaled=scaled), domain.encode(df).x.requires_grad_()
+        z = model(x)
+        torch.testing.assert_close(z.softmax(1), net(reads).softmax(1), rtol=0, atol=1e-9)
+        assert (torch.autograd.grad(z[:, 0].sum(), x)[0] != 0).any(1).all()
+    between = domain.encode(df).x[:5] + torch.tensor([1e-3, 1e-2, 0, 0])
+    assert torch.autograd.gradcheck(model, between.requires_grad_())
+
+
+def test_a_forest_is_asked_where_numbers_are_ranks():
+    from sklearn.ensemble import RandomForestClassifier
+    df = pd.DataFrame({'a': np.exp(filler(200)), 'b': filler(200, 1)})
+    forest,domain = RandomForestClassifier(9, random_state=0, n_jobs=1).fit(df, (df.a > df.b + 1).astype(int)), tabular(df, scale='quantile')
+    cf = GradualCF(forest, domain).fit(df)
+    cfs = cf.explain(df[:30])
+    assert not hasattr(cf.model, 'probe') and hasattr(GradualCF(forest, tabular(df)).model, 'probe')
+    assert cfs.valid.all() and (forest.predict(cfs.raw) != forest.predict(df[:30])).all() and domain.legal(df[:30], cfs.raw).all()
+
+
+def test_a_batch_of_ranks_gives_the_same_answers(tmp_path):
+    df = pd.DataFrame({'v': np.exp(3*filler(60)), 'n': (9*np.exp(filler(60, 1))).astype(int), 'x': filler(60, 2)})
+    cf = explainer(df, scale='quantile')
+    out = pd.concat([pd.read_parquet(f) for f in sorted(explain_dataset(cf, df, tmp_path/'out', batch_size=25).glob('part-*'))])
+    want = cf.explain(df)
+    for c in df: np.testing.assert_array_equal(out[f'cf:{c}'], want.raw[c])
+    assert len({fingerprint(tabular(df, scale=scale)) for scale in ('range', 'standard', 'quantile')}) == 3
+    assert fingerprint(tabular(df, scale='quantile')) != fingerprint(tabular(df.assign(x=df.x**3), scale='quantile'))
 
 
 # Files
@@ -601,8 +715,9 @@ class TestRealTables:
     def test_a_table_is_read_and_written(self, name):
         df = read(name)[0].replace('?', None)
         some = df.sample(min(800, len(df)), random_state=0).reset_index(drop=True)
-        for rows in (some, some.convert_dtypes(), some.convert_dtypes(dtype_backend='pyarrow'), some.astype(object)):
-            domain = tabular(rows)
+        for rows,scale in ((some, 'range'), (some, 'quantile'), (some.convert_dtypes(), 'range'), (some.astype(object), 'range'),
+                           (some.convert_dtypes(dtype_backend='pyarrow'), 'range')):
+            domain = tabular(rows, scale=scale)
             x = domain.encode(rows).x
             assert len(domain.features) == df.shape[1] and domain.legal(rows, rows).all()
             pd.testing.assert_frame_equal(_written(domain.decode.args[0], x), rows)
