@@ -129,7 +129,7 @@ def _own_task(csv, model):
         raise ValueError(f'dataset must be given, or --csv and --model, got {csv and str(csv)!r} and {model and str(model)!r}')
     fitted = load_fitted(model)
     known = recognised(fitted)
-    df = _csv_rows(csv, known.names)
+    df = _csv_rows(csv, known.names if known else ())
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
         names = df.select_dtypes(['object', 'str']).columns
         df = df.astype(dict.fromkeys(names, 'category'))
