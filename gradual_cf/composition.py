@@ -66,7 +66,7 @@ def box(
 
 def steps(
     size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
-    origin:float=0., # One admissible value, `(*s)` or a number
+    origin:float|Tensor=0., # One admissible value, `(*s)` or a number
 ) -> Entrywise:      # (c, x) -> c
     "Round to a grid: whole numbers stay whole."
     size = torch.as_tensor(size, dtype=torch.float64)

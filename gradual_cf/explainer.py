@@ -8,7 +8,7 @@ import inspect, operator, warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -462,7 +462,7 @@ class _Fitted(_Read):
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
         z = check_logits(self.logits(data, x), self.numbers)
         if isinstance(self.model, _Asked) and self.model.single: check_lead(z)
-        if hasattr(self.model, 'differentiable'): self.model.check(z)
+        if hasattr(self.model, 'differentiable'): cast(Any, self.model).check(z)
         _check_steady(self.model, x[:64])
         self.x_train,self.z_train = x,z
         return self

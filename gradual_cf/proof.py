@@ -435,8 +435,8 @@ def _unfolded(model) -> _Net|None:
     "The layers of a network with its own scaling and threshold in them; None for what they do not tell."
     if isinstance(model, _Asked): model = model.model
     if not isinstance(model, TensorModel): return _layers_of(model)
-    net,many = _layers_of(model.model), isinstance(model.scaled, nn.Sequential)
-    affine = all(isinstance(part, (nn.Identity, _Affine)) for part in (model.scaled if many else [model.scaled]))
+    net,parts = _layers_of(model.model), list(model.scaled.children()) or [model.scaled]
+    affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine or model.kind not in ('logit', 'decision'): return None
     return _behind(_in_front(net, model.scaled), partial(log_odds, kind=model.kind, threshold=model.threshold))
 
@@ -502,7 +502,7 @@ def _grid(q:_Question) -> _Grid:
         raw = np.array([getattr(c, name) for c in columns])*np.ones((len(enc.x), 1))
         if limit is not None:
             entry = limit.cpu().double().numpy()[:, first[:-1]]
-            raw = np.array([c.origin for c in columns]) + entry*np.array([c.span for c in columns])
+            raw = np.stack([c.decoded(e) for c,e in zip(columns, entry.T)], 1)
         near = np.rint(raw/step)
         ends.append(np.where(np.abs(raw/step - near) < _CLOSE*np.maximum(1, np.abs(near)), near, side(raw/step)))
     return _Grid(columns, first, step, *(e.astype(np.int64) for e in ends))
@@ -512,7 +512,7 @@ _CLOSE = 1e-5 # Relative rounding of a limit in encoded units of 32 bits
 def _encoded(g:_Grid, column:int, steps:np.ndarray) -> np.ndarray: # `(m,)`
     "Steps of a number in encoded units."
     c = g.columns[column]
-    return (np.round(steps*g.step[column], c.digits) - c.origin)/c.span
+    return c.encoded(np.round(steps*g.step[column], c.digits))
 
 # %% ../nbs/18_proof.ipynb #c45
 class _Boxed(NamedTuple):
@@ -618,8 +618,11 @@ def _refuted(q:_Question, net:_Net, g:_Grid, rows:np.ndarray, count:int, seconds
 
 def _widths(g:_Grid, b:_Boxed) -> np.ndarray: # `(m, 1 or 2)`
     "How wide boxes are in encoded units; zero for a single value."
-    span = np.array([c.span for c in g.columns])
-    return (b.high - b.low)*g.step[b.column]/span[b.column]
+    wide = np.zeros(b.column.shape)
+    for k in np.unique(b.column):
+        here,column = b.column == k, g.columns[k]
+        wide[here] = column.encoded(b.high[here]*g.step[k]) - column.encoded(b.low[here]*g.step[k])
+    return wide
 
 # %% ../nbs/18_proof.ipynb #c51
 _BOXES = 'bounds on the grid'

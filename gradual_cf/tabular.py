@@ -545,9 +545,8 @@ def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # 
 # %% ../nbs/11_tabular.ipynb #c92
 def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
     "Let an ordinal go no further than the last level on its way that is offered."
-    levels = torch.from_numpy(levels)
     def project(c, x):
-        c,old,p = c.clone(), x[:, at, None], levels.to(x)
+        c,old,p = c.clone(), x[:, at, None], torch.from_numpy(levels).to(x)
         far = (p - c[:, at, None]).abs().masked_fill((p - old)*(p - c[:, at, None]) > 0, torch.inf)
         least,best = far.min(1)
         c[:, at] = torch.where((c[:, at] == x[:, at]) | least.isinf(), x[:, at], p[best])
@@ -633,9 +632,9 @@ def _rounded(c:Column, v:np.ndarray) -> np.ndarray: # `(n, w)`
 
 def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
     "Encoded rows as the frame that a model reads; `legal` rounds numbers."
-    x,cells = np.asarray(x.detach().cpu().double(), order='F'), {}
+    entries,cells = np.asarray(x.detach().cpu().double(), order='F'), {}
     for c,at in zip(table.columns, table.at):
-        v = _exact(c, x[:, at])
+        v = _exact(c, entries[:, at])
         cells |= dict(zip(c.sources, _write(c, _rounded(c, v) if legal else v, table.dtypes)))
     kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
     return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)

@@ -12,6 +12,7 @@ from torch import nn
 
 from gradual_cf.explainer import predict
 from gradual_cf.gradual import GradualCF
+from gradual_cf.models import seeded
 from gradual_cf.predictors import predictor
 from gradual_cf.proof import _NORMS, _layers_of, _network_of, _upper, _verdict, prove
 from gradual_cf.tabular import tabular
@@ -293,3 +294,22 @@ def test_bad_questions_are_refused():
     answer = cf.explain(X.head(2))
     with pytest.raises(ValueError, match=r"norm must be one of .*, got 'l2'"): prove(cf, answer, 'l2')
     with pytest.raises(ValueError, match='seconds must be positive, got 0'): prove(cf, answer, seconds=0)
+
+
+def test_certificates_hold_where_numbers_are_ranks():
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(dict(a=rng.exponential(5, 300).round(0).astype(int), b=rng.integers(0, 9, 300)))
+    domain = tabular(X, scale='quantile')
+    with seeded(1): net = torch.nn.Sequential(torch.nn.Linear(2, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2))
+    cf = GradualCF(net, domain).fit(X)
+    z = cf.z_train[:, 1] - cf.z_train[:, 0]
+    with torch.no_grad(): net[2].bias[1] -= z.median()  # both classes occur
+    cf = GradualCF(net, domain).fit(X)
+    answers = cf.explain(X[:40])
+    told = prove(cf, answers, norm='l0')
+    every = pd.DataFrame([(a, b) for a in range(X.a.min(), X.a.max() + 1) for b in range(9)], columns=['a', 'b'])
+    says = cf.model(cf.encode(every).x).argmax(1).numpy()
+    for i, (row, t) in enumerate(zip(X[:40].itertuples(index=False), answers.target.tolist())):
+        need = ((every.a != row.a).astype(int) + (every.b != row.b).astype(int))[says == t].min()
+        if told.verdict.iloc[i] == 'optimal': assert need == told['size'].iloc[i]
+    assert (told.verdict == 'optimal').mean() > .9

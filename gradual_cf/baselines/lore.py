@@ -179,7 +179,7 @@ _ROUNDING = 1e-4 # What a limit of a whole number may lack through rounding
 
 def _between(column, low, high):
     "A box of one number in original units."
-    raw = (float(column.origin + v*column.span) for v in (low, high))
+    raw = (float(column.decoded(v)) for v in (low, high))
     low, high = (float(np.floor(v + _ROUNDING)) if column.unit == 1 and np.isfinite(v) else v for v in raw)
     return _Condition(column.name, low, high, column=column)
 
