@@ -286,12 +286,13 @@ def _exact(model:FrameModel) -> nn.Module:
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
     "A predictor that calls the columns as the frame does; raises `ValueError` for columns that the frame lacks."
     plain = lambda c: str(c).replace(' ', '_')
-    by_name = {plain(c): c for c in names}
-    missing = [c for c in predictor.names if plain(c) not in by_name]
+    by_name = {plain(c): c for c in names} | {c: c for c in names}
+    found = [by_name.get(c, by_name.get(plain(c))) for c in predictor.names]
+    missing = [c for c,there in zip(predictor.names, found) if there is None]
     if missing: raise ValueError(f'model must be fitted on columns of the domain, got {missing}, which it lacks')
     if not predictor.names and predictor.width not in (None, len(names)):
         raise ValueError(f'model must be fitted on {len(names)} columns as the domain, got one of {predictor.width}')
-    return replace(predictor, names=tuple(by_name[plain(c)] for c in predictor.names))
+    return replace(predictor, names=tuple(found))
 
 def as_module(
     model,           # Anything that can be asked

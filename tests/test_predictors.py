@@ -136,6 +136,14 @@ def test_columns_go_by_name_in_the_order_of_the_model():
         assert np.allclose(cf.z_train.softmax(1)[:, 1].numpy(), right, atol=1e-6)
 
 
+def test_names_that_differ_by_a_blank_are_two_columns():
+    df, y = people(missing=False)
+    df = df[['income', 'debt']].set_axis(['a b', 'a_b'], axis=1)
+    model = LogisticRegression().fit(df, y)
+    cf = GradualCF(model, tabular(df)).fit(df)
+    assert np.allclose(cf.z_train.softmax(1)[:, 1].numpy(), model.predict_proba(df)[:, 1], atol=1e-6)
+
+
 @pytest.mark.parametrize('kind,ask', [('proba', lambda df: 1/(1 + np.exp(30 - df.income))), ('logit', lambda df: df.income - 30),
                                       ('decision', lambda df: (df.income - 30).to_frame()), ('proba', lambda df: np.stack([p := 1/(1 + np.exp(df.income - 30)), 1 - p], 1))])
 def test_a_function_of_a_frame(kind, ask):
