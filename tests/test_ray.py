@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -47,8 +48,10 @@ class Cluster:
     def stop(self):
         "End what was started: there is nothing to be saved."
         import psutil
-        begun = psutil.Process(self.head.pid).children(recursive=True) if self.head.poll() is None else []
-        for p in begun: p.kill()
+        begun = []
+        with suppress(psutil.NoSuchProcess): begun = psutil.Process(self.head.pid).children(recursive=True)
+        for p in begun:
+            with suppress(psutil.NoSuchProcess): p.kill()  # Ray ends its own children meanwhile
         self.head.kill()
         self.head.wait(60)
 
