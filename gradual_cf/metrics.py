@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
+from .alternatives import irreducible
 from .core import Counterfactuals, Encoded, State, Target, changed_groups
 from .explainer import Explainer, predict
 from .improve import put_back_smallest
@@ -197,7 +198,7 @@ def _credibility(explainer, cfs):
     x, xp, train = cfs.x, cfs.xp, explainer.x_train
     return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
                 logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
-                redundancy=_redundant(explainer, cfs))
+                redundancy=_redundant(explainer, cfs), irreducible=irreducible(explainer, cfs))
 
 # %% ../nbs/30_metrics.ipynb #c36
 def measures(

@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import (CHANGED, Counterfactuals, _class_name, _row_names, aimed_at, changed_groups, take_rows,
+from .core import (CHANGED, Counterfactuals, _row_names, aimed_at, changed_groups, take_rows,
                              value_text, went)
 
 # %% auto #0
-__all__ = ['Plan', 'plan_of']
+__all__ = ['Plan']
 
 # %% ../nbs/00_plans.ipynb #c8
 _AT_ONCE = 2**15 # Rows between that are decoded together
@@ -115,6 +115,7 @@ def _further(between, rows, made, size:int) -> tuple:
             out.append(now.index_fill(0, torch.tensor(more, device=now.device), True))
     return torch.tensor(at, dtype=torch.long, device=rows.device), torch.stack(out) if out else made[:0]
 
+# %% ../nbs/00_plans.ipynb #c22
 def _greedy_step(between, rows, made):
     "What is made after one more step of each row."
     new,stuck = between.on[rows].clone(), torch.ones_like(rows, dtype=torch.bool)
@@ -137,7 +138,7 @@ def _greedy_paths(between, rows) -> list: # A bool `(steps, g)` for each row
         for i in live.tolist(): out[i].append(made[i].clone())
     return [torch.stack(steps) for steps in out]
 
-# %% ../nbs/00_plans.ipynb #c23
+# %% ../nbs/00_plans.ipynb #c25
 def _paths(between) -> list: # A bool `(steps, g)` for each row; none for rows without changes
     "The order of every row."
     count = between.on.sum(1)
@@ -162,7 +163,7 @@ def _taken(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row o
     mask = changed_groups(a.xp, b.xp, between.groups)[:, between.groups]
     return replace(b, x=a.xp, data=a.raw, before=a.prob, mask=mask, found=None, enc=None), rows
 
-# %% ../nbs/00_plans.ipynb #c26
+# %% ../nbs/00_plans.ipynb #c28
 def _step_number(row:np.ndarray) -> np.ndarray: # From 1, `(q,)`
     "The number of each step in its row."
     return pd.Series(row).groupby(row).cumcount().to_numpy() + 1
@@ -193,7 +194,7 @@ class _Steps:
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 
-# %% ../nbs/00_plans.ipynb #c28
+# %% ../nbs/00_plans.ipynb #c30
 def _by_step(plan) -> dict: # Position of an answer -> list of (feature, before, after, value after it)
     "The lines of each answer's steps."
     df = plan.changes()
@@ -221,7 +222,7 @@ def _text_plan(plan, classes=()) -> str:
             out.append(f'    {number}. {what}  ({_said_after(plan, lines[-1])})')
     return '\n'.join(out)
 
-# %% ../nbs/00_plans.ipynb #c30
+# %% ../nbs/00_plans.ipynb #c32
 def _html_plan(plan, most:int=10) -> str:
     "The steps of the first answers as a table."
     left,steps,out = 'style="text-align:left"', _by_step(plan), []
@@ -245,7 +246,7 @@ def _html_step(plan, number:int, lines, left:str) -> list:
         out.append(f'<tr>{plain}<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td><td>{last}</td></tr>')
     return out
 
-# %% ../nbs/00_plans.ipynb #c32
+# %% ../nbs/00_plans.ipynb #c34
 _LONGEST = 48 # Characters of a step in a picture
 
 def _brief_step(lines) -> str:
@@ -283,7 +284,7 @@ def _plot_plan(plan, most:int=10):
     if not steps: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig
 
-# %% ../nbs/00_plans.ipynb #c34
+# %% ../nbs/00_plans.ipynb #c36
 class Plan(_Steps):
     "The order in which the changes of answers are made: every row on the way is legal, the target comes near early."
     def text(self,
@@ -300,6 +301,7 @@ class Plan(_Steps):
 
     def _repr_html_(self): return _html_plan(self)
 
+# %% ../nbs/00_plans.ipynb #c37
 def plan_of(
     explainer:Any,       # Fitted; its model is asked
     cfs:Counterfactuals, # Answers
