@@ -4,7 +4,7 @@
 
 # %% ../nbs/01_alternatives.ipynb #c4
 from __future__ import annotations
-import html
+import html, math
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -204,11 +204,16 @@ def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become 
     for i in torch.arange(len(row), device=row.device).split(size):
         pool.add(row[i], e._quick(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]))
 
-def _add_started(pool, one:_Single, k:int, seed:int):
+def _missing(pool, sets, k:int, diversity:float) -> Tensor: # Long `(n,)`
+    "How many candidates a row needs: as many as it lacks, and by `diversity` more to choose from."
+    out = torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
+    for row,there in sets.items(): out[row] = math.ceil((1 + diversity)*(k - len(there)))
+    return out
+
+def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
     "Candidates that start with a group that does not do alone."
     sets = _sets(pool, k)
-    missing = torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
-    for row,there in sets.items(): missing[row] = k - len(there) + (min(map(len, there)) > 1)
+    missing = _missing(pool, sets, k, diversity)
     one = one.take((one.merit <= 0) & (one.merit > -torch.inf) & (missing > 0)[one.row])
     one = one.take(_first_few(one.row, torch.full_like(missing, _TRIED)))
     shut = torch.ones_like(pool.enc.frozen).index_put_((one.row, one.group), torch.tensor(False, device=one.row.device))
@@ -485,7 +490,7 @@ def several(
     if k > 1:
         one = _singles(pool)
         _add_alone(pool, one, k)
-        _add_started(pool, one, k, seed)
+        _add_started(pool, one, k, diversity, seed)
         _add_others(pool, k, diversity, seed, _FURTHER if len(one.row) else k - 1)
         _add_values(pool, k, seed)
     return _gathered(pool, pool.chosen(k, diversity), first)
