@@ -157,10 +157,10 @@ class _Single(NamedTuple):
 
 def _singles(pool) -> _Single:
     "What the explainer knows of single groups, by rows and the best first."
-    e,parts = pool.explainer, torch.arange(len(pool.target), device=pool.row.device).split(pool.explainer.settings.batch_size)
+    e = pool.explainer
+    parts = torch.arange(len(pool.target), device=pool.row.device).split(e.settings.batch_size)
     found = [(i, e._alone(pool.enc.take(i), pool.target[i])) for i in parts]
-    joined = [torch.cat(v) for v in zip(*((i[row], *more) for i,(row,*more) in found))]
-    one = _Single(*joined)
+    one = _Single(*(torch.cat(v) for v in zip(*((i[row], *more) for i,(row,*more) in found))))
     one = one.take(one.merit.argsort(descending=True, stable=True))
     return one.take(one.row.argsort(stable=True))
 
@@ -184,7 +184,8 @@ def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest 
     square = ((pool.xp - pool.enc.x[pool.row]).flatten(1)[few]**2).double()
     size = square.new_zeros(len(square), on.shape[1]).index_add_(1, pool.groups.flatten(), square)
     out:dict[int, dict] = {}
-    for row,count,order in zip(pool.row[few].tolist(), on[few].sum(1).tolist(), size.argsort(1, descending=True).tolist()):
+    orders = size.argsort(1, descending=True).tolist()
+    for row,count,order in zip(pool.row[few].tolist(), on[few].sum(1).tolist(), orders):
         order = tuple(order[:count])
         out.setdefault(row, {}).setdefault(frozenset(order), order)
     return out
@@ -259,8 +260,8 @@ def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
 
 # %% ../nbs/01_alternatives.ipynb #c35
-def _limits(x, xp, low, high, at, alone) -> list: # Entries of one group, bool `(q, *s)`; whether it changed alone, bool `(q,)`
-    "Limits under which one group cannot change as it did: the other way; and farther if it changed alone, else half as far."
+def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
+    "Limits under which a group cannot change as it did: the other way; and farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
     up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
@@ -328,15 +329,16 @@ class _Several:
 # %% ../nbs/01_alternatives.ipynb #c41
 class _Compared(_Several):
     "How much answers to one question differ."
-    def df(self) -> pd.DataFrame: # One line an answer: row, answer, features, changes, distance, probability (number)
-        "The answers in short."
+    def df(self) -> pd.DataFrame: # One line an answer
+        "The answers in short: row, answer, features, changes, distance, probability (number)."
         a,on = self.answers, self._on
         names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
         features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
         far = (a.xp - a.x).flatten(1).norm(dim=1).double().cpu().numpy()
         said = 'number' if a.target.is_floating_point() else 'probability'
-        return pd.DataFrame({'row': self.row, 'answer': self.number, 'features': pd.Series(features, dtype=object),
-                             'changes': on.sum(1).cpu().numpy(), 'distance': far, said: a.prob.double().cpu().numpy()})
+        named = {'row': self.row, 'answer': self.number, 'features': pd.Series(features, dtype=object)}
+        return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': far,
+                             said: a.prob.double().cpu().numpy()})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
         "Answers of a row, their sets of features, features that any changes; means over pairs: Jaccard distance, distance."
@@ -355,17 +357,16 @@ def _apart(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q,
     return dict(apart=jaccard.mean(), distance=(xp[a] - xp[b]).norm(dim=1).mean().item())
 
 # %% ../nbs/01_alternatives.ipynb #c45
-_LEFT = 'style="text-align:left"'
+_LEFT = 'style="text-align:left"' # Of a table's cells
 
 def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
     "The changes of one row's answers, to be shown side by side."
     before = dict(zip(lines.feature, lines.before))
     return before, {(l.feature, l.answer): l.after for l in lines.itertuples()}
 
-def _said(cfs) -> list:
-    "What the model says of each answer."
-    if cfs.target.is_floating_point(): return [f'{v:,.4g}' for v in cfs.prob.tolist()]
-    return [f'{v:.2f}' for v in cfs.prob.tolist()]
+def _said(v, target) -> list:
+    "Numbers, or probabilities, as people read them."
+    return [f'{p:,.4g}' if target.is_floating_point() else f'{p:.2f}' for p in v.tolist()]
 
 def _side_by_side(several, i:int, name, lines) -> str:
     "The answers of one row as a table."
@@ -377,12 +378,12 @@ def _side_by_side(several, i:int, name, lines) -> str:
     blank = '<td></td>'
     body = [f'<th scope="row" {_LEFT}>{html.escape(str(f))}</th><td>{html.escape(value_text(v))}</td>'
             + ''.join(cell(after[f, n]) if (f, n) in after else blank for n in numbers) for f,v in before.items()]
-    first = several.first.before[i].item()
-    before_said = f'{first:,.4g}' if several.first.target.is_floating_point() else f'{first:.2f}'
-    body.append(f'<th scope="row" {_LEFT}>the model says</th><td>{before_said}</td>' + ''.join(f'<td>{v}</td>' for v in _said(answers)))
+    says = [*_said(several.first.before[i:i + 1], answers.target), *_said(answers.prob, answers.target)]
+    body.append(f'<th scope="row" {_LEFT}>the model says</th>' + ''.join(f'<td>{v}</td>' for v in says))
     head = ''.join(f'<th scope="col">{v}</th>' for v in ('feature', 'now', *(f'answer {n}' for n in numbers)))
     rows = ''.join(f'<tr>{line}</tr>' for line in body)
-    return f'<table><caption {_LEFT}>{html.escape(told)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    top = f'<caption {_LEFT}>{html.escape(told)}</caption><thead><tr>{head}</tr></thead>'
+    return f'<table>{top}<tbody>{rows}</tbody></table>'
 
 # %% ../nbs/01_alternatives.ipynb #c46
 _SHOWN = 5 # Rows on a page
@@ -410,7 +411,8 @@ def _number_places(cfs, g:int, entry) -> tuple: # The entry of the number
     "Where a number stands on its track: before, and in each answer."
     low,high = _ends(cfs, g, entry)
     place = lambda v: v if -.5 <= v <= 1.5 else _BESIDE
-    before,*after = (((v - low)/((high - low) or 1)).item() for v in [cfs.x.flatten(1)[0, entry], *cfs.xp.flatten(1)[:, entry]])
+    v = torch.cat([cfs.x[:1], cfs.xp]).flatten(1)[:, entry]
+    before,*after = ((v - low)/((high - low) or 1)).tolist()
     return place(before), list(map(place, after))
 
 def _places(cfs, features) -> dict: # Feature -> (place before, places in each answer)
@@ -419,10 +421,11 @@ def _places(cfs, features) -> dict: # Feature -> (place before, places in each a
     out = {}
     for feature in features:
         entries = (groups == names.index(feature)).nonzero()[:, 0] if feature in names else groups[:0]
-        number = len(entries) == 1
-        out[feature] = _number_places(cfs, names.index(feature), int(entries[0])) if number else (0., [1.]*len(cfs))
+        out[feature] = 0., [1.]*len(cfs)
+        if len(entries) == 1: out[feature] = _number_places(cfs, names.index(feature), int(entries[0]))
     return out
 
+# %% ../nbs/01_alternatives.ipynb #c51
 def _panel(ax, n:int, before:dict, after:dict, place:dict):
     "One answer: an arrow for each feature that it changes."
     for y,feature in enumerate(before):
@@ -431,19 +434,26 @@ def _panel(ax, n:int, before:dict, after:dict, place:dict):
         ax.plot(a, -y, 'o', mfc='w', mec='.5', ms=6, zorder=2)
         if (feature, n) not in after: continue
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
-        side = 'left' if b < .35 else 'right' if b > .65 else 'center'
-        ax.annotate(value_text(after[feature, n]), (b, -y), (0, 5), textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
+        side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
+        style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
+        ax.annotate(value_text(after[feature, n]), (b, -y), (0, 5), **style)
+
+# %% ../nbs/01_alternatives.ipynb #c52
+def _panels(many:int, tall:int):
+    "A figure with a panel for each answer, and a line for each feature."
+    import matplotlib.pyplot as plt
+    size = dict(figsize=(1.6 + 1.7*many, .9 + .42*tall), layout='constrained')
+    fig,axes = plt.subplots(1, many, sharey=True, squeeze=False, **size)
+    plt.close(fig) # it is returned, and so shown once
+    return fig, axes
 
 def _plot_several(several, row:int, most:int):
     "The answers of one row side by side."
-    import matplotlib.pyplot as plt
     answers,lines = several[row][:most], several.changes()
     if several.first.domain.kind not in ('table', 'text') or not len(answers): return answers.plot()
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
-    fig,axes = plt.subplots(1, len(answers), figsize=(1.6 + 1.7*len(answers), .9 + .42*len(before)), sharey=True,
-                            layout='constrained', squeeze=False)
-    plt.close(fig) # it is returned, and so shown once
-    for n,(ax,said) in enumerate(zip(axes[0], _said(answers)), 1):
+    fig,axes = _panels(len(answers), len(before))
+    for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.target)), 1):
         _panel(ax, n, before, after, _places(answers, before))
         ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
@@ -453,7 +463,7 @@ def _plot_several(several, row:int, most:int):
     for ax in axes[0]: ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/01_alternatives.ipynb #c51
+# %% ../nbs/01_alternatives.ipynb #c54
 class Alternatives(_Compared):
     "Several answers to each question, the best first: distinct, and without idle changes."
     def plot(self,
@@ -472,7 +482,7 @@ def _check_many(k, diversity):
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
 
-# %% ../nbs/01_alternatives.ipynb #c52
+# %% ../nbs/01_alternatives.ipynb #c55
 def several(
     explainer:Any,     # Fitted
     question:tuple,    # Raw rows, encoded rows, logits and targets, from `ask`

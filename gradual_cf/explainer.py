@@ -592,8 +592,8 @@ class _Hooked(_Searched):
     def _alone(self,
         enc:Encoded,   # Inputs, and what may become of them
         target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]: # Row, group `(q,)`, the row with its best value `(q, *s)`, its merit `(q,)`
-        "What each group of each row can do alone, as far as the method knows it: here nothing."
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]: # Rows and groups `(q,)`, rows with the value `(q, *s)`, merits `(q,)`
+        "The best value of each group of each row alone, as far as the method knows it: here nothing."
         none = torch.zeros(0, dtype=torch.long, device=enc.x.device)
         return none, none, enc.x[:0], enc.x.new_zeros(0)
 
@@ -625,7 +625,7 @@ class Explainer(_Hooked):
         k:int=5,         # Most answers of a row, ≥ 1
         diversity:float=.5, # Weight of what an answer covers anew against its nearness, in [0, 1]
         seed:int=0,      # Seed of everything random
-        **constraints,   # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
+        **constraints,   # As `explain` takes them
     ) -> Alternatives:
-        "Find several answers for each row: distinct sets of groups first, then distant values; none has an idle change."
+        "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
         return several(self, self.ask(data, target, **constraints), k, diversity, seed)

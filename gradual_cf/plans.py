@@ -92,7 +92,8 @@ _MOST_COMPARED = 10 # Changes of an answer of which all orders are compared
 def _scaled(height, lawful):
     "Heights of each row in [0, 1], and legality that asks for no more than the whole answer has."
     low,high = height.amin(1, keepdim=True), height.amax(1, keepdim=True)
-    return ((height - low)/(high - low).clamp_min(1e-12)).double().cpu().numpy(), (lawful | ~lawful[:, -1:]).cpu().numpy()
+    height = (height - low)/(high - low).clamp_min(1e-12)
+    return height.double().cpu().numpy(), (lawful | ~lawful[:, -1:]).cpu().numpy()
 
 def _exact_paths(between, rows, m:int) -> list: # A bool `(steps, g)` for each row
     "The best order of rows with `m` changes."
@@ -182,8 +183,8 @@ class _Steps:
         count = changed_groups(x, self.answers.xp, groups.to(x.device)).sum(1)
         return (count <= _MOST_COMPARED).cpu().numpy()
 
-    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, probability (number) after it
-        "Every step as lines of a tidy frame."
+    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, probability (number)
+        "Every step as lines of a tidy frame, with the probability (number) after it."
         df,step = self.taken.changes(), _step_number(self.row)
         at = df.row.to_numpy(int)
         name = 'number' if self.answers.target.is_floating_point() else 'probability'
@@ -243,7 +244,8 @@ def _html_step(plan, number:int, lines, left:str) -> list:
         last = _said_after(plan, l) if l is lines[-1] else ''
         cells = (str(number) if l is lines[0] else '', l.feature, value_text(l.before))
         plain = ''.join(f'<td {left}>{html.escape(str(v))}</td>' for v in cells)
-        out.append(f'<tr>{plain}<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td><td>{last}</td></tr>')
+        after = f'<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td>'
+        out.append(f'<tr>{plain}{after}<td>{last}</td></tr>')
     return out
 
 # %% ../nbs/00_plans.ipynb #c34
@@ -267,6 +269,7 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xlim(-.3, len(y) - .7)
     if not cfs.target.is_floating_point(): ax.set_ylim(-.05, 1.05)
 
+# %% ../nbs/00_plans.ipynb #c36
 def _plot_plan(plan, most:int=10):
     "A staircase for each of the first answers that have steps."
     import matplotlib.pyplot as plt
@@ -279,12 +282,13 @@ def _plot_plan(plan, most:int=10):
     for (i,lines),(ax,beside) in zip(steps, axes):
         _stair(ax, plan, i, lines)
         told = [f'{k}. {_brief_step(l)}  ({_said_after(plan, l[-1])})' for k,l in enumerate(lines, 1)]
-        beside.text(0, .5, '\n'.join([f'row {named[i]}: to be {aimed_at(plan.answers, i)}', *told]), va='center', fontsize=8)
+        head = f'row {named[i]}: to be {aimed_at(plan.answers, i)}'
+        beside.text(0, .5, '\n'.join([head, *told]), va='center', fontsize=8)
         beside.axis('off')
     if not steps: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig
 
-# %% ../nbs/00_plans.ipynb #c36
+# %% ../nbs/00_plans.ipynb #c38
 class Plan(_Steps):
     "The order in which the changes of answers are made: every row on the way is legal, the target comes near early."
     def text(self,
@@ -301,7 +305,7 @@ class Plan(_Steps):
 
     def _repr_html_(self): return _html_plan(self)
 
-# %% ../nbs/00_plans.ipynb #c37
+# %% ../nbs/00_plans.ipynb #c39
 def plan_of(
     explainer:Any,       # Fitted; its model is asked
     cfs:Counterfactuals, # Answers
