@@ -76,7 +76,7 @@ def explainers(t):
     "Name -> a function of settings that gives a fitted explainer."
     domain = tabular(t.X, **t.rules)
     x = domain.encode(t.X).x.float()
-    net = train(tabular_mlp(x.shape[1]), x, torch.tensor(t.y), seed=0)
+    net = train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(t.y), seed=0)
     trees = HistGradientBoostingClassifier(random_state=0, categorical_features='from_dtype').fit(t.X, t.y)
     yield 'network', lambda **h: GradualCF(net, domain, **h).fit(t.X)
     yield 'boosting', lambda **h: GradualCF(predictor(trees, domain), domain, **h).fit(t.X)

@@ -190,8 +190,8 @@ def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest 
         out.setdefault(row, {}).setdefault(frozenset(order), order)
     return out
 
-_MORE = 3   # Changes that a further answer may have beyond the fewest of its row
-_TRIED = 10 # Groups of a row, the best ones, with which an answer goes on
+_MORE = 3  # Changes that a further answer may have beyond the fewest of its row
+_TRIED = 8 # Groups of a row, the best ones, with which an answer goes on
 
 def _at_most(enc, sets:list): # Sets of groups that answers of each row change
     "Rows in which not many more groups may change than in their shortest answer."
@@ -202,13 +202,14 @@ def _at_most(enc, sets:list): # Sets of groups that answers of each row change
 def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become of them, where to start
     "Search once more, a few rows at a time, and keep what is found."
     size,e = pool.explainer.settings.batch_size, pool.explainer
-    for i in torch.arange(len(row), device=row.device).split(size):
-        pool.add(row[i], e._quick(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]))
+    parts = torch.arange(len(row), device=row.device).split(size)
+    found = [e._quick(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]) for i in parts]
+    if parts: pool.add(row, torch.cat(found))
 
 def _missing(pool, sets, k:int, diversity:float) -> Tensor: # Long `(n,)`
-    "How many candidates a row needs: as many as it lacks, and by `diversity` more to choose from."
+    "How many candidates a row needs: as many as it lacks, and up to twice as many to choose from."
     out = torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
-    for row,there in sets.items(): out[row] = math.ceil((1 + diversity)*(k - len(there)))
+    for row,there in sets.items(): out[row] = math.ceil((1 + diversity**2)*(k - len(there)))
     return out
 
 def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
@@ -483,6 +484,17 @@ def _check_many(k, diversity):
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
 
 # %% ../nbs/01_alternatives.ipynb #c55
+def _first(pool, one:_Single, seed:int): # `(n, *s)`
+    "The explainer's own answer; where it stops at the best single change, that one need not be searched again."
+    e,xp = pool.explainer, pool.enc.x.clone()
+    there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
+    best = one.take(there & e._stops_at_one)
+    xp[best.row] = best.xp
+    left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
+    for i in left.split(e.settings.batch_size): xp[i] = e.search(pool.enc.take(i), pool.target[i], seed)
+    return xp
+
+# %% ../nbs/01_alternatives.ipynb #c56
 def several(
     explainer:Any,     # Fitted
     question:tuple,    # Raw rows, encoded rows, logits and targets, from `ask`
@@ -493,23 +505,20 @@ def several(
     "Find several answers to each question."
     _check_many(k, diversity)
     pool = _Pool(explainer, *question)
-    everyone = torch.arange(len(pool.target), device=pool.row.device)
-    parts = everyone.split(explainer.settings.batch_size)
-    first = torch.cat([explainer.search(pool.enc.take(i), pool.target[i], seed) for i in parts])
-    pool.add(everyone, first)
+    one = _singles(pool)
+    first = _first(pool, one, seed)
+    pool.add(torch.arange(len(first), device=first.device), first)
     if k > 1:
-        one = _singles(pool)
         _add_alone(pool, one, k)
         _add_started(pool, one, k, diversity, seed)
         _add_others(pool, k, diversity, seed, _FURTHER if len(one.row) else k - 1)
         _add_values(pool, k, seed)
-    return _gathered(pool, pool.chosen(k, diversity), first)
+    return _gathered(pool, pool.chosen(k, diversity))
 
-def _gathered(pool, best, xp) -> Alternatives:
+def _gathered(pool, best) -> Alternatives:
     "What was chosen, measured."
-    row = pool.row[best]
+    row,xp = pool.row[best], pool.enc.x.clone()
     top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]])
-    xp = xp.clone()
     xp[row[top]] = pool.xp[best[top]]
     first = pool.measured(torch.arange(len(xp), device=row.device), xp)
     answers = pool.measured(row, pool.xp[best]) if len(row) else first[:0]

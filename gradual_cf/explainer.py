@@ -589,6 +589,8 @@ class _Searched(_Asking):
 # %% ../nbs/01_explainer.ipynb #37b554ae
 class _Hooked(_Searched):
     "What a method may know about single changes."
+    _stops_at_one = False # Whether its search returns the best single change wherever one arrives
+
     def _alone(self,
         enc:Encoded,   # Inputs, and what may become of them
         target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`

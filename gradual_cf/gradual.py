@@ -382,6 +382,11 @@ def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s
 # %% ../nbs/09_gradual.ipynb #bd5a498b
 class _Probing(_Searching):
     "What single groups can do, and a search by the probe's steps alone."
+    @property
+    def _stops_at_one(self) -> bool:
+        h,plain = self.settings, Settings()
+        return all(getattr(h, name) == getattr(plain, name) for name in ('rank', 'init', 'keep', 'spread', 'moves'))
+
     def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         parts = [super()._alone(enc, target)]
         if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
