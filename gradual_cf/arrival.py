@@ -14,7 +14,7 @@ from .explainer import log_prob
 from .losses import logit_gap
 
 # %% auto #0
-__all__ = ['PARTS', 'shortfall', 'cost']
+__all__ = ['PARTS', 'lead_of', 'shortfall', 'cost']
 
 # %% ../nbs/03_arrival.ipynb #8909c6a9
 def _probability_missing(s, match):
@@ -32,9 +32,22 @@ def _match_missing(s, match):
     "How far the logits are outside of the class; None where nobody asks."
     return None if s.target.gap is None else match(s) - s.target.gap
 
+def lead_of(
+    z:Tensor,     # Logits, `(..., k)`
+    label:Tensor, # Class, long `(...)`
+) -> Tensor:      # `(...)`
+    "By how much a class's logit leads the best of the others."
+    own = label[..., None]
+    return z.gather(-1, own)[..., 0] - z.scatter(-1, own, -torch.inf).amax(-1)
+
+def _lead_missing(s, match):
+    "What the target's logit lacks of the lead that is wanted; None where nobody asks."
+    return None if s.target.lead is None else s.target.lead - lead_of(s.logits, s.target.label)
+
+
 # %% ../nbs/03_arrival.ipynb #9c1cd4bc
 # Everything that a row may be asked to reach
-PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing)
+PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing, lead=_lead_missing)
 
 # %% ../nbs/03_arrival.ipynb #c8
 def shortfall(
@@ -51,11 +64,14 @@ def shortfall(
 
 # %% ../nbs/03_arrival.ipynb #c13
 def lacking(
-    explainer, # Any explainer; its match is used where its settings name one
+    explainer, # Any explainer; its match and its company are used where it has them
     s:State,   # Rows, with their logits
 ) -> Tensor:   # `(n,)`, at most 0 where the row has arrived
     "The shortfall of rows, as an explainer counts it."
-    return shortfall(s, getattr(explainer.settings, 'match', logit_gap))
+    match = getattr(explainer.settings, 'match', logit_gap)
+    if s.target.company is None: return shortfall(s, match)
+    return shortfall(s, match, PARTS | dict(company=explainer.company.missing))
+
 
 # %% ../nbs/03_arrival.ipynb #c15
 def cost(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
+from .density import crowd, held_back, lonelier
 
 # %% auto #0
 __all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
@@ -231,6 +232,15 @@ def target_prob(
     "Probability of the target class; for an interval, one half at its ends and more inside."
     return log_prob(z, target).exp()
 
+# %% ../nbs/01_explainer.ipynb #d9dcfb40
+def in_target(
+    z:Tensor,      # Logits, `(m, k)`
+    target:Tensor, # A class, long `()`, or an interval `(2,)`: one for all, or one for each row
+) -> Tensor:       # bool `(m,)`
+    "Whether rows belong to a class, or numbers to an interval."
+    if not target.is_floating_point(): return z.argmax(1) == target
+    return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
+
 # %% ../nbs/01_explainer.ipynb #c32
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
@@ -377,6 +387,33 @@ def _shown(cls):
     more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
     return inspect.Signature(first + more)
 
+# %% ../nbs/01_explainer.ipynb #12b1f1c9
+_OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
+
+class _Agreed(nn.Module):
+    "Several models as one: a class is as probable as the most doubtful of them says; the last column is doubt."
+    def __init__(self, models:list):
+        super().__init__()
+        self.models = nn.ModuleList(m if isinstance(m, _Asked) else _Asked(m) for m in models)
+        if any(answers_numbers(m.model) for m in self.models):
+            raise ValueError('model must be a list of models that answer with classes, got one that answers with numbers')
+
+    def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
+        said = [m(x) for m in self.models]
+        if len({z.shape[1:] for z in said}) > 1:
+            raise ValueError(f'model must be a list of models of the same classes, got {[z.shape[1] for z in said]}')
+        least = torch.stack([z.log_softmax(1) for z in said]).amin(0)
+        doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
+        return torch.cat([least, doubt.log()], 1) + _OFFSET
+
+# %% ../nbs/01_explainer.ipynb #a87b5bdd
+def _adapted(domain, model):
+    "A model as the domain reads it; a list as one that says yes where all of them do."
+    adapt = domain.adapt or (lambda m: m)
+    if not isinstance(model, (list, tuple)): return adapt(model)
+    if len(model) < 2: raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
+    return _Agreed([adapt(m) for m in model])
+
 # %% ../nbs/01_explainer.ipynb #c47
 class _Made:
     "A model, a domain and settings."
@@ -389,17 +426,18 @@ class _Made:
         cls.__signature__ = _shown(cls.Settings)
 
     def __init__(self,
-        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2
+        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that shall all agree
         domain:Domain, # From `tabular`, `images`, `sentences` or your own
         settings:Any=None, # A record of settings; None for those that suit the domain
         **changes,     # Single settings by name
     ):
         self.domain,self.settings = domain,_settle(self.Settings, domain, settings, changes)
-        self.model = _asked(domain.adapt(model) if domain.adapt else model)
+        self.model = _asked(_adapted(domain, model))
         self.numbers = answers_numbers(self.model.model if isinstance(self.model, _Asked) else self.model)
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
+        self.crowds:dict = {} # Class -> rows of it that no search sees
 
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
@@ -456,7 +494,7 @@ class _Fitted(_Read):
         data, # Training rows, raw
     ):
         "Look at the training data once; returns the explainer."
-        self.place,self.x_train,self.z_train = place(self.model), None, None
+        self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
         data = self.domain.rows(data) if self.domain.rows else data
         x = self.encode(data).x
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
@@ -466,6 +504,30 @@ class _Fitted(_Read):
         _check_steady(self.model, x[:64])
         self.x_train,self.z_train = x,z
         return self
+
+# %% ../nbs/01_explainer.ipynb #bee00adb
+class _Judged(_Fitted):
+    "How typical rows are."
+    def typical(self,
+        xp:Tensor,     # Rows, `(n, *s)`
+        target:Tensor, # What they want to be: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    ) -> Tensor|None:  # In [0, 1], `(n,)`; NaN where the target has too few rows; None for what is no table
+        "Share of real rows of the target that lie lonelier."
+        if self.domain.kind != 'table' or self.x_train is None: return None
+        out = torch.full_like(xp[:, 0], torch.nan)
+        for label in target.unique(dim=0):
+            there,rows = self._crowd(label), (target == label).view(len(target), -1).all(1)
+            if there is not None: out[rows] = lonelier(there, xp[rows])
+        return out
+
+    def _crowd(self, label):
+        "Rows of a target that no search sees; kept for a class."
+        key = None if self.numbers else int(label)
+        if key in self.crowds: return self.crowds[key]
+        kept = held_back(len(self.x_train)).to(self.x_train.device)
+        found = crowd(self.x_train[kept & in_target(self.z_train, label)])
+        if key is not None: self.crowds[key] = found
+        return found
 
 # %% ../nbs/01_explainer.ipynb #c50
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
@@ -489,7 +551,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     return enc._replace(most=_most_changes(max_changes, enc))
 
 # %% ../nbs/01_explainer.ipynb #c52
-class _Measured(_Fitted):
+class _Measured(_Judged):
     "How an explainer measures what a search found."
     def check_fitted(self):
         "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -516,7 +578,7 @@ class _Measured(_Fitted):
         late = new if searched.equal(xp) else predict(self.model, searched)
         said = (lambda v: v[:, 0]) if self.numbers else (lambda v: target_prob(v, target))
         prob,found,before = map(said, (new, late, z))
-        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc)
+        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc, typical=self.typical(xp, target))
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
 # %% ../nbs/01_explainer.ipynb #c53
@@ -540,7 +602,7 @@ class _Asking(_Measured):
         z:Tensor, # Logits at the inputs, `(n, k)`
     ) -> Tensor:  # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
         "The target of each row: a class, or an interval of numbers."
-        if not self.numbers: return check_target(target, z)
+        if not self.numbers: return check_target(target, z[:, :-1] if isinstance(self.model, _Agreed) else z)
         if not self.reaches_intervals:
             raise ValueError(f'model must answer with classes for {type(self).__name__}, got numbers')
         return check_interval(target, len(z)).to(z)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pdist
 
 from .core import Counterfactuals, Encoded, State, Target, changed_groups
-from .explainer import Explainer, predict
+from .explainer import Explainer, in_target, predict
 from .improve import put_back_smallest
 from .losses import fit_logits
 from .tabular import MISSING
@@ -97,12 +97,7 @@ def judged(
     target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
 ) -> Tensor:       # bool `(n,)`
     "Whether an independent model gives the counterfactual to the target."
-    return _in_target(predict(judge, xp), target)
-
-def _in_target(z, target):
-    "Whether logits `(m, k)` belong to a class, or numbers to an interval: one for each row, or one for all."
-    if not target.is_floating_point(): return z.argmax(1) == target
-    return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
+    return in_target(predict(judge, xp), target)
 
 # %% ../nbs/30_metrics.ipynb #c24
 _ROWS = 256 # Rows compared with the training rows at a time
@@ -118,7 +113,7 @@ def plausibility(
     out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
     for t in target.unique(dim=0):
         rows = (target == t).view(len(target), -1).all(1).nonzero()[:, 0]
-        pool = x_train[_in_target(z_train, t)].flatten(1)
+        pool = x_train[in_target(z_train, t)].flatten(1)
         if not len(pool): continue
         for i in rows.split(_ROWS):
             far = torch.cdist(xp[i].flatten(1), pool)
