@@ -41,8 +41,10 @@ def lead_of(
     return z.gather(-1, own)[..., 0] - z.scatter(-1, own, -torch.inf).amax(-1)
 
 def _lead_missing(s, match):
-    "What the target's logit lacks of the lead that is wanted; None where nobody asks."
-    return None if s.target.lead is None else s.target.lead - lead_of(s.logits, s.target.label)
+    "What the target's logit lacks of the lead that is wanted, beyond what its probability lacks; None where nobody asks."
+    if s.target.lead is None: return None
+    lack = s.target.lead - lead_of(s.logits, s.target.label)
+    return lack - _probability_missing(s, match).clamp_min(0)
 
 
 # %% ../nbs/03_arrival.ipynb #9c1cd4bc

@@ -20,7 +20,7 @@ from .improve import put_back
 from .masking import _legal_values, _trials, in_group
 
 # %% auto #0
-__all__ = ['Company', 'Beside', 'open_groups', 'moved', 'approach']
+__all__ = ['Company', 'Beside', 'Fare', 'open_groups', 'moved', 'approach']
 
 # %% ../nbs/08_company.ipynb #c6
 class _Cuts(NamedTuple):
@@ -142,7 +142,7 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
 # %% ../nbs/08_company.ipynb #c19
 _LEAST = 20 # Rows that a target must have
 
-class _Fitted:
+class _Circles:
     "The circles of all targets."
     def __init__(self, settings:Company, explainer):
         self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
@@ -202,7 +202,7 @@ def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n
 _LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
-class _Company(_Fitted):
+class _Surrounded(_Circles):
     "The part of the shortfall that asks for company."
     def aim(self, enc:Encoded, label:Tensor) -> Beside:
         "What rows must reach on their way to their targets."
@@ -229,7 +229,7 @@ class _Company(_Fitted):
         return torch.where(frozen, x, t)
 
 # %% ../nbs/08_company.ipynb #c25
-class _Asked(_Company):
+class _Company(_Surrounded):
     "What rows and candidates lack of good company."
     def of(self, b:Beside, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> loneliness `(n, q, 2)`, strangeness `(n, q)`
         "How lonely and how strange candidates are."
@@ -293,9 +293,14 @@ def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidate
     return _LONELY*torch.maximum(*lonely).clamp_min(0)
 
 # %% ../nbs/08_company.ipynb #c29
-def _worth(short:Tensor, dist:Tensor, count:Tensor, toll:float) -> Tensor: # `(...)`, positive where a row has arrived
+class Fare(NamedTuple):
+    "What changes cost on the way, in logits."
+    column:float=0. # A changed group
+    way:float=0.    # A unit of distance
+
+def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:Fare) -> Tensor: # `(...)`, positive where a row has arrived
     "Prefer what has arrived, then the nearest; before that, what lacks least for its price."
-    return torch.where(short > 0, -short - dist - toll*count, merit(short, dist))
+    return torch.where(short > 0, -short - fare.way*dist - fare.column*count, merit(short, dist))
 
 def _price(s:State, t:Tensor, groups:Tensor) -> tuple: # Candidates `(n, q, d)` -> distance and changed groups, `(n, q)` each
     "How far candidates are, and in how many groups."
@@ -313,23 +318,23 @@ def _plain_short(explainer, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, d
 
 _LISTED = 64 # Candidates that are compared with all near rows
 
-def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, toll:float, finer:bool) -> tuple:
+def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:Fare, finer:bool) -> tuple:
     "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
     t,may = _candidates(explainer, s, free, circle, finer)
     short,price = _plain_short(explainer, s, t), _price(s, t, explainer.groups(s.x))
-    seen = _worth(short + _glance(explainer, s, circle, t), *price, toll).masked_fill(~may, -torch.inf)
+    seen = _worth(short + _glance(explainer, s, circle, t), *price, fare).masked_fill(~may, -torch.inf)
     some,rows = seen.topk(min(_LISTED, t.shape[1])).indices, torch.arange(len(t), device=t.device)
     t,may,short,*price = (v[rows[:, None], some] for v in (t, may, short, *price))
     lack = explainer.company.lacks(s.target.company, t)
     both = short.clamp_min(0) + lack.clamp_min(0)
-    worth = _worth(both, *price, toll).masked_fill(~may, -torch.inf)
+    worth = _worth(both, *price, fare).masked_fill(~may, -torch.inf)
     best,i = worth.max(1)
     return t[rows, i], best
 
 # %% ../nbs/08_company.ipynb #c30
 _FEW = 64 # Rows that are searched at a time: their candidates fit a processor's cache
 
-def _best(explainer, s:State, free:Tensor, toll:float=0., finer:bool=False) -> tuple:
+def _best(explainer, s:State, free:Tensor, fare:Fare=Fare(), finer:bool=False) -> tuple:
     "The best candidate of each row: rows `(n, d)` and their worth `(n,)`, -inf where there is none."
     xp,worth = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     able = free.any(1)
@@ -337,7 +342,7 @@ def _best(explainer, s:State, free:Tensor, toll:float=0., finer:bool=False) -> t
         for few in i[able[i]].split(_FEW):
             if not len(few): continue
             some = s._replace(on=None, c=None).take(few)
-            xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], toll, finer)
+            xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], fare, finer)
     return xp, worth
 
 # %% ../nbs/08_company.ipynb #c32
@@ -359,14 +364,14 @@ def moved(
     on = changed_groups(s.x, xp, groups)
     return s._replace(xp=xp, logits=predict(explainer.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
 
-def _walk(explainer, s:State, live:Tensor, toll:float, rounds:int) -> Iterator[Tensor]: # Rows that moved
+def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Tensor]: # Rows that moved
     "Set one group after the other; writes to `s`."
     most = most_groups(explainer, s.enc)
     for _ in range(rounds):
         now = s.take(live)
         short = lacking(explainer, now)
-        xp,worth = _best(explainer, now, open_groups(now, most[live]) & (short > 0)[:, None], toll)
-        won = worth > _worth(short, (now.xp - now.x).norm(dim=1), now.on.sum(1), toll)
+        xp,worth = _best(explainer, now, open_groups(now, most[live]) & (short > 0)[:, None], fare)
+        won = worth > _worth(short, (now.xp - now.x).norm(dim=1), now.on.sum(1), fare)
         won &= short > 0
         live = live[won]
         if not len(live): return
@@ -409,7 +414,7 @@ def _smaller(explainer, s:State) -> State: # Rows that have arrived
     return moved(explainer, s, s.xp)
 
 # %% ../nbs/08_company.ipynb #c35
-_ROUNDS = ((True, 6), (False, 12)) # Whether there is a toll, and how many rounds
+_ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
 
 def _lowered(explainer, s:State) -> State:
     "Rows whose bars are as low as they stand: what has arrived keeps them, what has not keeps what it reached."
@@ -423,12 +428,12 @@ def approach(
     s:State,     # Rows at their inputs; written to
     live:Tensor, # Rows that the model does not yet give to their target, long `(m,)`
 ) -> Iterator[Tensor]: # Rows that moved, after each round
-    "Bring rows into good company: with a toll, then without, then smaller."
-    for toll,rounds in _ROUNDS:
+    "Bring rows into good company: near, then at any distance, then smaller."
+    for price,rounds in _ROUNDS:
         todo = live[lacking(explainer, s.take(live)) > 0]
         now = s.take(todo)
         s.put(todo, moved(explainer, now, now.x.clone()))
-        yield from _walk(explainer, s, todo, explainer.settings.toll*toll, rounds)
+        yield from _walk(explainer, s, todo, Fare(explainer.settings.toll, price), rounds)
     there = live[target_prob(s.logits[live], s.target.label[live]) >= explainer.settings.tau]
     if not len(there): return
     s.put(there, _smaller(explainer, _lowered(explainer, s.take(there))))
