@@ -14,7 +14,7 @@ from .explainer import log_prob
 from .losses import logit_gap
 
 # %% auto #0
-__all__ = ['PARTS', 'lead_of', 'shortfall', 'cost']
+__all__ = ['PARTS', 'shortfall', 'cost']
 
 # %% ../nbs/03_arrival.ipynb #8909c6a9
 def _probability_missing(s, match):
@@ -32,6 +32,7 @@ def _match_missing(s, match):
     "How far the logits are outside of the class; None where nobody asks."
     return None if s.target.gap is None else match(s) - s.target.gap
 
+# %% ../nbs/03_arrival.ipynb #2893f0f9
 def lead_of(
     z:Tensor,     # Logits, `(..., k)`
     label:Tensor, # Class, long `(...)`

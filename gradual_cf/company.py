@@ -20,7 +20,7 @@ from .improve import put_back
 from .masking import _legal_values, _trials, in_group
 
 # %% auto #0
-__all__ = ['Company', 'Beside', 'Fare', 'open_groups', 'moved', 'approach']
+__all__ = ['Company']
 
 # %% ../nbs/08_company.ipynb #c6
 class _Cuts(NamedTuple):
@@ -131,8 +131,8 @@ class Company:
         explainer, # Fitted, of a table
     ):
         "What answers of an explainer are compared with; raises `ValueError` for what is no table."
-        if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
-        return _Company(self, explainer)
+        if explainer.domain.features: return _Company(self, explainer)
+        raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."
@@ -161,15 +161,15 @@ class _Circles:
         "The circle of a target; raises `ValueError` for one with too few rows."
         rows = self.x[in_target(self.z, label)]
         if len(rows) < _LEAST:
-            raise ValueError(f'target must have at least {_LEAST} training rows to be compared with, got {len(rows)} for '
-                             f'{label.tolist()}: without company, the search needs none')
+            raise ValueError(f'target must have at least {_LEAST} training rows to be compared with, '
+                             f'got {len(rows)} for {label.tolist()}: without company, the search needs none')
         legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(self.columns, self.entries)], 1)
         tried = [(None, True) if c.kind == 'category' else _worth_trying(c, rows[ok, e[0]])
                  for c,e,ok in zip(self.columns, self.entries, legal.T)]
         values,atomic = map(list, zip(*tried))
         return _circle(rows, legal, self.settings.lonely, self.settings.strange, values=values, atomic=atomic)
 
-# %% ../nbs/08_company.ipynb #c21
+# %% ../nbs/08_company.ipynb #c22
 _AROUND = 128 # Nearest rows of each half that a row is compared with
 
 class Beside(NamedTuple):
@@ -198,7 +198,7 @@ def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n
     far = torch.stack([_squared(t, c.x[near[:, h, :k]]) for h in (0, 1)], 2)
     return far.topk(min(NEIGHBOURS, k), largest=False).values.sqrt().mean(3)
 
-# %% ../nbs/08_company.ipynb #c24
+# %% ../nbs/08_company.ipynb #c25
 _LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
@@ -228,7 +228,7 @@ class _Surrounded(_Circles):
         if enc.low is not None: t = t.clamp(enc.low[:, None], enc.high[:, None])
         return torch.where(frozen, x, t)
 
-# %% ../nbs/08_company.ipynb #c25
+# %% ../nbs/08_company.ipynb #c28
 class _Company(_Surrounded):
     "What rows and candidates lack of good company."
     def of(self, b:Beside, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> loneliness `(n, q, 2)`, strangeness `(n, q)`
@@ -258,7 +258,7 @@ class _Company(_Surrounded):
         lonely,strange = self.of(b, s.xp[:, None])
         return b._replace(lonely=torch.maximum(b.lonely, lonely[:, 0]), strange=torch.maximum(b.strange, strange[:, 0]))
 
-# %% ../nbs/08_company.ipynb #c27
+# %% ../nbs/08_company.ipynb #c31
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input
 
 def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Tensor: # `(n or 1, q, w)`
@@ -292,7 +292,7 @@ def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidate
         lonely.append(_squared(t, circle.x[near[rows, ten]]).sqrt().mean(2) - b.lonely[:, h, None])
     return _LONELY*torch.maximum(*lonely).clamp_min(0)
 
-# %% ../nbs/08_company.ipynb #c29
+# %% ../nbs/08_company.ipynb #c34
 class Fare(NamedTuple):
     "What changes cost on the way, in logits."
     column:float=0. # A changed group
@@ -302,8 +302,9 @@ def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:Fare) -> Tensor: # `(..
     "Prefer what has arrived, then the nearest; before that, what lacks least for its price."
     return torch.where(short > 0, -short - fare.way*dist - fare.column*count, merit(short, dist))
 
-def _price(s:State, t:Tensor, groups:Tensor) -> tuple: # Candidates `(n, q, d)` -> distance and changed groups, `(n, q)` each
-    "How far candidates are, and in how many groups."
+# %% ../nbs/08_company.ipynb #c36
+def _price(s:State, t:Tensor, groups:Tensor) -> tuple: # Candidates `(n, q, d)`
+    "How far candidates are, and in how many groups, `(n, q)` each."
     x,n,q = s.x[:, None].expand_as(t), *t.shape[:2]
     count = changed_groups(x.flatten(0, 1), t.flatten(0, 1), groups).sum(1)
     return (t - x).norm(dim=2), count.view(n, q)
@@ -331,7 +332,7 @@ def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:Fare, fin
     best,i = worth.max(1)
     return t[rows, i], best
 
-# %% ../nbs/08_company.ipynb #c30
+# %% ../nbs/08_company.ipynb #c37
 _FEW = 64 # Rows that are searched at a time: their candidates fit a processor's cache
 
 def _best(explainer, s:State, free:Tensor, fare:Fare=Fare(), finer:bool=False) -> tuple:
@@ -345,7 +346,7 @@ def _best(explainer, s:State, free:Tensor, fare:Fare=Fare(), finer:bool=False) -
             xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], fare, finer)
     return xp, worth
 
-# %% ../nbs/08_company.ipynb #c32
+# %% ../nbs/08_company.ipynb #c40
 def open_groups(
     s:State,     # Rows, with the groups that are on
     most:Tensor, # Most groups that may change, long `(n,)`
@@ -378,7 +379,7 @@ def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Te
         s.put(live, moved(explainer, now.take(won), xp[won]))
         yield live
 
-# %% ../nbs/08_company.ipynb #c34
+# %% ../nbs/08_company.ipynb #c42
 def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
     "Put any two of at least three changes back and look for one value that does for both: the nearest such row."
     on,groups = changed_groups(s.x, s.xp, explainer.groups(s.x)), explainer.groups(s.x)
@@ -413,7 +414,7 @@ def _smaller(explainer, s:State) -> State: # Rows that have arrived
     for _ in range(_CLOSER): s = s._replace(xp=_nearer(explainer, s))
     return moved(explainer, s, s.xp)
 
-# %% ../nbs/08_company.ipynb #c35
+# %% ../nbs/08_company.ipynb #c43
 _ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
 
 def _lowered(explainer, s:State) -> State:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['NEIGHBOURS', 'held_back', 'loneliness', 'crowd', 'lonelier']
+__all__ = []
 
 # %% ../nbs/00_density.ipynb #c6
 _SHARE = .2 # Share of the training rows that no search sees

@@ -20,8 +20,8 @@ from .losses import fit_logits
 from .tabular import MISSING
 
 # %% auto #0
-__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'in_range', 'out_of_range', 'measures',
-           'evaluate']
+__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range', 'out_of_range',
+           'measures', 'evaluate']
 
 # %% ../nbs/30_metrics.ipynb #c6
 def n_changed(
@@ -120,6 +120,30 @@ def plausibility(
             out[i] = far.topk(min(k, len(pool)), largest=False).values.mean(1)
     return out
 
+# %% ../nbs/30_metrics.ipynb #a47adc9a
+_JUDGES = ('lof', 'isolation') # Names of the judges of `outliers`
+
+def _fitted_judges(rows) -> list:
+    "Both judges, fitted on rows `(m, d)`."
+    from sklearn.ensemble import IsolationForest
+    from sklearn.neighbors import LocalOutlierFactor
+    return [LocalOutlierFactor(min(20, len(rows) - 1), novelty=True).fit(rows), IsolationForest(random_state=0).fit(rows)]
+
+def outliers(
+    xp:Tensor,     # Counterfactuals, `(n, *s)`
+    target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    x:Tensor,      # Held rows, `(m, *s)`
+    z:Tensor,      # The model's logits there, `(m, k)`
+) -> dict:         # Judge -> bool `(n,)`
+    "Which counterfactuals two judges call outliers of the target; raises `ValueError` for a target with too few held rows."
+    found = {name: torch.zeros(len(xp), dtype=torch.bool) for name in _JUDGES}
+    for t in target.unique(dim=0):
+        rows, own = (target == t).view(len(target), -1).all(1), x[in_target(z, t)].flatten(1)
+        if len(own) < 20: raise ValueError(f'x must have at least 20 held rows of target {t.tolist()}, got {len(own)}')
+        for name,judge in zip(_JUDGES, _fitted_judges(own.cpu().numpy())):
+            found[name][rows.cpu()] = torch.from_numpy(judge.predict(xp[rows].flatten(1).cpu().numpy()) < 0)
+    return found
+
 # %% ../nbs/30_metrics.ipynb #c27
 def _redundant(
     explainer:Explainer, # Its model and domain are asked
@@ -194,16 +218,24 @@ def _credibility(explainer, cfs):
                 logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
                 redundancy=_redundant(explainer, cfs))
 
+def _standings(explainer, cfs, held):
+    "How answers stand among real rows, by name, `(n,)` each."
+    own = {name: v for name in ('typical', 'confirmed') if (v := getattr(cfs, name)) is not None}
+    if held is None: return own
+    enc = explainer.encode(held)
+    return own | outliers(cfs.xp, cfs.target, enc.x, explainer.logits(held, enc.x))
+
 # %% ../nbs/30_metrics.ipynb #c36
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
     judge=None,           # An independent model, or None
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
+    held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None to leave them out
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
     first = dict(valid=cfs.valid, l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
-    last = _credibility(explainer, cfs)
+    last = _credibility(explainer, cfs) | _standings(explainer, cfs, held)
     if judge is not None: last = last | dict(judge=judged(judge, cfs.xp, cfs.target))
     first, last = ([_line(name, v) for name,v in part.items()] for part in (first, last))
     return pd.DataFrame(first + _domain_measures(cfs, eps) + last)
@@ -216,10 +248,11 @@ def evaluate(
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     seed:int=0,          # Seed of the search
     progress:bool=False, # Show a progress bar
+    held=None,           # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None to leave them out
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
     "Explain rows and measure the answers: what `measures` says, and seconds."
     start = time.perf_counter()
     cfs = explainer.explain(data, target, seed, progress)
     took = time.perf_counter() - start
     seconds = pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])
-    return pd.concat([measures(explainer, cfs, judge, eps), seconds], ignore_index=True)
+    return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
