@@ -173,11 +173,12 @@ def improve_states(
 # %% ../nbs/06_improve.ipynb #c26
 _NEVER,_EXACT = 2., 1 - 1e-6 # A probability that nobody reaches; room for the rounding of a logarithm
 
-def _must_keep(explainer, cfs, enc, z):
+def _must_keep(explainer, cfs, z):
     "The target that each row must keep, from what it has."
     aim,p = explainer.aim(cfs.target), cfs.prob
     level = torch.minimum(p*_EXACT, aim.level).clamp_min(cfs.tau*_EXACT)
     aim = aim._replace(level=torch.where(cfs.valid, level, _NEVER))
+    enc = _enc_of(explainer, cfs)
     if aim.gap is not None: aim = aim._replace(gap=_kept_gap(explainer, State(enc, cfs.xp, z, aim)))
     if aim.lead is not None: aim = aim._replace(lead=torch.minimum(aim.lead, lead_of(z, cfs.target)))
     if getattr(explainer, 'company', None) is None: return aim
@@ -201,7 +202,7 @@ def improve(
     "Put back what can go, move back what can come nearer, until nothing gains."
     explainer.check_fitted()
     enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
-    s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, enc, z_xp))
+    s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
         got = explainer.measure(take_rows(cfs.data, rows), enc.take(rows), z[rows], new.xp, cfs.target[rows])
         return new._replace(xp=got.xp), got.valid
