@@ -18,7 +18,7 @@ from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _w
 from .wachter import _enough, _Rules
 from ..core import Counterfactuals, Encoded, _class_name, changed_groups, take_rows
 from ..explainer import Common, Explainer, predict, setting, target_prob, told
-from ..tabular import Column, _read_numbers
+from ..cells import Column, _read_numbers
 
 # %% auto #0
 __all__ = ['LORESettings', 'LORE', 'because']
