@@ -286,6 +286,7 @@ class _Batch:
     raw:Any=None   # Raw counterfactuals
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
+    explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
 
 # %% ../nbs/00_core.ipynb #c46
 class _Answers(_Batch):
@@ -465,3 +466,9 @@ class Counterfactuals(_Kept):
     def plot(self, **kw): # A matplotlib figure
         "Draw the changes, as the domain draws them."
         return self.domain.display.plot(self, **kw)
+
+    def plan(self): # A `Plan`
+        "Put the changes in an order: each row on the way legal, the target near early; raises `ValueError` without a model."
+        if self.explainer is not None: return self.explainer.plan(self)
+        raise ValueError('plan must be asked of answers that know their model, got answers that were loaded or made by '
+                         'hand: write explainer.plan(answers)')

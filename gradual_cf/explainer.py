@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
+from .plans import Plan, plan_of
 
 # %% auto #0
 __all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
@@ -516,7 +517,7 @@ class _Measured(_Fitted):
         late = new if searched.equal(xp) else predict(self.model, searched)
         said = (lambda v: v[:, 0]) if self.numbers else (lambda v: target_prob(v, target))
         prob,found,before = map(said, (new, late, z))
-        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc)
+        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc, explainer=self)
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
 # %% ../nbs/01_explainer.ipynb #c53
@@ -552,7 +553,7 @@ class _Asking(_Measured):
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
 # %% ../nbs/01_explainer.ipynb #c54
-class Explainer(_Asking):
+class _Searched(_Asking):
     "Check, batch and measure; a subclass writes `search`."
     def search(self,
         enc:Encoded,   # Inputs, `(n, *s)`, and what may become of them
@@ -582,3 +583,13 @@ class Explainer(_Asking):
         starts = tqdm(range(0, len(z), size), **shown)
         xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
         return self.measure(data, enc, z, xp, target)
+
+# %% ../nbs/01_explainer.ipynb #48d5e28f
+class Explainer(_Searched):
+    "Check, batch and measure; a subclass writes `search`."
+    def plan(self,
+        cfs:Counterfactuals, # Answers, of this explainer or another, or from a file
+    ) -> Plan:
+        "Put the changes of each answer in an order: every row on the way is legal, the target comes near early."
+        self.check_fitted()
+        return plan_of(self, cfs)

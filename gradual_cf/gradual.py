@@ -93,6 +93,14 @@ def _aim_inside(interval:Tensor, spread:float) -> Target:
     middle = middle.where(middle.isfinite(), 0.)
     return Target(interval, torch.full_like(low, .5), middle[:, None])
 
+# %% ../nbs/09_gradual.ipynb #81c9a2fd
+def _without_gradient(
+    h:Settings, # As they are for networks
+    asked:bool, # Whether somebody asked for the margin
+) -> Settings:
+    "Settings for a model that only answers."
+    return replace(h, sigma=0, margin=h.margin if asked else 0.)
+
 # %% ../nbs/09_gradual.ipynb #c19
 class _Aiming(Explainer):
     "Where each class lives, and what rows must reach."
@@ -102,7 +110,8 @@ class _Aiming(Explainer):
     def __init__(self, model, domain:Domain, settings:Settings|None=None, **changes):
         super().__init__(model, domain, settings, **changes)
         _check_fit(self.settings, domain, self.model)
-        if not getattr(self.model, 'differentiable', True): self.settings = replace(self.settings, sigma=0)
+        if not getattr(self.model, 'differentiable', True):
+            self.settings = _without_gradient(self.settings, settings is not None or 'margin' in changes)
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
 
