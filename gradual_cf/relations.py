@@ -200,6 +200,15 @@ def _rounded_to(c:Column, v): # Array or number
     "Numbers as an answer may have them."
     return np.round(v, 0 if c.unit else c.digits) + 0.
 
+def _half_step(c:Column, digits:int|None=None) -> float:
+    "Half of the distance between two numbers that can be written; 0 for levels."
+    return 0. if c.levels else .5*10.**-(0 if c.unit else c.digits if digits is None else digits)
+
+def _near(c:Column, a:np.ndarray, b:np.ndarray, digits:int|None=None) -> np.ndarray: # bool `(n,)`
+    "Whether numbers of a column agree as far as they can be written; two that are missing do."
+    with np.errstate(invalid='ignore'): near = np.abs(a - b) <= _half_step(c, digits) + _TIES*(1 + np.abs(b))
+    return near | ~_differs(a, b)
+
 class _Equality(NamedTuple):
     "A column, and what it is equal to."
     group:int
@@ -221,8 +230,8 @@ def _equality(s:_Sentence, columns:Sequence[Column]) -> _Equality|None:
     for one,other in ((t.left, t.comparators[0]), (t.comparators[0], t.left)):
         rest = _sentence(other)
         if not isinstance(one, ast.Name) or int(one.id[1:]) in rest.groups: continue
-        c = columns[g := int(one.id[1:])]
-        return _Equality(g, rest, 0. if c.levels else .5*10.**-(0 if c.unit else c.digits))
+        g = int(one.id[1:])
+        return _Equality(g, rest, _half_step(columns[g]))
     return None
 
 class _State(NamedTuple):
@@ -454,10 +463,7 @@ class _Ties(NamedTuple):
     def strayed(self, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
         "Columns that always follow, and did not."
         out,after = np.zeros((len(next(iter(new.values()))), len(self.columns)), bool), self.followed(old, new)
-        for g in self.always:
-            half = 0. if self.columns[g].levels else .5*10.**-(0 if self.columns[g].unit else self.columns[g].digits)
-            near = np.abs(after[g] - new[g]) <= half + _TIES*(1 + np.abs(new[g]))
-            out[:, g] = ~(near | ~_differs(after[g], new[g]))
+        for g in self.always: out[:, g] = ~_near(self.columns[g], after[g], new[g])
         return out
 
 # %% ../nbs/11_relations.ipynb #c55
@@ -682,10 +688,9 @@ def _warn_of_rows(ties:_Ties, derive:dict, env:dict, df:pd.DataFrame):
     for name,function in derive.items():
         c = ties.columns[_among(ties.columns, 'derive', name)]
         says,has = _computed(c, function(df.copy()), len(df)), env[_among(ties.columns, 'derive', name)]
-        half = 0. if c.levels else .5*10.**-(0 if c.unit else min(c.digits, c.decimals))
-        _warn(f'derive {name!r}', _differs(says, has) & ~(np.abs(says - has) <= half + _TIES*(1 + np.abs(has))), df.index)
+        _warn(f'derive {name!r}', ~_near(c, says, has, min(c.digits, c.decimals)), df.index)
 
-# %% ../nbs/11_relations.ipynb #c79
+# %% ../nbs/11_relations.ipynb #07af4b0f
 def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`
     "The numbers of raw rows."
     out = {}
@@ -695,6 +700,29 @@ def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`
         out[g] = v[:, 0] if c.kind != 'category' else np.where((at == c.width - 1) & c.missing, np.nan, at)
     return out
 
+# %% ../nbs/11_relations.ipynb #1933da6c
+def _not_derived(ties:_Ties, derive:dict, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+    "Derived columns that do not have the value of their function, where that changed."
+    out = np.zeros((len(new), len(ties.columns)), bool)
+    for name,function in derive.items():
+        g = _among(ties.columns, 'derive', name)
+        c = ties.columns[g]
+        before,now = (_computed(c, function(df.copy()), len(df)) for df in (old, new))
+        a,b = (_numbers_of(ties.columns[g:g + 1], df)[0] for df in (old, new))
+        wanted = np.where(_differs(before, now) & ~(np.isnan(now) & np.isnan(a)), now, a)
+        out[:, g] = ~_near(c, wanted, b)
+    return out
+
+def _at_fault(ties:_Ties, derive:dict, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+    "Changed columns that break a relation, and columns that did not follow."
+    a,b = (_numbers_of(ties.columns, df) for df in (old, new))
+    changed = np.stack([_differs(a[g], b[g]) for g in a], 1)
+    out = ties.strayed(a, b) | _not_derived(ties, derive, old, new)
+    broken = ties.broken(a, b, _by_pandas)
+    for r,bad in zip(ties.relations, broken.T): out[:, sorted(r.groups)] |= changed[:, sorted(r.groups)] & bad[:, None]
+    return out
+
+# %% ../nbs/11_relations.ipynb #c79
 def _check_told(relations, derive, causes):
     "Raise `ValueError` for arguments of the wrong kind."
     if isinstance(relations, str) or not isinstance(relations, (list, tuple)):
