@@ -48,10 +48,15 @@ def _reopened(cf, answer:Counterfactuals) -> _Question:
     target = cf.aim(answer.target)
     target = target._replace(level=torch.full_like(target.level, answer.tau), gap=None)
     s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
-    on = changed_groups(enc.x, answer.xp, cf.groups(enc.x)).sum(1)
+    on = (changed_groups(enc.x, answer.xp, cf.groups(enc.x)) & ~_came_along(cf, enc.x, answer.xp)).sum(1)
     far = (answer.xp - enc.x).abs().flatten(1).sum(1)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1))
     return _Question(cf, s, *(v.cpu().numpy() for v in (on, far.double(), answer.valid, most)))
+
+def _came_along(cf, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`, or False
+    "Columns that changed because others did: they are no choice."
+    relations = cf.ties['relations']
+    return torch.zeros(len(x), 1, dtype=torch.bool, device=x.device) if relations is None else relations.consequences(x, xp)
 
 def _there_already(q:_Question) -> np.ndarray: # bool `(n,)`
     "Rows that are at the target without any change."
@@ -647,7 +652,8 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)
-    one = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.domain.propose, project=q.cf.project)[2].cpu().numpy() > 0
+    found = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.domain.propose, project=q.cf.project, **q.cf.ties)
+    one = found[2].cpu().numpy() > 0
     best[one],bound[:] = 1, np.where(one, 1, 2)
     rows = np.flatnonzero(~one & (q.most >= 2) & (best > 2))
     if len(rows):
@@ -659,6 +665,7 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
 # %% ../nbs/18_proof.ipynb #c55
 def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     "Certificates by what is known of the model."
+    if q.cf.ties['relations'] is not None: return _of_any(q, norm) # bounds know nothing of what hangs together
     net = _network_of(q.cf)
     if isinstance(q.cf.model, _Cells): return _of_trees(q, norm, seconds)
     return _of_any(q, norm) if net is None else _of_network(q, net, norm, seconds)
@@ -677,6 +684,13 @@ def _nothing_to_do(known:_Known, size:np.ndarray, done:np.ndarray) -> tuple: # S
     put = lambda v, new: np.where(done, new, v)
     return put(size, 0.), _Known(put(known.bound, 0.), put(known.best, 0.), put(known.how, 'asked'), known.seconds)
 
+def _check_ties(cf, norm:str):
+    "Raise `ValueError` for a norm that nothing is proven of where columns are tied, or have prices of their own."
+    if cf.ties['relations'] is not None and norm != 'l0':
+        raise ValueError(f"norm must be 'l0' for a table with relations, got {norm!r}")
+    if cf.ties['price'] is not None and norm == 'cost':
+        raise ValueError(f"norm must be 'l0' or 'l1' for a table with costs of its own, got {norm!r}")
+
 def prove(
     cf,                     # The explainer that gave the answer, fitted
     answer:Counterfactuals, # What `cf.explain` returned
@@ -687,6 +701,7 @@ def prove(
     if norm not in _NORMS: raise ValueError(f'norm must be one of {_NORMS}, got {norm!r}')
     if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
+    _check_ties(cf, norm)
     q = _reopened(cf, answer)
     size,known = _part_by_part(q, norm, seconds)
     size,known = _nothing_to_do(known, size, _there_already(q))
