@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .arrival import lacking, lead_of, merit, most_groups, shortfall
+from .arrival import lacking, lead_of, merit, most_groups, shortfall, spent
 from .core import Encoded, State, changed_groups
 from .density import NEIGHBOURS, held_back, loneliness
 from .explainer import in_target, predict, target_prob
-from .improve import put_back
+from .improve import _with_followers, put_back
 from .masking import _legal_values, _trials, in_group
 
 # %% auto #0
@@ -274,12 +274,14 @@ def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Te
 
 def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, bool `(n, q)`
     "Every value of every free group put into the rows, and which of them are new and free."
-    trials,may = [], []
+    trials,may,relations = [], [], explainer.ties['relations']
     for g in free.any(0).nonzero()[:, 0].tolist():
         entry = explainer.company.entries[g]
         v = _legal_values(s, _offered_values(explainer, s, g, circle, finer), entry, explainer.project)
-        trials.append(_trials(s.xp, v, entry))
-        may.append((v != s.xp[:, None, entry]).any(2) & free[:, g, None])
+        t,new = _trials(s.xp, v, entry), (v != s.xp[:, None, entry]).any(2) & free[:, g, None]
+        t,kept = (t, new) if relations is None else relations.tried(s, t, g)
+        trials.append(t)
+        may.append(new & kept)
     return torch.cat(trials, 1), torch.cat(may, 1)
 
 def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q)`
@@ -303,11 +305,15 @@ def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:Fare) -> Tensor: # `(..
     return torch.where(short > 0, -short - fare.way*dist - fare.column*count, merit(short, dist))
 
 # %% ../nbs/08_company.ipynb #c36
-def _price(s:State, t:Tensor, groups:Tensor) -> tuple: # Candidates `(n, q, d)`
-    "How far candidates are, and in how many groups, `(n, q)` each."
-    x,n,q = s.x[:, None].expand_as(t), *t.shape[:2]
-    count = changed_groups(x.flatten(0, 1), t.flatten(0, 1), groups).sum(1)
-    return (t - x).norm(dim=2), count.view(n, q)
+def _price(explainer, s:State, t:Tensor) -> tuple: # Candidates `(n, q, d)`
+    "How far candidates are, or what they cost, and in how many groups they differ, `(n, q)` each."
+    x,flat,n,q = s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), *t.shape[:2]
+    count = changed_groups(x, flat, explainer.groups(s.x)).sum(1)
+    return spent(x, flat, explainer.ties['price']).view(n, q), count.view(n, q)
+
+def _way(explainer, s:State) -> Tensor: # `(n,)`
+    "How far rows are as they stand, or what that costs."
+    return spent(s.x, s.xp, explainer.ties['price'])
 
 def _plain_short(explainer, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q)`
     "What candidates lack by the model alone."
@@ -322,7 +328,7 @@ _LISTED = 64 # Candidates that are compared with all near rows
 def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:Fare, finer:bool) -> tuple:
     "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
     t,may = _candidates(explainer, s, free, circle, finer)
-    short,price = _plain_short(explainer, s, t), _price(s, t, explainer.groups(s.x))
+    short,price = _plain_short(explainer, s, t), _price(explainer, s, t)
     seen = _worth(short + _glance(explainer, s, circle, t), *price, fare).masked_fill(~may, -torch.inf)
     some,rows = seen.topk(min(_LISTED, t.shape[1])).indices, torch.arange(len(t), device=t.device)
     t,may,short,*price = (v[rows[:, None], some] for v in (t, may, short, *price))
@@ -362,7 +368,7 @@ def moved(
 ) -> State:
     "The state at other values, with the groups that really differ switched on."
     groups = explainer.groups(s.x)
-    on = changed_groups(s.x, xp, groups)
+    on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
     return s._replace(xp=xp, logits=predict(explainer.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
 
 def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Tensor]: # Rows that moved
@@ -372,7 +378,7 @@ def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Te
         now = s.take(live)
         short = lacking(explainer, now)
         xp,worth = _best(explainer, now, open_groups(now, most[live]) & (short > 0)[:, None], fare)
-        won = worth > _worth(short, (now.xp - now.x).norm(dim=1), now.on.sum(1), fare)
+        won = worth > _worth(short, _way(explainer, now), now.on.sum(1), fare)
         won &= short > 0
         live = live[won]
         if not len(live): return
@@ -382,23 +388,25 @@ def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Te
 # %% ../nbs/08_company.ipynb #c42
 def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
     "Put any two of at least three changes back and look for one value that does for both: the nearest such row."
-    on,groups = changed_groups(s.x, s.xp, explainer.groups(s.x)), explainer.groups(s.x)
+    groups = explainer.groups(s.x)
+    on = changed_groups(s.x, s.xp, groups) & ~s.enc.frozen
     count,order = on.sum(1), on.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
     xp,nearest = s.xp.clone(), s.x.new_full((len(s.x),), torch.inf)
     for a,b in torch.combinations(torch.arange(int(count.max()))).tolist():
         rows = ((count > b) & (count > 2)).nonzero()[:, 0]
         gone = in_group(groups, order[rows, a]) | in_group(groups, order[rows, b])
         some = s.take(rows)
-        t,worth = _best(explainer, some._replace(xp=torch.where(gone, some.x, some.xp)), ~some.enc.frozen)
-        far = torch.where(worth > 0, (t - some.x).norm(dim=1), torch.inf)
+        less = _with_followers(explainer, torch.where(gone, some.x, some.xp), some.x)
+        t,worth = _best(explainer, some._replace(xp=less), ~some.enc.frozen)
+        far = torch.where(worth > 0, _way(explainer, some._replace(xp=t)), torch.inf)
         won = far < nearest[rows]
         xp[rows[won]],nearest[rows[won]] = t[won], far[won]
     return xp
 
 def _nearer(explainer, s:State) -> Tensor: # `(n, d)`
     "The nearest value of one changed group that is enough."
-    t,worth = _best(explainer, s, changed_groups(s.x, s.xp, explainer.groups(s.x)), finer=True)
-    won = (worth > 0) & ((t - s.x).norm(dim=1) < (s.xp - s.x).norm(dim=1))
+    t,worth = _best(explainer, s, changed_groups(s.x, s.xp, explainer.groups(s.x)) & ~s.enc.frozen, finer=True)
+    won = (worth > 0) & (_way(explainer, s._replace(xp=t)) < _way(explainer, s))
     return torch.where(won[:, None], t, s.xp)
 
 _AGAIN,_CLOSER = 3, 2 # Rounds of one for two, and of nearer values

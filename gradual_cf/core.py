@@ -173,7 +173,6 @@ def went(
     else: said = f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
     return said + (_standing_text(cfs, i) if cfs.mask[i].any() else '')
 
-
 # %% ../nbs/00_core.ipynb #c30
 def _lines_by_row(cfs):
     "The changes of each row by its position."
@@ -260,6 +259,8 @@ class Domain:
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable|None=None  # `Counterfactuals` -> further measures by name, `(n,)` each
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
+    relations:Any=None           # What ties groups together, see the chapter on relations; None where nothing does
+    cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
 
     def __repr__(self):
         names = self.display.names
@@ -299,6 +300,7 @@ class _Batch:
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
     confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
+    explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
 
 # %% ../nbs/00_core.ipynb #c46
 class _Answers(_Batch):
@@ -405,7 +407,7 @@ def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
-# %% ../nbs/00_core.ipynb #c60
+# %% ../nbs/00_core.ipynb #c56
 def told_of(
     cfs, # `Counterfactuals`
 ) -> pd.DataFrame: # One line a row
@@ -417,13 +419,13 @@ def told_of(
     told['cf_valid'] = cfs.valid
     return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
-# %% ../nbs/00_core.ipynb #c56
+# %% ../nbs/00_core.ipynb #c57
 def _check_free(raw, told):
     "Raise `ValueError` for a frame with a column of a name that is added."
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
-# %% ../nbs/00_core.ipynb #d59
+# %% ../nbs/00_core.ipynb #c59
 class _Kept(_Answers):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -456,7 +458,7 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #8495b294
+# %% ../nbs/00_core.ipynb #c61
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
@@ -490,3 +492,9 @@ class Counterfactuals(_Kept):
     def plot(self, **kw): # A matplotlib figure
         "Draw the changes, as the domain draws them."
         return self.domain.display.plot(self, **kw)
+
+    def plan(self): # A `Plan`
+        "Put the changes in an order: each row on the way legal, the target near early; raises `ValueError` without a model."
+        if self.explainer is not None: return self.explainer.plan(self)
+        raise ValueError('plan must be asked of answers that know their model, got answers that were loaded or made by '
+                         'hand: write explainer.plan(answers)')

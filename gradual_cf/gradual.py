@@ -87,7 +87,7 @@ def _check_fit(h, domain, model):
     if h.spread > 1 and (h.rank != 'probe' or domain.probe):
         raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
-# %% ../nbs/09_gradual.ipynb #8a878ac4
+# %% ../nbs/09_gradual.ipynb #c20
 _BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in standard deviations of the model's numbers
 
 def _spread(y): return y.std().item() or 1. # of a model's numbers
@@ -100,7 +100,7 @@ def _aim_inside(interval:Tensor, spread:float) -> Target:
     middle = middle.where(middle.isfinite(), 0.)
     return Target(interval, torch.full_like(low, .5), middle[:, None])
 
-# %% ../nbs/09_gradual.ipynb #81c9a2fd
+# %% ../nbs/09_gradual.ipynb #c23
 def _without_gradient(
     h:Settings, # As they are for networks
     asked:bool, # Whether somebody asked for the margin
@@ -108,7 +108,7 @@ def _without_gradient(
     "Settings for a model that only answers."
     return replace(h, sigma=0, margin=h.margin if asked else 0.)
 
-# %% ../nbs/09_gradual.ipynb #c19
+# %% ../nbs/09_gradual.ipynb #c25
 class _Aiming(Explainer):
     "Where each class lives, and what rows must reach."
     Settings = Settings
@@ -135,7 +135,7 @@ class _Aiming(Explainer):
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
-# %% ../nbs/09_gradual.ipynb #a1ac2640
+# %% ../nbs/09_gradual.ipynb #c26
 def _least_lead(z, label, share):
     "The lead of a class that a share of its training rows does not reach, for each row."
     out = torch.zeros_like(label, dtype=z.dtype)
@@ -158,7 +158,7 @@ class _Addressed(_Aiming):
         gap = None if h.quantile is None else self.stats.within(label, h.quantile)
         return Target(label, level, mu, gap, lead=None if h.lead is None else _least_lead(self.z_train, label, h.lead))
 
-# %% ../nbs/09_gradual.ipynb #c21
+# %% ../nbs/09_gradual.ipynb #c28
 FAR = 1e6 # A step that leaves every range, so that the projection returns the limit it meets
 
 def _slope(cf, s):
@@ -175,12 +175,17 @@ def _by_gain(cf, s, free, groups):
     goal = s.c if cf.settings.rank == 'gain' else admissible(s.enc, s.xp + g.sign()*FAR, cf.project)
     return gain_groups(g, goal - s.xp, groups, free).argmax(1)
 
-# %% ../nbs/09_gradual.ipynb #c23
+# %% ../nbs/09_gradual.ipynb #c30
+def _own(cf, way):
+    "How a model searches by itself, 'probe' or 'pairs'; None where it cannot, or where columns are tied or priced."
+    tied = any(v is not None for v in cf.ties.values())
+    return None if tied else getattr(cf.model, way, None)
+
 def _probe(cf, s, free, groups):
     "The model's own probe, or the domain's, or the general one: group, rows and merit."
-    own = getattr(cf.model, 'probe', None) or cf.domain.probe
+    own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
-    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match)
+    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
@@ -191,13 +196,13 @@ def _next_group(cf, s, free, groups, order):
     group,xp,score = _probe(cf, s, free, groups)
     return group, torch.where(in_group(groups, group), xp, s.c), score > -torch.inf
 
-# %% ../nbs/09_gradual.ipynb #c25
+# %% ../nbs/09_gradual.ipynb #c32
 def _compose(cf, s, groups, sigma, watch):
     "The composition step on all rows of a state."
     h = cf.settings
     views = cf.domain.views if h.average else ()
     return compose(cf.model, s, groups, cf.loss, sigma=sigma, lr=h.lr, project=cf.project, keep=h.keep, match=h.match,
-                   watch=watch, views=views)
+                   watch=watch, views=views, **cf.ties)
 
 def _composed(cf, s, groups, watch):
     "The composition step (Algorithm 1, lines 6–7); probed rows that have arrived rest."
@@ -208,7 +213,7 @@ def _composed(cf, s, groups, watch):
     if todo.any(): out.put(todo, _compose(cf, s.take(todo), groups, h.sigma, watch))
     return out
 
-# %% ../nbs/09_gradual.ipynb #c27
+# %% ../nbs/09_gradual.ipynb #c34
 def _stopping(cf, s):
     "What rows lack to stop: `tau` without the margin."
     level = torch.full_like(s.target.level, cf.settings.tau)
@@ -235,7 +240,7 @@ def construct(
         yield s
         live = live[_stopping(cf, now) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c32
+# %% ../nbs/09_gradual.ipynb #c39
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share: on flat ground rounding looks like a gain
 
 def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
@@ -243,7 +248,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     while len(live):
         now = s.take(live)
         _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.domain.propose,
-                           project=cf.project, match=cf.settings.match)
+                           project=cf.project, match=cf.settings.match, **cf.ties)
         won = score > -lacking(cf, now)
         if not won.any(): return
         new = moved(cf, now.take(won), xp[won])
@@ -254,7 +259,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         yield live
         live = live[_stopping(cf, new) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c33
+# %% ../nbs/09_gradual.ipynb #c40
 def _first_values(cf, s, groups):
     "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -275,11 +280,11 @@ def _best_pair(cf, s, groups):
     later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
     free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
     _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
-                       project=cf.project, match=cf.settings.match)
+                       project=cf.project, match=cf.settings.match, **cf.ties)
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
-# %% ../nbs/09_gradual.ipynb #c35
+# %% ../nbs/09_gradual.ipynb #c42
 _TRIED = 4096 # Rows with a first value in place that are probed together
 
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
@@ -289,13 +294,14 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
     for rows in live.split(max(1, _TRIED//values)):
         now = s.take(rows)
-        xp,score = cf.model.pairs(cf, now) if hasattr(cf.model, 'pairs') else _best_pair(cf, now, groups)
+        own = _own(cf, 'pairs')
+        xp,score = own(cf, now) if own else _best_pair(cf, now, groups)
         won = score > 0
         if not won.any(): continue
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c36
+# %% ../nbs/09_gradual.ipynb #c43
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -303,7 +309,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c38
+# %% ../nbs/09_gradual.ipynb #c45
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -322,7 +328,7 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c40
+# %% ../nbs/09_gradual.ipynb #c47
 def _improved(cf, s, moves, live):
     "States after each round of moves, with the groups that differ switched on."
     for s in improve_states(cf, s, moves, live):
@@ -335,7 +341,7 @@ def _shown(steps, watch):
         if watch is not None: watch(s._replace(on=None, c=None))
         yield s
 
-# %% ../nbs/09_gradual.ipynb #956e9bae
+# %% ../nbs/09_gradual.ipynb #c49
 def _plain_steps(cf, s, watch):
     "Algorithm 1, and what rescues rows when it runs dry."
     yield from construct(cf, s, watch)
@@ -353,7 +359,7 @@ def _in_company(cf, s):
         s.put(lost, plain)
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c41
+# %% ../nbs/09_gradual.ipynb #c50
 class _Searching(_Addressed):
     "The loop from its start to the best state seen."
     def start(self,
@@ -385,7 +391,7 @@ class _Searching(_Addressed):
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-# %% ../nbs/09_gradual.ipynb #c43
+# %% ../nbs/09_gradual.ipynb #c52
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -405,7 +411,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #c44
+# %% ../nbs/09_gradual.ipynb #c53
 class GradualCF(_Searching):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:

@@ -4,11 +4,8 @@
 
 # %% ../nbs/11_tabular.ipynb #c4
 from __future__ import annotations
-import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -19,405 +16,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from .cells import MISSING, Column, _exact, _objects, _read, _read_numbers, _rounded, _write
+from .columns import _fit_columns, _interval, _inward, _rescaled, _treated
 from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text, went
 from .composition import Entrywise, chain, steps
+from .costs import _Cost, _never
 from .gradual import TABLE
 from .predictors import as_module
+from .relations import _at_fault, _Led, _ties
 
 # %% auto #0
-__all__ = ['Column', 'tabular']
+__all__ = ['tabular']
 
 # %% ../nbs/11_tabular.ipynb #c6
-def _along(knots:np.ndarray, v:Any) -> Any: # Ascending knots `(2, k)`; an array or a tensor -> the same
-    "The line through the knots, which goes straight on beyond the last ones."
-    t = v.double() if isinstance(v, Tensor) else torch.from_numpy(np.array(v, float))
-    a,b = (torch.tensor(k, device=t.device) for k in knots)
-    i = torch.searchsorted(a, t.detach().contiguous()).clamp(1, len(a) - 1)
-    out = b[i - 1] + (t - a[i - 1])/(a[i] - a[i - 1])*(b[i] - b[i - 1])
-    return out.to(v) if isinstance(v, Tensor) else out.numpy()
-
-# %% ../nbs/11_tabular.ipynb #c8
-@dataclass(frozen=True)
-class Column:
-    "One group of a table: how it is read, and what it may become."
-    name:Hashable       # Name of the feature
-    sources:Sequence    # The raw columns it is read from: one, or the 0/1 siblings of a category
-    kind:str            # 'number', 'integer', 'date', 'ordinal' or 'category'
-    origin:Any=0.       # Raw value that is encoded as 0; dates are days since 1970; None where there are knots
-    span:Any=1.         # Raw distance that is encoded as 1; None where there are knots
-    low:float=0.        # Smallest value a counterfactual may have, raw
-    high:float=1.       # Largest
-    levels:tuple=()     # Levels of a category or an ordinal, these in their order
-    offered:tuple=()    # Those of them that may be proposed
-    codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
-    unit:float=0.       # Raw distance between legal values; 0 for any
-    digits:int=0        # Decimals to which a changed number is rounded
-    decimals:int=0      # Decimals that the training values have, as far as they are counted
-    form:str=''         # How cells are written: '' as the dtype says, a key of `_WRITERS`, or a pattern of dates
-    zone:Any=None       # Time zone of a date
-    missing:bool=False  # Whether cells are missing in the training rows
-    blank:Any=None      # A missing cell, as it is written
-    known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers of full precision
-    knots:Any=field(default=None, compare=False, repr=False) # Raw numbers and what they are encoded as, `(2, k)`
-
-    @property
-    def width(self) -> int: return len(self.levels) if self.kind == 'category' else 1 # Encoded entries
-
-    def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
-        "Raw numbers in encoded units."
-        return (raw - self.origin)/self.span if self.knots is None else _along(self.knots, raw)
-
-    def decoded(self, x:Any) -> Any: # An array or a tensor, of any shape
-        "Encoded numbers in raw units."
-        return self.origin + x*self.span if self.knots is None else _along(self.knots[::-1], x)
-
-# %% ../nbs/11_tabular.ipynb #c11
-_NUMERAL = re.compile(r'-?(0|[1-9]\d*)(\.\d+)?')
-_PATTERNS = ('%Y-%m-%d', '%Y-%m-%d %H:%M:%S', '%Y-%m-%dT%H:%M:%S')
-
-def _text_form(s:pd.Series) -> tuple: # Kind, and how the texts are written
-    "What a column of texts holds: numbers, dates, or names."
-    texts = pd.Series(s.unique())
-    if all(_NUMERAL.fullmatch(v) for v in texts): return 'number', 'numeral'
-    for pattern in _PATTERNS:
-        if pd.to_datetime(texts, format=pattern, errors='coerce').notna().all(): return 'date', pattern
-    return 'category', ''
-
-# %% ../nbs/11_tabular.ipynb #c14
-_NAMES = dict.fromkeys(('boolean', 'categorical', 'bytes', 'period', 'interval'), ('category', ''))
-_INFERRED = _NAMES | {
-    'integer': ('integer', 'python'), 'floating': ('number', 'python'), 'mixed-integer-float': ('number', 'python'),
-    'decimal': ('number', 'decimal'),
-    'date': ('date', 'date'), 'datetime': ('date', 'datetime'), 'datetime64': ('date', '')}
-
-def _decimals(cells) -> int: # Most decimals of any of them
-    "How finely numbers are written."
-    return max(-min(int(Decimal(str(v)).as_tuple().exponent), 0) for v in set(cells))
-
-def _dtype_kind(s:pd.Series) -> str|None:
-    "Kind of a column by its dtype; None where the cells have to say."
-    if pd.api.types.is_integer_dtype(s): return 'integer'
-    if pd.api.types.is_float_dtype(s): return 'number'
-    if pd.api.types.is_datetime64_any_dtype(s): return 'date'
-    if getattr(s.dtype, 'ordered', False): return 'ordinal'
-    return None if len(s) else 'category'
-
-def _form(s:pd.Series) -> tuple: # Kind, and how its cells are written
-    "Kind of cells that are not missing; raises `ValueError` for cells of several kinds."
-    if told := _dtype_kind(s): return told, ''
-    inferred = pd.api.types.infer_dtype(s)
-    kind,form = _text_form(s) if inferred == 'string' else _INFERRED.get(inferred, (None, ''))
-    if kind is None:
-        types = ' and '.join(sorted({type(v).__name__ for v in s}))
-        raise ValueError(f'df must have numbers, dates or names in a column, got {types} in column {s.name!r}: '
-                         'write them alike, or name the column in categorical')
-    if form in ('decimal', 'numeral') and _decimals(s) == 0: kind = 'integer'
-    return kind, '' if isinstance(s.iloc[0], pd.Timestamp) else form
-
-# %% ../nbs/11_tabular.ipynb #c18
-_MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
-
-def _check_levels(s:pd.Series):
-    "Raise `ValueError` if a column looks like an identifier."
-    n = s.nunique()
-    told = isinstance(s.dtype, pd.CategoricalDtype)
-    if told or n <= 2 or (n <= _MOST_LEVELS and n < len(s)): return
-    raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(s)} rows of column '
-                     f'{s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
-
-def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple:
-    "Kind of a column: the user has the last word, after its dtype and its cells."
-    if s.name in categorical: return 'category', ''
-    there = s[s.notna()]
-    kind,form = _form(there)
-    if s.name in integer: return 'integer', form
-    if kind == 'category' and s.name not in decided: _check_levels(there)
-    counts = kind == 'number' and not form and len(there) < len(s) and _whole(there)
-    return 'integer' if counts else kind, form
-
-def _whole(s:pd.Series) -> bool: # Whether there are numbers, and all are whole
-    "Whole numbers that are stored as floats."
-    return len(s) > 0 and bool((s.astype(float) % 1 == 0).all())
-
-# %% ../nbs/11_tabular.ipynb #c22
-_MOST_CODES = 3 # Distinct codes of a column
-
-def _special_codes(values) -> tuple: # The codes, ascending; empty if the column has none
-    "Negative values cut off from the others by a gap below zero, as HELOC's −7, −8, −9."
-    v = np.unique(values)
-    codes = v[v < 0]
-    cut_off = 0 < len(codes) <= _MOST_CODES and codes.max() < -1 and (v >= 0).any()
-    return tuple(int(c) for c in codes) if cut_off else ()
-
-# %% ../nbs/11_tabular.ipynb #c26
-def _check_missing(c:Column, s:pd.Series):
-    "Raise `ValueError` for a missing cell where the training rows have none."
-    gone = s.isna().to_numpy(bool)
-    if c.missing or not gone.any(): return
-    raise ValueError(f'data must not have missing values where the training rows have none, got {s.loc[gone].iloc[0]} '
-                     f"in column {c.name!r} ({gone.sum()} of {len(s)} rows): leave the rows out, or use missing='fill'")
-
-def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
-    "Dates as numbers of days."
-    t = pd.to_datetime(s, format=form if '%' in form else None).dt.tz_localize(None)
-    return ((t - pd.Timestamp(0))/pd.Timedelta(1, 'D')).to_numpy(float)
-
-def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
-    "Cells as numbers, levels as their positions."
-    if c.kind == 'date': return _days(s, c.form)
-    if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
-    return s.map({level: float(i) for i,level in enumerate(c.levels)}).to_numpy(float)
-
-_READS = dict(date='dates', ordinal='known levels') # What a column must hold, if not numbers
-
-def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
-    "Cells as numbers; raises `ValueError` for a cell that is none."
-    _check_missing(c, s)
-    try: v = _floats(c, s)
-    except (TypeError, ValueError, AttributeError):
-        raise ValueError(f'data must be {_READS.get(c.kind, "numeric")} in column {c.name!r}, got {s[s.notna()].iloc[0]!r}') from None
-    bad = ~np.isfinite(v) & s.notna().to_numpy(bool)
-    if c.kind == 'ordinal' and bad.any():
-        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {s[bad].iloc[0]!r}')
-    if bad.any(): raise ValueError(f'data must be finite, got {v[bad][0]} in column {c.name!r}')
-    return v
-
-# %% ../nbs/11_tabular.ipynb #c30
-def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # 0 or 1, `(n, levels)`
-    "A category as one-hot entries; raises `ValueError` for an unknown level."
-    for source in c.sources: _check_missing(c, df[source])
-    if len(c.sources) > 1: return df[list(c.sources)].to_numpy(float)
-    cells,place = comparable(df[c.sources[0]]), {level: i for i,level in enumerate(c.levels)}
-    at = np.array([place.get(v, -1) for v in cells], int)
-    if len(new := cells[at < 0]):
-        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
-    return np.eye(c.width)[at]
-
-def _read(c:Column, df:pd.DataFrame) -> np.ndarray: # Raw numbers or one-hot entries, `(n, w)`
-    "The entries of a column, in raw units."
-    return _read_levels(c, df) if c.kind == 'category' else _read_numbers(c, df[c.sources[0]])[:, None]
-
-# %% ../nbs/11_tabular.ipynb #c34
-def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
-    "An array that holds the values themselves."
-    out = np.empty(len(values), object)
-    out[:] = values
-    return out
-
-def _cell(c:Column, v:float):
-    "A number as a cell of a column of objects."
-    if c.form == 'python': return int(v) if c.kind == 'integer' and v.is_integer() else v
-    text = f'{v:.{c.decimals}f}'
-    text = text if float(text) == v else repr(v)
-    return Decimal(text) if c.form == 'decimal' else text
-
-# %% ../nbs/11_tabular.ipynb #c37
-_FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
-_DAY = 86_400       # Seconds
-
-def _dates(c:Column, v:np.ndarray): # Dates or cells, `(n,)`
-    "Days as dates, or as cells of a column of objects; NaT where they are missing."
-    seconds = (np.nan_to_num(v).clip(-_FARTHEST, _FARTHEST)*_DAY).round().astype('datetime64[s]')
-    t = pd.DatetimeIndex(np.where(np.isnan(v), np.datetime64('NaT'), seconds))
-    if c.zone is not None: t = t.tz_localize(c.zone, ambiguous=np.ones(len(t), bool), nonexistent='shift_forward')
-    if '%' in c.form: return t.strftime(c.form).to_numpy(object)
-    if c.form == 'date': return t.date
-    return t.to_pydatetime() if c.form == 'datetime' else t
-
-# %% ../nbs/11_tabular.ipynb #c40
-def _bare(s:pd.Series): # Array of its dtype
-    "The cells of a column, of numpy's kind where there is one."
-    return s.to_numpy() if isinstance(s.dtype, np.dtype) else s.array
-
-def _whole_or_float(v:np.ndarray, dtype:np.dtype) -> np.ndarray: # `(n,)`
-    "Whole numbers in their dtype, if it can hold them."
-    with np.errstate(invalid='ignore'): out = v.astype(dtype)
-    return out if (out == v).all() else v
-
-def _in_dtype(v:np.ndarray, dtype): # Array of cells, `(n,)`
-    "Numbers, NaN where they are missing, in the dtype of a column of numbers."
-    if isinstance(dtype, np.dtype): return v.astype(dtype) if dtype.kind == 'f' else _whole_or_float(v, dtype)
-    whole = pd.api.types.is_integer_dtype(dtype) and (v[~np.isnan(v)] % 1 == 0).all()
-    if pd.api.types.is_integer_dtype(dtype) and not whole: dtype = 'Float64'
-    return _bare(pd.Series(v).astype(dtype))
-
-# %% ../nbs/11_tabular.ipynb #c43
-def _cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
-    "Raw numbers, NaN where they are missing, as cells of the column's own dtype."
-    if c.kind != 'date' and not c.form: return _in_dtype(v, dtype)
-    if dtype != object and not c.form: return _bare(pd.Series(_dates(c, v)).astype(dtype))
-    unique,at = np.unique(v, return_inverse=True)
-    cells = _dates(c, unique).astype(object) if c.kind == 'date' else _objects([_cell(c, x) for x in unique.tolist()])
-    out = pd.Series(np.where(np.isnan(unique), _objects([c.blank]), cells), dtype=object)
-    return _bare(out.astype(dtype))[at]
-
-# %% ../nbs/11_tabular.ipynb #c46
-def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
-    "Move bounds inward to what can be written."
-    scale = 10.**np.asarray(digits)
-    near = lambda v: np.rint(v*scale)/scale
-    return (np.where(near(low) == low, low, np.ceil(low*scale)/scale),
-            np.where(near(high) == high, high, np.floor(high*scale)/scale))
-
-def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infinite where a side is open
-    "Bounds of a column; raises `ValueError` for bounds that make no sense."
-    if c.kind == 'category': raise ValueError(f'bounds must be of numbers, got {pair!r} for the category {c.name!r}')
-    if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
-        raise ValueError(f'bounds must be a pair (low, high) for column {c.name!r}, got {pair!r}')
-    ends = [_end(c, v, other) for v,other in zip(pair, (-np.inf, np.inf))]
-    low,high = (float(v) for v in _inward(ends[0], ends[1], c.digits))
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
-    return low, high
-
-def _end(c, value, none):
-    "One bound as a raw number; `none` where that side is open."
-    if pd.isna(value) or value in (-np.inf, np.inf): return none
-    return _read_numbers(c, pd.Series([value], name=c.name))[0]
-
-# %% ../nbs/11_tabular.ipynb #c49
-def _codes_of(v, special):
-    "The codes of an integer column: those that were listed and occur, or those that are recognised."
-    return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
-
-_TEXTS = ('decimal', 'numeral') # Forms that say how many decimals a number has
-_STEPS = 5 # Powers of ten that the range of a number is divided into
-
-def _digits(v:np.ndarray) -> int: # ≥ 0
-    "Decimals that make sense on the range of some numbers."
-    return int(max(0, np.ceil(_STEPS - np.log10(float(v.max() - v.min()) or 1.))))
-
-def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
-    "A column with the scale and the range of its numbers."
-    codes = _codes_of(v, special) if c.kind == 'integer' else ()
-    plain = v[~np.isin(v, codes)]
-    plain = plain if len(plain) else v
-    digits = 0 if c.unit else _digits(v)
-    if c.form in _TEXTS: digits = min(digits, c.decimals)
-    low,high = (float(end) for end in _inward(plain.min(), plain.max(), digits))
-    origin,span = np.floor(v.min()) if c.unit else v.min(), float(v.max() - v.min()) or 1.
-    return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits)
-
-# %% ../nbs/11_tabular.ipynb #c52
-MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
-_ULPS = 8*np.finfo(float).eps # What encoding and decoding cost a number, in shares of it and of the origin
-
-def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
-    "The nearest of sorted numbers."
-    at = np.searchsorted(known, v).clip(0, len(known) - 1)
-    below,above = known[np.maximum(at - 1, 0)], known[at]
-    return np.where(v - below <= above - v, below, above)
-
-def _slack(c:Column, x:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
-    "How far decoded numbers may be from those that were encoded."
-    if c.knots is None: return _ULPS*(np.abs(v) + abs(c.origin))
-    return _ULPS*np.abs(v) + c.decoded(x + _ULPS) - c.decoded(x - _ULPS)
-
-def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
-    "Decode numbers, to the very ones that were encoded."
-    v,scale = c.decoded(x), float(_DAY) if c.kind == 'date' else 10.**max(c.decimals, c.digits)
-    slack,near = _slack(c, x, v), np.rint(v*scale)/scale
-    out = np.where(np.abs(near - v) <= slack, near, v)
-    if c.known is not None and c.kind != 'ordinal':
-        known = _nearest(c.known, v)
-        out = np.where(np.abs(known - v) <= slack, known, out)
-    return np.where(x == MISSING, np.nan, out) if c.missing else out
-
-# %% ../nbs/11_tabular.ipynb #c55
-_MOST_DECIMALS = 12 # Numbers with more are of full precision
-_FEW_ROWS = 1000    # Rows that are asked first
-
-def _has_decimals(v:np.ndarray, d:int) -> bool:
-    "Whether no number has more than `d` decimals."
-    return all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
-
-def _precise(c:Column, v:np.ndarray) -> Column:
-    "A column with what restores its numbers."
-    fewest = next((d for d in range(_MOST_DECIMALS) if _has_decimals(v, d)), _MOST_DECIMALS)
-    if not c.unit and c.form not in _TEXTS: c = replace(c, decimals=fewest)
-    restored = _numbers(c, c.encoded(v)) == v
-    return c if restored.all() else replace(c, known=np.unique(v))
-
-# %% ../nbs/11_tabular.ipynb #c59
-def _blank(s:pd.Series) -> dict:
-    "Whether cells are missing, and how they are written: fields of a `Column`."
-    gone = s[s.isna()]
-    return dict(missing=len(gone) > 0, blank=gone.iloc[0] if len(gone) else None)
-
-def _fit_numbers(s:pd.Series, kind:str, form:str, special=None) -> Column:
-    "Scale, range and form of a number, integer or date; a column without any has no legal value."
-    c = Column(s.name, (s.name,), kind, form=form, unit=float(kind != 'number'), **_blank(s))
-    v = _read_numbers(c, s)
-    if kind == 'date': c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
-    there = s.notna().to_numpy(bool)
-    if not there.any(): return replace(c, low=1., high=0.)
-    if form in _TEXTS: c = replace(c, decimals=min(_decimals(s[there]), _MOST_DECIMALS))
-    return _precise(_scaled(c, v[there], special), v[there])
-
-def _bounded(c:Column, pair) -> Column:
-    "A column with the user's bounds; where it has codes, the gap above them stays closed."
-    if c.low > c.high: return c # nobody has a value
-    low,high = _interval(c, pair)
-    if low == -np.inf or c.codes: low = max(low, c.low)
-    if high == np.inf: high = c.high
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
-    return replace(c, low=low, high=high)
-
-# %% ../nbs/11_tabular.ipynb #c61
-def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels that may be proposed
-    "The levels that a counterfactual may have; raises `ValueError` for an unknown one."
-    if listed is None: return occur
-    if not len(listed) or any(v not in known for v in listed):
-        raise ValueError(f'levels must be among {list(known)} for column {name!r}, got {list(listed)}')
-    return tuple(v for v in known if v in listed)
-
-def _fit_category(s:pd.Series, listed=None) -> Column:
-    "A category column: its levels, in the dtype's order where it has one."
-    there,blank = set(s[s.notna()]), _blank(s)
-    own = isinstance(s.dtype, pd.CategoricalDtype)
-    levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
-    offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)
-    last = [None] if blank['missing'] else []
-    cells = _bare(pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
-    return Column(s.name, (s.name,), 'category', levels=(*levels, *last), offered=offered, known=cells, **blank)
-
-def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
-    "A category that comes as 0/1 columns."
-    v = df[list(cols)].to_numpy(float)
-    if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
-        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
-                         f'got {list(cols)} for {name!r}')
-    occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
-    return Column(name, tuple(cols), 'category', levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
-
-# %% ../nbs/11_tabular.ipynb #c65
-def _fit_ordinal(s:pd.Series, listed=None) -> Column:
-    "A column of levels that have an order."
-    c,levels = _fit_category(s, listed), tuple(s.cat.categories)
-    at = [levels.index(v) for v in c.offered]
-    codes = tuple(i for i in range(len(levels)) if i not in at)
-    known = pd.Categorical([*levels, None], dtype=s.dtype)
-    low,high = (float(min(at)), float(max(at))) if at else (1., 0.)
-    return replace(c, kind='ordinal', levels=levels, span=float(max(len(levels) - 1, 1)), low=low, high=high,
-                   codes=codes, unit=1., known=known)
-
-# %% ../nbs/11_tabular.ipynb #c69
-def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
-    "Read the columns of a frame, as `tabular` was told about them."
-    owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
-    for name,s in df.items():
-        if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))
-        else: c = _fit_column(s, _kind(s, integer, categorical, decided), levels.get(name), special)
-        pair = bounds.get(c.name)
-        out[c.name] = c if pair is None else _bounded(c, pair)
-    return list(out.values())
-
-def _fit_column(s, kind_and_form, listed, special) -> Column:
-    "Read one column of a known kind."
-    kind,form = kind_and_form
-    if kind == 'ordinal': return _fit_ordinal(s, listed)
-    return _fit_category(s, listed) if kind == 'category' else _fit_numbers(s, kind, form, special)
-
-# %% ../nbs/11_tabular.ipynb #c72
 @dataclass(frozen=True, eq=False)
 class _Table:
     "The fitted columns of a frame, and what may become of them."
@@ -430,6 +41,10 @@ class _Table:
     most:int|None     # Most columns changed in a row
     grid:int          # Candidate values of a wide column
     keep:bool=True    # Whether a missing cell stays missing
+    computed:Any=False# Columns that nobody chooses and that may follow others, bool `(g,)`
+    relations:Any=None# What hangs together, `_Led`; None where nothing does
+    derive:dict=field(default_factory=dict) # Column -> its function of a frame
+    price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
 
     @property
@@ -452,7 +67,7 @@ class _Table:
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
-# %% ../nbs/11_tabular.ipynb #c75
+# %% ../nbs/11_tabular.ipynb #c10
 def _cast(s:pd.Series, dtype) -> pd.Series:
     "A column in another dtype where that holds all of its values, else as it is."
     if isinstance(dtype, pd.CategoricalDtype) and not s.dropna().isin(dtype.categories).all(): return s
@@ -468,7 +83,7 @@ def _typed(df:pd.DataFrame, dtypes:dict) -> pd.DataFrame:
     for c in other: df[c] = _cast(df[c], dtypes[c])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c77
+# %% ../nbs/11_tabular.ipynb #c12
 def _one_row(data) -> pd.DataFrame:
     "Raw rows as a frame."
     if isinstance(data, dict): return pd.DataFrame([data])
@@ -495,7 +110,7 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     if len(got) > len(table.names): raise ValueError(f'data must have distinct columns, got {got}')
     raise ValueError(f'data must have its columns in the fitted order {table.names}, got {got}')
 
-# %% ../nbs/11_tabular.ipynb #c81
+# %% ../nbs/11_tabular.ipynb #c16
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
@@ -508,7 +123,7 @@ def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     bad = (low > high).numpy()
     return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
 
-# %% ../nbs/11_tabular.ipynb #c82
+# %% ../nbs/11_tabular.ipynb #c18
 def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
     df = _frame(table, data)
@@ -527,11 +142,11 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     x = torch.from_numpy(table.encoded(raw)).nan_to_num(MISSING)
     low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
     most = None if table.most is None else torch.full((len(x),), table.most)
-    frozen = torch.from_numpy(table.frozen) | _shut(table, low, high)
+    frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
     if table.keep: frozen = frozen | _gone(table, raw)
     return Encoded(x, frozen, low, high, most)
 
-# %% ../nbs/11_tabular.ipynb #c90
+# %% ../nbs/11_tabular.ipynb #c26
 def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # (c, x) -> c
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
@@ -542,7 +157,7 @@ def _one_of(siblings:Sequence[Tensor], offered:Sequence[Tensor]) -> Callable: # 
         return c
     return project
 
-# %% ../nbs/11_tabular.ipynb #c92
+# %% ../nbs/11_tabular.ipynb #c28
 def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
     "Let an ordinal go no further than the last level on its way that is offered."
     def project(c, x):
@@ -553,7 +168,7 @@ def _on_the_way(at:int, levels:np.ndarray) -> Callable: # (c, x) -> c
         return c
     return project
 
-# %% ../nbs/11_tabular.ipynb #c94
+# %% ../nbs/11_tabular.ipynb #c31
 def _unless_own(rule:Entrywise) -> Entrywise:
     "A rule for what differs from the row's own value."
     return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
@@ -581,9 +196,16 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     gaps = [_on_the_way(at.start, np.array([c.levels.index(v) for v in c.offered])/c.span)
             for c,at in zip(table.columns, table.at) if c.kind == 'ordinal' and c.codes and c.offered]
     whole = [_whole_along(c, at.start) for c,at in zip(table.columns, table.at) if c.unit and c.knots is not None]
-    return chain(_whole_steps(table), *whole, *gaps, *([_one_of(siblings, offered)] if pairs else []))
+    form = chain(_whole_steps(table), *whole, *gaps, *([_one_of(siblings, offered)] if pairs else []))
+    return form if table.relations is None else _following(form, table.relations)
 
-# %% ../nbs/11_tabular.ipynb #c98
+def _following(form:Callable, relations) -> Callable: # (c, x) -> the admissible c
+    "The same, with all that follows; of a few entries, only the form."
+    def project(c, x): return relations.follow(form(c, x), x)
+    if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
+    return project
+
+# %% ../nbs/11_tabular.ipynb #c35
 _FEW = 3 # An integer with fewer values than three grids offers them all
 
 def _even(c:Column, n:int) -> np.ndarray: # `(n,)`, raw
@@ -601,35 +223,19 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     raw = np.arange(c.low, c.high + 1) if few else _even(c, table.grid)
     if c.unit: raw = np.unique(raw.round())
     raw = raw[~np.isin(raw, c.codes)]
-    return torch.tensor(c.encoded(raw)).to(x)[None, :, None]
+    values = torch.tensor(c.encoded(raw)).to(x)[None, :, None]
+    return values if table.relations is None else _also_near(table, x, group, values)
 
-# %% ../nbs/11_tabular.ipynb #c101
-def _one_hot(c:Column, x:np.ndarray) -> np.ndarray: # `(n, w)`
-    "Entries of a category, of which the missing level is the largest only where it is alone."
-    if not c.missing: return x
-    alone = (x[:, -1] == 1) & (x[:, :-1] == 0).all(1)
-    return np.column_stack([x[:, :-1], np.where(alone, 1., -np.inf)])
+def _also_near(table:_Table, x:Tensor, group:int, values:Tensor) -> Tensor: # `(n or 1, q, 1)`
+    "The values, and as many between those that the other columns of each row leave open."
+    near,c = table.relations.near[group], table.columns[group]
+    if table.computed[group] or not (near.relations or near.followers): return values
+    ends = [torch.tensor(c.encoded(end)).to(x) for end in table.relations.possible(x, group)]
+    share = torch.linspace(0, 1, table.grid, dtype=x.dtype, device=x.device)
+    own = torch.lerp(ends[0][:, None], ends[1][:, None], share)[..., None]
+    return torch.cat([values.expand(len(x), -1, -1), own], 1)
 
-def _exact(c:Column, x:np.ndarray) -> np.ndarray: # Raw entries, `(n, w)`
-    "Entries of a column in raw units, NaN where a number is missing."
-    return _one_hot(c, x) if c.kind == 'category' else _numbers(c, x[:, 0])[:, None]
-
-def _level_cells(c:Column, v:np.ndarray): # Array of cells, `(n,)`
-    "The levels nearest to positions; the last cell that is known is the missing one."
-    at = v.round().clip(0, len(c.levels) - 1)
-    return c.known[np.where(np.isnan(v), len(c.levels), at).astype(int)]
-
-def _write(c:Column, v:np.ndarray, dtypes:dict) -> list: # Cells of each raw column, `(n,)` each
-    "Raw entries `(n, w)` of a column as cells."
-    if c.kind == 'ordinal': return [_level_cells(c, v[:, 0])]
-    if c.kind != 'category': return [_cells(c, v[:, 0], dtypes[c.name])]
-    if len(c.sources) == 1: return [c.known[v.argmax(1)]]
-    return [_in_dtype(one, dtypes[source]) for one,source in zip(v.T, c.sources)]
-
-def _rounded(c:Column, v:np.ndarray) -> np.ndarray: # `(n, w)`
-    "Raw entries with as many decimals as an answer may have."
-    return v if c.kind == 'category' else v.round(c.digits) + 0.
-
+# %% ../nbs/11_tabular.ipynb #c38
 def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
     "Encoded rows as the frame that a model reads; `legal` rounds numbers."
     entries,cells = np.asarray(x.detach().cpu().double(), order='F'), {}
@@ -639,7 +245,7 @@ def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, r
     kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
     return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
 
-# %% ../nbs/11_tabular.ipynb #c106
+# %% ../nbs/11_tabular.ipynb #c42
 def _floating(dtype):
     "The dtype of floats that stands in for a dtype of whole numbers."
     return 'float64' if isinstance(dtype, np.dtype) else 'Float64'
@@ -655,12 +261,19 @@ def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible row
     "Put values into their room, and into their form."
     return _projection(table)(v.clamp(enc.low, enc.high), enc.x)
 
+def _kept_together(table:_Table, v:Tensor, differs:Tensor, enc:Encoded) -> tuple: # Rows, and which entries differ
+    "Rows with all that follows; a row that breaks a relation all the same stays as it was."
+    v = table.relations.follow(torch.where(differs, v, enc.x), enc.x)
+    v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)
+    return v, v != enc.x
+
 def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
     if raw is None: return _written(table, x, legal)
     v,enc,df = x.detach().cpu(), _encode(table, raw), _frame(table, raw).copy()
     differs,v = v != enc.x.to(v), v.double()
     if legal: v = _settle(table, v, enc)
+    if legal and table.relations is not None: v,differs = _kept_together(table, v, differs, enc)
     for c,at in zip(table.columns, table.at):
         changed = differs[:, at].any(1).numpy()
         if not changed.any(): continue
@@ -669,7 +282,7 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
         for name,one in zip(c.sources, cells): _put(df, name, one, changed, table.dtypes[name])
     return df
 
-# %% ../nbs/11_tabular.ipynb #c110
+# %% ../nbs/11_tabular.ipynb #c46
 def _legal_level(c:Column, new:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Whether each row has a level that may be proposed."
     if len(c.sources) == 1: return pd.Series(comparable(new[c.sources[0]])).isin(c.offered).to_numpy(bool)
@@ -700,9 +313,10 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
         ok = _legal_level(c, new) if c.kind == 'category' else _legal_number(c, old, new, up, down)
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
         out.append(same | (ok & ~stays))
-    return np.stack(out, 1)
+    if table.relations is None: return np.stack(out, 1)
+    return np.stack(out, 1) & ~_at_fault(table.relations.ties, table.derive, old, new)
 
-# %% ../nbs/11_tabular.ipynb #c113
+# %% ../nbs/11_tabular.ipynb #c49
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -714,7 +328,7 @@ def _check_names(columns:Sequence[Column], **named):
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
 
-# %% ../nbs/11_tabular.ipynb #c114
+# %% ../nbs/11_tabular.ipynb #c51
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
@@ -735,7 +349,7 @@ def _named_in(arg, flags):
         raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, flags.dtypes)))}')
     return [[c for c,on in zip(flags.columns, row) if on] for row in flags.to_numpy(bool)]
 
-# %% ../nbs/11_tabular.ipynb #c117
+# %% ../nbs/11_tabular.ipynb #c55
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     "Bounds of a question."
     if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
@@ -760,7 +374,7 @@ def _check_directions(columns:Sequence[Column], up:np.ndarray, down:np.ndarray):
     names = [c.name for c in named if c.kind == 'category']
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
 
-# %% ../nbs/11_tabular.ipynb #c119
+# %% ../nbs/11_tabular.ipynb #c58
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -775,10 +389,16 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     low,high = low.to(enc.x), high.to(enc.x)
     if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
     else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
+    if table.relations is not None: low,high = _stopped(table, enc.x, fixed & ~enc.frozen, low, high)
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 
-# %% ../nbs/11_tabular.ipynb #c123
+def _stopped(table:_Table, x:Tensor, fixed:Tensor, low:Tensor, high:Tensor) -> tuple:
+    "Limits in which a column that a question holds fixed cannot follow either."
+    still = fixed[:, torch.from_numpy(table.group).to(fixed.device)]
+    return torch.where(still, x, low), torch.where(still, x, high)
+
+# %% ../nbs/11_tabular.ipynb #c62
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
     "A feature's values as a person would name them."
     if len(c.sources) == 1: return df[c.sources[0]].to_numpy(object)
@@ -793,9 +413,15 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
         rows = cfs.mask[:, at.start].nonzero()[:, 0].tolist()
         lines += [(i, old.index[i], c.name, before[i], after[i]) for i in rows]
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
+    if table.relations is not None and table.relations.led: out['follows'] = _follows(table, cfs, out)
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
-# %% ../nbs/11_tabular.ipynb #c125
+def _follows(table:_Table, cfs:Counterfactuals, lines:pd.DataFrame) -> np.ndarray: # bool, one a line
+    "Which changes nobody chose: they follow from others."
+    led,names = table.relations.consequences(cfs.x, cfs.xp).cpu().numpy(), [c.name for c in table.columns]
+    return np.array([led[row, names.index(name)] for row,name in zip(lines.row, lines.feature)], bool)
+
+# %% ../nbs/11_tabular.ipynb #c64
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
     "Where a value stands on the track of its column."
     if pd.isna(value): return -.08 # beside the track
@@ -815,7 +441,7 @@ def _track(ax, y:float, c:Column, line):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
-# %% ../nbs/11_tabular.ipynb #c126
+# %% ../nbs/11_tabular.ipynb #c65
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
     import matplotlib.pyplot as plt
@@ -831,7 +457,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/11_tabular.ipynb #c128
+# %% ../nbs/11_tabular.ipynb #c67
 def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
@@ -848,6 +474,10 @@ def _check_labels(df):
     "Raise `ValueError` for columns that are named True or False: Python takes them for 1 and 0."
     bad = [c for c in df.columns if isinstance(c, (bool, np.bool_))]
     if bad: raise ValueError(f'df must have columns named by text or numbers, got {bad}')
+
+def _check_cost(cost):
+    "Raise `ValueError` for costs that are no dict."
+    if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
 
 def _check_least(**numbers):
     "Raise `ValueError` for a number that is not whole or too small: name -> (value, smallest)."
@@ -866,83 +496,7 @@ def _split_categories(categorical) -> tuple:
     whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
     return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
 
-# %% ../nbs/11_tabular.ipynb #c131
-def _filling(c:Column, s:pd.Series): # A cell
-    "What a missing cell of a column is read as; raises `ValueError` where all are missing."
-    there = s[s.notna()]
-    if not len(there): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {c.name!r}")
-    if c.kind == 'category': return Counter(there).most_common(1)[0][0]
-    return there.iloc[np.argsort(_read_numbers(c, there), kind='stable')[(len(there) - 1)//2]]
-
-def _present(c:Column) -> Column:
-    "A column without its missing cells."
-    if not c.missing or c.kind != 'category': return replace(c, missing=False)
-    return replace(c, missing=False, levels=c.levels[:-1], known=c.known[:-1])
-
-def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
-    "Columns whose missing cells are kept, levels of their own, or filled."
-    if missing == 'fill':
-        return list(map(_present, columns)), {c.name: _filling(c, df[c.name]) for c in columns if len(c.sources) == 1}
-    if missing == 'keep': return columns, {}
-    also = lambda c: c.kind == 'category' and c.missing and c.name not in levels
-    return [replace(c, offered=(*c.offered, None)) if also(c) else c for c in columns], {}
-
-# %% ../nbs/11_tabular.ipynb #c134
-_SCALERS = {'StandardScaler': ('mean_', 'scale_'), 'RobustScaler': ('center_', 'scale_'), 'MaxAbsScaler': (None, 'scale_'),
-            'MinMaxScaler': ('min_', 'scale_')} # What each subtracts and divides by; the last one adds and multiplies
-
-def _scaler_parts(scaler) -> np.ndarray: # `(2, columns)`
-    "Origins and spans of a fitted scaler; raises `ValueError` for anything else."
-    name = type(scaler).__name__
-    if name not in _SCALERS:
-        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
-    n = getattr(scaler, 'n_features_in_', None)
-    if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
-    if name == 'MinMaxScaler': return np.stack([-scaler.min_/scaler.scale_, 1/scaler.scale_])
-    shift,stretch = _SCALERS[name]
-    shift = shift if getattr(scaler, 'with_mean', True) else None # its mean is there, but not used
-    given = [getattr(scaler, part or '', None) for part in (shift, stretch)]
-    return np.stack([np.full(n, default) if v is None else v for v,default in zip(given, (0., 1.))])
-
-def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
-    "What a scaler says about each column; raises `ValueError` where it was fitted on others."
-    numbers,parts = [c.name for c in columns if not c.levels], _scaler_parts(scaler)
-    names = list(getattr(scaler, 'feature_names_in_', numbers))
-    if len(names) != parts.shape[1] or any(name not in numbers for name in names):
-        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {parts.shape[1]}: {names}')
-    return dict(zip(names, parts.T.tolist()))
-
-# %% ../nbs/11_tabular.ipynb #c137
-_QUANTILES = 100 # Shares of the rows at which a line of quantiles has knots
-
-def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers, shares of rows below them, `(2, k)`
-    "Knots of a line from numbers to ranks; half of the rows that tie lie below. Outside of the range it has its slope."
-    values,counts = np.unique(v, return_counts=True)
-    share = (counts.cumsum() - counts/2)/len(v)
-    above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
-    at = np.union1d(np.maximum(above - 1, 0), above)
-    span = values[-1] - values[0] or 1.
-    return np.stack([np.r_[values[0] - span, values[at], values[-1] + span], np.r_[share[0] - 1, share[at], share[-1] + 1]])
-
-# %% ../nbs/11_tabular.ipynb #c140
-def _deviation(v:np.ndarray) -> dict: return dict(origin=float(v.mean()), span=float(v.std() or 1.))
-def _rank(v:np.ndarray) -> dict: return dict(origin=None, span=None, knots=_quantiles(v))
-_RULES = dict(standard=_deviation, quantile=_rank) # Training numbers -> fields of a `Column`
-
-def _rescaled(columns, df, scale) -> list[Column]:
-    "Columns with another scale; a column that a scaler does not know keeps its range."
-    if isinstance(scale, str) and scale == 'range': return columns
-    rule,out = _RULES.get(scale) if isinstance(scale, str) else None, []
-    told = {} if rule else _scaler_columns(scale, columns)
-    for c in columns:
-        if c.kind not in ('category', 'ordinal') and c.low <= c.high and (rule or c.name in told):
-            v = _read_numbers(c, df[c.name])
-            v = v[~np.isnan(v)]
-            c = _precise(replace(c, **(rule(v) if rule else dict(zip(('origin', 'span'), told[c.name])))), v)
-        out.append(c)
-    return out
-
-# %% ../nbs/11_tabular.ipynb #c144
+# %% ../nbs/11_tabular.ipynb #c70
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -952,7 +506,15 @@ def _domain(table:_Table) -> Domain:
                   project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults=TABLE,
-                  kind='table', features=table.columns)
+                  kind='table', features=table.columns, relations=table.relations, cost=table.price,
+                  measures=partial(_measures, table) if table.relations is not None or table.price else None)
+
+def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
+    "How many columns break what hangs together, and what the changes cost."
+    out:dict[str, Any] = {}
+    if table.relations is not None:
+        out['broken'] = _at_fault(table.relations.ties, table.derive, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
+    return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
 
 def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> _Table:
     "Columns and what is told about them; raises `ValueError` for contradictions."
@@ -962,7 +524,30 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
-# %% ../nbs/11_tabular.ipynb #c145
+def _related(table:_Table, df, relations, derive, causes, named:dict) -> _Table:
+    "A table with what hangs together; raises `ValueError` for contradictions."
+    if not (len(relations) or derive or causes): return table
+    ties = _ties(table.columns, table.at, _frame(table, df), table.dtypes, relations, derive, causes, named)
+    computed = np.isin(np.arange(len(table.columns)), ties.always)
+    if (table.frozen | computed).all(): raise ValueError('derive and causes must leave a column that may be chosen, got none')
+    return replace(table, relations=_Led(ties, computed), derive=dict(derive or {}), computed=computed)
+
+def _costed(table:_Table, cost) -> _Table:
+    "A table with what changes cost; what costs infinitely much is a constraint."
+    if cost is None: return table
+    never,up,down = _never(table.columns, cost)
+    led = np.isin(np.arange(len(never)), [] if table.relations is None else table.relations.led)
+    if table.relations is not None: table = _unchosen(table, never & led)
+    table = replace(table, frozen=table.frozen | (never & ~led), up=table.up | up, down=table.down | down)
+    free = [table.columns[g].name for g in np.flatnonzero(np.broadcast_to(table.computed, len(never)))]
+    return replace(table, price=_Cost(table.columns, table.at, cost, free))
+
+def _unchosen(table:_Table, never:np.ndarray) -> _Table:
+    "A table in which some columns that may follow cannot be chosen."
+    computed = table.computed | never
+    return replace(table, computed=computed, relations=_Led(table.relations.ties, computed))
+
+# %% ../nbs/11_tabular.ipynb #c72
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
@@ -977,6 +562,10 @@ def tabular(
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
     scale='range',        # What counts as one step: 'range', 'standard', 'quantile' (all rows), or one of scikit-learn's scalers, fitted
     missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
+    relations:Sequence=(),# What hangs together: texts such as 'late_max >= late_last' or 'degree rises -> age rises by 2'
+    derive:dict|None=None,# Column -> function of a frame that computes it anew after every change
+    causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
+    cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after; the search minimises it
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
     siblings,categorical = _split_categories(categorical)
@@ -984,10 +573,13 @@ def tabular(
     _check_least(grid=(grid, 2), max_changes=(1 if max_changes is None else max_changes, 1))
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     bounds,levels = bounds or {}, levels or {}
+    _check_cost(cost)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
     _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
     _check_categories(columns, levels)
-    _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
+    _check_names(columns, increase_only=increase_only, decrease_only=decrease_only, cost=cost or ())
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
-                              keep=missing == 'keep', fill=fill))
+    table = _fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
+                       keep=missing == 'keep', fill=fill)
+    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only, levels=levels, cost=cost or ())
+    return _domain(_costed(_related(table, df, relations, derive, causes, named), cost))

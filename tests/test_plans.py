@@ -1,0 +1,190 @@
+"""A plan is the best order: every row on the way is legal, and no legal order has a larger area."""
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf.all import PAPER, Counterfactuals, Domain, Encoded, Explainer, GradualCF, load_task, predictor, tabular
+from gradual_cf.core import take_rows
+from gradual_cf.plans import _exact_paths, _greedy_paths, _Between
+
+
+class AllOnes(Explainer):
+    "Set every number that may change to one."
+    def search(self, enc, target, seed=0): return torch.where(enc.frozen, enc.x, torch.ones_like(enc.x))
+
+
+def numbered(raw): return (np.asarray(raw) > .5) @ (1 << np.arange(np.asarray(raw).shape[1]))
+
+
+def world(m, allowed=None, seed=0):
+    "`m` numbers, a network of random pairs, and rules that name the legal choices by their numbers; the answer is all ones."
+    gen = torch.Generator().manual_seed(seed)
+    w,pairs = torch.rand(m, generator=gen), torch.randn(m, m, generator=gen)/m
+    f = lambda x: x @ w + ((x @ pairs)*x).sum(1)
+    whole = f(torch.ones(1, m))
+    model = lambda x: torch.stack([0*x[:, 0], 8*(f(x) - whole)/m + .1], 1)
+    legal = None if allowed is None else lambda old, new: allowed[numbered(new)][:, None].repeat(m, 1)
+    domain = Domain(lambda raw: Encoded(torch.as_tensor(raw), torch.zeros(len(raw), m, dtype=torch.bool)),
+                    lambda x, raw=None, legal=True: x, lambda s: torch.arange(m), legal=legal)
+    e = AllOnes(model, domain).fit(torch.rand(30, m, generator=gen))
+    return e, e.explain(torch.zeros(1, m), target=1)
+
+
+def heights(e, m):
+    "Probability of every choice, in the order of their numbers."
+    x = ((torch.arange(2**m)[:, None] >> torch.arange(m)) & 1).float()
+    return e.model(x).softmax(1)[:, 1].double().numpy()
+
+
+def chains(m, allowed):
+    "Every sequence of legal choices from none to all."
+    def after(s):
+        if s == 2**m - 1: return [[]]
+        return [[t, *more] for t in range(2**m) if t & s == s and t != s and allowed[t] for more in after(t)]
+    return after(0)
+
+
+def worth(chain, p):
+    "Number of steps, then the area under the staircase, of which a step of several changes takes as long as they would."
+    before = [0, *chain[:-1]]
+    area = sum(((t ^ s).bit_count() - 1)*p[s] + p[t] for s,t in zip(before, chain))
+    return len(chain), area
+
+
+def chain_of(plan): return numbered(plan.taken.xp).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(.2, 1))
+def test_every_row_on_the_way_is_legal_and_no_order_is_better(seed, m, share):
+    allowed = np.random.default_rng(seed).random(2**m) < share
+    allowed[[0, -1]] = True
+    e,found = world(m, allowed, seed)
+    chain = chain_of(found.plan())
+    assert allowed[chain].all() and chain[-1] == 2**m - 1
+    p = heights(e, m)
+    p = (p - p.min())/(p.max() - p.min())
+    best = max(worth(c, p) for c in chains(m, allowed))
+    assert worth(chain, p)[0] == best[0] and worth(chain, p)[1] == pytest.approx(best[1], abs=1e-5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(11, 14))
+def test_beyond_ten_changes_every_row_is_legal_too(seed, m):
+    rng = np.random.default_rng(seed)
+    a,b,c,d = rng.permutation(m)[:4]               # a only with b, and d not before c
+    made = lambda j: (np.arange(2**m) >> j & 1) == 1
+    allowed = (made(a) == made(b)) & (made(c) | ~made(d))
+    _,found = world(m, allowed, seed)
+    plan = found.plan()
+    chain = [0, *chain_of(plan)]
+    assert not plan.exact.any() and allowed[chain].all()
+    assert sorted((t ^ s).bit_count() for s,t in zip(chain, chain[1:])) == [1]*(m - 2) + [2]
+
+
+def test_greedy_and_exact_start_from_the_same_rows_and_exact_is_no_worse():
+    for seed in range(20):
+        e,found = world(5, seed=seed)
+        between,rows = _Between(e, found), torch.tensor([0])
+        area = lambda on: between.asked(torch.zeros(5, dtype=torch.long), on)[0].sum().item()
+        assert area(_exact_paths(between, rows, 5)[0]) >= area(_greedy_paths(between, rows)[0]) - 1e-6
+
+
+def test_an_answer_that_is_not_legal_itself_can_be_planned():
+    allowed = np.zeros(8, bool)
+    _,found = world(3, allowed)
+    assert len(found.plan().row) == 3
+
+
+@pytest.fixture(scope='module')
+def loan():
+    "A frame with a category, a date and a column that may only grow; the network's answers change all of them."
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(income=rng.integers(10, 90, 200), job=rng.choice(['clerk', 'cook', 'nurse'], 200),
+                           since=pd.Timestamp('2020-01-01') + pd.to_timedelta(rng.integers(0, 2000, 200), 'D'),
+                           debt=rng.random(200).round(2)))
+    said = lambda f: (f.income/90 + (f.job == 'nurse') - f.debt + (f.since > '2023-01-01')).to_numpy(float)
+    def proba(f):
+        p = 1/(1 + np.exp(5 - 3*said(f)))
+        return np.stack([1 - p, p], 1)
+    domain = tabular(df, increase_only=['income'])
+    return GradualCF(predictor(proba, domain, kind='proba'), domain, tau=.6).fit(df), df
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6))
+def test_rows_of_a_frame_on_the_way_are_legal(loan, seed):
+    e,df = loan
+    rows = df.sample(5, random_state=seed)
+    found = e.explain(rows, target=1)
+    plan = found.plan()
+    start = plan.answers.data.iloc[plan.row]
+    assert e.domain.legal(start, plan.taken.raw).all()
+    steps = plan.changes()
+    assert list(steps) == ['row', 'step', 'index', 'feature', 'before', 'after', 'probability']
+    both = steps.merge(found.changes(), on=['row', 'index', 'feature', 'before', 'after'])
+    assert len(both) == len(steps) == len(found.changes())             # each change once, with its own values
+    last = steps.groupby('row').probability.last()
+    assert np.allclose(last, found.prob[last.index.tolist()], atol=1e-6)
+
+
+def test_a_plan_of_nothing_is_empty(loan):
+    e,df = loan
+    there = e.explain(df[e.z_train.argmax(1).numpy() == 1].iloc[:2], target=1)
+    stuck = e.explain(df[e.z_train.argmax(1).numpy() == 0].iloc[:2], target=1, immutable=list(df))
+    for cfs,said in ((there, 'nothing to change'), (stuck, 'no counterfactual, so no plan')):
+        plan = cfs.plan()
+        assert len(plan) == 2 and len(plan.row) == 0 and plan.changes().empty and plan.text().count(said) == 2
+        assert said in plan._repr_html_() and plan.plot() is not None
+
+
+def test_answers_from_a_file_are_planned_by_an_explainer(loan, tmp_path):
+    e,df = loan
+    found = e.explain(df.iloc[:8], target=1)
+    read = Counterfactuals.load(found.save(tmp_path/'a.parquet'), e.domain)
+    with pytest.raises(ValueError, match='plan must be asked of answers that know their model'): read.plan()
+    pd.testing.assert_frame_equal(e.plan(read).changes(), found.plan().changes())
+    with pytest.raises(ValueError, match='fit must be called'): GradualCF(e.model, e.domain).plan(read)
+
+
+def test_rows_do_not_matter_to_each_other(loan):
+    e,df = loan
+    found = e.explain(df.iloc[:30], target=1)
+    whole = found.plan().changes()
+    for i in range(0, 30, 7):
+        one = found[i].plan().changes().drop(columns='row')
+        other = whole[whole.row == i].drop(columns='row').reset_index(drop=True)
+        pd.testing.assert_frame_equal(one, other, check_exact=False, atol=1e-6)
+
+
+def test_numbers_come_nearer_to_their_interval():
+    rng = np.random.default_rng(1)
+    df = pd.DataFrame(rng.integers(0, 20, (200, 3)), columns=list('abc'))
+    model = lambda f: (f.a + f.b + f.c).to_numpy(float)[:, None]
+    domain = tabular(df)
+    e = GradualCF(predictor(model, domain, kind='number'), domain, spread=2).fit(df)
+    plan = e.explain(df[(df.sum(axis=1) < 12)].iloc[:5], target=(50, 54)).plan()
+    far = (50 - plan.changes().number).clip(lower=0)
+    assert len(plan.row) > 5 and (far.groupby(plan.changes().row).diff().dropna() <= 0).all()
+
+
+@pytest.mark.parametrize('name', ['digits', 'toy_reviews', 'breast_cancer'])
+def test_images_texts_and_tables(name):
+    task = load_task(name)
+    rows,k = take_rows(task.X_test, slice(0, 3)), len(task.classes)
+    target = None if k == 2 else (np.asarray(task.y_test[:3]) + 1) % k
+    how = PAPER if name == 'breast_cancer' else None
+    e = GradualCF(task.model, task.domain, how, sigma=20).fit(task.X)
+    found = e.explain(rows, target)
+    state = torch.get_rng_state()
+    plan = found.plan()
+    assert torch.equal(state, torch.get_rng_state())
+    changed = [bool(v) and bool(m) for v,m in zip(found.valid, found.mask.flatten(1).any(1))]
+    assert sorted(set(plan.row.tolist())) == [i for i,c in enumerate(changed) if c]
+    for i in set(plan.row.tolist()):
+        steps = plan.taken[np.flatnonzero(plan.row == i).tolist()]
+        assert torch.equal(steps.x[0], found.x[i]) and torch.allclose(steps.xp[-1], found.xp[i])
+        assert torch.equal(steps.x[1:], steps.xp[:-1]) and steps.prob[-1] == pytest.approx(found.prob[i].item(), abs=1e-5)
+    assert plan.text(task.classes) and 'row' in plan._repr_html_()
