@@ -46,12 +46,13 @@ def _cut(c:_Cuts, tree:int, node:int, rows:np.ndarray, level:int, rng):
         for side,child in ((left, 2*node + 1), (~left, 2*node + 2)): _cut(c, tree, child, rows[side], level + 1, rng)
     elif not last: _fall(c, tree, node)
 
+# %% ../nbs/08_company.ipynb #c7
 def _fall(c:_Cuts, tree:int, node:int):
     "Rows that nothing tells apart fall to the left and keep their depth."
     depth = c.depth[tree, node]
     while node < c.depth.shape[1]: c.depth[tree, node],node = depth, 2*node + 1
 
-# %% ../nbs/08_company.ipynb #c9
+# %% ../nbs/08_company.ipynb #c10
 _TREES,_SAMPLE,_LEVELS = 25, 256, 8 # Trees, rows that a tree sees, cuts in a row's way through it
 
 class _Forest:
@@ -72,7 +73,7 @@ class _Forest:
             node = 2*node + 1 + right.long()
         return 2**(-self.depth[tree, node].mean(1)/self.usual)
 
-# %% ../nbs/08_company.ipynb #c12
+# %% ../nbs/08_company.ipynb #c13
 _ROWS = 4096 # Rows of a class that are looked at
 
 class _Circle(NamedTuple):
@@ -99,7 +100,7 @@ def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle
     forest = _Forest(a)
     return _Circle(x[order], legal[order], _halves_lonely(a, b, share), forest, forest(b).quantile(usual), **more)
 
-# %% ../nbs/08_company.ipynb #c15
+# %% ../nbs/08_company.ipynb #c16
 _SPREAD,_NEAR,_ATOMS = 13, 16, 8 # Values over the whole class, of near rows, and atoms
 _SHARED,_MOSTLY = .01, .5        # Share of the rows that makes a value an atom, and atoms a column
 
@@ -120,7 +121,7 @@ def _worth_trying(column, v:Tensor) -> tuple: # Values `(m,)` of a number -> `(q
     most = each[count.argsort(descending=True, stable=True)[:_ATOMS]]
     return torch.cat([spread, most]).unique(), bool(count[atom].sum() >= _MOSTLY*len(v))
 
-# %% ../nbs/08_company.ipynb #c18
+# %% ../nbs/08_company.ipynb #c19
 @dataclass(frozen=True)
 class Company:
     "The company that answers shall be in."
@@ -139,7 +140,7 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
     groups = explainer.groups(explainer.x_train[:1])
     return [(groups == g).nonzero()[:, 0] for g in range(len(explainer.domain.features))]
 
-# %% ../nbs/08_company.ipynb #c19
+# %% ../nbs/08_company.ipynb #c20
 _LEAST = 20 # Rows that a target must have
 
 class _Circles:
@@ -169,7 +170,7 @@ class _Circles:
         values,atomic = map(list, zip(*tried))
         return _circle(rows, legal, self.settings.lonely, self.settings.strange, values=values, atomic=atomic)
 
-# %% ../nbs/08_company.ipynb #c22
+# %% ../nbs/08_company.ipynb #c23
 _AROUND = 128 # Nearest rows of each half that a row is compared with
 
 class Beside(NamedTuple):
@@ -192,13 +193,14 @@ def _squared(t:Tensor, rows:Tensor) -> Tensor: # Candidates `(n, q, d)`, rows `(
     "Squared distances."
     return ((t*t).sum(2, keepdim=True) + (rows*rows).sum(2)[:, None] - 2*t @ rows.transpose(1, 2)).clamp_min(0)
 
+# %% ../nbs/08_company.ipynb #c24
 def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
     "How lonely candidates are among each half."
     k = min(_AROUND, len(c.x)//2)
     far = torch.stack([_squared(t, c.x[near[:, h, :k]]) for h in (0, 1)], 2)
     return far.topk(min(NEIGHBOURS, k), largest=False).values.sqrt().mean(3)
 
-# %% ../nbs/08_company.ipynb #c25
+# %% ../nbs/08_company.ipynb #c27
 _LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
@@ -228,7 +230,7 @@ class _Surrounded(_Circles):
         if enc.low is not None: t = t.clamp(enc.low[:, None], enc.high[:, None])
         return torch.where(frozen, x, t)
 
-# %% ../nbs/08_company.ipynb #c28
+# %% ../nbs/08_company.ipynb #c30
 class _Company(_Surrounded):
     "What rows and candidates lack of good company."
     def of(self, b:Beside, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> loneliness `(n, q, 2)`, strangeness `(n, q)`
@@ -258,7 +260,7 @@ class _Company(_Surrounded):
         lonely,strange = self.of(b, s.xp[:, None])
         return b._replace(lonely=torch.maximum(b.lonely, lonely[:, 0]), strange=torch.maximum(b.strange, strange[:, 0]))
 
-# %% ../nbs/08_company.ipynb #c31
+# %% ../nbs/08_company.ipynb #c33
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input
 
 def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Tensor: # `(n or 1, q, w)`
@@ -272,6 +274,7 @@ def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Te
     if finer and not circle.atomic[g]: values.append(torch.lerp(old, s.xp[:, entry], _TENTHS.to(old)))
     return torch.cat(values, 1)[..., None]
 
+# %% ../nbs/08_company.ipynb #c34
 def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, bool `(n, q)`
     "Every value of every free group put into the rows, and which of them are new and free."
     trials,may,relations = [], [], explainer.ties['relations']
@@ -284,6 +287,7 @@ def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> 
         may.append(new & kept)
     return torch.cat(trials, 1), torch.cat(may, 1)
 
+# %% ../nbs/08_company.ipynb #c36
 def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q)`
     "What candidates lack of company at most, as far as loneliness goes."
     b,k,rows = s.target.company, min(_AROUND, len(circle.x)//2), torch.arange(len(t), device=t.device)[:, None]
@@ -294,7 +298,7 @@ def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidate
         lonely.append(_squared(t, circle.x[near[rows, ten]]).sqrt().mean(2) - b.lonely[:, h, None])
     return _LONELY*torch.maximum(*lonely).clamp_min(0)
 
-# %% ../nbs/08_company.ipynb #c34
+# %% ../nbs/08_company.ipynb #c39
 class Fare(NamedTuple):
     "What changes cost on the way, in logits."
     column:float=0. # A changed group
@@ -304,7 +308,7 @@ def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:Fare) -> Tensor: # `(..
     "Prefer what has arrived, then the nearest; before that, what lacks least for its price."
     return torch.where(short > 0, -short - fare.way*dist - fare.column*count, merit(short, dist))
 
-# %% ../nbs/08_company.ipynb #c36
+# %% ../nbs/08_company.ipynb #c41
 def _price(explainer, s:State, t:Tensor) -> tuple: # Candidates `(n, q, d)`
     "How far candidates are, or what they cost, and in how many groups they differ, `(n, q)` each."
     x,flat,n,q = s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), *t.shape[:2]
@@ -323,6 +327,7 @@ def _plain_short(explainer, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, d
     z = predict(explainer.model, flat)
     return shortfall(State(s.enc, flat, z, target), explainer.settings.match).view(n, q)
 
+# %% ../nbs/08_company.ipynb #c42
 _LISTED = 64 # Candidates that are compared with all near rows
 
 def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:Fare, finer:bool) -> tuple:
@@ -338,7 +343,7 @@ def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:Fare, fin
     best,i = worth.max(1)
     return t[rows, i], best
 
-# %% ../nbs/08_company.ipynb #c37
+# %% ../nbs/08_company.ipynb #c43
 _FEW = 64 # Rows that are searched at a time: their candidates fit a processor's cache
 
 def _best(explainer, s:State, free:Tensor, fare:Fare=Fare(), finer:bool=False) -> tuple:
@@ -352,7 +357,7 @@ def _best(explainer, s:State, free:Tensor, fare:Fare=Fare(), finer:bool=False) -
             xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], fare, finer)
     return xp, worth
 
-# %% ../nbs/08_company.ipynb #c40
+# %% ../nbs/08_company.ipynb #c46
 def open_groups(
     s:State,     # Rows, with the groups that are on
     most:Tensor, # Most groups that may change, long `(n,)`
@@ -371,6 +376,7 @@ def moved(
     on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
     return s._replace(xp=xp, logits=predict(explainer.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
 
+# %% ../nbs/08_company.ipynb #c47
 def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Tensor]: # Rows that moved
     "Set one group after the other; writes to `s`."
     most = most_groups(explainer, s.enc)
@@ -385,7 +391,7 @@ def _walk(explainer, s:State, live:Tensor, fare:Fare, rounds:int) -> Iterator[Te
         s.put(live, moved(explainer, now.take(won), xp[won]))
         yield live
 
-# %% ../nbs/08_company.ipynb #c42
+# %% ../nbs/08_company.ipynb #c49
 def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
     "Put any two of at least three changes back and look for one value that does for both: the nearest such row."
     groups = explainer.groups(s.x)
@@ -403,6 +409,7 @@ def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
         xp[rows[won]],nearest[rows[won]] = t[won], far[won]
     return xp
 
+# %% ../nbs/08_company.ipynb #c50
 def _nearer(explainer, s:State) -> Tensor: # `(n, d)`
     "The nearest value of one changed group that is enough."
     t,worth = _best(explainer, s, changed_groups(s.x, s.xp, explainer.groups(s.x)) & ~s.enc.frozen, finer=True)
@@ -422,7 +429,7 @@ def _smaller(explainer, s:State) -> State: # Rows that have arrived
     for _ in range(_CLOSER): s = s._replace(xp=_nearer(explainer, s))
     return moved(explainer, s, s.xp)
 
-# %% ../nbs/08_company.ipynb #c43
+# %% ../nbs/08_company.ipynb #c51
 _ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
 
 def _lowered(explainer, s:State) -> State:
@@ -432,6 +439,7 @@ def _lowered(explainer, s:State) -> State:
     level = torch.minimum(s.target.level, target_prob(s.logits, s.target.label))
     return s._replace(target=s.target._replace(level=level, lead=lead, company=explainer.company.reached(s)))
 
+# %% ../nbs/08_company.ipynb #c52
 def approach(
     explainer,   # Fitted, with company
     s:State,     # Rows at their inputs; written to

@@ -323,6 +323,18 @@ class _Answers(_Batch):
         return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{stands}'
     def _repr_html_(self): return self.domain.display.show(self)
 
+# %% ../nbs/00_core.ipynb #44d54ad3
+class _Standing(_Answers):
+    "How a batch stands."
+    def standing(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, typical, confirmed
+        "How each answer stands; NaN where nobody asked."
+        groups = self.domain.groups(self.x.shape[1:]).to(self.x.device)
+        far = (self.xp - self.x).flatten(1).norm(dim=1)
+        told = dict(before=self.before, after=self.prob, valid=self.valid,
+                    changes=changed_groups(self.x, self.xp, groups).sum(1), distance=far)
+        told |= {name: far*torch.nan if (v := getattr(self, name)) is None else v for name in _STANDINGS}
+        return pd.DataFrame(dict(row=_row_names(self)) | {name: v.cpu().numpy() for name,v in told.items()})
+
 # %% ../nbs/00_core.ipynb #c48
 @contextmanager
 def atomic(
@@ -426,7 +438,7 @@ def _check_free(raw, told):
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
 # %% ../nbs/00_core.ipynb #c59
-class _Kept(_Answers):
+class _Kept(_Standing):
     "Answers that can be written to a file and read again."
     def save(self,
         path:str|Path, # A parquet file; its folder is made where missing
@@ -472,15 +484,6 @@ class Counterfactuals(_Kept):
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
         "What changed, as a tidy frame."
         return self.domain.display.changes(self)
-
-    def standing(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, typical, confirmed
-        "How each answer stands; NaN where nobody asked."
-        groups = self.domain.groups(self.x.shape[1:]).to(self.x.device)
-        far = (self.xp - self.x).flatten(1).norm(dim=1)
-        told = dict(before=self.before, after=self.prob, valid=self.valid,
-                    changes=changed_groups(self.x, self.xp, groups).sum(1), distance=far)
-        told |= {name: far*torch.nan if (v := getattr(self, name)) is None else v for name in _STANDINGS}
-        return pd.DataFrame(dict(row=_row_names(self)) | {name: v.cpu().numpy() for name,v in told.items()})
 
     def df(self) -> pd.DataFrame: # One line a row
         "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
