@@ -35,8 +35,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.all import GradualCF, load_heloc, load_uci_credit, tabular, tabular_mlp, train
-from gradual_cf.core import atomic, changed_groups
+from gradual_cf.all import BELIEVABLE, GradualCF, load_heloc, load_uci_credit, tabular, tabular_mlp, train
+from gradual_cf.core import atomic, cache_dir, changed_groups
 from gradual_cf.explainer import predict
 
 PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2'] # the last is imported by dice-ml
@@ -196,8 +196,8 @@ def case_of(data, seed, n, folder):
     return Case(data, domain, net, Judges(data, domain, net, others), seed, rows.iloc[:n], 1 - said[:n])
 
 
-def measured(case, method, raw, seconds, note='', **more):
-    "One line of the table."
+def measured(case, raw, seconds, note='', **more):
+    "One line of the table, and which columns changed in each row, bool `(n, columns)`."
     n, d = len(raw), case.domain
     old, target = case.rows.iloc[:n], case.target[:n]
     x, xp = (d.encode(v).x.float() for v in (old, raw))
@@ -206,9 +206,8 @@ def measured(case, method, raw, seconds, note='', **more):
     legal = d.legal(old, raw).all(1)
     told = case.judges.of(xp[valid], target[valid], raw[valid], changed[valid])
     mean = lambda v: float(v[valid].mean())
-    line = dict(data=case.data.name, seed=case.seed, method=method, rows=n, valid=float(valid.mean()), legal=mean(legal),
-                columns=mean(changed.sum(1)), l2=mean((x - xp).norm(dim=1).numpy()), **told, ms=1e3*seconds, **more, note=note)
-    print({k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
+    line = dict(rows=n, valid=float(valid.mean()), legal=mean(legal), columns=mean(changed.sum(1)),
+                l2=mean((x - xp).norm(dim=1).numpy()), **told, ms=1e3*seconds, **more, note=note)
     return line, changed
 
 
@@ -220,4 +219,169 @@ def real(case, changed):
     i = np.isin(said, np.unique(case.target))
     drawn = changed[np.random.default_rng(0).integers(0, len(changed), i.sum())]
     told = case.judges.of(x[i], said[i], rows[i], drawn)
-    return dict(data=case.data.name, seed=case.seed, method='real rows', rows=int(i.sum()), **told)
+    return dict(rows=int(i.sum()), **told)
+
+
+def ours(case, settings=None, **changes):
+    "A setting of this package, on all rows in one call."
+    cf = GradualCF(case.net, case.domain, settings, **changes)
+    start = time.process_time()
+    cf.fit(case.data.X)
+    ready = time.process_time() - start
+    cf.explain(case.rows.iloc[:2], case.target[:2]) # what is learnt of a class when it is first asked for
+    start = time.process_time()
+    answers = cf.explain(case.rows, case.target)
+    seconds = (time.process_time() - start)/len(case.rows)
+    note = f'{ready:.2f} s to fit'
+    return measured(case, answers.raw, seconds, note, typical=float(answers.typical[answers.valid].nanmean()))
+
+
+def one_by_one(case, ask, limit):
+    "A peer on as many rows as fit into its time; a row that fails keeps its cells."
+    found, took, errors = [], [], []
+    for i in range(len(case.rows)):
+        start = time.process_time()
+        try: got = ask(i)
+        except Exception as e: got, _ = None, errors.append(f'{type(e).__name__}: {" ".join(str(e).split())}'[:120])
+        took.append(time.process_time() - start)
+        found.append(case.rows.iloc[[i]] if got is None else got)
+        if sum(took) > limit: break
+    raw = pd.concat([f.astype(object) for f in found]).set_axis(case.rows.index[:len(found)])
+    note = f'{len(errors)} rows raised an error, the first {errors[0]}' if errors else ''
+    return measured(case, like(case.data, raw), statistics.mean(took), note)
+
+
+def like(data, values):
+    "A frame of any cells with the dtypes of the data; numbers that are not whole stay what they are."
+    out = {}
+    for c, dtype in data.X.dtypes.items():
+        if dtype == 'category': out[c] = pd.Categorical(values[c], dtype=dtype)
+        else:
+            v = pd.to_numeric(values[c]).to_numpy(float)
+            out[c] = v.astype(dtype) if dtype.kind == 'f' or (v % 1 == 0).all() else v
+    return pd.DataFrame(out, index=values.index)
+
+
+def said(case, frame): return predict(case.net, case.domain.encode(frame).x.float()).softmax(1).numpy()
+
+
+def lossy(x):
+    "Reconstruction error of principal components that hold nine tenths of the variance: what NICE calls an auto-encoder."
+    from sklearn.decomposition import PCA
+    scale = x.std(0) + 1e-9
+    pca = PCA(.9).fit(x/scale)
+    return lambda v: ((v/scale - pca.inverse_transform(pca.transform(v/scale)))**2).mean(1)
+
+
+def nice(optimization):
+    "NICE, with categories as their codes; it takes no constraints."
+    def run(case, limit):
+        from nice import NICE
+        data, names = case.data, list(case.data.X)
+        named = [j for j, c in enumerate(names) if data.X[c].dtype == 'category']
+        codes = lambda df: np.column_stack([df[c].cat.codes if j in named else df[c] for j, c in enumerate(names)]).astype(float)
+        def frame(x):
+            cells = lambda j, v: pd.Categorical.from_codes(v.astype(int), dtype=data.X.dtypes.iloc[j]) if j in named else v
+            return like(data, pd.DataFrame({c: cells(j, x[:, j]) for j, c in enumerate(names)}))
+        X, x = codes(data.X), codes(case.rows)
+        more = dict(auto_encoder=lossy(X)) if optimization == 'plausibility' else {}
+        e = NICE(predict_fn=lambda v: said(case, frame(v)), X_train=X, cat_feat=named,
+                 num_feat=[j for j in range(len(names)) if j not in named], y_train=data.y, optimization=optimization,
+                 justified_cf=True, **more)
+        return one_by_one(case, lambda i: frame(e.explain(x[i:i + 1])), limit)
+    return run
+
+
+class Asked:
+    "A network as DiCE asks it."
+    classes_ = np.array([0, 1])
+    def __init__(self, case): self.case = case
+    def predict_proba(self, frame): return said(self.case, like(self.case.data, frame))
+    def predict(self, frame): return self.predict_proba(frame).argmax(1)
+
+
+def dice(case, limit):
+    "DiCE by random search: one counterfactual a row, told what must stay."
+    import contextlib
+    import io
+    import dice_ml
+    data, rules = case.data, case.data.rules
+    plain = data.X.astype({c: object for c in data.X if data.X[c].dtype == 'category'})
+    numbers = [c for c in data.X if data.X[c].dtype != 'category']
+    table = dice_ml.Data(dataframe=plain.assign(outcome=data.y), continuous_features=numbers, outcome_name='outcome')
+    e = dice_ml.Dice(table, dice_ml.Model(model=Asked(case), backend='sklearn'), method='random')
+    free = [c for c in data.X if c not in rules.get('immutable', [])]
+    rows, top = case.rows.astype(plain.dtypes), data.X[numbers].max()
+    def ask(i):
+        v = rows.iloc[i]
+        grow = {c: [v[c], max(top[c], v[c]).item()] for c in rules.get('increase_only', [])}
+        with contextlib.redirect_stderr(io.StringIO()): # a bar for each row
+            out = e.generate_counterfactuals(rows.iloc[[i]], total_CFs=1, desired_class='opposite', verbose=False,
+                                             features_to_vary=free, random_seed=0, permitted_range=grow or None)
+        got = out.cf_examples_list[0].final_cfs_df
+        return None if got is None or not len(got) else like(data, got.iloc[:1])
+    return one_by_one(case, ask, limit)
+
+
+METHODS = {
+    'default': lambda case, limit: ours(case), 'quantile=.5': lambda case, limit: ours(case, quantile=.5),
+    'BELIEVABLE': lambda case, limit: ours(case, BELIEVABLE), 'NICE (sparsity)': nice('sparsity'),
+    'NICE (proximity)': nice('proximity'), 'NICE (plausibility)': nice('plausibility'), 'DiCE random': dice}
+
+
+def install(folder):
+    "Put the peers into a folder and on the path; one that does not install says why when it is imported."
+    folder.mkdir(parents=True, exist_ok=True)
+    for what in PEERS:
+        if list(folder.glob(what.split('==')[0].replace('-', '_') + '-*')): continue
+        pip = [sys.executable, '-m', 'pip', 'install', '-q', '--disable-pip-version-check']
+        r = subprocess.run([*pip, '--no-deps', '--target', folder, what], capture_output=True, text=True)
+        if r.returncode: print(f'{what} does not install:', (r.stderr.strip().splitlines() or ['?'])[-1][:150])
+    sys.path.append(str(folder))
+
+
+def lines_of(case, methods, limit, done):
+    "The lines of one case that are not there yet."
+    key = lambda method: (case.data.name, case.seed, method)
+    changed = None
+    for name in methods:
+        needed = name == 'BELIEVABLE' and key('real rows') not in done # it says which columns real rows are asked about
+        if key(name) in done and not needed: continue
+        try: line, moved = METHODS[name](case, limit)
+        except Exception as e: # a peer that does not start, in its own words
+            line, moved = dict(rows=0, note=f'does not start: {type(e).__name__}: {e}'[:150]), None
+        if name == 'BELIEVABLE': changed = moved
+        if key(name) not in done: yield dict(data=case.data.name, seed=case.seed, method=name) | line
+    if changed is not None and key('real rows') not in done:
+        yield dict(data=case.data.name, seed=case.seed, method='real rows') | real(case, changed)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--rows', type=int, default=1000)
+    a.add_argument('--seeds', type=int, default=3)
+    a.add_argument('--limit', type=float, default=20, help='CPU seconds for each peer, table and seed')
+    a.add_argument('--peers', type=Path, help='a folder to keep the peers in')
+    a.add_argument('--data', nargs='*', choices=LOAD, default=list(LOAD))
+    a.add_argument('--methods', nargs='*', choices=METHODS, default=list(METHODS))
+    a.add_argument('--out', type=Path, default=Path('benchmarks/results/believable.csv'))
+    a = a.parse_args()
+    if not os.environ.get('GRADUAL_CF_DATA'): sys.exit('GRADUAL_CF_DATA must name the data folder')
+    torch.set_num_threads(1)
+    warnings.filterwarnings('ignore')
+    lines = pd.read_csv(a.out).to_dict('records') if a.out.is_file() else []
+    with tempfile.TemporaryDirectory() as d:
+        install(a.peers or Path(d))
+        for seed in range(a.seeds):
+            for name in a.data:
+                done = {(l['data'], l['seed'], l['method']) for l in lines}
+                if all((name, seed, m) in done for m in [*a.methods, 'real rows']): continue
+                for line in lines_of(case_of(LOAD[name](), seed, a.rows, cache_dir()), a.methods, a.limit, done):
+                    print({k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
+                    lines.append(line)
+                    with atomic(a.out) as tmp: pd.DataFrame(lines).round(4).to_csv(tmp, index=False)
+    shown = pd.DataFrame(lines).drop(columns=['note', 'seed']).groupby(['data', 'method'], sort=False).mean(numeric_only=True)
+    print(shown.round(3).to_string())
+
+
+if __name__ == '__main__': main()
