@@ -47,6 +47,8 @@ class Target(NamedTuple):
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None where nobody asks
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
+    lead:Tensor|None=None # Smallest lead of its logit that is wanted, `(n,)`; None where nobody asks
+    company:Any=None      # What each row is compared with, tensors of `n` rows; None where nobody asks
 
     def take(self, i) -> Target: # The rows `i`
         "Select rows by slice, index or mask."
@@ -155,13 +157,21 @@ def aimed_at(
     if low == -np.inf: return f'at most {value_text(high)}'
     return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
 
+_STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
+
+def _standing_text(cfs, i):
+    "How one answer stands, as far as that is known."
+    known = {name: v[i].item() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
+    return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
+
 def went(
     cfs,   # `Counterfactuals`
     i:int, # Position of a row
 ) -> str:
-    "What the model said of a row before and after."
-    if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
-    return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+    "What the model said of a row before and after, and how the answer stands."
+    if cfs.target.is_floating_point(): said = f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
+    else: said = f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+    return said + (_standing_text(cfs, i) if cfs.mask[i].any() else '')
 
 # %% ../nbs/00_core.ipynb #c30
 def _lines_by_row(cfs):
@@ -249,6 +259,8 @@ class Domain:
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable|None=None  # `Counterfactuals` -> further measures by name, `(n,)` each
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
+    relations:Any=None           # What ties groups together, see the chapter on relations; None where nothing does
+    cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
 
     def __repr__(self):
         names = self.display.names
@@ -286,6 +298,8 @@ class _Batch:
     raw:Any=None   # Raw counterfactuals
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
+    typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
+    confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
     explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
 
 # %% ../nbs/00_core.ipynb #c46
@@ -304,8 +318,22 @@ class _Answers(_Batch):
     def __len__(self): return len(self.x)
     def __repr__(self):
         bar = 'in their interval' if self.target.is_floating_point() else f'at {self.tau:g}'
-        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}'
+        known = {name: v.nanmean().item() for name in _STANDINGS if (v := getattr(self, name)) is not None}
+        stands = ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
+        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{stands}'
     def _repr_html_(self): return self.domain.display.show(self)
+
+# %% ../nbs/00_core.ipynb #44d54ad3
+class _Standing(_Answers):
+    "How a batch stands."
+    def standing(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, typical, confirmed
+        "How each answer stands; NaN where nobody asked."
+        groups = self.domain.groups(self.x.shape[1:]).to(self.x.device)
+        far = (self.xp - self.x).flatten(1).norm(dim=1)
+        told = dict(before=self.before, after=self.prob, valid=self.valid,
+                    changes=changed_groups(self.x, self.xp, groups).sum(1), distance=far)
+        told |= {name: far*torch.nan if (v := getattr(self, name)) is None else v for name in _STANDINGS}
+        return pd.DataFrame(dict(row=_row_names(self)) | {name: v.cpu().numpy() for name,v in told.items()})
 
 # %% ../nbs/00_core.ipynb #c48
 @contextmanager
@@ -391,7 +419,7 @@ def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
-# %% ../nbs/00_core.ipynb #c60
+# %% ../nbs/00_core.ipynb #c56
 def told_of(
     cfs, # `Counterfactuals`
 ) -> pd.DataFrame: # One line a row
@@ -403,20 +431,20 @@ def told_of(
     told['cf_valid'] = cfs.valid
     return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
-# %% ../nbs/00_core.ipynb #c56
+# %% ../nbs/00_core.ipynb #c57
 def _check_free(raw, told):
     "Raise `ValueError` for a frame with a column of a name that is added."
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
-# %% ../nbs/00_core.ipynb #d59
-class _Kept(_Answers):
+# %% ../nbs/00_core.ipynb #c59
+class _Kept(_Standing):
     "Answers that can be written to a file and read again."
     def save(self,
         path:str|Path, # A parquet file; its folder is made where missing
     ) -> Path:         # `path`
         "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
-        tensors = {f: getattr(self, f) for f in _TENSORS}
+        tensors = {f: getattr(self, f) for f in (*_TENSORS, *_STANDINGS) if getattr(self, f) is not None}
         _check_free(self.raw, told_of(self))
         (data,data_about),(raw,raw_about) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
         flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()})
@@ -442,13 +470,14 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #8495b294
+# %% ../nbs/00_core.ipynb #c61
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        tensors:dict[str, Any] = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
+        tensors:dict[str, Any] = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found', *_STANDINGS)
+                                    if getattr(self, f) is not None}
         enc = None if self.enc is None else self.enc.take(i)
         return replace(self, **tensors, enc=enc, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
