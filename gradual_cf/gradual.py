@@ -178,7 +178,7 @@ def _by_gain(cf, s, free, groups):
 
 # %% ../nbs/09_gradual.ipynb #c30
 def _own(cf, way):
-    "How a model searches by itself, 'probe' or 'pairs'; None where it cannot, or where columns are tied or priced."
+    "How a model searches by itself, 'probe', 'each' or 'pairs'; None where it cannot, or where columns are tied or priced."
     tied = any(v is not None for v in cf.ties.values())
     return None if tied else getattr(cf.model, way, None)
 
@@ -413,19 +413,20 @@ def _recorded(cf, s):
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
 # %% ../nbs/09_gradual.ipynb #bd5a498b
-class _Probing(_Searching):
-    "What single groups can do, and a search by the probe's steps alone."
+class _Singling(_Searching):
+    "What single groups can do."
     @property
     def _stops_at_one(self) -> bool:
         h,plain = self.settings, Settings()
-        return all(getattr(h, name) == getattr(plain, name) for name in ('rank', 'init', 'keep', 'spread', 'moves'))
+        same = (getattr(h, name) == getattr(plain, name) for name in ('rank', 'init', 'keep', 'spread', 'moves'))
+        return self.company is None and all(same)
 
     def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         parts = [super()._alone(enc, target)]
-        if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
+        if self.settings.rank != 'probe' or self.domain.probe or self.company is not None: return parts[0]
         s,groups = self.start(enc, target), self.groups(enc.x)
         free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
-        if hasattr(self.model, 'each'): return self.model.each(self, s, free)
+        if each := _own(self, 'each'): return each(self, s, free)
         for g in free.any(0).nonzero()[:, 0]:
             row = free[:, g].nonzero()[:, 0]
             only = torch.zeros_like(free[row]).index_fill(1, g, True)
@@ -434,17 +435,24 @@ class _Probing(_Searching):
         row,group,xp,score = (torch.cat(v) for v in zip(*parts))
         return row, group, xp, score
 
+# %% ../nbs/09_gradual.ipynb #491b5978
+_ROUNDING = 1e-5 # Room for the rounding of a logarithm
+
+class _Probing(_Singling):
+    "A search by the probe's steps alone."
     def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor:
-        if self.settings.rank != 'probe': return self.search(enc, target, seed)
+        if self.settings.rank != 'probe' or self.company is not None: return self.search(enc, target, seed)
         quick,s = copy(self), self.start(enc, target, seed)
         quick.settings,quick.hasty = replace(self.settings, sigma=0), True
-        if xp is not None: s = _moved(self, s, xp.clone(), self.groups(enc.x))
+        if xp is not None: s = moved(self, s, xp.clone())
         best = _BestSeen(quick, s)
         for s in construct(quick, s): best.see(s)
         return best.xp
 
     def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
-        return _stopping(self, State(enc, xp, predict(self.model, xp), self.aim(target))) <= 0
+        aim = self.aim(target)
+        if self.company is not None: aim = aim._replace(company=self.company.aim(enc, target))
+        return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= _ROUNDING
 
 # %% ../nbs/09_gradual.ipynb #c53
 class GradualCF(_Probing):
