@@ -47,6 +47,7 @@ def _home(model):
     if dev.type == 'meta': raise ValueError("model must be on a device that computes, got 'meta'")
     return dev,dtype
 
+# %% ../nbs/01_explainer.ipynb #c12
 def place(
     model, # A module, or any function of a tensor
 ) -> tuple[torch.device, torch.dtype]: # Where its inputs must live; 32 bits for a 16-bit model
@@ -54,7 +55,7 @@ def place(
     dev,dtype = _home(model)
     return dev, torch.float32 if dtype in _SHORT else dtype
 
-# %% ../nbs/01_explainer.ipynb #c12
+# %% ../nbs/01_explainer.ipynb #c15
 def _one_of(outputs, what):
     "The one matrix among several outputs; raises `ValueError` where there are none or two."
     two = [v for v in outputs if isinstance(v, (Tensor, np.ndarray)) and v.ndim == 2]
@@ -62,6 +63,7 @@ def _one_of(outputs, what):
     got = f'{what} with {len(two)}'
     raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {got}')
 
+# %% ../nbs/01_explainer.ipynb #c18
 def _read_logits(out):
     "Unpack a model's output: a tensor, an array, a dictionary, a tuple, or an object with `logits`."
     if isinstance(out, Mapping) and 'logits' in out: out = out['logits']
@@ -70,7 +72,7 @@ def _read_logits(out):
     elif not isinstance(out, (Tensor, np.ndarray)) and hasattr(out, 'logits'): out = out.logits
     return torch.from_numpy(out) if isinstance(out, np.ndarray) else out
 
-# %% ../nbs/01_explainer.ipynb #92de53e6
+# %% ../nbs/01_explainer.ipynb #c21
 def two_classes(
     z:Tensor, # Log-odds of the second class, `(n,)` or `(n, 1)`
 ) -> Tensor:  # `(n, 2)`
@@ -80,7 +82,7 @@ def two_classes(
 
 def _is_single(z): return z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1 # Whether a model has one output
 
-# %% ../nbs/01_explainer.ipynb #2207a192
+# %% ../nbs/01_explainer.ipynb #c24
 class _Asked(nn.Module):
     "A model that takes and gives tensors in the dtype of the search, whatever it does inside."
     def __init__(self, model):
@@ -93,29 +95,31 @@ class _Asked(nn.Module):
         self.single = _is_single(z) and not answers_numbers(self.model)
         return two_classes(z.to(x)) if self.single else z.to(x)
 
-# %% ../nbs/01_explainer.ipynb #d4e45f50
+# %% ../nbs/01_explainer.ipynb #c26
 def answers_numbers(
     model, # Any model
 ) -> bool:
     "Whether a model answers with numbers instead of classes."
     return getattr(model, 'kind', None) == 'number'
 
-# %% ../nbs/01_explainer.ipynb #f3b04cf4
+# %% ../nbs/01_explainer.ipynb #c29
 def _plain(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
     if not isinstance(out, Tensor) or out.dtype != x.dtype: return False
     return not _is_single(out) or answers_numbers(model)
 
+# %% ../nbs/01_explainer.ipynb #c31
 def _asked(model):
     "The same model, through `_Asked` where it computes in 16 bits."
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
-# %% ../nbs/01_explainer.ipynb #16e1c5da
+# %% ../nbs/01_explainer.ipynb #c33
 def _shape_error(z):
     "A sentence about an output that is no matrix of logits."
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
 
+# %% ../nbs/01_explainer.ipynb #c36
 def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
     if not isinstance(z, Tensor) or z.ndim != 2 or (z.shape[1] != 1 if numbers else z.shape[1] < 2):
@@ -124,7 +128,7 @@ def _check_finite(z, numbers:bool=False):
     if bad: raise ValueError(f'model must return finite logits, got {bad} NaN or infinite of {z.numel()}')
     return z
 
-# %% ../nbs/01_explainer.ipynb #b39b0cfe
+# %% ../nbs/01_explainer.ipynb #c39
 def check_lead(
     z:Tensor, # Logits that were read from one output, `(n, 2)`
 ):
@@ -134,7 +138,7 @@ def check_lead(
         raise ValueError('model must return a logit where it has one output, got values in [0, 1] only: '
                          "remove the sigmoid, or say predictor(model, domain, kind='proba') or kind='number'")
 
-# %% ../nbs/01_explainer.ipynb #4cdc8380
+# %% ../nbs/01_explainer.ipynb #c41
 def check_logits(
     z, # What the model returned for training rows
     numbers:bool=False, # Whether it answers with numbers
@@ -149,7 +153,7 @@ def check_logits(
         warnings.warn('all outputs of the model lie in (0, 1): if it ends in a sigmoid, remove it', stacklevel=3)
     return z
 
-# %% ../nbs/01_explainer.ipynb #c20
+# %% ../nbs/01_explainer.ipynb #c44
 def pass_rows(
     x:Tensor,          # Inputs, `(n, *s)`
     numbers:int=2**16, # Numbers that go in together …
@@ -158,6 +162,7 @@ def pass_rows(
     "Rows to send through a network at a time."
     return max(least, numbers//x.shape[1:].numel())
 
+# %% ../nbs/01_explainer.ipynb #c47
 def _pass(model, x):
     "One forward pass; raises `ValueError` if the model does not accept the rows."
     try: return model(x)
@@ -165,6 +170,7 @@ def _pass(model, x):
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
 
+# %% ../nbs/01_explainer.ipynb #c50
 def predict(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor, # Inputs, `(n, *s)`
@@ -177,7 +183,7 @@ def predict(
         if not isinstance(z, Tensor) or not z.ndim: raise ValueError(f'model must return raw logits, {_shape_error(z)}')
     return torch.cat(parts)
 
-# %% ../nbs/01_explainer.ipynb #c23
+# %% ../nbs/01_explainer.ipynb #c53
 def _check_steady(model, x:Tensor):
     "Raise `ValueError` if a model answers the same question in two ways."
     a,b = predict(model, x), predict(model, x)
@@ -186,7 +192,7 @@ def _check_steady(model, x:Tensor):
         raise ValueError('model must give the same logits for the same rows, got two passes that differ by up to '
                          f'{far:.3g}: does a function wrap a module in train mode? Call .eval() on it')
 
-# %% ../nbs/01_explainer.ipynb #c26
+# %% ../nbs/01_explainer.ipynb #c56
 _NO_GRADIENT = "model must be differentiable for this search, got {}; use rank='probe' and sigma=0"
 
 def with_graph(
@@ -199,6 +205,7 @@ def with_graph(
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
 
+# %% ../nbs/01_explainer.ipynb #c59
 def input_grad(
     z:Tensor,  # What the model returned, `(n, k)`
     x:Tensor,  # Its input, which requires grad, `(n, *s)`
@@ -210,12 +217,13 @@ def input_grad(
     try: return torch.autograd.grad(z, x, dz)[0]
     except RuntimeError as e: raise ValueError(f'{no} ({e})') from e
 
-# %% ../nbs/01_explainer.ipynb #c29
+# %% ../nbs/01_explainer.ipynb #c62
 def _inside(y, interval):
     "Log of the share of one half and more that numbers have inside of their interval."
     nearer = torch.minimum(y - interval[..., 0], interval[..., 1] - y)
     return nn.functional.logsigmoid(nearer)
 
+# %% ../nbs/01_explainer.ipynb #c65
 def log_prob(
     z:Tensor,      # Logits, `(..., k)`
     target:Tensor, # Class, long `(...)`; for numbers, the interval `(..., 2)`
@@ -225,6 +233,7 @@ def log_prob(
     first = z.movedim(-1, 0).contiguous()  # classes first: a softmax over two neighbouring numbers is slow
     return first.log_softmax(0).gather(0, target[None])[0]
 
+# %% ../nbs/01_explainer.ipynb #c68
 def target_prob(
     z:Tensor,      # Logits, `(..., k)`
     target:Tensor, # Class, long `(...)`; for numbers, the interval `(..., 2)`
@@ -232,7 +241,7 @@ def target_prob(
     "Probability of the target class; for an interval, one half at its ends and more inside."
     return log_prob(z, target).exp()
 
-# %% ../nbs/01_explainer.ipynb #c32
+# %% ../nbs/01_explainer.ipynb #c71
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
     z:Tensor, # Logits at the inputs, `(n, k)`
@@ -250,7 +259,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../nbs/01_explainer.ipynb #dbbb0526
+# %% ../nbs/01_explainer.ipynb #c74
 def _ends(pair):
     "The two ends of an interval; None is an open side."
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
@@ -259,6 +268,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
+# %% ../nbs/01_explainer.ipynb #c77
 def check_interval(
     target, # (low, high), or one such pair for each row, in the units of the model
     n:int,  # Number of rows
@@ -270,7 +280,7 @@ def check_interval(
         raise ValueError(f'target must be one interval or one per row ({n}), got {len(pairs)}')
     return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
-# %% ../nbs/01_explainer.ipynb #c35
+# %% ../nbs/01_explainer.ipynb #c80
 def setting(
     default,     # Value where nothing else is said
     about:str,   # What it does, one line
@@ -286,9 +296,10 @@ def setting(
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
 
-# %% ../nbs/01_explainer.ipynb #c37
+# %% ../nbs/01_explainer.ipynb #c82
 def _is_whole(f): return getattr(f.type, '__name__', str(f.type)).startswith('int') # Whether a field counts something
 
+# %% ../nbs/01_explainer.ipynb #c84
 def _range_text(f):
     "The range of a field in words; empty where any value will do."
     m = f.metadata
@@ -301,6 +312,7 @@ def _range_text(f):
     left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
     return f'{whole}in {left}{low}, {high}{right}'
 
+# %% ../nbs/01_explainer.ipynb #c87
 def _fits(f, v):
     "Whether a value lies in the range of its field."
     m = f.metadata
@@ -312,19 +324,20 @@ def _fits(f, v):
     tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
 
-# %% ../nbs/01_explainer.ipynb #c39
+# %% ../nbs/01_explainer.ipynb #c90
 def _as_call(record):
     "A record of settings as the call that makes it, with functions by their names."
     parts = [f'{f.name}={_brief(getattr(record, f.name))}' for f in fields(record)]
     return f'{type(record).__name__}({", ".join(parts)})'
 
+# %% ../nbs/01_explainer.ipynb #c92
 def _brief(v):
     "A setting in few characters: functions by their names, also inside of tuples and dicts."
     if isinstance(v, tuple): return f'({", ".join(map(_brief, v))}{"," if len(v) == 1 else ""})'
     if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {_brief(u)}' for k,u in v.items()) + '}'
     return getattr(v, '__name__', None) or (type(v).__name__ if hasattr(v, 'fit') else repr(v))
 
-# %% ../nbs/01_explainer.ipynb #c40
+# %% ../nbs/01_explainer.ipynb #c95
 def told(
     cls, # A settings class
 ):
@@ -339,13 +352,14 @@ def told(
     cls.__repr__ = _as_call
     return cls
 
-# %% ../nbs/01_explainer.ipynb #c42
+# %% ../nbs/01_explainer.ipynb #c97
 @told
 @dataclass(frozen=True, kw_only=True)
 class Common:
     "Settings that every explainer has."
     tau:float=setting(.5, 'Probability of the target from which a row counts as explained', above=0, below=1)
-    legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values', options=(True, False))
+    legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values',
+                       options=(True, False))
     batch_size:int=setting(1024, 'Rows searched at a time', least=1)
 
     def __post_init__(self):
@@ -353,7 +367,7 @@ class Common:
             v = getattr(self, f.name)
             if not _fits(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
 
-# %% ../nbs/01_explainer.ipynb #c45
+# %% ../nbs/01_explainer.ipynb #c100
 def _suited(cls, domain):
     "The settings that suit a domain: its own where they are of the class, else what all explainers share."
     own = domain.defaults
@@ -361,6 +375,7 @@ def _suited(cls, domain):
     if type(own) is cls: return own
     return cls(**{f.name: getattr(own, f.name) for f in fields(Common)})
 
+# %% ../nbs/01_explainer.ipynb #c102
 def _settle(cls, domain, settings, changes):
     "The settings of an explainer; raises `ValueError` for an unknown name or another class of settings."
     if settings is not None and not isinstance(settings, cls):
@@ -369,6 +384,7 @@ def _settle(cls, domain, settings, changes):
     if bad := sorted(set(changes) - set(known)): raise ValueError(f'settings must be among {sorted(known)}, got {bad}')
     return replace(settings or _suited(cls, domain), **changes)
 
+# %% ../nbs/01_explainer.ipynb #c104
 def _shown(cls):
     "The signature of an explainer, with a keyword for each setting."
     kind = inspect.Parameter
@@ -378,7 +394,7 @@ def _shown(cls):
     more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
     return inspect.Signature(first + more)
 
-# %% ../nbs/01_explainer.ipynb #c47
+# %% ../nbs/01_explainer.ipynb #c106
 class _Made:
     "A model, a domain and settings."
     Settings:type[Common] = Common # The class of its settings
@@ -409,7 +425,7 @@ class _Made:
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
-# %% ../nbs/01_explainer.ipynb #f60ec55d
+# %% ../nbs/01_explainer.ipynb #c108
 class _Told(_Made):
     "What an explainer says of itself."
     def __repr__(self):
@@ -426,7 +442,7 @@ class _Told(_Made):
         classes = '' if self.numbers else f', {self.z_train.shape[1]} classes'
         return f'{len(self.x_train):,} training rows{classes}'
 
-# %% ../nbs/01_explainer.ipynb #c48
+# %% ../nbs/01_explainer.ipynb #c110
 class _Read(_Told):
     "How an explainer reads rows."
     def encode(self,
@@ -450,7 +466,7 @@ class _Read(_Told):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
-# %% ../nbs/01_explainer.ipynb #4c4a34e6
+# %% ../nbs/01_explainer.ipynb #c112
 class _Fitted(_Read):
     "What an explainer learns."
     def fit(self,
@@ -468,7 +484,7 @@ class _Fitted(_Read):
         self.x_train,self.z_train = x,z
         return self
 
-# %% ../nbs/01_explainer.ipynb #c50
+# %% ../nbs/01_explainer.ipynb #c114
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
@@ -480,6 +496,7 @@ def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     most = torch.as_tensor(v.astype(np.int64), device=enc.x.device).expand(len(enc.x)).clone()
     return most if enc.most is None else torch.minimum(most, enc.most)
 
+# %% ../nbs/01_explainer.ipynb #c116
 def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> Encoded:
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
@@ -489,7 +506,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
-# %% ../nbs/01_explainer.ipynb #c52
+# %% ../nbs/01_explainer.ipynb #c118
 class _Measured(_Fitted):
     "How an explainer measures what a search found."
     def check_fitted(self):
@@ -520,7 +537,7 @@ class _Measured(_Fitted):
         told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc, explainer=self)
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
-# %% ../nbs/01_explainer.ipynb #c53
+# %% ../nbs/01_explainer.ipynb #c120
 class _Asking(_Measured):
     "How an explainer reads a question."
     def ask(self,
@@ -552,7 +569,7 @@ class _Asking(_Measured):
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
-# %% ../nbs/01_explainer.ipynb #c54
+# %% ../nbs/01_explainer.ipynb #c122
 class _Searched(_Asking):
     "Check, batch and measure; a subclass writes `search`."
     def search(self,
@@ -584,7 +601,7 @@ class _Searched(_Asking):
         xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
         return self.measure(data, enc, z, xp, target)
 
-# %% ../nbs/01_explainer.ipynb #48d5e28f
+# %% ../nbs/01_explainer.ipynb #c124
 class Explainer(_Searched):
     "Check, batch and measure; a subclass writes `search`."
     def plan(self,
