@@ -20,8 +20,8 @@ from .explainer import _Asked, predict, two_classes
 from .gradual import _best_pair
 from .masking import probe
 from .predictors import TensorModel, _Affine, log_odds
-from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score, _own_scores,
-                              _sweep, _Swept, _take_swept)
+from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score,
+                              _own_scores, _sweep, _Swept, _take_swept)
 
 # %% auto #0
 __all__ = ['prove']
