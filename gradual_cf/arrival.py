@@ -54,16 +54,30 @@ def lacking(
     explainer, # Any explainer; its match is used where its settings name one
     s:State,   # Rows, with their logits
 ) -> Tensor:   # `(n,)`, at most 0 where the row has arrived
-    "The shortfall of rows, as an explainer counts it."
-    return shortfall(s, getattr(explainer.settings, 'match', logit_gap))
+    "The shortfall of rows, as an explainer counts it; infinite where they break a relation of the table."
+    short,relations = shortfall(s, getattr(explainer.settings, 'match', logit_gap)), _relations_of(explainer)
+    return short if relations is None else torch.where(relations.holds(s.enc, s.xp), short, torch.inf)
+
+def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relations') # Those that count, or None
+
+# %% ../nbs/03_arrival.ipynb #30ab2827
+def spent(
+    x:Tensor,  # Inputs, `(n, *s)`
+    xp:Tensor, # The same after changes, `(n, *s)`
+    price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for Euclidean distance
+) -> Tensor:   # `(n,)`
+    "How far rows went, or what that costs."
+    return (xp - x).flatten(1).norm(dim=1) if price is None else price(x, xp)
 
 # %% ../nbs/03_arrival.ipynb #c15
 def cost(
     s:State,       # Rows
     groups:Tensor, # Group of every entry, long `(*s)`
-) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and Euclidean distance, `(n,)`
+    price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for columns and distance
+) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and Euclidean distance, `(n,)`; 0 and the price where there is one
     "What an answer takes: how many changes, and how far."
-    return changed_groups(s.x, s.xp, groups).sum(1), (s.xp - s.x).flatten(1).norm(dim=1)
+    many = changed_groups(s.x, s.xp, groups).sum(1)
+    return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
 
 # %% ../nbs/03_arrival.ipynb #c18
 def most_groups(

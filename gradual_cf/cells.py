@@ -296,3 +296,14 @@ def _write(c:Column, v:np.ndarray, dtypes:dict) -> list: # Cells of each raw col
 def _rounded(c:Column, v:np.ndarray) -> np.ndarray: # `(n, w)`
     "Raw entries with as many decimals as an answer may have."
     return v if c.kind == 'category' else v.round(c.digits) + 0.
+
+# %% ../nbs/11_cells.ipynb #9a78a47e
+_SECONDS = 5 # Decimals of a day that tell its seconds
+
+def _kept_number(c:Column, x:np.ndarray) -> np.ndarray: # Entries `(n, w)` -> `(n,)`, NaN where missing
+    "What stands in a column, with as many decimals as cells have."
+    if c.kind == 'category':
+        at = x.argmax(1).astype(float)
+        return np.where(at == c.width - 1, np.nan, at) if c.missing else at
+    v = np.round(c.decoded(x[:, 0]), _SECONDS if c.kind == 'date' else 0 if c.unit else max(c.decimals, c.digits)) + 0.
+    return np.where(x[:, 0] == MISSING, np.nan, v) if c.missing else v

@@ -145,22 +145,32 @@ def _tile(target, times):
 # %% ../nbs/05_composition.ipynb #c39
 class _Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."
-    def __init__(self, s, old, match): self.s,self.old,self.match,self.kept = s,old,match,[]
+    def __init__(self, s, old, match, relations=None, price=None):
+        self.s,self.old,self.match,self.kept = s,old,match,[]
+        self.relations,self.price = relations,price
 
     def see(self, v, z):
         "Keep an iterate, entries `(n, w)` and logits `(n, k)`; neither tensor may change afterwards."
-        self.kept.append((v, z))
+        self.kept.append((v, z, self.distance(v), self.broken()))
         if len(self.kept) > _TOGETHER: self.best()
+
+    def distance(self, v): # `(n,)`
+        if self.price is None: return torch.linalg.vector_norm(v - self.old, dim=1)
+        return self.price(self.s.x, self.s.xp)
+
+    def broken(self): # bool `(n,)`
+        if self.relations is None: return torch.zeros(len(self.old), dtype=torch.bool, device=self.old.device)
+        return ~self.relations.holds(self.s.enc, self.s.xp)
 
     def best(self):
         "Compare all iterates kept, and forget the others: entries and logits, the first of equals."
-        vs,zs = (torch.stack(t) for t in zip(*self.kept))
+        vs,zs,far,broken = (torch.stack(t) for t in zip(*self.kept))
         many = State(self.s.enc, self.s.xp, zs.flatten(0, 1), _tile(self.s.target, len(zs)))
         short = shortfall(many, self.match).view(zs.shape[:2])
-        i = merit(short, torch.linalg.vector_norm(vs - self.old, dim=2)).argmax(0)
+        i = merit(short.masked_fill(broken, torch.inf), far).argmax(0)
         rows = torch.arange(len(self.old), device=vs.device)
-        self.kept = [(vs[i, rows], zs[i, rows])]
-        return self.kept[0]
+        self.kept = [tuple(t[i, rows] for t in (vs, zs, far, broken))]
+        return self.kept[0][:2]
 
 # %% ../nbs/05_composition.ipynb #c41
 def _one_pass(model, loss, s, view):
@@ -190,8 +200,8 @@ def loss_grad(
 # %% ../nbs/05_composition.ipynb #c45
 class _Placer:
     "Make packed values admissible and put them in their place in `xp`, which is changed."
-    def __init__(self, s, packed, project):
-        self.packed,self.project,self.s = packed,project,s
+    def __init__(self, s, packed, project, relations=None):
+        self.packed,self.project,self.s,self.relations = packed,project,s,relations
         self.flat,self.old = s.xp.view(len(s.xp), -1), packed.gather(s.x)
         self.low,self.high = packed.gather(s.enc.low), packed.gather(s.enc.high)
         self.narrow = project.narrow(packed.at, s.x) if hasattr(project, 'narrow') else None
@@ -205,10 +215,16 @@ class _Placer:
     def __call__(self, v):
         if self.low is not None: v = torch.maximum(v, self.low)
         if self.high is not None: v = torch.minimum(v, self.high)
-        if self.narrow is not None: return self.scatter(self.narrow(v))
+        if self.narrow is not None: return self.followed(self.scatter(self.narrow(v)))
         v = self.scatter(v)
-        if self.project is None: return v
-        return self.scatter(self.packed.gather(self.project(self.s.xp, self.s.x)))
+        if self.project is None: return self.followed(v)
+        return self.followed(self.scatter(self.packed.gather(self.project(self.s.xp, self.s.x))))
+
+    def followed(self, v):
+        "Put in what follows."
+        if self.relations is None: return v
+        self.flat.copy_(self.relations.follow(self.s.xp, self.s.x).flatten(1))
+        return self.packed.gather(self.s.xp)
 
 # %% ../nbs/05_composition.ipynb #c47
 def _entry_grad(loss, small, g):
@@ -219,12 +235,12 @@ def _entry_grad(loss, small, g):
     return g
 
 # %% ../nbs/05_composition.ipynb #c49
-def _iterates(model, s, packed, loss, sigma, lr, project, views) -> Iterator[tuple[State, Tensor]]:
+def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None) -> Iterator[tuple[State, Tensor]]:
     "The state and the packed entries before each Adam step and after the last; all share one `xp`: copy what you keep."
     (wide,own),v = loss.split(), packed.gather(s.xp)
     small_enc = Encoded(packed.gather(s.x), s.enc.frozen)
     small_target = s.target._replace(near=packed.gather(s.target.near))
-    adam,put = _Adam(v, lr), _Placer(s, packed, project)
+    adam,put = _Adam(v, lr), _Placer(s, packed, project, relations)
     for i in range(sigma):
         g,s = loss_grad(model, wide, s, views[i % len(views)] if views else None)
         yield s, v
@@ -247,14 +263,17 @@ def compose(
     match:Callable=logit_gap,   # How far logits are from the class
     watch:Callable|None=None,   # Called with every `State`; its `xp` is overwritten by the next, copy what you keep
     views:Sequence=(),          # Maps that keep the meaning, to average the gradient over
+    relations=None,             # What ties groups together; None where nothing does
+    price:Callable|None=None,   # (x, xp) -> what changes cost, `(n,)`; None for distance
 ) -> State:
     "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
     mask = expand_groups(s.on, groups)
     packed,on,c = _pack(mask), s.on, s.c
-    s = s._replace(xp=torch.where(mask, c, s.x).contiguous(), on=None, c=None)
-    best = _Nearest(s, packed.gather(s.x), match) if keep == 'nearest' else None
+    follow = (lambda xp: xp) if relations is None else (lambda xp: relations.follow(xp, s.x))
+    s = s._replace(xp=follow(torch.where(mask, c, s.x)).contiguous(), on=None, c=None)
+    best = _Nearest(s, packed.gather(s.x), match, relations, price) if keep == 'nearest' else None
     with evaluating(model):
-        for now,v in _iterates(model, s, packed, loss, sigma, lr, project, views):
+        for now,v in _iterates(model, s, packed, loss, sigma, lr, project, views, relations):
             if views and best is not None: now = now._replace(logits=predict(model, now.xp))
             if watch is not None: watch(now)
             if best is not None: best.see(v, now.logits)
@@ -262,4 +281,5 @@ def compose(
     if best is not None:
         v,z = best.best()
         xp.view(len(xp), -1).scatter_(1, packed.at, v)
+        xp = follow(xp)
     return State(s.enc, xp, z, s.target, on, torch.where(mask, xp, c))

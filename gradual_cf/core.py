@@ -253,6 +253,8 @@ class Domain:
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable|None=None  # `Counterfactuals` -> further measures by name, `(n,)` each
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
+    relations:Any=None           # What ties groups together, see the chapter on relations; None where nothing does
+    cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
 
     def __repr__(self):
         names = self.display.names

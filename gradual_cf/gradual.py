@@ -158,11 +158,16 @@ def _by_gain(cf, s, free, groups):
     return gain_groups(g, goal - s.xp, groups, free).argmax(1)
 
 # %% ../nbs/09_gradual.ipynb #c23
+def _own(cf, way):
+    "How a model searches by itself, 'probe' or 'pairs'; None where it cannot, or where columns are tied or priced."
+    tied = any(v is not None for v in cf.ties.values())
+    return None if tied else getattr(cf.model, way, None)
+
 def _probe(cf, s, free, groups):
     "The model's own probe, or the domain's, or the general one: group, rows and merit."
-    own = getattr(cf.model, 'probe', None) or cf.domain.probe
+    own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
-    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match)
+    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
@@ -179,7 +184,7 @@ def _compose(cf, s, groups, sigma, watch):
     h = cf.settings
     views = cf.domain.views if h.average else ()
     return compose(cf.model, s, groups, cf.loss, sigma=sigma, lr=h.lr, project=cf.project, keep=h.keep, match=h.match,
-                   watch=watch, views=views)
+                   watch=watch, views=views, **cf.ties)
 
 def _composed(cf, s, groups, watch):
     "The composition step (Algorithm 1, lines 6–7); probed rows that have arrived rest."
@@ -225,7 +230,7 @@ def _open_groups(s, most):
 
 def _moved(cf, s, xp, groups):
     "The state at other values, with the groups that really differ switched on."
-    on = changed_groups(s.x, xp, groups)
+    on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
     return s._replace(xp=xp, logits=predict(cf.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
 
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share: on flat ground rounding looks like a gain
@@ -235,7 +240,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     while len(live):
         now = s.take(live)
         _,xp,score = probe(cf.model, now, _open_groups(now, most[live]), groups, cf.domain.propose,
-                           project=cf.project, match=cf.settings.match)
+                           project=cf.project, match=cf.settings.match, **cf.ties)
         won = score > -lacking(cf, now)
         if not won.any(): return
         new = _moved(cf, now.take(won), xp[won], groups)
@@ -267,7 +272,7 @@ def _best_pair(cf, s, groups):
     later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
     free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
     _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
-                       project=cf.project, match=cf.settings.match)
+                       project=cf.project, match=cf.settings.match, **cf.ties)
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
@@ -281,7 +286,8 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
     values = _first_values(cf, s.take(live[:1]), groups)[0].shape[1]
     for rows in live.split(max(1, _TRIED//values)):
         now = s.take(rows)
-        xp,score = cf.model.pairs(cf, now) if hasattr(cf.model, 'pairs') else _best_pair(cf, now, groups)
+        own = _own(cf, 'pairs')
+        xp,score = own(cf, now) if own else _best_pair(cf, now, groups)
         won = score > 0
         if not won.any(): continue
         s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .arrival import cost, lacking, most_groups
+from .arrival import cost, lacking, most_groups, spent
 from .composition import admissible
 from .core import Counterfactuals, Encoded, State, changed_groups, per_row, take_rows
 from .explainer import Explainer, predict, target_prob
@@ -22,8 +22,14 @@ __all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve', '
 
 # %% ../nbs/06_improve.ipynb #c6
 def _reasked(explainer, s, xp):
-    "The state with other perturbed inputs, and what the model says of them."
+    "The state with other perturbed inputs and all that follows, and what the model says of them."
+    xp = _with_followers(explainer, xp, s.x)
     return s._replace(xp=xp, logits=predict(explainer.model, xp))
+
+def _with_followers(explainer, xp, x):
+    "Rows in which every column follows that has to."
+    relations = explainer.ties['relations']
+    return xp if relations is None else relations.follow(xp, x)
 
 # %% ../nbs/06_improve.ipynb #c11
 _NUMBERS = 2**23 # Numbers that are asked about in one batch of proposals
@@ -37,7 +43,9 @@ def _without_each(explainer, s, groups):
         row,g = rows[i], gs[i]
         some = s.take(row)
         xp = torch.where(in_group(groups, g), some.x, some.xp)
-        short[row, g] = lacking(explainer, _reasked(explainer, some, xp))
+        new = _reasked(explainer, some, xp)
+        came_back = (new.xp == some.xp).flatten(1).all(1) # it follows from another change
+        short[row, g] = lacking(explainer, new).masked_fill(came_back, torch.inf)
     return short
 
 def put_back(
@@ -50,7 +58,7 @@ def put_back(
     while len(live):
         least,g = _without_each(explainer, s.take(live)._replace(xp=xp[live]), groups).min(1)
         live,g = live[least <= 0], g[least <= 0]
-        xp[live] = torch.where(in_group(groups, g), s.x[live], xp[live])
+        xp[live] = _with_followers(explainer, torch.where(in_group(groups, g), s.x[live], xp[live]), s.x[live])
     return _reasked(explainer, s, xp)
 
 # %% ../nbs/06_improve.ipynb #c15
@@ -73,8 +81,9 @@ def put_back_smallest(
         live = (left > i).nonzero()[:, 0]
         some = s.take(live)
         c = torch.where(in_group(groups, order[live, i]), some.x, xp[live])
-        ok = lacking(explainer, _reasked(explainer, some, c)) <= 0
-        xp[live[ok]] = c[ok]
+        new = _reasked(explainer, some, c)
+        ok = lacking(explainer, new) <= 0
+        xp[live[ok]] = new.xp[ok]
         if first: left[live[~ok]] = 0
     return _reasked(explainer, s, xp)
 
@@ -88,9 +97,9 @@ def _halved(explainer, s, mask):
     for _ in range(_HALVINGS):
         middle = (near + far)/2
         c = admissible(s.enc, s.x + per_row(middle, s.x)*(s.xp - s.x), explainer.project)
-        c = torch.where(mask, c, best)
-        ok = lacking(explainer, _reasked(explainer, s, c)) <= 0
-        best[ok] = c[ok]
+        new = _reasked(explainer, s, torch.where(mask, c, best))
+        ok = lacking(explainer, new) <= 0
+        best[ok] = new.xp[ok]
         far,near = torch.where(ok, middle, far), torch.where(ok, near, middle)
     return best
 
@@ -117,13 +126,14 @@ _TENTHS = 10
 def _best_share(explainer, s, groups, free):
     "The nearest point in which one more group takes a share of the change; the point itself where none is worth it."
     mask = expand_groups(changed_groups(s.x, s.xp, groups), groups)
-    best,new = _WORTH*(s.xp - s.x).flatten(1).norm(dim=1), s.xp.clone()
+    price = explainer.ties['price']
+    best,new = _WORTH*spent(s.x, s.xp, price), s.xp.clone()
     for t in range(1, _TENTHS):
         part = admissible(s.enc, torch.lerp(s.x, s.xp, t/_TENTHS), explainer.project)
-        part = s._replace(xp=torch.where(mask, part, s.x))
+        part = s._replace(xp=_with_followers(explainer, torch.where(mask, part, s.x), s.x))
         _,xp,score = probe(explainer.model, part, free, groups, explainer.domain.propose,
-                           project=explainer.project, match=explainer.settings.match)
-        dist = torch.where(score > 0, (xp - s.x).flatten(1).norm(dim=1), torch.inf)
+                           project=explainer.project, match=explainer.settings.match, **explainer.ties)
+        dist = torch.where(score > 0, spent(s.x, xp, price), torch.inf)
         won = dist < best
         best[won],new[won] = dist[won],xp[won]
     return new
@@ -144,9 +154,9 @@ def share(
 # %% ../nbs/06_improve.ipynb #c24
 _LEAST = 1e-4  # Smallest gain in distance that counts as one
 
-def _gains(new, old, groups):
+def _gains(new, old, groups, price=None):
     "Whether rows cost less than before, bool `(n,)`."
-    (n_new,d_new),(n_old,d_old) = cost(new, groups), cost(old, groups)
+    (n_new,d_new),(n_old,d_old) = cost(new, groups, price), cost(old, groups, price)
     more = (n_new - n_old).clamp_min(0)
     return d_new < d_old*_WORTH**more - _LEAST*(more == 0)
 
@@ -164,7 +174,7 @@ def improve_states(
         old = new = s.take(live)
         for move in moves: new = move(explainer, new)
         new,there = check(new, live)
-        won = there & _gains(new, old, groups)
+        won = there & _gains(new, old, groups, explainer.ties['price'])
         live,new = live[won], new.take(won)
         if not len(live): return
         s.put(live, new)

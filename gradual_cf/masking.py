@@ -5,12 +5,13 @@
 # %% ../nbs/04_masking.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .arrival import merit, shortfall
+from .arrival import merit, shortfall, spent
 from .core import State, Target, per_row
 from .explainer import evaluating, input_grad, pass_rows, with_graph
 from .losses import logit_gap
@@ -143,35 +144,47 @@ def _asker(model, match:Callable) -> Callable:
         return shortfall(State(s.enc, flat, z, Target(*again)), match).view(len(t), q)
     return ask
 
-def _best_of(s, v, entry, may, ask):
-    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
-    old,now = (t.flatten(1)[:, None, entry] for t in (s.x, s.xp))
+def _distances(s, v, entry):
+    "Distance from the input with the values `v` in some entries, `(n, q)`."
     others = (s.xp - s.x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
-    t,dist = _trials(s.xp, v, entry), ((v - old).square().sum(2) + others).sqrt()
-    stays = (v == now).all(2) | ~may[:, None]
-    score,i = merit(ask(s, t), dist).masked_fill(stays, -torch.inf).max(1)
+    return ((v - s.x.flatten(1)[:, None, entry]).square().sum(2) + others).sqrt()
+
+def _tied(group, relations, price, s, t):
+    "Trials `(n, q, *s)` with all that follows, what they cost, and which stay or break a relation, `(n, q)`."
+    (n,q),out = t.shape[:2], torch.zeros(t.shape[:2], dtype=torch.bool, device=t.device)
+    if relations is not None:
+        t,kept = relations.tried(s, t, group)
+        out = ~kept | (t == s.xp[:, None]).flatten(2).all(2)
+    return t, spent(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
+
+def _best_of(s, v, entry, may, ask, tied=None):
+    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
+    t = _trials(s.xp, v, entry)
+    stays = (v == s.xp.flatten(1)[:, None, entry]).all(2) | ~may[:, None]
+    t,dist,out = (t, _distances(s, v, entry), stays) if tied is None else tied(s, t)
+    score,i = merit(ask(s, t), dist).masked_fill(stays | out, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
 
 # %% ../nbs/04_masking.ipynb #c42
 DIVISIONS = 10 # Parts into which the probe cuts the last stretch of a number that arrived
 
-def _last_stretch(s, best, score, entry, may, ask, project):
+def _last_stretch(s, best, score, entry, may, ask, project, tied):
     "Divide the stretch between where one number stands and where it arrived: merit and trial."
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
     a,b = s.xp.flatten(1)[:, entry], best.flatten(1)[:, entry]
     finer = _legal_values(s, torch.lerp(a, b, share)[..., None], entry, project)
-    new,trial = _best_of(s, finer, entry, may, ask)
+    new,trial = _best_of(s, finer, entry, may, ask, tied)
     return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
 
-def _best_in_group(s, may, group, groups, propose, project, ask):
+def _best_in_group(s, may, group, groups, propose, project, ask, tied=None):
     "The best candidate of one group: merit `(n,)` and trial `(n, *s)`."
     entry = (groups.flatten() == group).nonzero()[:, 0]
     values = _legal_values(s, propose(s.x, group), entry, project)
-    score,best = _best_of(s, values, entry, may, ask)
+    score,best = _best_of(s, values, entry, may, ask, tied)
     there = (score > 0).nonzero()[:, 0]
     if len(entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
-    score[there],best[there] = _last_stretch(few, best[there], score[there], entry, may[there], ask, project)
+    score[there],best[there] = _last_stretch(few, best[there], score[there], entry, may[there], ask, project, tied)
     return score, best
 
 # %% ../nbs/04_masking.ipynb #c43
@@ -184,6 +197,8 @@ def probe(
     *,
     project:Callable|None=None, # (c, x) -> admissible c
     match:Callable=logit_gap,   # How far logits are from the class
+    relations=None,             # What ties groups together; None where nothing does
+    price:Callable|None=None,   # (x, xp) -> what changes cost, `(n,)`; None for distance
 ) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value, its `merit`
     "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
     s,ask = s._replace(on=None, c=None), _asker(model, match)
@@ -191,7 +206,8 @@ def probe(
     group = torch.zeros_like(best, dtype=torch.long)
     with evaluating(model), torch.no_grad():
         for g in free.any(0).nonzero()[:, 0].tolist():
-            score,trial = _best_in_group(s, free[:, g], g, groups, propose, project, ask)
+            tied = partial(_tied, g, relations, price) if relations is not None or price is not None else None
+            score,trial = _best_in_group(s, free[:, g], g, groups, propose, project, ask, tied)
             won = score > best
             group[won],xp[won],best[won] = g,trial[won],score[won]
     return group, xp, best

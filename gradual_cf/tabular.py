@@ -20,8 +20,10 @@ from .cells import MISSING, Column, _exact, _objects, _read, _read_numbers, _rou
 from .columns import _fit_columns, _interval, _inward, _rescaled, _treated
 from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text, went
 from .composition import Entrywise, chain, steps
+from .costs import _Cost, _never
 from .gradual import TABLE
 from .predictors import as_module
+from .relations import _at_fault, _Led, _ties
 
 # %% auto #0
 __all__ = ['tabular']
@@ -39,6 +41,10 @@ class _Table:
     most:int|None     # Most columns changed in a row
     grid:int          # Candidate values of a wide column
     keep:bool=True    # Whether a missing cell stays missing
+    computed:Any=False# Columns that nobody chooses and that may follow others, bool `(g,)`
+    relations:Any=None# What hangs together, `_Led`; None where nothing does
+    derive:dict=field(default_factory=dict) # Column -> its function of a frame
+    price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
 
     @property
@@ -136,7 +142,7 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     x = torch.from_numpy(table.encoded(raw)).nan_to_num(MISSING)
     low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
     most = None if table.most is None else torch.full((len(x),), table.most)
-    frozen = torch.from_numpy(table.frozen) | _shut(table, low, high)
+    frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
     if table.keep: frozen = frozen | _gone(table, raw)
     return Encoded(x, frozen, low, high, most)
 
@@ -190,7 +196,14 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     gaps = [_on_the_way(at.start, np.array([c.levels.index(v) for v in c.offered])/c.span)
             for c,at in zip(table.columns, table.at) if c.kind == 'ordinal' and c.codes and c.offered]
     whole = [_whole_along(c, at.start) for c,at in zip(table.columns, table.at) if c.unit and c.knots is not None]
-    return chain(_whole_steps(table), *whole, *gaps, *([_one_of(siblings, offered)] if pairs else []))
+    form = chain(_whole_steps(table), *whole, *gaps, *([_one_of(siblings, offered)] if pairs else []))
+    return form if table.relations is None else _following(form, table.relations)
+
+def _following(form:Callable, relations) -> Callable: # (c, x) -> the admissible c
+    "The same, with all that follows; of a few entries, only the form."
+    def project(c, x): return relations.follow(form(c, x), x)
+    if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
+    return project
 
 # %% ../nbs/11_tabular.ipynb #c35
 _FEW = 3 # An integer with fewer values than three grids offers them all
@@ -210,7 +223,17 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     raw = np.arange(c.low, c.high + 1) if few else _even(c, table.grid)
     if c.unit: raw = np.unique(raw.round())
     raw = raw[~np.isin(raw, c.codes)]
-    return torch.tensor(c.encoded(raw)).to(x)[None, :, None]
+    values = torch.tensor(c.encoded(raw)).to(x)[None, :, None]
+    return values if table.relations is None else _also_near(table, x, group, values)
+
+def _also_near(table:_Table, x:Tensor, group:int, values:Tensor) -> Tensor: # `(n or 1, q, 1)`
+    "The values, and as many between those that the other columns of each row leave open."
+    near,c = table.relations.near[group], table.columns[group]
+    if table.computed[group] or not (near.relations or near.followers): return values
+    ends = [torch.tensor(c.encoded(end)).to(x) for end in table.relations.possible(x, group)]
+    share = torch.linspace(0, 1, table.grid, dtype=x.dtype, device=x.device)
+    own = torch.lerp(ends[0][:, None], ends[1][:, None], share)[..., None]
+    return torch.cat([values.expand(len(x), -1, -1), own], 1)
 
 # %% ../nbs/11_tabular.ipynb #c38
 def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
@@ -238,12 +261,19 @@ def _settle(table:_Table, v:Tensor, enc:Encoded) -> Tensor: # The admissible row
     "Put values into their room, and into their form."
     return _projection(table)(v.clamp(enc.low, enc.high), enc.x)
 
+def _kept_together(table:_Table, v:Tensor, differs:Tensor, enc:Encoded) -> tuple: # Rows, and which entries differ
+    "Rows with all that follows; a row that breaks a relation all the same stays as it was."
+    v = table.relations.follow(torch.where(differs, v, enc.x), enc.x)
+    v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)
+    return v, v != enc.x
+
 def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
     if raw is None: return _written(table, x, legal)
     v,enc,df = x.detach().cpu(), _encode(table, raw), _frame(table, raw).copy()
     differs,v = v != enc.x.to(v), v.double()
     if legal: v = _settle(table, v, enc)
+    if legal and table.relations is not None: v,differs = _kept_together(table, v, differs, enc)
     for c,at in zip(table.columns, table.at):
         changed = differs[:, at].any(1).numpy()
         if not changed.any(): continue
@@ -283,7 +313,8 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
         ok = _legal_level(c, new) if c.kind == 'category' else _legal_number(c, old, new, up, down)
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
         out.append(same | (ok & ~stays))
-    return np.stack(out, 1)
+    if table.relations is None: return np.stack(out, 1)
+    return np.stack(out, 1) & ~_at_fault(table.relations.ties, table.derive, old, new)
 
 # %% ../nbs/11_tabular.ipynb #c49
 def _check_names(columns:Sequence[Column], **named):
@@ -358,8 +389,14 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     low,high = low.to(enc.x), high.to(enc.x)
     if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
     else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
+    if table.relations is not None: low,high = _stopped(table, enc.x, fixed & ~enc.frozen, low, high)
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
+
+def _stopped(table:_Table, x:Tensor, fixed:Tensor, low:Tensor, high:Tensor) -> tuple:
+    "Limits in which a column that a question holds fixed cannot follow either."
+    still = fixed[:, torch.from_numpy(table.group).to(fixed.device)]
+    return torch.where(still, x, low), torch.where(still, x, high)
 
 # %% ../nbs/11_tabular.ipynb #c62
 def _values(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n,)`
@@ -376,7 +413,13 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
         rows = cfs.mask[:, at.start].nonzero()[:, 0].tolist()
         lines += [(i, old.index[i], c.name, before[i], after[i]) for i in rows]
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
+    if table.relations is not None and table.relations.led: out['follows'] = _follows(table, cfs, out)
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
+
+def _follows(table:_Table, cfs:Counterfactuals, lines:pd.DataFrame) -> np.ndarray: # bool, one a line
+    "Which changes nobody chose: they follow from others."
+    led,names = table.relations.consequences(cfs.x, cfs.xp).cpu().numpy(), [c.name for c in table.columns]
+    return np.array([led[row, names.index(name)] for row,name in zip(lines.row, lines.feature)], bool)
 
 # %% ../nbs/11_tabular.ipynb #c64
 def _place(c:Column, value) -> float: # 0 at its smallest legal value, 1 at its largest
@@ -432,6 +475,10 @@ def _check_labels(df):
     bad = [c for c in df.columns if isinstance(c, (bool, np.bool_))]
     if bad: raise ValueError(f'df must have columns named by text or numbers, got {bad}')
 
+def _check_cost(cost):
+    "Raise `ValueError` for costs that are no dict."
+    if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
+
 def _check_least(**numbers):
     "Raise `ValueError` for a number that is not whole or too small: name -> (value, smallest)."
     for name,(value,least) in numbers.items():
@@ -459,7 +506,15 @@ def _domain(table:_Table) -> Domain:
                   project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults=TABLE,
-                  kind='table', features=table.columns)
+                  kind='table', features=table.columns, relations=table.relations, cost=table.price,
+                  measures=partial(_measures, table) if table.relations is not None or table.price else None)
+
+def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
+    "How many columns break what hangs together, and what the changes cost."
+    out:dict[str, Any] = {}
+    if table.relations is not None:
+        out['broken'] = _at_fault(table.relations.ties, table.derive, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
+    return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
 
 def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> _Table:
     "Columns and what is told about them; raises `ValueError` for contradictions."
@@ -468,6 +523,29 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     _check_directions(columns, up, down)
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
+
+def _related(table:_Table, df, relations, derive, causes, named:dict) -> _Table:
+    "A table with what hangs together; raises `ValueError` for contradictions."
+    if not (len(relations) or derive or causes): return table
+    ties = _ties(table.columns, table.at, _frame(table, df), table.dtypes, relations, derive, causes, named)
+    computed = np.isin(np.arange(len(table.columns)), ties.always)
+    if (table.frozen | computed).all(): raise ValueError('derive and causes must leave a column that may be chosen, got none')
+    return replace(table, relations=_Led(ties, computed), derive=dict(derive or {}), computed=computed)
+
+def _costed(table:_Table, cost) -> _Table:
+    "A table with what changes cost; what costs infinitely much is a constraint."
+    if cost is None: return table
+    never,up,down = _never(table.columns, cost)
+    led = np.isin(np.arange(len(never)), [] if table.relations is None else table.relations.led)
+    if table.relations is not None: table = _unchosen(table, never & led)
+    table = replace(table, frozen=table.frozen | (never & ~led), up=table.up | up, down=table.down | down)
+    free = [table.columns[g].name for g in np.flatnonzero(np.broadcast_to(table.computed, len(never)))]
+    return replace(table, price=_Cost(table.columns, table.at, cost, free))
+
+def _unchosen(table:_Table, never:np.ndarray) -> _Table:
+    "A table in which some columns that may follow cannot be chosen."
+    computed = table.computed | never
+    return replace(table, computed=computed, relations=_Led(table.relations.ties, computed))
 
 # %% ../nbs/11_tabular.ipynb #c72
 def tabular(
@@ -484,6 +562,10 @@ def tabular(
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
     scale='range',        # What counts as one step: 'range', 'standard', 'quantile' (all rows), or one of scikit-learn's scalers, fitted
     missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
+    relations:Sequence=(),# What hangs together: texts such as 'late_max >= late_last' or 'degree rises -> age rises by 2'
+    derive:dict|None=None,# Column -> function of a frame that computes it anew after every change
+    causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
+    cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after; the search minimises it
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
     siblings,categorical = _split_categories(categorical)
@@ -491,10 +573,13 @@ def tabular(
     _check_least(grid=(grid, 2), max_changes=(1 if max_changes is None else max_changes, 1))
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     bounds,levels = bounds or {}, levels or {}
+    _check_cost(cost)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
     _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
     _check_categories(columns, levels)
-    _check_names(columns, increase_only=increase_only, decrease_only=decrease_only)
+    _check_names(columns, increase_only=increase_only, decrease_only=decrease_only, cost=cost or ())
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    return _domain(_fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
-                              keep=missing == 'keep', fill=fill))
+    table = _fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
+                       keep=missing == 'keep', fill=fill)
+    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only, levels=levels, cost=cost or ())
+    return _domain(_costed(_related(table, df, relations, derive, causes, named), cost))
