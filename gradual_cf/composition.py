@@ -250,6 +250,13 @@ def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None)
     with torch.no_grad(): yield s._replace(logits=model(s.xp)), v
 
 # %% ../nbs/05_composition.ipynb #c51
+def _put_best(best:_Nearest, packed:_Packed, xp:Tensor, follow:Callable) -> tuple[Tensor, Tensor]:
+    "The best iterate in the place of the last: rows and logits."
+    v,z = best.best()
+    xp.view(len(xp), -1).scatter_(1, packed.at, v)
+    return follow(xp), z
+
+# %% ../nbs/05_composition.ipynb #c53
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,        # Rows with their groups `on` and their composites `c`
@@ -277,9 +284,5 @@ def compose(
             if views and best is not None: now = now._replace(logits=predict(model, now.xp))
             if watch is not None: watch(now)
             if best is not None: best.see(v, now.logits)
-    xp,z = s.xp, now.logits
-    if best is not None:
-        v,z = best.best()
-        xp.view(len(xp), -1).scatter_(1, packed.at, v)
-        xp = follow(xp)
+    xp,z = (s.xp, now.logits) if best is None else _put_best(best, packed, s.xp, follow)
     return State(s.enc, xp, z, s.target, on, torch.where(mask, xp, c))
