@@ -42,7 +42,7 @@ class _Question(NamedTuple):
         "Some rows of a question."
         return _Question(self.cf, self.s.take(torch.from_numpy(i)), *(v[i] for v in self[2:]))
 
-# %% ../nbs/18_proof.ipynb #c9
+# %% ../nbs/18_proof.ipynb #c8
 def _came_along(cf, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`
     "Columns that changed because others did: they are no choice."
     relations = cf.ties['relations']
