@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from .arrival import lacking, most_groups
+from .cheapest import cheapest_pairs
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
-from .improve import improve_states, share
+from .improve import improve_states, line_search, put_back, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
 from .prototypes import nearest_prototype, towards
@@ -327,6 +328,14 @@ def _improved(cf, s, moves, live):
         s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
         yield s
 
+def _bargained(cf, s, live):
+    "States in which rows have the cheapest pair of values, where that costs less."
+    if not len(live): return
+    new = cheapest_pairs(cf, s.take(live))
+    s.put(live, new)
+    s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+    yield s
+
 def _shown(steps, watch):
     "Show each state to `watch`, as the composition step does with its iterates."
     for s in steps:
@@ -362,6 +371,9 @@ class _Searching(_Addressed):
         if h.rank == 'probe' and d.probe is None: yield from _shown(_rescued(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
+        if self.ties['price'] is not None and h.rank == 'probe' and d.propose is not None:
+            yield from _shown(_bargained(self, s, live), watch)
+            moves = moves or (put_back, line_search)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
 # %% ../nbs/09_gradual.ipynb #c43
