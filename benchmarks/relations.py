@@ -23,7 +23,7 @@ from gradual_cf.all import GradualCF, load_task, predict, tabular, tabular_mlp, 
 from gradual_cf.core import changed_groups
 
 FOLDER = Path(os.environ.get('GRADUAL_CF_DATA', '.'))
-WIDTH, EPOCHS = 64, 30
+WIDTH, EPOCHS = 64, 100
 
 
 class Table(NamedTuple):
@@ -36,10 +36,10 @@ class Table(NamedTuple):
     check: object       # (rows before, rows after) -> name -> bool `(n,)`, True where it is kept
 
 
-def network(X, y, classes=2):
+def network(X, y, classes=2, epochs=EPOCHS):
     "A network on the encoded rows of a table."
     x = tabular(X).encode(X).x
-    return train(tabular_mlp(x.shape[1], classes, WIDTH, seed=0), x, y.to_numpy(), epochs=EPOCHS, seed=0)
+    return train(tabular_mlp(x.shape[1], classes, WIDTH, seed=0), x, y.to_numpy(), epochs=epochs, seed=0)
 
 
 def ways(before, after, column):

@@ -4,26 +4,28 @@
 
 # %% ../nbs/09_cheapest.ipynb #c4
 from __future__ import annotations
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .arrival import lacking, most_groups, spent
+from .arrival import most_groups, shortfall, spent
 from .composition import admissible
 from .core import State
 from .explainer import predict
+from .losses import logit_gap
 
 # %% auto #0
 __all__ = ['cheapest_pairs']
 
 # %% ../nbs/09_cheapest.ipynb #c6
-def _tiled_rows(enc, q:int):
-    "Each row of a batch `q` times."
-    return enc.take(torch.arange(len(enc.x), device=enc.x.device).repeat_interleave(q))
+def _plain_shortfall(explainer, s:State) -> Tensor: # `(n,)`
+    "What rows lack to reach the target, whatever they break; the model is asked."
+    s = s._replace(logits=predict(explainer.model, s.xp))
+    return shortfall(s, getattr(explainer.settings, 'match', logit_gap))
 
-def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, group of each value `(q,)`, prices `(n, q)`
-    "Rows with one proposed value each, and what that costs; infinitely much where a column may not change."
+def _all_values(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, and the group of each value `(q,)`
+    "Rows with one proposed value each."
     trials,which = [], []
     for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
         values = explainer.domain.propose(s.x, g).to(s.x)
@@ -31,40 +33,63 @@ def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`,
         x[:, :, (groups.flatten() == g).nonzero()[:, 0]] = values.expand(len(x), -1, -1)
         trials.append(x)
         which += [g]*values.shape[1]
-    one,group = torch.cat(trials, 1), torch.tensor(which, device=s.x.device)
-    n,q = one.shape[:2]
-    many,rows = _tiled_rows(s.enc, q), one.view(n*q, *s.x.shape[1:])
-    rows = admissible(many, rows, explainer.project)
-    price = spent(many.x, rows, explainer.ties['price']).view(n, q)
-    return rows.view(n, q, *s.x.shape[1:]), group, price.masked_fill(s.enc.frozen[:, group] | (price == 0), torch.inf)
+    return torch.cat(trials, 1), torch.tensor(which, device=s.x.device)
 
-# %% ../nbs/09_cheapest.ipynb #c8
+# %% ../nbs/09_cheapest.ipynb #c7
+class _Values(NamedTuple):
+    "Values put into rows alone."
+    rows:Tensor  # `(n, q, *s)`
+    group:Tensor # Group of each value, long `(q,)`
+    price:Tensor # What each costs, `(n, q)`; infinitely much where a column may not change
+    lack:Tensor  # What a row lacks with it, `(n, q)`
+
+def _one_value(explainer, s:State, groups:Tensor) -> _Values:
+    "Rows with one proposed value each: what that costs, and what is lacking."
+    one,group = _all_values(explainer, s, groups)
+    n,q = one.shape[:2]
+    many = s._replace(on=None, c=None).take(torch.arange(n, device=one.device).repeat_interleave(q))
+    rows = admissible(many.enc, one.flatten(0, 1), explainer.project)
+    price = spent(many.x, rows, explainer.ties['price']).view(n, q)
+    lack = _plain_shortfall(explainer, many._replace(xp=rows)).view(n, q)
+    return _Values(rows.view(one.shape), group, price.masked_fill(s.enc.frozen[:, group] | (price == 0), torch.inf), lack)
+
+# %% ../nbs/09_cheapest.ipynb #c9
+_HOPE = .5     # A pair may still lack this share of what the row lacked, by the sum of both values
 _WINDOWS = (0, 128, 512, 2048, 8192, 10**9) # Ranks of the pairs of a row that are asked together
 _PAIRS = 2**21 # Pairs whose prices are compared at once
 _ASKED_PAIRS = 2**15 # Pairs that the model is asked about at once
 
-def _cheap_pairs(price:Tensor, group:Tensor, below:Tensor) -> tuple: # Row, first, second, rank among the row's; long `(m,)` each
-    "Pairs of values of two columns that cost less than their row may, the cheapest of each row first."
-    both = price[:, :, None] + price[:, None, :]
-    row,a,b = ((both < below[:, None, None]) & (group[:, None] < group)).nonzero().unbind(1)
+def _sums(v:Tensor) -> Tensor: return v[:, :, None] + v[:, None, :] # `(n, q)` -> `(n, q, q)`
+
+def _cheap_pairs(v:_Values, below:Tensor, start:Tensor) -> tuple: # Row, first, second, rank among the row's; long `(m,)` each
+    "Pairs of values of two columns that cost less than their row may, the cheapest of each row first; `start`: what rows lacked."
+    both,hope = _sums(v.price), _sums(v.lack) <= ((1 + _HOPE)*start)[:, None, None]
+    row,a,b = ((both < below[:, None, None]) & hope & (v.group[:, None] < v.group)).nonzero().unbind(1)
     order = both[row, a, b].argsort(stable=True)
     order = order[row[order].argsort(stable=True)]
     row,a,b = row[order], a[order], b[order]
-    count = torch.bincount(row, minlength=len(price))
+    count = torch.bincount(row, minlength=len(v.price))
     return row, a, b, torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
 
-# %% ../nbs/09_cheapest.ipynb #c11
-def _asked_pairs(explainer, s:State, one:Tensor, group:Tensor, groups:Tensor, row:Tensor, a:Tensor, b:Tensor) -> tuple:
+# %% ../nbs/09_cheapest.ipynb #c12
+def _asked_pairs(explainer, s:State, v:_Values, groups:Tensor, row:Tensor, a:Tensor, b:Tensor) -> tuple:
     "Pairs put into their rows, and what they cost; infinitely much where they do not arrive."
-    rows,costs = [], []
+    rows,costs = [s.x[:0]], [s.x.new_zeros(0)]
     for i in torch.arange(len(row), device=row.device).split(_ASKED_PAIRS):
-        now = s.take(row[i])
-        second = groups == group[b[i]].view(-1, *[1]*groups.ndim)
-        xp = admissible(now.enc, torch.where(second, one[row[i], b[i]], one[row[i], a[i]]), explainer.project)
-        new = now._replace(xp=xp, logits=predict(explainer.model, xp))
+        now = s._replace(on=None, c=None).take(row[i])
+        second = groups == v.group[b[i]].view(-1, *[1]*groups.ndim)
+        xp = admissible(now.enc, torch.where(second, v.rows[row[i], b[i]], v.rows[row[i], a[i]]), explainer.project)
+        cost = spent(now.x, xp, explainer.ties['price'])
+        there = (_plain_shortfall(explainer, now._replace(xp=xp)) <= 0).nonzero()[:, 0]
+        kept = _kept_cost(explainer, now.take(there), xp[there], cost[there])
         rows.append(xp)
-        costs.append(spent(now.x, xp, explainer.ties['price']).masked_fill(lacking(explainer, new) > 0, torch.inf))
+        costs.append(torch.full_like(cost, torch.inf).index_copy_(0, there, kept))
     return torch.cat(rows), torch.cat(costs)
+
+def _kept_cost(explainer, s:State, xp:Tensor, cost:Tensor) -> Tensor: # `(n,)`
+    "The cost of rows, infinitely much where they break a relation."
+    relations = explainer.ties['relations']
+    return cost if relations is None else torch.where(relations.holds(s.enc, xp), cost, torch.inf)
 
 def _best_of_each(row:Tensor, cost:Tensor, n:int) -> tuple: # Position of each row's cheapest `(n,)`, and its cost
     "The cheapest of each row; infinitely dear where it has none."
@@ -74,17 +99,17 @@ def _best_of_each(row:Tensor, cost:Tensor, n:int) -> tuple: # Position of each r
     at[row[first]] = first
     return at, least
 
-# %% ../nbs/09_cheapest.ipynb #c12
+# %% ../nbs/09_cheapest.ipynb #c13
 def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arrived -> `(n, *s)`
     "The cheapest pair of values of each row, where it costs less than the row does."
     own,out = spent(s.x, s.xp, explainer.ties['price']), s.xp.clone()
-    one,group,price = _one_value(explainer, s, groups)
-    row,a,b,rank = _cheap_pairs(price, group, own)
+    values = _one_value(explainer, s, groups)
+    row,a,b,rank = _cheap_pairs(values, own, _plain_shortfall(explainer, s._replace(xp=s.x)))
     todo = torch.ones(len(own), dtype=torch.bool, device=own.device)
     for low,high in zip(_WINDOWS, _WINDOWS[1:]):
         now = (rank >= low) & (rank < high) & todo[row]
         if not now.any(): break
-        xp,cost = _asked_pairs(explainer, s, one, group, groups, row[now], a[now], b[now])
+        xp,cost = _asked_pairs(explainer, s, values, groups, row[now], a[now], b[now])
         at,least = _best_of_each(row[now], cost, len(own))
         won = least < own
         out[won],todo = xp[at[won]], todo & ~won

@@ -485,7 +485,7 @@ class _Reading:
     "Numbers of encoded rows."
     def __init__(self, ties:_Ties, computed:np.ndarray):
         self.ties,self.computed = ties,torch.from_numpy(computed) # Columns that nobody chooses, bool `(g,)`
-        self.used = sorted({g for part in (*ties.relations, *ties.followers) for g in _named_by(part)})
+        self.used,self.needed = ([*_all_named(parts)] for parts in ((*ties.relations, *ties.followers), ties.followers))
 
     def entries(self, x:Tensor) -> np.ndarray: return x.detach().cpu().double().flatten(1).numpy() # `(n, d)`
 
@@ -511,6 +511,7 @@ class _Reading:
         return out
 
 def _named_by(part) -> frozenset: return part.needs | {part.group} if isinstance(part, _Follower) else part.groups
+def _all_named(parts) -> list: return sorted({g for part in parts for g in _named_by(part)}) # Columns
 
 # %% ../nbs/11_relations.ipynb #c58
 class _Limits(_Reading):
@@ -550,7 +551,7 @@ class _Relations(_Limits):
     def follow(self, xp:Tensor, x:Tensor) -> Tensor: # `(n, d)` each
         "Rows with all columns that follow."
         if not self.led: return xp
-        old = self.read(x)
+        old = self.read(x, self.needed)
         new = self.read_moved(xp, x, old)
         return self.put(xp, x, old, new, self.ties.followed(old, new), self.led)
 
@@ -589,7 +590,7 @@ class _Tied(_Relations):
 
     def _read_by(self, near:_Ties, group:int) -> list:
         "The columns that are read to judge one."
-        return sorted({group}.union(*(_named_by(part) for part in (*near.relations, *near.followers))))
+        return sorted({group, *_all_named((*near.relations, *near.followers))})
 
 # %% ../nbs/11_relations.ipynb #c66
 _STEPS = 17 # Halvings of a range: what a number may become is known to a hundred-thousandth
@@ -640,7 +641,7 @@ def _some_rows(ties:_Ties, env:dict) -> dict: # Group -> numbers `(m,)`
     parts = [env]
     for _ in range(_SHUFFLES):
         new = {g: v[draw.permutation(rows)] for g,v in env.items()}
-        parts.append(ties.followed({g: np.where(v == v[0], v + 1, v[0]) for g,v in new.items()}, new))
+        parts.append(ties.followed(env, new))
     return {g: np.concatenate([p[g] for p in parts]) for g in env}
 
 def _check_together(ties:_Ties, env:dict):
