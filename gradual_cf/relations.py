@@ -430,6 +430,10 @@ def _caused(name, told, cells:_Cells, df:pd.DataFrame) -> _Follower:
     return _Follower(g, needs, partial(_caused_value, cells, g, parents, model, needs), None, f'causes {name!r}')
 
 # %% ../nbs/11_relations.ipynb #c50
+def _there(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`
+    "Whether rows have a cell in every column that a relation names."
+    return ~reduce(np.logical_or, [np.isnan(env[g]) for g in r.groups])
+
 class _Ties(NamedTuple):
     "Everything that hangs together in a table."
     columns:tuple    # A `Column` for each group
@@ -454,11 +458,12 @@ class _Ties(NamedTuple):
         return new
 
     def broken(self, old:dict, new:dict, value:Callable=_walked) -> np.ndarray: # bool `(n, relations)`
-        "Which relations rows break by what they changed."
-        out = [~r.kept(old, new, value) & reduce(np.logical_or, [_differs(old[g], new[g]) for g in r.groups])
-               for r in self.relations]
-        n = len(next(iter(new.values())))
-        return np.stack(out, 1) if out else np.zeros((n, 0), bool)
+        "Which relations rows break by what they changed; what names a missing cell is not judged."
+        out = [np.zeros((len(next(iter(new.values()))), 0), bool)]
+        for r in self.relations:
+            moved = reduce(np.logical_or, [_differs(old[g], new[g]) for g in r.groups])
+            out.append((moved & _there(r, new) & ~r.kept(old, new, value))[:, None])
+        return np.concatenate(out, 1)
 
     def strayed(self, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
         "Columns that always follow, and did not."
@@ -585,7 +590,7 @@ class _Tied(_Relations):
         after,led = near.followed(old, new), sorted({f.group for f in near.followers})
         xp = self.put(xp, x, old, new, after, led)
         ok = ~near.broken(old, after).any(1) & self.within(many, xp, old, after, led)
-        for g in near.always: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
+        for g in led: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
 
     def _read_by(self, near:_Ties, group:int) -> list:
@@ -685,7 +690,7 @@ def _warn(told:str, bad:np.ndarray, index):
 def _warn_of_rows(ties:_Ties, derive:dict, env:dict, df:pd.DataFrame):
     "Warn of training rows that break a relation, or have another value than the one derived."
     for r in ties.relations:
-        if not r.moves: _warn(r.text, ~r.kept(env, env), df.index)
+        if not r.moves: _warn(r.text, _there(r, env) & ~r.kept(env, env), df.index)
     for name,function in derive.items():
         c = ties.columns[_among(ties.columns, 'derive', name)]
         says,has = _computed(c, function(df.copy()), len(df)), env[_among(ties.columns, 'derive', name)]
