@@ -370,8 +370,8 @@ def _in_company(cf, s):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c50
-class _Searching(_Addressed):
-    "The loop from its start to the best state seen."
+class _Starting(_Addressed):
+    "Where the loop starts."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them
         label:Tensor, # Target class of each row, long `(n,)`
@@ -389,6 +389,9 @@ class _Searching(_Addressed):
         c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
+# %% ../nbs/09_gradual.ipynb #d55d0965
+class _Searching(_Starting):
+    "The loop from its start to the best state seen."
     def steps(self,
         s:State, # From `start`; written to
         watch:Callable|None=None, # Called with every `State` of every composition
@@ -399,7 +402,7 @@ class _Searching(_Addressed):
         else: yield from _shown(_in_company(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
-        if self.ties['price'] is not None and h.rank == 'probe' and d.propose is not None:
+        if self.ties['price'] is not None and h.rank == 'probe' and self.domain.propose is not None:
             yield from _shown(_bargained(self, s, live), watch)
             moves = moves or (put_back, line_search)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
