@@ -8,13 +8,14 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'cost', 'shortfall', 'block_groups', 'column_groups', 'expand_groups', 'perturb', 'probe', 'rank_groups',
            'sensitivity', 'token_groups', 'box', 'chain', 'compose', 'init_composite', 'steps', 'diverse', 'improve',
            'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE',
-           'TEXT', 'construct', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp',
-           'text_cnn', 'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead',
-           'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
-           'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
-           'ABELE', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed',
-           'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
-           'plot_summary', 'summary', 'ablate', 'questions', 'survey', 'tally', 'reproduce']
+           'TEXT', 'construct', 'Company', 'BELIEVABLE', 'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model',
+           'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
+           'load_mnist', 'without_images', 'lookahead', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews',
+           'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter',
+           'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged',
+           'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page', 'stepper',
+           'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'ablate', 'questions', 'survey',
+           'tally', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -28,6 +29,7 @@ from .composition import box, chain, compose, init_composite, steps
 from .improve import diverse, improve, line_search, put_back, share
 from .prototypes import typical
 from .trace import Trace
+from .company import Company
 from .gradual import GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, construct
 from .models import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
 from .predictors import load_fitted, predictor
@@ -47,6 +49,7 @@ from .baselines.spheres import GrowingSpheres
 from .baselines.lore import LORE, because
 from .baselines.abele import ABELE
 from .lrp import lrp, relevance
+from .typical import BELIEVABLE, bootstrap, confirm
 from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
 from .stepper import frames, save_page, stepper
 from .batch import batch_fn, explain_dataset, explain_ray
@@ -61,7 +64,8 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'total_variation', 'cost', 'shortfall', 'block_groups', 'column_groups', 'expand_groups', 'perturb',
          'probe', 'rank_groups', 'sensitivity', 'token_groups', 'box', 'chain', 'compose', 'init_composite',
          'steps', 'diverse', 'improve', 'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF',
-         'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'accuracy', 'digit_cnn', 'load_model',
+         'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'Company', 'BELIEVABLE', 'bootstrap', 'confirm',
+         'accuracy', 'digit_cnn', 'load_model',
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
          'load_mnist', 'without_images', 'lookahead', 'corpus_vectors', 'load_glove', 'load_imdb',
          'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',

@@ -139,7 +139,7 @@ _TOGETHER = 32 # Iterates compared at a time
 
 def _tile(target, times):
     "Targets repeated as a whole."
-    again:Any = [v if v is None else v.repeat(times, *[1]*(v.ndim - 1)) for v in target]
+    again:Any = [v if v is None else v.repeat(times, *[1]*(v.ndim - 1)) for v in target._replace(company=None)]
     return Target(*again)
 
 # %% ../nbs/05_composition.ipynb #c39

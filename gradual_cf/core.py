@@ -48,6 +48,8 @@ class Target(NamedTuple):
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     gap:Tensor|None=None  # Largest logit match that counts as inside the class, `(n,)`; None where nobody asks
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
+    lead:Tensor|None=None # Smallest lead of its logit that is wanted, `(n,)`; None where nobody asks
+    company:Any=None      # What each row is compared with, tensors of `n` rows; None where nobody asks
 
     def take(self, i) -> Target: # The rows `i`
         "Select rows by slice, index or mask."
@@ -157,14 +159,22 @@ def aimed_at(
     if low == -np.inf: return f'at most {value_text(high)}'
     return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
 
+_STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
+
+def _standing_text(cfs, i):
+    "How one answer stands, as far as that is known."
+    known = {name: v[i].item() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
+    return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
+
 # %% ../nbs/00_core.ipynb #c38
 def went(
     cfs,   # `Counterfactuals`
     i:int, # Position of a row
 ) -> str:
-    "What the model said of a row before and after."
-    if cfs.target.is_floating_point(): return f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
-    return f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+    "What the model said of a row before and after, and how the answer stands."
+    if cfs.target.is_floating_point(): said = f'{cfs.before[i]:,.4g} → {cfs.prob[i]:,.4g}'
+    else: said = f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
+    return said + (_standing_text(cfs, i) if cfs.mask[i].any() else '')
 
 # %% ../nbs/00_core.ipynb #c41
 def _lines_by_row(cfs):
@@ -292,6 +302,8 @@ class _Batch:
     raw:Any=None   # Raw counterfactuals
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
+    typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
+    confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
     explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
 
 # %% ../nbs/00_core.ipynb #c61
@@ -310,10 +322,24 @@ class _Answers(_Batch):
     def __len__(self): return len(self.x)
     def __repr__(self):
         bar = 'in their interval' if self.target.is_floating_point() else f'at {self.tau:g}'
-        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}'
+        known = {name: v.nanmean().item() for name in _STANDINGS if (v := getattr(self, name)) is not None}
+        stands = ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
+        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{stands}'
     def _repr_html_(self): return self.domain.display.show(self)
 
 # %% ../nbs/00_core.ipynb #c63
+class _Standing(_Answers):
+    "How a batch stands."
+    def standing(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, typical, confirmed
+        "How each answer stands; NaN where nobody asked."
+        groups = self.domain.groups(self.x.shape[1:]).to(self.x.device)
+        far = (self.xp - self.x).flatten(1).norm(dim=1)
+        told = dict(before=self.before, after=self.prob, valid=self.valid,
+                    changes=changed_groups(self.x, self.xp, groups).sum(1), distance=far)
+        told |= {name: far*torch.nan if (v := getattr(self, name)) is None else v for name in _STANDINGS}
+        return pd.DataFrame(dict(row=_row_names(self)) | {name: v.cpu().numpy() for name,v in told.items()})
+
+# %% ../nbs/00_core.ipynb #c65
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -330,13 +356,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c66
+# %% ../nbs/00_core.ipynb #c68
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c68
+# %% ../nbs/00_core.ipynb #c70
 def _label(c):
     "A column's name as JSON can hold it; raises `ValueError` for one that would come back as another."
     if isinstance(c, tuple): return [_label(v) for v in c]
@@ -344,27 +370,27 @@ def _label(c):
     if isinstance(c, (str, int)) and not isinstance(c, bool): return c
     raise ValueError(f'data must have columns named by text, whole numbers or tuples of them to be saved, got {c!r}')
 
-# %% ../nbs/00_core.ipynb #c71
+# %% ../nbs/00_core.ipynb #c73
 def _unlabel(labels, names):
     "The inverse of `_label` for all columns, with the names of their levels."
     labels = [tuple(l) if isinstance(l, list) else l for l in labels]
     tuples = labels and all(isinstance(l, tuple) for l in labels)
     return pd.MultiIndex.from_tuples(labels, names=names) if tuples else pd.Index(labels, name=names[0])
 
-# %% ../nbs/00_core.ipynb #c74
+# %% ../nbs/00_core.ipynb #c76
 def _forgotten(s) -> str:
     "What parquet forgets of a column: that it holds objects, integers among them, and the unit of dates."
     if s.dtype != object: return str(s.dtype) if getattr(s.dtype, 'kind', '') == 'M' else ''
     return 'integers' if pd.api.types.infer_dtype(s) == 'integer' else 'object'
 
-# %% ../nbs/00_core.ipynb #c77
+# %% ../nbs/00_core.ipynb #c79
 def _remembered(s, dtype:str):
     "A column with what parquet forgot."
     if dtype not in ('object', 'integers'): return s.astype(dtype) if dtype else s
     there = (s.astype('Int64') if dtype == 'integers' else s).astype(object)
     return there.where(s.notna(), None)
 
-# %% ../nbs/00_core.ipynb #c80
+# %% ../nbs/00_core.ipynb #c82
 def _holds(v, name):
     "Raise `ValueError` unless parquet can hold a column."
     import pyarrow as pa, pyarrow.parquet as pq
@@ -373,7 +399,7 @@ def _holds(v, name):
         got = f'{v.dtype} in column {name!r} ({e})'
         raise ValueError(f'data must hold values that parquet can store, got {got}') from None
 
-# %% ../nbs/00_core.ipynb #c83
+# %% ../nbs/00_core.ipynb #c85
 def _stored(raw:Any, name):
     "Raw rows as columns `name:0`, `name:1`, … and what parquet forgets of them; nothing for what is no frame or text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
@@ -386,7 +412,7 @@ def _stored(raw:Any, name):
     for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
     return raw.set_axis([f'{name}:{i}' for i in range(raw.shape[1])], axis=1), about
 
-# %% ../nbs/00_core.ipynb #c86
+# %% ../nbs/00_core.ipynb #c88
 def _restored(df, name, about):
     "The inverse of `_stored`."
     if f'{name}:text' in df: return df[f'{name}:text'].tolist()
@@ -394,18 +420,18 @@ def _restored(df, name, about):
     columns = {i: _remembered(df[f'{name}:{i}'], dtype) for i,dtype in enumerate(about['dtypes'])}
     return pd.DataFrame(columns, index=df.index).set_axis(_unlabel(about['labels'], about['names']), axis=1)
 
-# %% ../nbs/00_core.ipynb #c89
+# %% ../nbs/00_core.ipynb #c91
 def _flat_rows(t):
     "A tensor as a list of flat arrays, one a row."
     t = t.float() if t.dtype == torch.bfloat16 else t
     return list(t.cpu().reshape(len(t), -1).numpy())
 
-# %% ../nbs/00_core.ipynb #c92
+# %% ../nbs/00_core.ipynb #c94
 def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
-# %% ../nbs/00_core.ipynb #c94
+# %% ../nbs/00_core.ipynb #c96
 def told_of(
     cfs, # `Counterfactuals`
 ) -> pd.DataFrame: # One line a row
@@ -417,20 +443,20 @@ def told_of(
     told['cf_valid'] = cfs.valid
     return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
-# %% ../nbs/00_core.ipynb #c96
+# %% ../nbs/00_core.ipynb #c98
 def _check_free(raw, told):
     "Raise `ValueError` for a frame with a column of a name that is added."
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
-# %% ../nbs/00_core.ipynb #c98
-class _Kept(_Answers):
+# %% ../nbs/00_core.ipynb #c100
+class _Kept(_Standing):
     "Answers that can be written to a file and read again."
     def save(self,
         path:str|Path, # A parquet file; its folder is made where missing
     ) -> Path:         # `path`
         "Write the batch to a parquet file, atomically; raises `ValueError` for a column that would not come back."
-        tensors = {f: getattr(self, f) for f in _TENSORS}
+        tensors = {f: getattr(self, f) for f in (*_TENSORS, *_STANDINGS) if getattr(self, f) is not None}
         _check_free(self.raw, told_of(self))
         (data,data_about),(raw,raw_about) = _stored(self.data, 'data'), _stored(self.raw, 'raw')
         flat = pd.DataFrame({f'cf:{f}': _flat_rows(t) for f,t in tensors.items()})
@@ -456,13 +482,14 @@ class _Kept(_Answers):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c100
+# %% ../nbs/00_core.ipynb #c102
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        tensors:dict[str, Any] = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found') if getattr(self, f) is not None}
+        tensors:dict[str, Any] = {f: getattr(self, f)[i] for f in (*_TENSORS, 'found', *_STANDINGS)
+                                    if getattr(self, f) is not None}
         enc = None if self.enc is None else self.enc.take(i)
         return replace(self, **tensors, enc=enc, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
+from .density import crowd, held_back, lonelier
 from .plans import Plan, plan_of
 
 # %% auto #0
@@ -242,6 +243,15 @@ def target_prob(
     return log_prob(z, target).exp()
 
 # %% ../nbs/01_explainer.ipynb #c71
+def in_target(
+    z:Tensor,      # Logits, `(m, k)`
+    target:Tensor, # A class, long `()`, or an interval `(2,)`: one for all, or one for each row
+) -> Tensor:       # bool `(m,)`
+    "Whether rows belong to a class, or numbers to an interval."
+    if not target.is_floating_point(): return z.argmax(1) == target
+    return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
+
+# %% ../nbs/01_explainer.ipynb #c74
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
     z:Tensor, # Logits at the inputs, `(n, k)`
@@ -259,7 +269,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../nbs/01_explainer.ipynb #c74
+# %% ../nbs/01_explainer.ipynb #c77
 def _ends(pair):
     "The two ends of an interval; None is an open side."
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
@@ -268,7 +278,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
-# %% ../nbs/01_explainer.ipynb #c77
+# %% ../nbs/01_explainer.ipynb #c80
 def check_interval(
     target, # (low, high), or one such pair for each row, in the units of the model
     n:int,  # Number of rows
@@ -280,7 +290,7 @@ def check_interval(
         raise ValueError(f'target must be one interval or one per row ({n}), got {len(pairs)}')
     return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
-# %% ../nbs/01_explainer.ipynb #c80
+# %% ../nbs/01_explainer.ipynb #c83
 def setting(
     default,     # Value where nothing else is said
     about:str,   # What it does, one line
@@ -296,10 +306,10 @@ def setting(
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
 
-# %% ../nbs/01_explainer.ipynb #c82
+# %% ../nbs/01_explainer.ipynb #c85
 def _is_whole(f): return getattr(f.type, '__name__', str(f.type)).startswith('int') # Whether a field counts something
 
-# %% ../nbs/01_explainer.ipynb #c84
+# %% ../nbs/01_explainer.ipynb #c87
 def _range_text(f):
     "The range of a field in words; empty where any value will do."
     m = f.metadata
@@ -312,7 +322,7 @@ def _range_text(f):
     left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
     return f'{whole}in {left}{low}, {high}{right}'
 
-# %% ../nbs/01_explainer.ipynb #c87
+# %% ../nbs/01_explainer.ipynb #c90
 def _fits(f, v):
     "Whether a value lies in the range of its field."
     m = f.metadata
@@ -324,20 +334,20 @@ def _fits(f, v):
     tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
 
-# %% ../nbs/01_explainer.ipynb #c90
+# %% ../nbs/01_explainer.ipynb #c93
 def _as_call(record):
     "A record of settings as the call that makes it, with functions by their names."
     parts = [f'{f.name}={_brief(getattr(record, f.name))}' for f in fields(record)]
     return f'{type(record).__name__}({", ".join(parts)})'
 
-# %% ../nbs/01_explainer.ipynb #c92
+# %% ../nbs/01_explainer.ipynb #c95
 def _brief(v):
     "A setting in few characters: functions by their names, also inside of tuples and dicts."
     if isinstance(v, tuple): return f'({", ".join(map(_brief, v))}{"," if len(v) == 1 else ""})'
     if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {_brief(u)}' for k,u in v.items()) + '}'
     return getattr(v, '__name__', None) or (type(v).__name__ if hasattr(v, 'fit') else repr(v))
 
-# %% ../nbs/01_explainer.ipynb #c95
+# %% ../nbs/01_explainer.ipynb #c98
 def told(
     cls, # A settings class
 ):
@@ -352,7 +362,7 @@ def told(
     cls.__repr__ = _as_call
     return cls
 
-# %% ../nbs/01_explainer.ipynb #c97
+# %% ../nbs/01_explainer.ipynb #c100
 @told
 @dataclass(frozen=True, kw_only=True)
 class Common:
@@ -367,7 +377,7 @@ class Common:
             v = getattr(self, f.name)
             if not _fits(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
 
-# %% ../nbs/01_explainer.ipynb #c100
+# %% ../nbs/01_explainer.ipynb #c103
 def _suited(cls, domain):
     "The settings that suit a domain: its own where they are of the class, else what all explainers share."
     own = domain.defaults
@@ -375,7 +385,7 @@ def _suited(cls, domain):
     if type(own) is cls: return own
     return cls(**{f.name: getattr(own, f.name) for f in fields(Common)})
 
-# %% ../nbs/01_explainer.ipynb #c102
+# %% ../nbs/01_explainer.ipynb #c105
 def _settle(cls, domain, settings, changes):
     "The settings of an explainer; raises `ValueError` for an unknown name or another class of settings."
     if settings is not None and not isinstance(settings, cls):
@@ -384,7 +394,7 @@ def _settle(cls, domain, settings, changes):
     if bad := sorted(set(changes) - set(known)): raise ValueError(f'settings must be among {sorted(known)}, got {bad}')
     return replace(settings or _suited(cls, domain), **changes)
 
-# %% ../nbs/01_explainer.ipynb #c104
+# %% ../nbs/01_explainer.ipynb #c107
 def _shown(cls):
     "The signature of an explainer, with a keyword for each setting."
     kind = inspect.Parameter
@@ -394,7 +404,34 @@ def _shown(cls):
     more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
     return inspect.Signature(first + more)
 
-# %% ../nbs/01_explainer.ipynb #c106
+# %% ../nbs/01_explainer.ipynb #c110
+_OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
+
+class _Agreed(nn.Module):
+    "Several models as one: a class is as probable as the most doubtful of them says; the last column is doubt."
+    def __init__(self, models:list):
+        super().__init__()
+        self.models = nn.ModuleList(m if isinstance(m, _Asked) else _Asked(m) for m in models)
+        if any(answers_numbers(m.model) for m in self.models):
+            raise ValueError('model must be a list of models that answer with classes, got one that answers with numbers')
+
+    def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
+        said = [m(x) for m in self.models]
+        if len({z.shape[1:] for z in said}) > 1:
+            raise ValueError(f'model must be a list of models of the same classes, got {[z.shape[1] for z in said]}')
+        least = torch.stack([z.log_softmax(1) for z in said]).amin(0)
+        doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
+        return torch.cat([least, doubt.log()], 1) + _OFFSET
+
+# %% ../nbs/01_explainer.ipynb #c113
+def _adapted(domain, model):
+    "A model as the domain reads it; a list as one that says yes where all of them do."
+    adapt = domain.adapt or (lambda m: m)
+    if not isinstance(model, (list, tuple)): return adapt(model)
+    if len(model) < 2: raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
+    return _Agreed([adapt(m) for m in model])
+
+# %% ../nbs/01_explainer.ipynb #c114
 class _Made:
     "A model, a domain and settings."
     Settings:type[Common] = Common # The class of its settings
@@ -406,17 +443,18 @@ class _Made:
         cls.__signature__ = _shown(cls.Settings)
 
     def __init__(self,
-        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2
+        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that shall all agree
         domain:Domain, # From `tabular`, `images`, `sentences` or your own
         settings:Any=None, # A record of settings; None for those that suit the domain
         **changes,     # Single settings by name
     ):
         self.domain,self.settings = domain,_settle(self.Settings, domain, settings, changes)
-        self.model = _asked(domain.adapt(model) if domain.adapt else model)
+        self.model = _asked(_adapted(domain, model))
         self.numbers = answers_numbers(self.model.model if isinstance(self.model, _Asked) else self.model)
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
+        self.crowds:dict = {} # Class -> rows of it that no search sees
 
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
@@ -430,7 +468,7 @@ class _Made:
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
-# %% ../nbs/01_explainer.ipynb #c108
+# %% ../nbs/01_explainer.ipynb #c116
 class _Told(_Made):
     "What an explainer says of itself."
     def __repr__(self):
@@ -447,7 +485,7 @@ class _Told(_Made):
         classes = '' if self.numbers else f', {self.z_train.shape[1]} classes'
         return f'{len(self.x_train):,} training rows{classes}'
 
-# %% ../nbs/01_explainer.ipynb #c110
+# %% ../nbs/01_explainer.ipynb #c118
 class _Read(_Told):
     "How an explainer reads rows."
     def encode(self,
@@ -471,14 +509,14 @@ class _Read(_Told):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
-# %% ../nbs/01_explainer.ipynb #c112
+# %% ../nbs/01_explainer.ipynb #c120
 class _Fitted(_Read):
     "What an explainer learns."
     def fit(self,
         data, # Training rows, raw
     ):
         "Look at the training data once; returns the explainer."
-        self.place,self.x_train,self.z_train = place(self.model), None, None
+        self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
         data = self.domain.rows(data) if self.domain.rows else data
         x = self.encode(data).x
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
@@ -489,7 +527,31 @@ class _Fitted(_Read):
         self.x_train,self.z_train = x,z
         return self
 
-# %% ../nbs/01_explainer.ipynb #c114
+# %% ../nbs/01_explainer.ipynb #c122
+class _Judged(_Fitted):
+    "How typical rows are."
+    def typical(self,
+        xp:Tensor,     # Rows, `(n, *s)`
+        target:Tensor, # What they want to be: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    ) -> Tensor|None:  # In [0, 1], `(n,)`; NaN where the target has too few rows; None for what is no table
+        "Share of real rows of the target that lie lonelier."
+        if self.domain.kind != 'table' or self.x_train is None: return None
+        out = torch.full_like(xp[:, 0], torch.nan)
+        for label in target.unique(dim=0):
+            there,rows = self._crowd(label), (target == label).view(len(target), -1).all(1)
+            if there is not None: out[rows] = lonelier(there, xp[rows])
+        return out
+
+    def _crowd(self, label):
+        "Rows of a target that no search sees; kept for a class."
+        key = None if self.numbers else int(label)
+        if key in self.crowds: return self.crowds[key]
+        kept = held_back(len(self.x_train)).to(self.x_train.device)
+        found = crowd(self.x_train[kept & in_target(self.z_train, label)])
+        if key is not None: self.crowds[key] = found
+        return found
+
+# %% ../nbs/01_explainer.ipynb #c124
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
@@ -501,7 +563,7 @@ def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     most = torch.as_tensor(v.astype(np.int64), device=enc.x.device).expand(len(enc.x)).clone()
     return most if enc.most is None else torch.minimum(most, enc.most)
 
-# %% ../nbs/01_explainer.ipynb #c116
+# %% ../nbs/01_explainer.ipynb #c126
 def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> Encoded:
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
@@ -511,8 +573,8 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
-# %% ../nbs/01_explainer.ipynb #c118
-class _Measured(_Fitted):
+# %% ../nbs/01_explainer.ipynb #c128
+class _Measured(_Judged):
     "How an explainer measures what a search found."
     def check_fitted(self):
         "Raise `ValueError` unless `fit` was called and the model stayed where it was."
@@ -539,10 +601,11 @@ class _Measured(_Fitted):
         late = new if searched.equal(xp) else predict(self.model, searched)
         said = (lambda v: v[:, 0]) if self.numbers else (lambda v: target_prob(v, target))
         prob,found,before = map(said, (new, late, z))
-        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc, explainer=self)
+        told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc, explainer=self,
+                        typical=self.typical(xp, target))
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
-# %% ../nbs/01_explainer.ipynb #c120
+# %% ../nbs/01_explainer.ipynb #c130
 class _Asking(_Measured):
     "How an explainer reads a question."
     def ask(self,
@@ -563,7 +626,7 @@ class _Asking(_Measured):
         z:Tensor, # Logits at the inputs, `(n, k)`
     ) -> Tensor:  # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
         "The target of each row: a class, or an interval of numbers."
-        if not self.numbers: return check_target(target, z)
+        if not self.numbers: return check_target(target, z[:, :-1] if isinstance(self.model, _Agreed) else z)
         if not self.reaches_intervals:
             raise ValueError(f'model must answer with classes for {type(self).__name__}, got numbers')
         return check_interval(target, len(z)).to(z)
@@ -574,7 +637,7 @@ class _Asking(_Measured):
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
-# %% ../nbs/01_explainer.ipynb #c122
+# %% ../nbs/01_explainer.ipynb #c132
 class _Searched(_Asking):
     "Check, batch and measure; a subclass writes `search`."
     def search(self,
@@ -606,7 +669,7 @@ class _Searched(_Asking):
         xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
         return self.measure(data, enc, z, xp, target)
 
-# %% ../nbs/01_explainer.ipynb #c124
+# %% ../nbs/01_explainer.ipynb #c134
 class Explainer(_Searched):
     "Check, batch and measure; a subclass writes `search`."
     def plan(self,

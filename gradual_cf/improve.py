@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .arrival import cost, lacking, most_groups, spent
+from .arrival import cost, lacking, lead_of, most_groups, spent
 from .composition import admissible
 from .core import Counterfactuals, Encoded, State, changed_groups, per_row, take_rows
 from .explainer import Explainer, predict, target_prob
@@ -188,10 +188,16 @@ def _must_keep(explainer, cfs, z):
     aim,p = explainer.aim(cfs.target), cfs.prob
     level = torch.minimum(p*_EXACT, aim.level).clamp_min(cfs.tau*_EXACT)
     aim = aim._replace(level=torch.where(cfs.valid, level, _NEVER))
-    if aim.gap is None: return aim
-    enc = Encoded(cfs.x, torch.zeros_like(cfs.valid)[:, None])
-    has = explainer.settings.match(State(enc, cfs.xp, z, aim))
-    return aim._replace(gap=torch.maximum(aim.gap, has*(2 - _EXACT)))
+    enc = _enc_of(explainer, cfs)
+    if aim.gap is not None: aim = aim._replace(gap=_kept_gap(explainer, State(enc, cfs.xp, z, aim)))
+    if aim.lead is not None: aim = aim._replace(lead=torch.minimum(aim.lead, lead_of(z, cfs.target)))
+    if getattr(explainer, 'company', None) is None: return aim
+    asked = aim._replace(company=explainer.company.aim(enc, cfs.target))
+    return asked._replace(company=explainer.company.reached(State(enc, cfs.xp, z, asked)))
+
+def _kept_gap(explainer, s):
+    "The largest logit match that rows must keep, from what they have."
+    return torch.maximum(s.target.gap, explainer.settings.match(s)*(2 - _EXACT))
 
 def _enc_of(explainer, cfs):
     "What the question allowed; read again for answers from a file."

@@ -140,7 +140,7 @@ def _asker(model, match:Callable) -> Callable:
     def ask(s, t):
         q,flat = t.shape[1], t.flatten(0, 1)
         z = torch.cat([model(v) for v in flat.split(pass_rows(flat))])
-        again:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.target]
+        again:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.target._replace(company=None)]
         return shortfall(State(s.enc, flat, z, Target(*again)), match).view(len(t), q)
     return ask
 

@@ -690,7 +690,7 @@ class _Cells(_Summed):
 # %% ../nbs/17_trees.ipynb #c182
 def _repeated(target:Target, times:int) -> Target:
     "Each row's target, several times in a row."
-    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
+    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None, company=None)]
     return Target(*again)
 
 # %% ../nbs/17_trees.ipynb #c185
