@@ -159,6 +159,7 @@ def aimed_at(
     if low == -np.inf: return f'at most {value_text(high)}'
     return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
 
+# %% ../nbs/00_core.ipynb #c38
 _STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
 
 def _standing_text(cfs, i):
@@ -166,7 +167,7 @@ def _standing_text(cfs, i):
     known = {name: v[i].item() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
     return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
 
-# %% ../nbs/00_core.ipynb #c38
+# %% ../nbs/00_core.ipynb #99a74640
 def went(
     cfs,   # `Counterfactuals`
     i:int, # Position of a row

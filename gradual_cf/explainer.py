@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
+from .alternatives import Alternatives, several
 from .density import crowd, held_back, lonelier
 from .plans import Plan, plan_of
 
@@ -437,6 +438,7 @@ class _Made:
     Settings:type[Common] = Common # The class of its settings
     settings:Any
     reaches_intervals = False # Whether it can aim at an interval of numbers
+    hasty = False # Whether a quick answer is better than a short one
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)
@@ -670,7 +672,30 @@ class _Searched(_Asking):
         return self.measure(data, enc, z, xp, target)
 
 # %% ../nbs/01_explainer.ipynb #c134
-class Explainer(_Searched):
+class _Hooked(_Searched):
+    "What a method may know about single changes."
+    def _alone(self,
+        enc:Encoded,   # Inputs, and what may become of them
+        target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]: # Rows and groups `(q,)`, rows with the value `(q, *s)`, merits `(q,)`
+        "The best value of each group of each row alone, as far as the method knows it: here nothing."
+        none = torch.zeros(0, dtype=torch.long, device=enc.x.device)
+        return none, none, enc.x[:0], enc.x.new_zeros(0)
+
+    def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor: # `(n, *s)` each
+        "Search again, as quickly as the method can, and from `xp` on where it can do that."
+        return self.search(enc, target, seed)
+
+    def _content(self,
+        enc:Encoded,   # Inputs
+        xp:Tensor,     # Answers, `(n, *s)`
+        target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    ) -> Tensor:       # bool `(n,)`
+        "Whether answers have what the settings ask for beside the target: here nothing."
+        return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
+
+# %% ../nbs/01_explainer.ipynb #c136
+class Explainer(_Hooked):
     "Check, batch and measure; a subclass writes `search`."
     def plan(self,
         cfs:Counterfactuals, # Answers, of this explainer or another, or from a file
@@ -678,3 +703,14 @@ class Explainer(_Searched):
         "Put the changes of each answer in an order: every row on the way is legal, the target comes near early."
         self.check_fitted()
         return plan_of(self, cfs)
+
+    def explain_many(self,
+        data,            # Raw inputs, as `fit` takes them: many rows or one
+        target=None,     # Class index, one per row, or None for the other one of two classes
+        k:int=5,         # Most answers of a row, ≥ 1
+        diversity:float=.5, # Weight of what an answer covers anew against its nearness, in [0, 1]
+        seed:int=0,      # Seed of everything random
+        **constraints,   # As `explain` takes them
+    ) -> Alternatives:
+        "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
+        return several(self, self.ask(data, target, **constraints), k, diversity, seed)
