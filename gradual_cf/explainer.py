@@ -414,8 +414,7 @@ class _Agreed(nn.Module):
         super().__init__()
         self.models = nn.ModuleList(m if isinstance(m, _Asked) else _Asked(m) for m in models)
         if any(answers_numbers(m.model) for m in self.models):
-            raise ValueError('model must be a list of models that answer with classes, got one that answers with '
-                             'numbers')
+            raise ValueError('model must be a list of models that answer with classes, got one that answers with numbers')
 
     def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
         said = [m(x) for m in self.models]
@@ -430,11 +429,10 @@ def _adapted(domain, model):
     "A model as the domain reads it; a list as one that says yes where all of them do."
     adapt = domain.adapt or (lambda m: m)
     if not isinstance(model, (list, tuple)): return adapt(model)
-    if len(model) < 2:
-        raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
+    if len(model) < 2: raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
     return _Agreed([adapt(m) for m in model])
 
-# %% ../nbs/01_explainer.ipynb #c115
+# %% ../nbs/01_explainer.ipynb #c114
 class _Made:
     "A model, a domain and settings."
     Settings:type[Common] = Common # The class of its settings
@@ -460,9 +458,9 @@ class _Made:
         self.z_train:Any = None
         self.crowds:dict = {} # Class -> rows of it that no search sees
 
-# %% ../nbs/01_explainer.ipynb #c117
+# %% ../nbs/01_explainer.ipynb #db41251e
 class _Ruled(_Made):
-    "What an explainer obeys."
+    "The rules that an explainer obeys."
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
 
@@ -475,7 +473,7 @@ class _Ruled(_Made):
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
-# %% ../nbs/01_explainer.ipynb #c119
+# %% ../nbs/01_explainer.ipynb #c116
 class _Told(_Ruled):
     "What an explainer says of itself."
     def __repr__(self):
@@ -492,7 +490,7 @@ class _Told(_Ruled):
         classes = '' if self.numbers else f', {self.z_train.shape[1]} classes'
         return f'{len(self.x_train):,} training rows{classes}'
 
-# %% ../nbs/01_explainer.ipynb #c121
+# %% ../nbs/01_explainer.ipynb #c118
 class _Read(_Told):
     "How an explainer reads rows."
     def encode(self,
@@ -516,7 +514,7 @@ class _Read(_Told):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
-# %% ../nbs/01_explainer.ipynb #c123
+# %% ../nbs/01_explainer.ipynb #c120
 class _Fitted(_Read):
     "What an explainer learns."
     def fit(self,
@@ -534,7 +532,7 @@ class _Fitted(_Read):
         self.x_train,self.z_train = x,z
         return self
 
-# %% ../nbs/01_explainer.ipynb #c125
+# %% ../nbs/01_explainer.ipynb #c122
 class _Judged(_Fitted):
     "How typical rows are."
     def typical(self,
@@ -558,7 +556,7 @@ class _Judged(_Fitted):
         if key is not None: self.crowds[key] = found
         return found
 
-# %% ../nbs/01_explainer.ipynb #c127
+# %% ../nbs/01_explainer.ipynb #c124
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
@@ -570,7 +568,7 @@ def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     most = torch.as_tensor(v.astype(np.int64), device=enc.x.device).expand(len(enc.x)).clone()
     return most if enc.most is None else torch.minimum(most, enc.most)
 
-# %% ../nbs/01_explainer.ipynb #c129
+# %% ../nbs/01_explainer.ipynb #c126
 def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> Encoded:
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
@@ -580,7 +578,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
-# %% ../nbs/01_explainer.ipynb #c131
+# %% ../nbs/01_explainer.ipynb #c128
 class _Measured(_Judged):
     "How an explainer measures what a search found."
     def check_fitted(self):
@@ -612,7 +610,7 @@ class _Measured(_Judged):
                         typical=self.typical(xp, target))
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
-# %% ../nbs/01_explainer.ipynb #c133
+# %% ../nbs/01_explainer.ipynb #c130
 class _Asking(_Measured):
     "How an explainer reads a question."
     def ask(self,
@@ -644,7 +642,7 @@ class _Asking(_Measured):
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
-# %% ../nbs/01_explainer.ipynb #c135
+# %% ../nbs/01_explainer.ipynb #c132
 class _Searched(_Asking):
     "Check, batch and measure; a subclass writes `search`."
     def search(self,
@@ -676,7 +674,7 @@ class _Searched(_Asking):
         xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
         return self.measure(data, enc, z, xp, target)
 
-# %% ../nbs/01_explainer.ipynb #c137
+# %% ../nbs/01_explainer.ipynb #c134
 class _Hooked(_Searched):
     "What a method may know about single changes."
     def _alone(self,
@@ -699,7 +697,7 @@ class _Hooked(_Searched):
         "Whether answers have what the settings ask for beside the target: here nothing."
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-# %% ../nbs/01_explainer.ipynb #c139
+# %% ../nbs/01_explainer.ipynb #c136
 class Explainer(_Hooked):
     "Check, batch and measure; a subclass writes `search`."
     def plan(self,

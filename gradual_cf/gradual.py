@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from .arrival import lacking, lead_of, most_groups
+from .cheapest import cheapest_pairs
 from .company import approach, moved, open_groups
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
-from .improve import improve_states, share
+from .improve import improve_states, line_search, put_back, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
 from .prototypes import nearest_prototype, towards
@@ -336,6 +337,14 @@ def _improved(cf, s, moves, live):
         s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
         yield s
 
+def _bargained(cf, s, live):
+    "States in which rows have the cheapest pair of values, where that costs less."
+    if not len(live): return
+    new = cheapest_pairs(cf, s.take(live))
+    s.put(live, new)
+    s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+    yield s
+
 def _shown(steps, watch):
     "Show each state to `watch`, as the composition step does with its iterates."
     for s in steps:
@@ -361,8 +370,8 @@ def _in_company(cf, s):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c50
-class _Searching(_Addressed):
-    "The loop from its start to the best state seen."
+class _Starting(_Addressed):
+    "Where the loop starts."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them
         label:Tensor, # Target class of each row, long `(n,)`
@@ -380,6 +389,9 @@ class _Searching(_Addressed):
         c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
+# %% ../nbs/09_gradual.ipynb #d55d0965
+class _Searching(_Starting):
+    "The loop from its start to the best state seen."
     def steps(self,
         s:State, # From `start`; written to
         watch:Callable|None=None, # Called with every `State` of every composition
@@ -390,6 +402,9 @@ class _Searching(_Addressed):
         else: yield from _shown(_in_company(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
+        if self.ties['price'] is not None and h.rank == 'probe' and self.domain.propose is not None:
+            yield from _shown(_bargained(self, s, live), watch)
+            moves = moves or (put_back, line_search)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
 # %% ../nbs/09_gradual.ipynb #c52
@@ -412,7 +427,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #bd5a498b
+# %% ../nbs/09_gradual.ipynb #c54
 class _Probing(_Searching):
     "What single groups can do, and a search by the probe's steps alone."
     def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -441,7 +456,7 @@ class _Probing(_Searching):
     def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         return _stopping(self, State(enc, xp, predict(self.model, xp), self.aim(target))) <= 0
 
-# %% ../nbs/09_gradual.ipynb #c53
+# %% ../nbs/09_gradual.ipynb #c55
 class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
