@@ -578,11 +578,8 @@ class _Tied(_Relations):
     "How candidates are tried."
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
-        near,(n,q) = self.near[group], trials.shape[:2]
-        others = self.ties._replace(relations=tuple(r for r in self.ties.relations if r not in near.relations))
-        old = self.read(s.x)
-        kept = ~others.broken(old, self.read_moved(s.xp, s.x, old)).any(1)
-        may = torch.from_numpy(kept).to(trials.device)[:, None].expand(n, q)
+        near,(n,q),old = self.near[group], trials.shape[:2], self.read(s.x)
+        may = self._rest_holds(s, near, old)[:, None].expand(n, q)
         if not near.relations and not near.followers: return trials, may
         many,xp,x = _tiled(s.enc._replace(most=None), q), trials.flatten(0, 1), s.x.repeat_interleave(q, 0)
         old = _repeated({g: old[g] for g in self._read_by(near, group)}, q)
@@ -592,6 +589,13 @@ class _Tied(_Relations):
         ok = ~near.broken(old, after).any(1) & self.within(many, xp, old, after, led)
         for g in led: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
+
+    def _rest_holds(self, s:State, near:_Ties, old:dict) -> Tensor: # bool `(n,)`
+        "Whether rows keep, as they stand, what a column does not touch."
+        rest = self.ties._replace(relations=tuple(r for r in self.ties.relations if r not in near.relations))
+        new,led = self.read_moved(s.xp, s.x, old), {f.group for f in near.followers}
+        kept = ~rest.broken(old, new).any(1) & self.within(s.enc, s.xp, old, new, [g for g in self.led if g not in led])
+        return torch.from_numpy(kept).to(s.xp.device)
 
     def _read_by(self, near:_Ties, group:int) -> list:
         "The columns that are read to judge one."
