@@ -16,7 +16,7 @@ from .losses import logit_gap
 # %% auto #0
 __all__ = ['PARTS', 'shortfall', 'cost']
 
-# %% ../nbs/03_arrival.ipynb #8909c6a9
+# %% ../nbs/03_arrival.ipynb #c6
 def _probability_missing(s, match):
     "What the target's log-probability lacks; None for numbers."
     if s.target.label.is_floating_point(): return None
@@ -32,11 +32,26 @@ def _match_missing(s, match):
     "How far the logits are outside of the class; None where nobody asks."
     return None if s.target.gap is None else match(s) - s.target.gap
 
-# %% ../nbs/03_arrival.ipynb #9c1cd4bc
-# Everything that a row may be asked to reach
-PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing)
+# %% ../nbs/03_arrival.ipynb #c7
+def lead_of(
+    z:Tensor,     # Logits, `(..., k)`
+    label:Tensor, # Class, long `(...)`
+) -> Tensor:      # `(...)`
+    "By how much a class's logit leads the best of the others."
+    own = label[..., None]
+    return z.gather(-1, own)[..., 0] - z.scatter(-1, own, -torch.inf).amax(-1)
 
-# %% ../nbs/03_arrival.ipynb #c8
+def _lead_missing(s, match):
+    "What the target's logit lacks of the lead that is wanted, beyond what its probability lacks; None where nobody asks."
+    if s.target.lead is None: return None
+    lack = s.target.lead - lead_of(s.logits, s.target.label)
+    return lack - _probability_missing(s, match).clamp_min(0)
+
+# %% ../nbs/03_arrival.ipynb #c9
+# Everything that a row may be asked to reach
+PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing, lead=_lead_missing)
+
+# %% ../nbs/03_arrival.ipynb #c11
 def shortfall(
     s:State,                  # Rows, with their logits
     match:Callable=logit_gap, # How far logits are from the class, a loss term
@@ -49,18 +64,20 @@ def shortfall(
     missing = lack.clamp_min(0).sum(0)
     return torch.where(missing > 0, missing, lack.amax(0))
 
-# %% ../nbs/03_arrival.ipynb #c13
+# %% ../nbs/03_arrival.ipynb #c16
 def lacking(
-    explainer, # Any explainer; its match is used where its settings name one
+    explainer, # Any explainer; its match and its company are used where it has them
     s:State,   # Rows, with their logits
 ) -> Tensor:   # `(n,)`, at most 0 where the row has arrived
     "The shortfall of rows, as an explainer counts it; infinite where they break a relation of the table."
-    short,relations = shortfall(s, getattr(explainer.settings, 'match', logit_gap)), _relations_of(explainer)
+    match,parts = getattr(explainer.settings, 'match', logit_gap), PARTS
+    if s.target.company is not None: parts = parts | dict(company=explainer.company.missing)
+    short,relations = shortfall(s, match, parts), _relations_of(explainer)
     return short if relations is None else torch.where(relations.holds(s.enc, s.xp), short, torch.inf)
 
 def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relations') # Those that count, or None
 
-# %% ../nbs/03_arrival.ipynb #30ab2827
+# %% ../nbs/03_arrival.ipynb #c18
 def spent(
     x:Tensor,  # Inputs, `(n, *s)`
     xp:Tensor, # The same after changes, `(n, *s)`
@@ -69,7 +86,7 @@ def spent(
     "How far rows went, or what that costs."
     return (xp - x).flatten(1).norm(dim=1) if price is None else price(x, xp)
 
-# %% ../nbs/03_arrival.ipynb #c15
+# %% ../nbs/03_arrival.ipynb #c21
 def cost(
     s:State,       # Rows
     groups:Tensor, # Group of every entry, long `(*s)`
@@ -79,7 +96,7 @@ def cost(
     many = changed_groups(s.x, s.xp, groups).sum(1)
     return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
 
-# %% ../nbs/03_arrival.ipynb #c18
+# %% ../nbs/03_arrival.ipynb #c24
 def most_groups(
     explainer,   # Any explainer; `max_changes` is used where its settings name it
     enc:Encoded, # Rows
@@ -89,7 +106,7 @@ def most_groups(
     most = torch.full((n,), getattr(explainer.settings, 'max_changes', None) or g, device=enc.x.device)
     return most if enc.most is None else torch.minimum(most, enc.most)
 
-# %% ../nbs/03_arrival.ipynb #c20
+# %% ../nbs/03_arrival.ipynb #c26
 def merit(
     short:Tensor, # Shortfall, `(...)`
     dist:Tensor,  # Distance from the input, `(...)`

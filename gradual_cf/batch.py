@@ -35,18 +35,20 @@ def _columns(explainer):
     if not names: raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
     return names
 
+# %% ../nbs/42_batch.ipynb #c12
 def _check_there(read, there):
     "Raise `ValueError` where a column that is read is missing."
     if lost := [c for c in read if c not in there]:
         raise ValueError(f'ds must have the columns {read}, got none named {lost}')
 
-# %% ../nbs/42_batch.ipynb #c12
+# %% ../nbs/42_batch.ipynb #c15
 def _read_picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
     if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.asarray(v)
     from PIL import Image
     return Image.open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
 
+# %% ../nbs/42_batch.ipynb #c18
 def _raw_rows(explainer, batch):
     "The columns that are read, as raw rows."
     names, kind = _columns(explainer), explainer.domain.kind
@@ -55,13 +57,14 @@ def _raw_rows(explainer, batch):
     rows = list(map(_read_picture if kind == 'image' else np.asarray, batch[names[0]]))
     return rows if kind == 'image' else np.asarray(rows)
 
-# %% ../nbs/42_batch.ipynb #c15
+# %% ../nbs/42_batch.ipynb #c21
 def _plain_target(explainer, target):
     "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
     aimed = explainer.aimed(target, explainer.z_train[:1])
     if explainer.numbers: return [None if v.isinf() else v.item() for v in aimed[0]]
     return None if target is None else int(target)
 
+# %% ../nbs/42_batch.ipynb #c24
 def _question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
     if not isinstance(target, str): target = _plain_target(explainer, target)
@@ -72,7 +75,7 @@ def _question(explainer, target, seed, constraints):
         raise ValueError(f'constraints must be plain values, the same for all rows, got {constraints}') from None
     return question
 
-# %% ../nbs/42_batch.ipynb #c18
+# %% ../nbs/42_batch.ipynb #c27
 _OF_CLASSES = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid') # What is added beside the rows …
 _OF_NUMBERS = ('cf_low', 'cf_high', 'cf_before', 'cf_after', 'cf_valid') # … and where the model answers with numbers
 
@@ -82,17 +85,19 @@ def _check_free(names, there):
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
 
-# %% ../nbs/42_batch.ipynb #c21
+# %% ../nbs/42_batch.ipynb #c30
 def _by_column(names, raw):
     "Raw rows as columns."
     if isinstance(raw, pd.DataFrame): return {c: raw[c].to_numpy() for c in names}
     return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
 
+# %% ../nbs/42_batch.ipynb #c33
 def _answers_of(cfs, names):
     "The columns that an explanation adds."
     told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
     return {f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()} | told
 
+# %% ../nbs/42_batch.ipynb #c36
 def batch_fn(
     explainer:Explainer, # Fitted
     target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
@@ -112,7 +117,7 @@ def batch_fn(
         return {**batch, **_answers_of(cfs, names)}
     return explain
 
-# %% ../nbs/42_batch.ipynb #c26
+# %% ../nbs/42_batch.ipynb #c41
 class _Source(NamedTuple):
     "Rows that can be streamed again and again, always in the same order."
     name:str       # For people
@@ -121,6 +126,7 @@ class _Source(NamedTuple):
     schema:Any     # Arrow schema, without categories
     tables:Callable# () -> iterator of Arrow tables
 
+# %% ../nbs/42_batch.ipynb #c43
 def _cut(source, size, done=()):
     "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
     import pyarrow as pa
@@ -131,25 +137,27 @@ def _cut(source, size, done=()):
             if k not in done: yield k, rest.slice(0, size)
             rest, k = rest.slice(size), k + 1
 
-# %% ../nbs/42_batch.ipynb #c30
+# %% ../nbs/42_batch.ipynb #c47
 def _sha256(chunks):
     "SHA-256 of a stream of bytes."
     h = hashlib.sha256()
     for c in chunks: h.update(c)
     return h.hexdigest()
 
+# %% ../nbs/42_batch.ipynb #c50
 def _file_bytes(paths):
     "The content of files."
     for p in paths:
         with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
 
-# %% ../nbs/42_batch.ipynb #c33
+# %% ../nbs/42_batch.ipynb #c52
 def _without_categories(schema):
     "A schema without metadata, and with categories as their values."
     import pyarrow as pa
     value = lambda t: t.value_type if pa.types.is_dictionary(t) else t
     return pa.schema([(f.name, value(f.type)) for f in schema])
 
+# %% ../nbs/42_batch.ipynb #c55
 def _memory_source(ds):
     "A frame, or a `datasets.Dataset`."
     import pyarrow as pa
@@ -160,7 +168,7 @@ def _memory_source(ds):
     digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
     return _Source(type(ds).__name__, len(ds), digest, _without_categories(schema), tables)
 
-# %% ../nbs/42_batch.ipynb #c36
+# %% ../nbs/42_batch.ipynb #c58
 @contextmanager
 def _readable(path, kind):
     "Turn what Arrow says about a file into a `ValueError` that names it."
@@ -169,6 +177,7 @@ def _readable(path, kind):
     except (pa.ArrowException, OSError) as e:
         raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
+# %% ../nbs/42_batch.ipynb #c61
 def _file_tables(dataset, kind):
     "Stream the files of a data set one after the other."
     import pyarrow as pa
@@ -176,12 +185,13 @@ def _file_tables(dataset, kind):
         with _readable(shard.path, kind):
             for b in shard.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
 
+# %% ../nbs/42_batch.ipynb #c63
 def _file_source(dataset, path, kind):
     "Files that were looked at, and are one table."
     digest, tables = _sha256(_file_bytes(dataset.files)), partial(_file_tables, dataset, kind)
     return _Source(path.name, dataset.count_rows(), digest, dataset.schema, tables)
 
-# %% ../nbs/42_batch.ipynb #c38
+# %% ../nbs/42_batch.ipynb #c65
 def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
@@ -189,6 +199,7 @@ def _check_schema(path, schema, first, name):
     diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
     if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
+# %% ../nbs/42_batch.ipynb #c68
 def _parquet_source(path):
     "A parquet file, or a folder of them."
     import pyarrow.dataset as pds
@@ -201,13 +212,14 @@ def _parquet_source(path):
     data = pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet')
     return _file_source(data, path, 'parquet')
 
-# %% ../nbs/42_batch.ipynb #c41
+# %% ../nbs/42_batch.ipynb #c71
 def _can_be(values, t):
     "Whether all texts of a column can be read as a type."
     import pyarrow as pa
     try: return values.cast(t) is not None
     except pa.ArrowInvalid: return False
 
+# %% ../nbs/42_batch.ipynb #c74
 def _csv_schema(text):
     "The first of whole number, number, truth value and text that holds every value of a column."
     import pyarrow as pa, pyarrow.compute as pc
@@ -216,6 +228,7 @@ def _csv_schema(text):
         for c,ts in types.items(): types[c] = [t for t in ts if _can_be(pc.utf8_trim_whitespace(table[c]), t)]
     return pa.schema([(c, ts[0]) for c,ts in types.items()])
 
+# %% ../nbs/42_batch.ipynb #c76
 def _csv_source(path):
     "A CSV file with a header."
     import pyarrow as pa, pyarrow.csv as pcsv, pyarrow.dataset as pds
@@ -227,7 +240,7 @@ def _csv_source(path):
         text = pds.dataset(path, schema=pa.schema([(c, pa.string()) for c in names]), format=kind)
         return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
 
-# %% ../nbs/42_batch.ipynb #c44
+# %% ../nbs/42_batch.ipynb #c79
 def _open_source(ds):
     "Make anything that holds rows a `_Source`."
     if isinstance(ds, pd.DataFrame) or hasattr(ds, 'with_format'): s = _memory_source(ds)
@@ -239,7 +252,7 @@ def _open_source(ds):
     if not s.rows: raise ValueError(f'ds must have at least one row, got none in {s.name!r}')
     return s
 
-# %% ../nbs/42_batch.ipynb #c47
+# %% ../nbs/42_batch.ipynb #c82
 def _answer_type(values, there, legal):
     "Arrow type of a column of answers: of its first values, where they are numbers, and of the column it answers."
     import pyarrow as pa
@@ -248,6 +261,7 @@ def _answer_type(values, there, legal):
     if not number or values.dtype.kind not in 'iuf': return there
     return pa.from_numpy_dtype(np.promote_types(values.dtype, there.to_pandas_dtype())) if legal else pa.float64()
 
+# %% ../nbs/42_batch.ipynb #c85
 def _told_types(explainer):
     "Name and Arrow type of what is told about each row."
     import pyarrow as pa
@@ -255,6 +269,7 @@ def _told_types(explainer):
     special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
     return {n: special.get(n, number) for n in (_OF_NUMBERS if explainer.numbers else _OF_CLASSES)}
 
+# %% ../nbs/42_batch.ipynb #c88
 def _added_types(explainer, schema):
     "Name and Arrow type of each column that an explanation adds."
     import pyarrow as pa
@@ -264,7 +279,7 @@ def _added_types(explainer, schema):
     one = _by_column(names, explainer.domain.decode(explainer.x_train[:1], None, legal))
     return {f'cf:{c}': _answer_type(np.asarray(v), schema.field(c).type, legal) for c,v in one.items()} | types
 
-# %% ../nbs/42_batch.ipynb #c50
+# %% ../nbs/42_batch.ipynb #c91
 class _Work:
     "Explain one part: its number and Arrow table, or the bytes of one, in; Arrow table out."
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
@@ -285,9 +300,10 @@ class _Work:
             table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t, from_pandas=True))
         return table.add_column(0, 'cf_row', pa.array(np.arange(first, first + len(table))))
 
-# %% ../nbs/42_batch.ipynb #c54
+# %% ../nbs/42_batch.ipynb #c95
 _same = partial(fingerprint, paths=True) # A run goes on where it was begun; a domain may name a file
 
+# %% ../nbs/42_batch.ipynb #c97
 def _made_up(enc, k):
     "A state that no search would reach: each row moved to its neighbour, logits in a line."
     n, xp = len(enc.x), enc.x.roll(1, 0)
@@ -296,6 +312,7 @@ def _made_up(enc, k):
     target = Target(label, torch.full_like(logits[:, 0], .5), logits.flip(0), near=xp)
     return State(enc, xp, logits, target, ~enc.frozen, xp)
 
+# %% ../nbs/42_batch.ipynb #c100
 def _any_target(explainer): return (0., 1.) if explainer.numbers else 0 # Something to ask for
 
 def _reactions(explainer, raw, **constraints):
@@ -307,14 +324,14 @@ def _reactions(explainer, raw, **constraints):
     state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
     return _same(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
-# %% ../nbs/42_batch.ipynb #c57
+# %% ../nbs/42_batch.ipynb #c103
 def _releases():
     "Versions that may change a result or the bytes it is written in."
     import pyarrow
     modules = (gradual_cf, torch, np, pd, pyarrow)
     return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
-# %% ../nbs/42_batch.ipynb #c59
+# %% ../nbs/42_batch.ipynb #c106
 _ASKED_ROWS = 64 # Rows that a domain is asked about
 
 def _manifest(work, source):
@@ -333,13 +350,14 @@ def _manifest(work, source):
         training_rows=_same(e.x_train), domain=_same(decides),
         behaviour=_reactions(e, _raw_rows(e, few), **constraints))
 
-# %% ../nbs/42_batch.ipynb #c64
+# %% ../nbs/42_batch.ipynb #c111
 _MANIFEST = '_manifest.json'
 
 def _write_manifest(path, manifest, finished):
     text = json.dumps(manifest | dict(finished=finished), indent=1, sort_keys=True)
     with atomic(path) as tmp: tmp.write_text(text + '\n')
 
+# %% ../nbs/42_batch.ipynb #c113
 def _check_manifest(old, new, out):
     "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
     told = lambda v: json.dumps(v, sort_keys=True)
@@ -348,9 +366,10 @@ def _check_manifest(old, new, out):
     same = 'the same model, settings and input'
     if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
 
-# %% ../nbs/42_batch.ipynb #c67
+# %% ../nbs/42_batch.ipynb #c116
 def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
 
+# %% ../nbs/42_batch.ipynb #c119
 def _finished(out, rows, size):
     "Numbers of the parts that are there and whole."
     import pyarrow as pa, pyarrow.parquet as pq
@@ -359,6 +378,7 @@ def _finished(out, rows, size):
         except (pa.ArrowException, OSError): return False
     return {k for k in range(-(-rows//size)) if _part_file(out, k).is_file() and whole(k)}
 
+# %% ../nbs/42_batch.ipynb #c121
 def _write_part(out, k, table):
     "Write a part atomically; raises `OSError` where the disk is full."
     import pyarrow.parquet as pq
@@ -369,7 +389,7 @@ def _write_part(out, k, table):
         text = f'no space is left for part {k}; what was finished is kept: make room and run the same call again'
         raise OSError(errno.ENOSPC, text, str(out)) from None
 
-# %% ../nbs/42_batch.ipynb #c70
+# %% ../nbs/42_batch.ipynb #c124
 @contextmanager
 def _locked(out):
     "Hold the folder's lock; raises `ValueError` if another run holds it."
@@ -378,6 +398,7 @@ def _locked(out):
     except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
     with lock: yield
 
+# %% ../nbs/42_batch.ipynb #c127
 @contextmanager
 def _claimed(out, manifest):
     "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
@@ -394,16 +415,17 @@ def _claimed(out, manifest):
         yield _finished(out, manifest['rows'], manifest['batch_size'])
         _write_manifest(path, old, True)
 
-# %% ../nbs/42_batch.ipynb #c73
+# %% ../nbs/42_batch.ipynb #c130
 def _serial(work, parts):
     "Work on one part after the other in this process."
     for k,table in parts: yield k, work(k, table)
 
-# %% ../nbs/42_batch.ipynb #c76
+# %% ../nbs/42_batch.ipynb #c133
 def _packed(table):
     "A part as bytes."
     return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
 
+# %% ../nbs/42_batch.ipynb #c136
 def _failed(job): return job.exception() is not None
 
 def _in_flight(submit, parts, held, most):
@@ -421,7 +443,7 @@ def _in_flight(submit, parts, held, most):
             del held[k]
             yield k, table
 
-# %% ../nbs/42_batch.ipynb #c81
+# %% ../nbs/42_batch.ipynb #c140
 _AT_WORK = [] # In a worker: the work
 
 def _end_with(parent):
@@ -430,6 +452,7 @@ def _end_with(parent):
     while os.getppid() == parent: time.sleep(1)
     os._exit(1)
 
+# %% ../nbs/42_batch.ipynb #c142
 def _begin(work, parent):
     "Make this process a worker: one thread, an end with its parent, Ctrl-C left to the parent."
     import signal, threading
@@ -438,11 +461,12 @@ def _begin(work, parent):
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _AT_WORK[:] = [work]
 
+# %% ../nbs/42_batch.ipynb #c144
 def _answer(k, part):
     "In a worker: the answer to a part."
     return _AT_WORK[0](k, part)
 
-# %% ../nbs/42_batch.ipynb #c83
+# %% ../nbs/42_batch.ipynb #c146
 _LOSSES = 3 # Lost workers that end a run
 
 def _processes(work, parts, count):
@@ -460,7 +484,7 @@ def _processes(work, parts, count):
     which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
     raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
 
-# %% ../nbs/42_batch.ipynb #c86
+# %% ../nbs/42_batch.ipynb #c149
 def _on_device(explainer, device):
     "The explainer on another device."
     from torch.utils._pytree import tree_map
@@ -469,7 +493,7 @@ def _on_device(explainer, device):
     explainer.place = place(explainer.model)
     return explainer
 
-# %% ../nbs/42_batch.ipynb #c88
+# %% ../nbs/42_batch.ipynb #c152
 class _Actor:
     "A worker under Ray: one thread, one part at a time."
     def __init__(self, work, device):
@@ -479,6 +503,7 @@ class _Actor:
 
     def answer(self, k, part): return self.work(k, part)
 
+# %% ../nbs/42_batch.ipynb #c154
 def _crew(ray, work, count, gpus):
     "Actors, with the parts that each of them has, and a function that hands a part to the one with least to do."
     kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
@@ -491,13 +516,14 @@ def _crew(ray, work, count, gpus):
         return has[actor][-1]
     return has, submit
 
-# %% ../nbs/42_batch.ipynb #c90
+# %% ../nbs/42_batch.ipynb #c156
 def _ray():
     "Ray; raises `ImportError` with a hint where it is missing."
     try: import ray
     except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
     return ray
 
+# %% ../nbs/42_batch.ipynb #c158
 def _actors(ray, work, parts, count, gpus):
     "Work in `count` Ray actors."
     (crew, submit), held = _crew(ray, work, count, gpus), {}
@@ -509,6 +535,7 @@ def _actors(ray, work, parts, count, gpus):
     finally:
         for actor in crew: ray.kill(actor)
 
+# %% ../nbs/42_batch.ipynb #c160
 def _join(ray, address):
     "Start Ray here, or join the cluster at `address`."
     start = {} if address else dict(include_dashboard=False)
@@ -517,11 +544,12 @@ def _join(ray, address):
         hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
         raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
 
-# %% ../nbs/42_batch.ipynb #c92
+# %% ../nbs/42_batch.ipynb #c162
 def _check_whole(name, v, least):
     if not isinstance(v, (int, np.integer)) or v < least:
         raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
 
+# %% ../nbs/42_batch.ipynb #c165
 def _run(explainer, ds, out, size, progress, engine, **question):
     "Explain all parts that are not finished; `engine` takes the work and (number, Arrow table) pairs."
     _check_whole('batch_size', size, 1)
@@ -538,7 +566,7 @@ def _run(explainer, ds, out, size, progress, engine, **question):
                 bar.update(len(table))
     return out
 
-# %% ../nbs/42_batch.ipynb #c94
+# %% ../nbs/42_batch.ipynb #c167
 def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
@@ -555,7 +583,7 @@ def explain_dataset(
     engine = partial(_processes, count=workers) if workers else _serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
 
-# %% ../nbs/42_batch.ipynb #c99
+# %% ../nbs/42_batch.ipynb #c172
 def explain_ray(
     explainer:Explainer, # Fitted
     ds,                  # As `explain_dataset` takes it

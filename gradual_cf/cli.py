@@ -20,6 +20,7 @@ from .core import take_rows
 from .gradual import PAPER, GradualCF
 from .images import pixels
 from .metrics import evaluate
+from .typical import BELIEVABLE
 from .models import _read_checkpoint, save_model
 from .stepper import save_page
 from .summary import plot_summary, summary
@@ -61,6 +62,7 @@ _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to expla
 _OWN = typer.Option(None, '--model', help='A model file: safetensors for a data set, else .json, .ubj, .txt, .cbm, .onnx, .skops.')
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
+_PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
 _JSON = typer.Option(False, '--json', help='Print JSON.')
 _IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
 _BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.')
@@ -75,9 +77,14 @@ def _task(name, data, seed, model=None, full=False, **domain):
     try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
-def _fitted(task, paper):
-    "The explainer of a task, in the default or the paper's setting."
-    return GradualCF(task.model, task.domain, PAPER if paper else None).fit(task.X)
+_PRESETS = dict(believable=BELIEVABLE)
+
+def _fitted(task, paper, preset=None):
+    "The explainer of a task, in the default, the paper's or a named setting."
+    if preset is not None and preset not in _PRESETS:
+        raise ValueError(f'--preset must be one of {sorted(_PRESETS)}, got {preset!r}')
+    if paper and preset: raise ValueError(f'--paper must be left out with --preset, got {preset!r}')
+    return GradualCF(task.model, task.domain, PAPER if paper else _PRESETS.get(preset)).fit(task.X)
 
 def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
@@ -150,7 +157,9 @@ def _record(cfs, task, row):
     texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
-    return texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes), changes=lines)
+    stands = {} if cfs.typical is None else dict(typical=_json_value(cfs.typical[0].item()))
+    told = dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
+    return texts | told | stands | dict(changes=lines)
 
 def _said(cfs, classes):
     "What was asked of the model and what it said, as values of JSON."
@@ -168,10 +177,10 @@ def _answer_text(cfs, task, row):
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
 # %% ../nbs/90_cli.ipynb #c25
-def _explained_row(task, paper, rows, row, asked, out, html):
+def _explained_row(task, cf, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
-    cf, one = _fitted(task, paper), take_rows(rows, slice(row, row + 1))
+    one = take_rows(rows, slice(row, row + 1))
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
     if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
@@ -191,8 +200,8 @@ def _explain(
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
-    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
+    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
+    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
 ):
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
@@ -203,7 +212,7 @@ def _explain(
         asked |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _task(dataset, data, seed, model, full, block=block) if dataset else _own_task(csv, model)
         rows = _given_rows(task, csv if dataset else None, image, text)
-        cfs = _explained_row(task, paper, rows, row or 0, asked, out, html)
+        cfs = _explained_row(task, _fitted(task, paper, preset), rows, row or 0, asked, out, html)
     typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
@@ -232,13 +241,13 @@ def _evaluate(
     dataset:str=_DATASET,
     rows:int=typer.Option(1000, '--rows', min=1, help='Random test rows to explain.'),
     model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED,
-    full:bool=_FULL, paper:bool=_PAPER, json_:bool=_JSON,
+    full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
     with _clear_errors():
         task, rng = _task(dataset, data, seed, model, full), np.random.default_rng(seed)
         some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
-        cf, eps = _fitted(task, paper), () if task.domain.kind == 'text' else (8, 12, None)
+        cf, eps = _fitted(task, paper, preset), () if task.domain.kind == 'text' else (8, 12, None)
         table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
     run = dict(accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)

@@ -5,6 +5,7 @@
 # %% ../nbs/09_gradual.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +13,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .arrival import lacking, most_groups
+from .arrival import lacking, lead_of, most_groups
 from .cheapest import cheapest_pairs
+from .company import approach, moved, open_groups
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
@@ -50,6 +52,10 @@ class Settings(Common):
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
+    lead:float|None=setting(None, "Stop only where the target's logit leads as in this share of its training rows",
+                            least=0, most=1, none=True)
+    company:Any=setting(None, 'Stop only in good company: a `Company`, or None', none=True)
+    toll:float=setting(0., 'Price of a changed group on the way into company, in logits', least=0)
     spread:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.improve')
 
@@ -78,10 +84,12 @@ def _check_fit(h, domain, model):
         raise ValueError("rank must be 'gradient', 'gain' or 'room' for a domain that proposes no values, got 'probe'")
     if h.rank == 'room' and not h.legal:
         raise ValueError("rank must not be 'room' with legal=False, since it goes to the bounds, got 'room'")
+    if h.company is not None and (h.rank != 'probe' or not domain.features):
+        raise ValueError(f"company must be None unless rank='probe' on a table, got {h.company!r}")
     if h.spread > 1 and (h.rank != 'probe' or domain.probe):
         raise ValueError(f"spread must be 1 unless rank='probe' over values that the domain proposes, got {h.spread}")
 
-# %% ../nbs/09_gradual.ipynb #8a878ac4
+# %% ../nbs/09_gradual.ipynb #c20
 _BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in standard deviations of the model's numbers
 
 def _spread(y): return y.std().item() or 1. # of a model's numbers
@@ -94,7 +102,7 @@ def _aim_inside(interval:Tensor, spread:float) -> Target:
     middle = middle.where(middle.isfinite(), 0.)
     return Target(interval, torch.full_like(low, .5), middle[:, None])
 
-# %% ../nbs/09_gradual.ipynb #81c9a2fd
+# %% ../nbs/09_gradual.ipynb #c23
 def _without_gradient(
     h:Settings, # As they are for networks
     asked:bool, # Whether somebody asked for the margin
@@ -102,7 +110,7 @@ def _without_gradient(
     "Settings for a model that only answers."
     return replace(h, sigma=0, margin=h.margin if asked else 0.)
 
-# %% ../nbs/09_gradual.ipynb #c19
+# %% ../nbs/09_gradual.ipynb #c25
 class _Aiming(Explainer):
     "Where each class lives, and what rows must reach."
     Settings = Settings
@@ -115,6 +123,7 @@ class _Aiming(Explainer):
             self.settings = _without_gradient(self.settings, settings is not None or 'margin' in changes)
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
+        self.company:Any = None # The fitted part of the shortfall
 
     def fit(self,
         data, # Training rows, raw
@@ -123,11 +132,20 @@ class _Aiming(Explainer):
         super().fit(data)
         if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
         else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
+        self.company = None if self.settings.company is None else self.settings.company.fit(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
-# %% ../nbs/09_gradual.ipynb #a1ac2640
+# %% ../nbs/09_gradual.ipynb #c26
+def _least_lead(z, label, share):
+    "The lead of a class that a share of its training rows does not reach, for each row."
+    out = torch.zeros_like(label, dtype=z.dtype)
+    for t in label.unique().tolist():
+        own = z[z.argmax(1) == t]
+        out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
+    return out
+
 class _Addressed(_Aiming):
     "What rows must reach."
     def aim(self,
@@ -139,9 +157,10 @@ class _Addressed(_Aiming):
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
         level = torch.full(label.shape, h.tau + h.margin*(1 - h.tau), dtype=mu.dtype, device=label.device)
-        return Target(label, level, mu, None if h.quantile is None else self.stats.within(label, h.quantile))
+        gap = None if h.quantile is None else self.stats.within(label, h.quantile)
+        return Target(label, level, mu, gap, lead=None if h.lead is None else _least_lead(self.z_train, label, h.lead))
 
-# %% ../nbs/09_gradual.ipynb #c21
+# %% ../nbs/09_gradual.ipynb #c28
 FAR = 1e6 # A step that leaves every range, so that the projection returns the limit it meets
 
 def _slope(cf, s):
@@ -158,7 +177,7 @@ def _by_gain(cf, s, free, groups):
     goal = s.c if cf.settings.rank == 'gain' else admissible(s.enc, s.xp + g.sign()*FAR, cf.project)
     return gain_groups(g, goal - s.xp, groups, free).argmax(1)
 
-# %% ../nbs/09_gradual.ipynb #c23
+# %% ../nbs/09_gradual.ipynb #c30
 def _own(cf, way):
     "How a model searches by itself, 'probe' or 'pairs'; None where it cannot, or where columns are tied or priced."
     tied = any(v is not None for v in cf.ties.values())
@@ -179,7 +198,7 @@ def _next_group(cf, s, free, groups, order):
     group,xp,score = _probe(cf, s, free, groups)
     return group, torch.where(in_group(groups, group), xp, s.c), score > -torch.inf
 
-# %% ../nbs/09_gradual.ipynb #c25
+# %% ../nbs/09_gradual.ipynb #c32
 def _compose(cf, s, groups, sigma, watch):
     "The composition step on all rows of a state."
     h = cf.settings
@@ -196,7 +215,7 @@ def _composed(cf, s, groups, watch):
     if todo.any(): out.put(todo, _compose(cf, s.take(todo), groups, h.sigma, watch))
     return out
 
-# %% ../nbs/09_gradual.ipynb #c27
+# %% ../nbs/09_gradual.ipynb #c34
 def _stopping(cf, s):
     "What rows lack to stop: `tau` without the margin."
     level = torch.full_like(s.target.level, cf.settings.tau)
@@ -223,28 +242,18 @@ def construct(
         yield s
         live = live[_stopping(cf, now) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c32
-def _open_groups(s, most):
-    "Groups that may be changed once more: any that is not frozen while there is room, else those that are on."
-    full = s.on.sum(1) >= most
-    return ~s.enc.frozen & (s.on | ~full[:, None])
-
-def _moved(cf, s, xp, groups):
-    "The state at other values, with the groups that really differ switched on."
-    on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
-    return s._replace(xp=xp, logits=predict(cf.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
-
+# %% ../nbs/09_gradual.ipynb #c39
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share: on flat ground rounding looks like a gain
 
 def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Change one group again, whichever lowers what is missing most; yields the rows that moved."
     while len(live):
         now = s.take(live)
-        _,xp,score = probe(cf.model, now, _open_groups(now, most[live]), groups, cf.domain.propose,
+        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.domain.propose,
                            project=cf.project, match=cf.settings.match, **cf.ties)
         won = score > -lacking(cf, now)
         if not won.any(): return
-        new = _moved(cf, now.take(won), xp[won], groups)
+        new = moved(cf, now.take(won), xp[won])
         gained = lacking(cf, new) < lacking(cf, now.take(won))*_WORTHWHILE
         live,new = live[won][gained], new.take(gained)
         if not len(live): return
@@ -252,7 +261,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         yield live
         live = live[_stopping(cf, new) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c33
+# %% ../nbs/09_gradual.ipynb #c40
 def _first_values(cf, s, groups):
     "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -277,7 +286,7 @@ def _best_pair(cf, s, groups):
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
-# %% ../nbs/09_gradual.ipynb #c35
+# %% ../nbs/09_gradual.ipynb #c42
 _TRIED = 4096 # Rows with a first value in place that are probed together
 
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
@@ -291,10 +300,10 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
         xp,score = own(cf, now) if own else _best_pair(cf, now, groups)
         won = score > 0
         if not won.any(): continue
-        s.put(rows[won], _moved(cf, now.take(won), xp[won], groups))
+        s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c36
+# %% ../nbs/09_gradual.ipynb #c43
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -302,7 +311,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c38
+# %% ../nbs/09_gradual.ipynb #c45
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -321,7 +330,7 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c40
+# %% ../nbs/09_gradual.ipynb #c47
 def _improved(cf, s, moves, live):
     "States after each round of moves, with the groups that differ switched on."
     for s in improve_states(cf, s, moves, live):
@@ -342,7 +351,25 @@ def _shown(steps, watch):
         if watch is not None: watch(s._replace(on=None, c=None))
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c41
+# %% ../nbs/09_gradual.ipynb #c49
+def _plain_steps(cf, s, watch):
+    "Algorithm 1, and what rescues rows when it runs dry."
+    yield from construct(cf, s, watch)
+    if cf.settings.rank == 'probe' and cf.domain.probe is None: yield from _shown(_rescued(cf, s), watch)
+
+def _in_company(cf, s):
+    "The way into company; the ordinary way for rows that it does not bring to the target."
+    unsaid = lambda: (target_prob(s.logits, s.target.label) < cf.settings.tau).nonzero()[:, 0]
+    for _ in approach(cf, s, unsaid()): yield s
+    lost = unsaid()
+    if not len(lost): return
+    now = s.take(lost)
+    plain = moved(cf, now, now.x.clone())._replace(target=now.target._replace(company=None, lead=None))
+    for plain in _plain_steps(cf, plain, None):
+        s.put(lost, plain)
+        yield s
+
+# %% ../nbs/09_gradual.ipynb #c50
 class _Searching(_Addressed):
     "The loop from its start to the best state seen."
     def start(self,
@@ -352,6 +379,7 @@ class _Searching(_Addressed):
     ) -> State:       # Rows at their inputs
         "What the loop starts from."
         h,target = self.settings, self.aim(label)
+        if self.company is not None: target = target._replace(company=self.company.aim(enc, label))
         s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen))
         if h.init == 'input': return s._replace(c=enc.x.clone())
         if h.init == 'normal': return s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))
@@ -366,17 +394,17 @@ class _Searching(_Addressed):
         watch:Callable|None=None, # Called with every `State` of every composition
     ) -> Iterator[State]:
         "Run Algorithm 1, what rescues rows when it runs dry, and the moves of the settings."
-        h,d = self.settings, self.domain
-        yield from construct(self, s, watch)
-        if h.rank == 'probe' and d.probe is None: yield from _shown(_rescued(self, s), watch)
+        h = self.settings
+        if self.company is None: yield from _plain_steps(self, s, watch)
+        else: yield from _shown(_in_company(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
-        if self.ties['price'] is not None and h.rank == 'probe' and d.propose is not None:
+        if self.ties['price'] is not None and h.rank == 'probe' and self.domain.propose is not None:
             yield from _shown(_bargained(self, s, live), watch)
             moves = moves or (put_back, line_search)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-# %% ../nbs/09_gradual.ipynb #c43
+# %% ../nbs/09_gradual.ipynb #c52
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -396,8 +424,37 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #c44
-class GradualCF(_Searching):
+# %% ../nbs/09_gradual.ipynb #bd5a498b
+class _Probing(_Searching):
+    "What single groups can do, and a search by the probe's steps alone."
+    def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        parts = [super()._alone(enc, target)]
+        if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
+        s,groups = self.start(enc, target), self.groups(enc.x)
+        free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
+        if hasattr(self.model, 'each'): return self.model.each(self, s, free)
+        for g in free.any(0).nonzero()[:, 0]:
+            row = free[:, g].nonzero()[:, 0]
+            only = torch.zeros_like(free[row]).index_fill(1, g, True)
+            _,xp,score = _probe(self, s.take(row), only, groups)
+            parts.append((row, g.expand(len(row)), xp, score))
+        row,group,xp,score = (torch.cat(v) for v in zip(*parts))
+        return row, group, xp, score
+
+    def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor:
+        if self.settings.rank != 'probe': return self.search(enc, target, seed)
+        quick,s = copy(self), self.start(enc, target, seed)
+        quick.settings,quick.hasty = replace(self.settings, sigma=0), True
+        if xp is not None: s = _moved(self, s, xp.clone(), self.groups(enc.x))
+        best = _BestSeen(quick, s)
+        for s in construct(quick, s): best.see(s)
+        return best.xp
+
+    def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
+        return _stopping(self, State(enc, xp, predict(self.model, xp), self.aim(target))) <= 0
+
+# %% ../nbs/09_gradual.ipynb #c53
+class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Exhaust the steps and return each row's best perturbed input, `(n, *s)`."

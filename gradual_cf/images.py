@@ -29,6 +29,7 @@ def _channels(n):
     "A number of channels in words."
     return f'{n} channel' if n == 1 else f'{n} channels'
 
+# %% ../nbs/12_images.ipynb #c9
 def _arrange(
     a,            # One image or many: `(h, w)`, `(n, h, w)`, `(c, h, w)`, `(h, w, c)`, `(n, c, h, w)` or `(n, h, w, c)`
     channels:int, # Channels of an image
@@ -42,7 +43,7 @@ def _arrange(
     if t.ndim == 4 and t.shape[3] == channels: return t.permute(0, 3, 1, 2).contiguous()
     raise ValueError(f'data must be images of {_channels(channels)}, got an array of shape {tuple(a.shape)}')
 
-# %% ../nbs/12_images.ipynb #c9
+# %% ../nbs/12_images.ipynb #c12
 def _pil_pixels(im, channels:int) -> Tensor: # `(1, c, h, w)`, uint8
     "Pixels of a PIL image; raises `ValueError` for another number of channels."
     if im.mode == '1': im = im.convert('L')
@@ -51,6 +52,7 @@ def _pil_pixels(im, channels:int) -> Tensor: # `(1, c, h, w)`, uint8
         raise ValueError(f'data must be images of {_channels(channels)}, got mode {im.mode!r} with {bands}')
     return _arrange(np.array(im), channels)
 
+# %% ../nbs/12_images.ipynb #c15
 def _read_image(file, channels):
     "Pixels of an image file; raises `ValueError` for any other file."
     from PIL import Image, UnidentifiedImageError
@@ -58,13 +60,14 @@ def _read_image(file, channels):
     except (UnidentifiedImageError, OSError) as e:
         raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
 
-# %% ../nbs/12_images.ipynb #c13
+# %% ../nbs/12_images.ipynb #c18
 def _image_column(data):
     "The column `image` of a data set or a dictionary; raises `ValueError` where there is none."
     names = list(getattr(data, 'column_names', data))
     if 'image' not in names: raise ValueError(f"data must have a column 'image', got {names}")
     return data['image'][:] if hasattr(data, 'column_names') else data['image']
 
+# %% ../nbs/12_images.ipynb #c21
 def _image_rows(data):
     "One or many images as an array or a list of images."
     if hasattr(data, 'column_names') or isinstance(data, dict): data = _image_column(data)
@@ -72,6 +75,7 @@ def _image_rows(data):
     if not isinstance(data, (list, tuple)): return [data]
     return [d['image'] if isinstance(d, dict) and 'image' in d else d for d in data]
 
+# %% ../nbs/12_images.ipynb #c24
 def _one_image(d, channels):
     "Pixels of one image of any kind."
     if isinstance(d, (str, Path)): return _read_image(d, channels)
@@ -79,7 +83,7 @@ def _one_image(d, channels):
     if isinstance(d, (np.ndarray, Tensor)): return _arrange(d, channels)
     raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {type(d).__name__}')
 
-# %% ../nbs/12_images.ipynb #c15
+# %% ../nbs/12_images.ipynb #c27
 def pixels(
     data,           # Images in any form, one or many
     channels:int=1, # Channels of an image
@@ -93,7 +97,7 @@ def pixels(
     if len(sizes) > 1: raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
     return torch.cat(parts)
 
-# %% ../nbs/12_images.ipynb #c18
+# %% ../nbs/12_images.ipynb #c30
 class _InRange(nn.Module):
     "A network that is asked in shares of its range."
     def __init__(self,
@@ -109,7 +113,7 @@ class _InRange(nn.Module):
         low,high = (x.new_tensor(v).view(-1, 1, 1) for v in (self.low, self.high))
         return self.model(low + x*(high - low))
 
-# %% ../nbs/12_images.ipynb #c21
+# %% ../nbs/12_images.ipynb #c33
 def _read_bounds(bounds, channels:int) -> tuple[tuple, tuple]: # Black and white for each channel
     "Bounds for each channel; raises `ValueError` for anything else."
     try: pairs = np.array(bounds, dtype=float)
@@ -119,7 +123,7 @@ def _read_bounds(bounds, channels:int) -> tuple[tuple, tuple]: # Black and white
     low,high = np.broadcast_to(pairs, (channels, 2)).T.tolist()
     return tuple(low), tuple(high)
 
-# %% ../nbs/12_images.ipynb #c24
+# %% ../nbs/12_images.ipynb #c36
 @dataclass(frozen=True)
 class _Pixels:
     "How images are read and written."
@@ -130,11 +134,12 @@ class _Pixels:
     @property
     def channels(self): return len(self.low)
 
+# %% ../nbs/12_images.ipynb #c39
 def _limits(p, like):
     "Black and white, `(c, 1, 1)` each."
     return (torch.tensor(v, dtype=like.dtype, device=like.device).view(-1, 1, 1) for v in (p.low, p.high))
 
-# %% ../nbs/12_images.ipynb #c25
+# %% ../nbs/12_images.ipynb #c41
 def _values(p, data):
     "Images of any form in the network's range, `(n, c, h, w)`, floating."
     v = pixels(data, p.channels)
@@ -143,12 +148,13 @@ def _values(p, data):
     low,high = _limits(p, v)
     return low + v*((high - low)/255)
 
+# %% ../nbs/12_images.ipynb #c44
 def _shares(p, values):
     "Values in the network's range as shares of it."
     low,high = _limits(p, values)
     return (values - low)/(high - low)
 
-# %% ../nbs/12_images.ipynb #c27
+# %% ../nbs/12_images.ipynb #c47
 def _encode(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
     "Images as shares of the range; every block may change, no pixel may leave the range."
     x = _shares(p, _values(p, data))
@@ -158,7 +164,7 @@ def _encode(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
 
 def _groups(p, shape): return block_groups(shape, p.block)
 
-# %% ../nbs/12_images.ipynb #c28
+# %% ../nbs/12_images.ipynb #c50
 def _checked_rows(p, data):
     "Images as a list or an array; raises `ValueError` for floating pixels outside the bounds."
     data = _image_rows(data)
@@ -166,23 +172,26 @@ def _checked_rows(p, data):
     if v.is_floating_point(): _check_bounds(p, v)
     return data
 
+# %% ../nbs/12_images.ipynb #c52
 def _check_bounds(p, v):
     "Raise `ValueError` for values outside the bounds, NaN included."
     low,high = _limits(p, v)
     outside = ~((v >= low) & (v <= high))
     if outside.any(): raise ValueError(f'data must lie in the bounds {_bounds_text(p)}, got {v[outside][0].item():g}')
 
+# %% ../nbs/12_images.ipynb #c54
 def _bounds_text(p):
     "Bounds as people write them, once where all channels have the same."
     pairs = [f'[{a:g}, {b:g}]' for a,b in zip(p.low, p.high)]
     return pairs[0] if len(set(pairs)) == 1 else ', '.join(pairs)
 
-# %% ../nbs/12_images.ipynb #c30
+# %% ../nbs/12_images.ipynb #c58
 def _eight_bit(x):
     "Shares as the nearest of 256 levels, `(n, h, w)` or `(n, h, w, c)`."
     v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
     return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
 
+# %% ../nbs/12_images.ipynb #c61
 def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     "Images as they came; without legality floating, and as far outside the range as they are."
     came = None if raw is None else pixels(raw, p.channels)
@@ -195,7 +204,7 @@ def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     old = _values(p, came).to(x)
     return torch.where(x == _shares(p, old), old, values)
 
-# %% ../nbs/12_images.ipynb #c33
+# %% ../nbs/12_images.ipynb #c64
 def _moved(x, down, right):
     "Images `(n, c, h, w)` moved by up to a pixel; the edge repeats itself."
     wide = nn.functional.pad(x, [1]*4, mode='replicate')
@@ -203,17 +212,19 @@ def _moved(x, down, right):
 
 _SHIFTS = tuple(partial(_moved, down=d, right=r) for d,r in ((0, 0), (0, -1), (-1, 0), (0, 1), (1, 0)))
 
-# %% ../nbs/12_images.ipynb #c37
+# %% ../nbs/12_images.ipynb #c68
 def _block_corners(ids):
     "Row and column of the first pixel of each block, from the block of every entry, `(c, h, w)`."
     plane = ids[0].numpy()
     _,first = np.unique(plane, return_index=True)
     return [divmod(int(f), plane.shape[1]) for f in first]
 
+# %% ../nbs/12_images.ipynb #c71
 def _block_names(ids):
     "A name for each block."
     return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
 
+# %% ../nbs/12_images.ipynb #c74
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
@@ -224,7 +235,7 @@ def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
             lines.append((i, *corners[g], names[g], cfs.x[i][at].mean().item(), cfs.xp[i][at].mean().item()))
     return pd.DataFrame(lines, columns=['row', 'top', 'left', 'feature', 'before', 'after'])
 
-# %% ../nbs/12_images.ipynb #c41
+# %% ../nbs/12_images.ipynb #c76
 def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for each row
     "What each row holds fixed; raises `ValueError` for other constraints."
     if other: raise ValueError(f'{next(iter(other))} must be left out for {kind}, got {next(iter(other.values()))!r}')
@@ -234,6 +245,7 @@ def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for eac
     if len(rows) != n: raise ValueError(f'immutable must be one list, or one for each row ({n}), got {len(rows)}')
     return rows
 
+# %% ../nbs/12_images.ipynb #c79
 def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
@@ -244,7 +256,7 @@ def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
         row[[names.index(b) for b in kept]] = True
     return enc._replace(frozen=frozen)
 
-# %% ../nbs/12_images.ipynb #c46
+# %% ../nbs/12_images.ipynb #c83
 def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every block keeps to the bounds, or is as it was."
     before,after = _values(p, old), pixels(new, p.channels)
@@ -253,12 +265,13 @@ def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
-# %% ../nbs/12_images.ipynb #c49
+# %% ../nbs/12_images.ipynb #c86
 def _shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
     return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
 
+# %% ../nbs/12_images.ipynb #c89
 def draw_image(
     ax,            # A matplotlib axis
     x:Tensor,      # An image, `(c, h, w)`
@@ -271,13 +284,14 @@ def draw_image(
     ax.set_title(title, fontsize=9)
     return picture
 
+# %% ../nbs/12_images.ipynb #c91
 def _border(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
     across = [[(j - 1.5, i - .5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=0)))]
     return across + [[(j - .5, i - 1.5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=1)))]
 
-# %% ../nbs/12_images.ipynb #c51
+# %% ../nbs/12_images.ipynb #c94
 def outline(
     ax,          # A matplotlib axis that shows an image
     on:Tensor,   # Pixels inside, bool `(h, w)`
@@ -287,7 +301,7 @@ def outline(
     from matplotlib.collections import LineCollection
     return ax.add_collection(LineCollection(_border(on), capstyle='projecting', **style), autolim=False)
 
-# %% ../nbs/12_images.ipynb #c53
+# %% ../nbs/12_images.ipynb #c97
 _DIM = .25 # brightness of what did not change, in the picture of what did
 
 def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
@@ -303,12 +317,13 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
         draw_image(after, cfs.xp[i], title=f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{found}')
     return fig
 
-# %% ../nbs/12_images.ipynb #c54
+# %% ../nbs/12_images.ipynb #c99
 def _in_words(cfs):
     "What the picture of one image shows."
     blocks = len(cfs.changes())
     return f'to class {cfs.target[0]}, {blocks} blocks changed, probability {cfs.before[0]:.2f} to {cfs.prob[0]:.2f}'
 
+# %% ../nbs/12_images.ipynb #c101
 def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
     png = io.BytesIO()
@@ -317,7 +332,7 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
-# %% ../nbs/12_images.ipynb #c56
+# %% ../nbs/12_images.ipynb #c103
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
@@ -337,7 +352,7 @@ def images(
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
 
-# %% ../nbs/12_images.ipynb #c59
+# %% ../nbs/12_images.ipynb #c106
 class _ClassPCA:
     "A loss term: the squared part of $X'$ that the target's principal components do not explain."
     __name__ = 'class_pca'
@@ -363,7 +378,7 @@ class _ClassPCA:
     def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
     def __call__(self, s): return self.rest(s).pow(2).sum(1)
 
-# %% ../nbs/12_images.ipynb #c62
+# %% ../nbs/12_images.ipynb #c110
 def without_images(
     weight:float=.2, # Of the part that the class's components do not explain
     rank:int=20,     # Principal components of each class
@@ -372,12 +387,13 @@ def without_images(
     terms = dict(pca=(weight, _ClassPCA(rank)))
     return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
 
-# %% ../nbs/12_images.ipynb #c65
+# %% ../nbs/12_images.ipynb #c113
 def _digit_features():
     "The columns of a data set of digits."
     import datasets
     return datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=[str(d) for d in range(10)]))
 
+# %% ../nbs/12_images.ipynb #c116
 def load_digits(
     seed:int=0, # Seed of the split
 ) -> tuple:     # (train, test): 1,347 and 450 rows of `image`, 8×8, and `label`
@@ -391,7 +407,7 @@ def load_digits(
     part = lambda i: dict(image=[Image.fromarray(v) for v in values[i]], label=data.target[i].tolist())
     return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
-# %% ../nbs/12_images.ipynb #c67
+# %% ../nbs/12_images.ipynb #c119
 def _from_hub(name):
     "Train and test split of a data set of the hub; raises `ValueError` where it cannot be reached."
     import datasets
@@ -400,6 +416,7 @@ def _from_hub(name):
         hint = 'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached'
         raise ValueError(f'{hint}, got None and {type(e).__name__} for {name!r}') from e
 
+# %% ../nbs/12_images.ipynb #c121
 def _parquet_files(folder, name):
     "The two parquet files of a data set in a data folder; raises `ValueError` for a missing one."
     files = [Path(folder)/f'{name}/{s}-00000-of-00001.parquet' for s in ('train', 'test')]
@@ -407,7 +424,7 @@ def _parquet_files(folder, name):
     if lost: raise ValueError(f'path must be a data folder with {name}/{lost[0].name}, got {str(folder)!r}')
     return files
 
-# %% ../nbs/12_images.ipynb #c68
+# %% ../nbs/12_images.ipynb #c124
 def load_mnist(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`

@@ -45,6 +45,7 @@ def gamma(
     from captum.attr._utils.lrp_rules import GammaRule
     return GammaRule(gamma, set_bias_to_zero=not bias)
 
+# %% ../nbs/29_lrp.ipynb #c10
 def positive(
     bias:bool=False, # Whether biases take their share
 ):                   # A captum `PropagationRule`
@@ -52,11 +53,12 @@ def positive(
     from captum.attr._utils.lrp_rules import Alpha1_Beta0_Rule
     return Alpha1_Beta0_Rule(set_bias_to_zero=not bias)
 
-# %% ../nbs/29_lrp.ipynb #c10
+# %% ../nbs/29_lrp.ipynb #c12
 def _affine(layer, x, w):
     "A linear or convolutional layer with other weights and no bias."
     return nn.functional.linear(x, w) if isinstance(layer, nn.Linear) else layer._conv_forward(x, w, None)
 
+# %% ../nbs/29_lrp.ipynb #c15
 def _box_shares(layer, x, r, low, high):
     "Relevance `r` of a layer's output handed down to its input `(n, *s)` by the z^B-rule (Montavon et al., 2017)."
     w, end = layer.weight.detach(), lambda v: torch.as_tensor(v).to(x).expand_as(x)
@@ -67,7 +69,7 @@ def _box_shares(layer, x, r, low, high):
         slopes = torch.autograd.grad(z, ends, r/(z + 1e-9))
     return sum(v.detach()*g for v,g in zip(ends, slopes))
 
-# %% ../nbs/29_lrp.ipynb #c14
+# %% ../nbs/29_lrp.ipynb #c19
 def _custom(
     share, # (rule, input, relevance of the output) -> relevance of the input
 ):
@@ -83,6 +85,7 @@ def _custom(
             return hook
     return Custom()
 
+# %% ../nbs/29_lrp.ipynb #c21
 def z_box(
     low:Any=0.,  # Smallest value of an input, a number or `(*s)`
     high:Any=1., # Largest
@@ -90,17 +93,19 @@ def z_box(
     "The z^B-rule, for the first layer of an image's network."
     return _custom(lambda rule, x, r: _box_shares(rule.module, x, r, low, high))
 
+# %% ../nbs/29_lrp.ipynb #c23
 def _hand_on(): # A captum `PropagationRule`
     "Relevance passes as it is, in the shape of the input."
     return _custom(lambda rule, x, r: r.reshape(x.shape))
 
-# %% ../nbs/29_lrp.ipynb #c16
+# %% ../nbs/29_lrp.ipynb #c25
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _KINDS = ('Max', 'Avg', 'AdaptiveMax', 'AdaptiveAvg')
 _POOLS = tuple(getattr(nn, f'{kind}Pool{d}d') for kind in _KINDS for d in (1, 2, 3))
 _ENTRYWISE = (nn.Identity, nn.Flatten, nn.Unflatten, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU,
               nn.Softplus, nn.Sigmoid, nn.Hardtanh, nn.Dropout1d, nn.Dropout2d)
 
+# %% ../nbs/29_lrp.ipynb #c27
 _LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
           ((nn.Linear, *_CONVOLUTIONS), epsilon),
           (_POOLS, partial(epsilon, 1e-9)),
@@ -108,7 +113,7 @@ _LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
           (_ENTRYWISE, _hand_on)]
 _PIXELS = [(_CONVOLUTIONS, gamma)]
 
-# %% ../nbs/29_lrp.ipynb #c19
+# %% ../nbs/29_lrp.ipynb #c30
 def _fused(a, b):
     "Two neighbouring layers as one where the second normalises the first; else None."
     from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
@@ -116,6 +121,7 @@ def _fused(a, b):
     fuse = {nn.Linear: fuse_linear_bn_eval, nn.Conv1d: fuse_conv_bn_eval, nn.Conv2d: fuse_conv_bn_eval}.get(type(a))
     return fuse(a, b) if fuse else None
 
+# %% ../nbs/29_lrp.ipynb #c32
 def _folded(model):
     "Fold every batch norm of an `nn.Sequential` into the linear layer just before it, in place and in eval mode."
     for seq in [m for m in model.modules() if isinstance(m, nn.Sequential)]:
@@ -124,7 +130,7 @@ def _folded(model):
             if one is not None: seq[i - 1], seq[i] = one, nn.Identity()
     return model
 
-# %% ../nbs/29_lrp.ipynb #c22
+# %% ../nbs/29_lrp.ipynb #c35
 def _copied(model, x):
     "A copy of `model` for captum to write into; raises `ValueError` for what is no module."
     if not isinstance(model, nn.Module):
@@ -135,13 +141,14 @@ def _copied(model, x):
         if hasattr(m, 'inplace'): setattr(m, 'inplace', False)
     return _folded(own)
 
-# %% ../nbs/29_lrp.ipynb #c24
+# %% ../nbs/29_lrp.ipynb #c37
 def _rule_of(layer, rules):
     "What makes the rule of a layer, the first that fits; raises `ValueError` for a layer without one."
     fits = [rule for kind,rule in (*rules, *_LAYERS) if isinstance(layer, kind)]
     if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
     return fits[0]
 
+# %% ../nbs/29_lrp.ipynb #c40
 def _attach(model, rules, first=None):
     "Give each layer an attribute `rule`; `first` makes that of the first linear or convolutional layer."
     layers = [m for m in model.modules() if next(m.children(), None) is None]
@@ -150,13 +157,14 @@ def _attach(model, rules, first=None):
         make = first if m is entry else _rule_of(m, rules)
         if make: m.rule = make()
 
-# %% ../nbs/29_lrp.ipynb #c26
+# %% ../nbs/29_lrp.ipynb #c42
 class _Relevance(NamedTuple):
     "How much every input entry speaks for a class."
     values:Tensor # Relevance, `(n, *s)`
     logit:Tensor  # Logit of the class, `(n,)`
     delta:Tensor  # `logit` minus the sum of `values`, `(n,)`: what biases and ε took
 
+# %% ../nbs/29_lrp.ipynb #c44
 _QUIET = '.*(non-full backward hook|requires_grad|already has gradient).*' # What captum warns of without need
 
 def _propagate(own, x, target, rules, first):
@@ -170,7 +178,7 @@ def _propagate(own, x, target, rules, first):
             if 'more than once' not in str(e): raise
             raise ValueError(f'model must use every layer once, got {str(e).splitlines()[0]}') from e
 
-# %% ../nbs/29_lrp.ipynb #c27
+# %% ../nbs/29_lrp.ipynb #c46
 def lrp(
     model:nn.Module,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor,           # Inputs, `(n, *s)`
@@ -190,18 +198,20 @@ def lrp(
     logit = z.gather(1, target[:, None])[:, 0]
     return _Relevance(values, logit, logit - values.flatten(1).sum(1))
 
-# %% ../nbs/29_lrp.ipynb #c35
+# %% ../nbs/29_lrp.ipynb #c54
 class _Group(NamedTuple):
     "A group of one row as people see it."
     at:int        # Its number
     name:Any      # Column, block or word
     value:Any     # Raw value of a column; position of a word
 
+# %% ../nbs/29_lrp.ipynb #c56
 def _cell(column, row):
     "Raw value of a column in one row of a frame."
     if len(column.sources) == 1: return row[column.sources[0]]
     return max(column.sources, key=lambda source: row[source])
 
+# %% ../nbs/29_lrp.ipynb #c59
 def _groups_of(domain, data, ids, i, spans):
     "The groups of row `i` that hold anything."
     g = int(ids.max()) + 1
@@ -214,11 +224,12 @@ def _groups_of(domain, data, ids, i, spans):
     names = _block_names(ids.cpu()) if domain.kind == 'image' else domain.display.names
     return [_Group(p, names[p] if len(names) else f'group {p}', None) for p in range(g)]
 
-# %% ../nbs/29_lrp.ipynb #c38
+# %% ../nbs/29_lrp.ipynb #c62
 _FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
 
 def _short(v): return f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
 
+# %% ../nbs/29_lrp.ipynb #c65
 def _draw_bars(
     ax,              # A matplotlib axis
     df:pd.DataFrame, # Lines of feature, value, relevance of one row
@@ -233,7 +244,7 @@ def _draw_bars(
     ax.axvline(0, color='.3', lw=.8)
     ax.set_title(title, fontsize=9)
 
-# %% ../nbs/29_lrp.ipynb #c40
+# %% ../nbs/29_lrp.ipynb #c68
 def _draw_heat(
     ax,       # A matplotlib axis
     r:Tensor, # Relevance, `(c, h, w)`
@@ -246,7 +257,7 @@ def _draw_heat(
     ax.set_axis_off()
     ax.set_title(title, fontsize=9)
 
-# %% ../nbs/29_lrp.ipynb #c42
+# %% ../nbs/29_lrp.ipynb #c70
 _RED, _BLUE = (226, 74, 51), (70, 130, 220) # Tints of what speaks for and against
 _TOLD = .25 # Share of the largest relevance from which a word carries its number
 
@@ -255,6 +266,7 @@ def _tint(share):
     end, a = (_RED if share > 0 else _BLUE), .75*min(abs(share), 1.)
     return 'color:#000;background:#' + ''.join(f'{round(255 + a*(c - 255)):02x}' for c in end)
 
+# %% ../nbs/29_lrp.ipynb #c73
 def _word(word, r, most):
     "One word with its relevance."
     share, body = r/most, html.escape(word)
@@ -262,6 +274,7 @@ def _word(word, r, most):
     mark = f'<sub>{r:+.2f}</sub>' if abs(share) >= _TOLD else ''
     return f'<span style="{_tint(share)}" title="{r:+.3f}">{body}{mark}</span>'
 
+# %% ../nbs/29_lrp.ipynb #c76
 def _tinted(text, spans, values):
     "A text as HTML with its words tinted and numbered by relevance."
     out, end, most = [], 0, max(map(abs, values)) or 1.
@@ -270,7 +283,7 @@ def _tinted(text, spans, values):
         end = b
     return ''.join(out) + html.escape(text[end:])
 
-# %% ../nbs/29_lrp.ipynb #c45
+# %% ../nbs/29_lrp.ipynb #c79
 @dataclass(frozen=True, repr=False, eq=False)
 class _Relevances:
     "Relevance of a batch of raw inputs."
@@ -297,7 +310,7 @@ class _Relevances:
         ids = self.groups
         return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
 
-# %% ../nbs/29_lrp.ipynb #c46
+# %% ../nbs/29_lrp.ipynb #c81
 class Relevances(_Relevances):
     "Relevance of a batch of raw inputs: a frame, a picture, words."
     def df(self) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
@@ -328,7 +341,7 @@ class Relevances(_Relevances):
         picture = base64.b64encode(buffer.getvalue()).decode()
         return f'<img alt="{_in_words(self, most)}" src="data:image/png;base64,{picture}">'
 
-# %% ../nbs/29_lrp.ipynb #c47
+# %% ../nbs/29_lrp.ipynb #c83
 def _bars(rel, n):
     "A bar chart for each of `n` rows."
     from matplotlib.figure import Figure
@@ -338,6 +351,7 @@ def _bars(rel, n):
         _draw_bars(ax, df[df.row == i], title)
     return fig
 
+# %% ../nbs/29_lrp.ipynb #c85
 def _heat_maps(rel, n):
     "Image and heat map for each of `n` rows."
     from matplotlib.figure import Figure
@@ -347,23 +361,25 @@ def _heat_maps(rel, n):
         _draw_heat(right, rel.values[i], f'logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
     return fig
 
-# %% ../nbs/29_lrp.ipynb #c48
+# %% ../nbs/29_lrp.ipynb #c87
 def _paragraph(rel, i):
     "A text with its words tinted, under its logit."
     head = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, of which {rel.delta[i]:.2f} stays with biases'
     return f'<p><small>{head}</small><br>{rel.words(i)}</p>'
 
+# %% ../nbs/29_lrp.ipynb #c89
 def _strongest(lines):
     "The three strongest groups of one row, in words."
     top = lines.set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
     return ', '.join(f'{html.escape(str(f))} {v:+.2f}' for f,v in top.items())
 
+# %% ../nbs/29_lrp.ipynb #c92
 def _in_words(rel, most):
     "The strongest groups of each row, as the alternative text of its picture."
     rows = rel.df().groupby('row')
     return '; '.join(f'input {i}, class {rel.target[i]}: {_strongest(lines)}' for i,lines in rows if i < most)
 
-# %% ../nbs/29_lrp.ipynb #c50
+# %% ../nbs/29_lrp.ipynb #c94
 def _shown(domain, model, x):
     "What the model itself is shown where the domain asks it about images `x`, `(n, *s)`."
     seen = []
@@ -372,13 +388,14 @@ def _shown(domain, model, x):
     finally: hook.remove()
     return torch.cat(seen)
 
+# %% ../nbs/29_lrp.ipynb #c97
 def _image_rules(domain, model, x):
     "What an image's network is shown, and the rule of its first layer."
     if domain.adapt is None or not isinstance(model, nn.Module): return x, z_box
     black, white = (_shown(domain, model, torch.full_like(x[:1], v))[0] for v in (0., 1.))
     return _shown(domain, model, x), partial(z_box, black, white)
 
-# %% ../nbs/29_lrp.ipynb #c51
+# %% ../nbs/29_lrp.ipynb #c99
 def relevance(
     model:nn.Module,   # Maps `(n, *s)` to raw logits `(n, k)`
     domain:Domain,     # From `tabular`, `images` or `sentences`, or your own

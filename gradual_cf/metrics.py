@@ -13,15 +13,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
+from .alternatives import irreducible
 from .core import Counterfactuals, Encoded, State, Target, changed_groups
-from .explainer import Explainer, predict
+from .explainer import Explainer, in_target, predict
 from .improve import put_back_smallest
 from .losses import fit_logits
 from .tabular import MISSING
 
 # %% auto #0
-__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'in_range', 'out_of_range', 'measures',
-           'evaluate']
+__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range', 'out_of_range',
+           'measures', 'evaluate']
 
 # %% ../nbs/30_metrics.ipynb #c6
 def n_changed(
@@ -97,12 +98,7 @@ def judged(
     target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
 ) -> Tensor:       # bool `(n,)`
     "Whether an independent model gives the counterfactual to the target."
-    return _in_target(predict(judge, xp), target)
-
-def _in_target(z, target):
-    "Whether logits `(m, k)` belong to a class, or numbers to an interval: one for each row, or one for all."
-    if not target.is_floating_point(): return z.argmax(1) == target
-    return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
+    return in_target(predict(judge, xp), target)
 
 # %% ../nbs/30_metrics.ipynb #c24
 _ROWS = 256 # Rows compared with the training rows at a time
@@ -118,7 +114,7 @@ def plausibility(
     out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
     for t in target.unique(dim=0):
         rows = (target == t).view(len(target), -1).all(1).nonzero()[:, 0]
-        pool = x_train[_in_target(z_train, t)].flatten(1)
+        pool = x_train[in_target(z_train, t)].flatten(1)
         if not len(pool): continue
         for i in rows.split(_ROWS):
             far = torch.cdist(xp[i].flatten(1), pool)
@@ -126,6 +122,30 @@ def plausibility(
     return out
 
 # %% ../nbs/30_metrics.ipynb #c27
+_JUDGES = ('lof', 'isolation') # Names of the judges of `outliers`
+
+def _fitted_judges(rows) -> list:
+    "Both judges, fitted on rows `(m, d)`."
+    from sklearn.ensemble import IsolationForest
+    from sklearn.neighbors import LocalOutlierFactor
+    return [LocalOutlierFactor(min(20, len(rows) - 1), novelty=True).fit(rows), IsolationForest(random_state=0).fit(rows)]
+
+def outliers(
+    xp:Tensor,     # Counterfactuals, `(n, *s)`
+    target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    x:Tensor,      # Held rows, `(m, *s)`
+    z:Tensor,      # The model's logits there, `(m, k)`
+) -> dict:         # Judge -> bool `(n,)`
+    "Which counterfactuals two judges call outliers of the target; raises `ValueError` for a target with too few held rows."
+    found = {name: torch.zeros(len(xp), dtype=torch.bool) for name in _JUDGES}
+    for t in target.unique(dim=0):
+        rows, own = (target == t).view(len(target), -1).all(1), x[in_target(z, t)].flatten(1)
+        if len(own) < 20: raise ValueError(f'x must have at least 20 held rows of target {t.tolist()}, got {len(own)}')
+        for name,judge in zip(_JUDGES, _fitted_judges(own.cpu().numpy())):
+            found[name][rows.cpu()] = torch.from_numpy(judge.predict(xp[rows].flatten(1).cpu().numpy()) < 0)
+    return found
+
+# %% ../nbs/30_metrics.ipynb #c30
 def _redundant(
     explainer:Explainer, # Its model and domain are asked
     cfs:Counterfactuals, # Answers
@@ -140,7 +160,7 @@ def _redundant(
     count[cfs.valid] = before - after
     return count
 
-# %% ../nbs/30_metrics.ipynb #c29
+# %% ../nbs/30_metrics.ipynb #c32
 def in_range(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     x_train:Tensor, # Training rows, `(m, *s)`
@@ -164,7 +184,7 @@ def _inside(xp, x_train, slack):
     low = x_train.masked_fill(x_train == MISSING, torch.inf).amin(0)
     return (xp == MISSING) | (xp >= low - slack) & (xp <= x_train.amax(0) + slack)
 
-# %% ../nbs/30_metrics.ipynb #c32
+# %% ../nbs/30_metrics.ipynb #c35
 def _line(metric, v, eps=None, share=None):
     "Mean and standard deviation of one number a row."
     v = torch.as_tensor(np.asarray(v) if not isinstance(v, Tensor) else v).double()
@@ -175,7 +195,7 @@ def _coherence_lines(x, xp, eps):
     found = coherence(x, xp, eps).to_dict('records')
     return [dict(metric='coherence', eps=c['eps'], mean=c['mean'], std=c['std'], share=c['share']) for c in found]
 
-# %% ../nbs/30_metrics.ipynb #c35
+# %% ../nbs/30_metrics.ipynb #c38
 def _domain_measures(cfs, eps):
     "What depends on the kind of data: lines of the table."
     lines, groups = [], cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
@@ -197,18 +217,26 @@ def _credibility(explainer, cfs):
     x, xp, train = cfs.x, cfs.xp, explainer.x_train
     return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
                 logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
-                redundancy=_redundant(explainer, cfs))
+                redundancy=_redundant(explainer, cfs), irreducible=irreducible(explainer, cfs))
 
-# %% ../nbs/30_metrics.ipynb #c36
+def _standings(explainer, cfs, held):
+    "How answers stand among real rows, by name, `(n,)` each."
+    own = {name: v for name in ('typical', 'confirmed') if (v := getattr(cfs, name)) is not None}
+    if held is None: return own
+    enc = explainer.encode(held)
+    return own | outliers(cfs.xp, cfs.target, enc.x, explainer.logits(held, enc.x))
+
+# %% ../nbs/30_metrics.ipynb #c39
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
     judge=None,           # An independent model, or None
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
+    held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None to leave them out
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
     first = dict(valid=cfs.valid, l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
-    last = _credibility(explainer, cfs)
+    last = _credibility(explainer, cfs) | _standings(explainer, cfs, held)
     if judge is not None: last = last | dict(judge=judged(judge, cfs.xp, cfs.target))
     first, last = ([_line(name, v) for name,v in part.items()] for part in (first, last))
     return pd.DataFrame(first + _domain_measures(cfs, eps) + last)
@@ -221,10 +249,11 @@ def evaluate(
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     seed:int=0,          # Seed of the search
     progress:bool=False, # Show a progress bar
+    held=None,           # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None to leave them out
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
     "Explain rows and measure the answers: what `measures` says, and seconds."
     start = time.perf_counter()
     cfs = explainer.explain(data, target, seed, progress)
     took = time.perf_counter() - start
     seconds = pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])
-    return pd.concat([measures(explainer, cfs, judge, eps), seconds], ignore_index=True)
+    return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)

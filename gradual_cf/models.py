@@ -128,6 +128,7 @@ def _best_untouched(a, at, w):
     gap = at[:, :, None, None] - i[:, None]
     return torch.where((gap < 0) | (gap >= w), top[:, None], -torch.inf).amax(2)
 
+# %% ../nbs/10_models.ipynb #c26
 def _best_touched(a, at, conv, diff):
     "Each filter's best window with the word at `at` moved by `diff`, `(n, p, q, f)`."
     w,rows = conv.kernel_size[0], torch.arange(len(a), device=a.device)[:, None, None]
@@ -137,13 +138,14 @@ def _best_touched(a, at, conv, diff):
     gain = diff @ conv.weight.permute(1, 2, 0).flatten(1)
     return (gain.view(*diff.shape[:3], w, -1).add_(old[:, :, None])).amax(3)
 
+# %% ../nbs/10_models.ipynb #c28
 def _best_after(conv, x, at, diff):
     "What each filter reports once the word at `at` has moved by `diff`, `(n, p, q, f)`."
     a = conv(x.transpose(1, 2)).transpose(1, 2)
     rest = _best_untouched(a, at, conv.kernel_size[0])
     return torch.maximum(_best_touched(a, at, conv, diff), rest[:, :, None]).relu()
 
-# %% ../nbs/10_models.ipynb #c24
+# %% ../nbs/10_models.ipynb #c30
 @_network
 def text_cnn(
     e:int,           # Entries of a word vector, `e`
@@ -156,7 +158,7 @@ def text_cnn(
     if k < 2: raise ValueError(f'k must be at least 2, got {k}')
     return _TextCNN(e, k, filters, sizes, dropout)
 
-# %% ../nbs/10_models.ipynb #c28
+# %% ../nbs/10_models.ipynb #c34
 def _flush_denormals(model:nn.Module) -> int: # Weights flushed
     "Set weights that are smaller than the smallest normal number to zero, in place."
     n = 0
@@ -167,7 +169,7 @@ def _flush_denormals(model:nn.Module) -> int: # Weights flushed
             p.masked_fill_(tiny, 0)
     return n
 
-# %% ../nbs/10_models.ipynb #c31
+# %% ../nbs/10_models.ipynb #c37
 def _labels(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     "Read labels; raises `ValueError` unless they are `n` classes among 0 … k-1."
     v = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
@@ -182,7 +184,7 @@ def _labels(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
         raise ValueError(f'y must be in 0..{k-1} for a network of {k} classes, got {low}..{high}{hint}')
     return torch.tensor(v.astype(np.int64))
 
-# %% ../nbs/10_models.ipynb #c34
+# %% ../nbs/10_models.ipynb #c41
 def accuracy(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor, # Inputs, `(n, *s)`
@@ -192,7 +194,7 @@ def accuracy(
     z = predict(model, x.to(*place(model))).cpu()
     return (z.argmax(1) == _labels(y, z.shape[1], len(z))).double().mean().item()
 
-# %% ../nbs/10_models.ipynb #c37
+# %% ../nbs/10_models.ipynb #c44
 def _epoch(model, optimizer, x, y, batch_size, gen):
     "One pass over shuffled rows."
     for i in torch.randperm(len(x), generator=gen).split(batch_size):
@@ -200,17 +202,19 @@ def _epoch(model, optimizer, x, y, batch_size, gen):
         nn.functional.cross_entropy(model(x[i]), y[i]).backward()
         optimizer.step()
 
+# %% ../nbs/10_models.ipynb #c46
 def _validate(model, x, y) -> dict:
     "Loss and accuracy on rows that are not trained on."
     z = predict(model, x)
     return dict(loss=nn.functional.cross_entropy(z, y).item(), accuracy=(z.argmax(1) == y).double().mean().item())
 
-# %% ../nbs/10_models.ipynb #c40
+# %% ../nbs/10_models.ipynb #c49
 def _waited(history) -> int: # 0 if the last epoch is the best so far
     "Epochs since the lowest loss."
     losses = [h['loss'] for h in history]
     return len(losses) - 1 - losses.index(min(losses))
 
+# %% ../nbs/10_models.ipynb #c52
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
     best,history,(x,y) = copy.deepcopy(model.state_dict()), [], fit
@@ -225,7 +229,7 @@ def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progres
     model.load_state_dict(best)
     return history
 
-# %% ../nbs/10_models.ipynb #c42
+# %% ../nbs/10_models.ipynb #c54
 def train(
     model:nn.Module,         # Trained in place
     x:Tensor,                # Encoded inputs, `(n, *s)`, n ≥ 2
@@ -254,7 +258,7 @@ def train(
     _flush_denormals(model)
     return model
 
-# %% ../nbs/10_models.ipynb #c43
+# %% ../nbs/10_models.ipynb #c56
 def _training_rows(model, x, y) -> tuple: # x and y where the model is
     "Check what to train on; raises `ValueError` for too few rows or labels that are no classes."
     if len(x) < 2:
@@ -262,13 +266,14 @@ def _training_rows(model, x, y) -> tuple: # x and y where the model is
     x = x.to(*place(model))
     return x, _labels(y, predict(model, x[:1]).shape[1], len(x)).to(x.device)
 
+# %% ../nbs/10_models.ipynb #c59
 def _hold_back(n:int, valid:float, gen) -> tuple: # Positions held back, and the others
     "Split rows at random; raises `ValueError` for a share outside (0, 1)."
     if not 0 < valid < 1: raise ValueError(f'valid must be in (0, 1), got {valid!r}')
     order,count = torch.randperm(n, generator=gen), min(max(1, round(valid*n)), n - 1)
     return order[:count], order[count:]
 
-# %% ../nbs/10_models.ipynb #c48
+# %% ../nbs/10_models.ipynb #c64
 def save_model(
     model:nn.Module, # With a `spec`, as the networks of this module have
     path:str|Path,   # The file; written atomically
@@ -284,7 +289,7 @@ def save_model(
     with atomic(path) as tmp: save_file(weights, tmp, metadata={'gradual_cf': header})
     return Path(path)
 
-# %% ../nbs/10_models.ipynb #c50
+# %% ../nbs/10_models.ipynb #c66
 def _read_checkpoint(path:str|Path) -> tuple[dict, dict]:
     "Weights by name, and what `save_model` wrote beside them; raises `ValueError` for a file that is not safetensors."
     from safetensors import SafetensorError, safe_open
@@ -295,7 +300,7 @@ def _read_checkpoint(path:str|Path) -> tuple[dict, dict]:
     except (SafetensorError, OSError, ValueError) as e:
         raise ValueError(f'path must be a safetensors file, got {str(path)!r} ({e})') from None
 
-# %% ../nbs/10_models.ipynb #c52
+# %% ../nbs/10_models.ipynb #c68
 def load_model(
     path:str|Path,             # A file written by `save_model`, or any safetensors weights together with `model`
     model:nn.Module|None=None, # A network to load the weights into; None to rebuild it from its `spec`
@@ -309,6 +314,7 @@ def load_model(
     setattr(model, 'meta', meta)
     return model.eval()
 
+# %% ../nbs/10_models.ipynb #c70
 def _rebuild(spec:dict) -> nn.Module:
     "The network that a `spec` describes, with weights of its own."
     spec = dict(spec)

@@ -36,6 +36,7 @@ def _check_probabilities(p:Tensor):
     far = (p.sum(1) - 1).abs().max().item() if p.ndim == 2 and p.shape[1] > 1 else 0.
     if far > 1e-3: raise ValueError(f'model must give probabilities that sum to one, got a row off by {far:.3g}')
 
+# %% ../nbs/10_predictors.ipynb #c13
 def _check_scores(z:Tensor, kind:str):
     "Raise `ValueError` for decision values, logits or numbers that are none."
     if not z.isfinite().all(): raise ValueError(f'model must give finite {KINDS[kind]}, got NaN or infinite ones')
@@ -43,7 +44,7 @@ def _check_scores(z:Tensor, kind:str):
     if many and (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
         raise ValueError(f"kind must be 'proba' for a model whose answers sum to one, got {kind!r}")
 
-# %% ../nbs/10_predictors.ipynb #c13
+# %% ../nbs/10_predictors.ipynb #c16
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 
 def log_odds(
@@ -61,13 +62,14 @@ def log_odds(
     z = two_classes(out) if single else out - out.mean(1, keepdim=True)
     return _shifted(z, threshold) - _TIE*torch.arange(z.shape[1], device=z.device)
 
+# %% ../nbs/10_predictors.ipynb #c18
 def _shifted(z:Tensor, threshold:float) -> Tensor:
     "Log-odds counted from the threshold."
     if threshold == .5: return z
     if z.shape[1] != 2: raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
     return z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
 
-# %% ../nbs/10_predictors.ipynb #c17
+# %% ../nbs/10_predictors.ipynb #c22
 @dataclass(frozen=True)
 class Predictor:
     "A fitted model of any make, as a function of a frame."
@@ -92,7 +94,7 @@ class Predictor:
         "Ask about a frame."
         return log_odds(_asked_of(self, frame), self.kind, self.threshold)
 
-# %% ../nbs/10_predictors.ipynb #c19
+# %% ../nbs/10_predictors.ipynb #c24
 def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     if predictor.names: frame = frame[list(predictor.names)]
@@ -104,7 +106,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
     return out
 
-# %% ../nbs/10_predictors.ipynb #c23
+# %% ../nbs/10_predictors.ipynb #c28
 def _fitted(model):
     "Raise `ValueError` for a model of scikit-learn's kind that was not fitted."
     from sklearn.exceptions import NotFittedError
@@ -113,6 +115,7 @@ def _fitted(model):
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
     except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
 
+# %% ../nbs/10_predictors.ipynb #c31
 def _one_thread(model):
     "A shallow copy that asks in this thread alone."
     if hasattr(model, 'steps'):
@@ -123,6 +126,7 @@ def _one_thread(model):
         model.n_jobs = 1
     return model
 
+# %% ../nbs/10_predictors.ipynb #c34
 def _like_sklearn(model) -> Predictor:
     "A model with scikit-learn's methods."
     _fitted(model)
@@ -135,13 +139,14 @@ def _like_sklearn(model) -> Predictor:
         raise ValueError(f'model must have predict_proba or decision_function, got {told}')
     return Predictor(_on_frames(one, getattr(one, how[kind])), kind, model, _fitted_names(model), width=_width(model))
 
-# %% ../nbs/10_predictors.ipynb #c24
+# %% ../nbs/10_predictors.ipynb #c36
 def _answers_numbers(model) -> bool:
     "Whether a model is a regressor."
     from sklearn.base import is_regressor
     try: return is_regressor(model)
     except (AttributeError, TypeError): return 'Regressor' in type(model).__name__
 
+# %% ../nbs/10_predictors.ipynb #c39
 def _fitted_names(model) -> tuple:
     "The columns that a model was fitted on; empty where it was fitted on an array."
     names = getattr(model, 'feature_names_in_', None)
@@ -153,12 +158,13 @@ def _width(model) -> int|None:
     try: return getattr(model, 'n_features_in_', None)
     except ValueError: return None
 
+# %% ../nbs/10_predictors.ipynb #c42
 def _on_frames(model, method) -> Callable:
     "The method of a model that was fitted on an array gets one."
     if _fitted_names(model) or not hasattr(model, 'n_features_in_'): return method
     return lambda frame: method(frame.to_numpy())
 
-# %% ../nbs/10_predictors.ipynb #c28
+# %% ../nbs/10_predictors.ipynb #c46
 def _xgboost_booster(model) -> Predictor:
     "A Booster of XGBoost."
     import xgboost
@@ -168,6 +174,7 @@ def _xgboost_booster(model) -> Predictor:
     ask = lambda frame: model.predict(matrix(frame), output_margin=kind == 'logit')
     return Predictor(ask, kind, model, tuple(model.feature_names or ()), width=model.num_features())
 
+# %% ../nbs/10_predictors.ipynb #c48
 def _lightgbm_booster(model) -> Predictor:
     "A Booster of LightGBM."
     objective = str(model.dump_model(num_iteration=1)['objective']).split(' ')[0]
@@ -176,6 +183,7 @@ def _lightgbm_booster(model) -> Predictor:
     ask = lambda frame: model.predict(frame, num_threads=1)
     return Predictor(ask, kind, model, named, width=model.num_feature())
 
+# %% ../nbs/10_predictors.ipynb #c50
 def _catboost(model) -> Predictor:
     "A model of CatBoost, also one that was read from a file."
     if not model.is_fitted(): raise ValueError(f'model must be fitted, got {type(model).__name__}, which is not')
@@ -184,7 +192,7 @@ def _catboost(model) -> Predictor:
     names = tuple(model.feature_names_)
     return Predictor(ask, kind, model, names, width=len(names))
 
-# %% ../nbs/10_predictors.ipynb #c30
+# %% ../nbs/10_predictors.ipynb #c52
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
                'tensor(int32)': np.int32, 'tensor(bool)': bool, 'tensor(string)': object}
 
@@ -196,12 +204,14 @@ def _onnx_feed(session, frame) -> dict:
     cell = lambda i: frame[[i.name]].to_numpy(_ONNX_TYPES[i.type])
     return {i.name: cell(i) for i in inputs}
 
+# %% ../nbs/10_predictors.ipynb #c55
 def _onnx_answer(outputs) -> np.ndarray:
     "The matrix among the outputs of a session, or the list of dictionaries."
     out = outputs[-1]
     if isinstance(out, list): out = np.array([[row[k] for k in sorted(row)] for row in out])
     return np.asarray(out, np.float64)
 
+# %% ../nbs/10_predictors.ipynb #c58
 def _onnx(session) -> Predictor:
     "An inference session of ONNX Runtime."
     inputs,outputs = session.get_inputs(), session.get_outputs()
@@ -211,7 +221,7 @@ def _onnx(session) -> Predictor:
     return Predictor(lambda frame: _onnx_answer(session.run(None, _onnx_feed(session, frame))), kind, session, names,
                      width=width if isinstance(width, int) else None)
 
-# %% ../nbs/10_predictors.ipynb #c32
+# %% ../nbs/10_predictors.ipynb #c60
 _MAKERS = {('xgboost', 'Booster'): _xgboost_booster, ('lightgbm', 'Booster'): _lightgbm_booster,
            ('onnxruntime', 'InferenceSession'): _onnx}
 _MODEL_FILES = "a fitted model, got the text {!r}: read the file with load_fitted first"
@@ -228,7 +238,7 @@ def recognised(
     if isinstance(model, nn.Module) or isinstance(model, type) or not hasattr(model, 'predict'): return None
     return _like_sklearn(model)
 
-# %% ../nbs/10_predictors.ipynb #c36
+# %% ../nbs/10_predictors.ipynb #c64
 class Adapted(nn.Module):
     "A model of any kind as one of logits."
     kind = 'logit'         # One of `KINDS`
@@ -240,7 +250,7 @@ class Adapted(nn.Module):
         "Raise `ValueError` where the kind cannot be what it is said to be."
         if self.kind in ('logit', 'decision') and z.shape[1] == 2: check_lead(z)
 
-# %% ../nbs/10_predictors.ipynb #c38
+# %% ../nbs/10_predictors.ipynb #c68
 class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
     def __init__(self,
@@ -271,18 +281,18 @@ class FrameModel(Adapted):
 
     def __repr__(self): return f'FrameModel({self.about})'
 
-# %% ../nbs/10_predictors.ipynb #c41
+# %% ../nbs/10_predictors.ipynb #c71
 _EXACT = dict.fromkeys(('xgboost', 'lightgbm', 'sklearn'), 'gradual_cf.trees') # Library -> module with `exact`
 
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in _EXACT or any(c.knots is not None for c in model.columns): return model # a sweep needs even scales
+    if library not in _EXACT or any(c.knots is not None for c in model.columns): return model # sweeps need even scales
     try: make = importlib.import_module(_EXACT[library]).exact
     except ModuleNotFoundError: return model
     return make(model) or model
 
-# %% ../nbs/10_predictors.ipynb #c43
+# %% ../nbs/10_predictors.ipynb #c73
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
     "A predictor that calls the columns as the frame does; raises `ValueError` for columns that the frame lacks."
     plain = lambda c: str(c).replace(' ', '_')
@@ -294,6 +304,7 @@ def _matched(predictor:Predictor, names:Sequence) -> Predictor:
         raise ValueError(f'model must be fitted on {len(names)} columns as the domain, got one of {predictor.width}')
     return replace(predictor, names=tuple(found))
 
+# %% ../nbs/10_predictors.ipynb #c76
 def as_module(
     model,           # Anything that can be asked
     write:Callable,  # Encoded rows `(n, d)` -> frame
@@ -305,7 +316,7 @@ def as_module(
     predictor = recognised(model)
     return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
 
-# %% ../nbs/10_predictors.ipynb #c45
+# %% ../nbs/10_predictors.ipynb #c78
 class TensorModel(Adapted):
     "A network with its own scaling, and with a word on what it answers."
     differentiable = True
@@ -323,7 +334,7 @@ class TensorModel(Adapted):
     def forward(self, x:Tensor) -> Tensor:
         return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)
 
-# %% ../nbs/10_predictors.ipynb #c46
+# %% ../nbs/10_predictors.ipynb #c80
 class _Affine(nn.Module):
     "Entry by entry: times a factor, plus a shift; a scaler of scikit-learn may follow."
     def __init__(self, times, plus):
@@ -332,6 +343,7 @@ class _Affine(nn.Module):
 
     def forward(self, x:Tensor) -> Tensor: return x*self.times.to(x) + self.plus.to(x)
 
+# %% ../nbs/10_predictors.ipynb #c83
 def _scaler(scaled, width:int) -> nn.Module:
     "A module that does what a fitted affine scaler does; raises `ValueError` for another."
     if isinstance(scaled, nn.Module): return scaled
@@ -343,7 +355,7 @@ def _scaler(scaled, width:int) -> nn.Module:
     if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
     return _Affine(one - zero, zero)
 
-# %% ../nbs/10_predictors.ipynb #c50
+# %% ../nbs/10_predictors.ipynb #c87
 class _Decoded(nn.Module):
     "Entry by entry, column by column: along the line of each column."
     def __init__(self, columns):
@@ -354,17 +366,18 @@ class _Decoded(nn.Module):
         parts = x.split([c.width for c in self.columns], 1)
         return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
 
+# %% ../nbs/10_predictors.ipynb #c90
 def _in_units(columns) -> nn.Module:
     "Encoded rows as raw numbers; the entries of a category stay 0 and 1."
     if any(c.knots is not None for c in columns): return _Decoded(columns)
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
     return _Affine(entries('span'), entries('origin'))
 
-# %% ../nbs/10_predictors.ipynb #c53
+# %% ../nbs/10_predictors.ipynb #c93
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
-    kind:str|None=None, # 'proba', 'decision', 'logit' or 'number'; None for what it is recognised as, else 'proba'; 'logit' for networks
+    kind:str|None=None, # One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
     threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
@@ -379,6 +392,7 @@ def predictor(
     model = _matched(replace(known, **changes), domain.display.columns)
     return _exact(FrameModel(model, domain.write, domain.features))
 
+# %% ../nbs/10_predictors.ipynb #c95
 def _network(net, domain, kind, threshold, scaled):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
@@ -387,7 +401,7 @@ def _network(net, domain, kind, threshold, scaled):
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in domain.features)))
     return TensorModel(net, kind, threshold, raw)
 
-# %% ../nbs/10_predictors.ipynb #c55
+# %% ../nbs/10_predictors.ipynb #c97
 def _read_xgboost(path):
     import xgboost
     return xgboost.Booster(model_file=str(path))
@@ -400,19 +414,21 @@ def _read_catboost(path):
     import catboost
     return catboost.CatBoost().load_model(str(path))
 
+# %% ../nbs/10_predictors.ipynb #c99
 def _read_onnx(path):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(str(path), options)
 
+# %% ../nbs/10_predictors.ipynb #c101
 def _read_skops(path):
     import skops.io
     strange = skops.io.get_untrusted_types(file=path)
     if strange: raise ValueError(f'holds types that are not known to be safe: {strange}')
     return skops.io.load(path)
 
-# %% ../nbs/10_predictors.ipynb #c56
+# %% ../nbs/10_predictors.ipynb #c103
 _READERS = {
     '.json': ('xgboost', _read_xgboost), '.ubj': ('xgboost', _read_xgboost), '.txt': ('lightgbm', _read_lightgbm),
     '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}

@@ -20,8 +20,8 @@ from .explainer import _Asked, predict, two_classes
 from .gradual import _best_pair
 from .masking import probe
 from .predictors import TensorModel, _Affine, log_odds
-from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score, _own_scores,
-                              _sweep, _Swept, _take_swept)
+from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score,
+                              _own_scores, _sweep, _Swept, _take_swept)
 
 # %% auto #0
 __all__ = ['prove']
@@ -42,6 +42,14 @@ class _Question(NamedTuple):
         "Some rows of a question."
         return _Question(self.cf, self.s.take(torch.from_numpy(i)), *(v[i] for v in self[2:]))
 
+# %% ../nbs/18_proof.ipynb #c8
+def _came_along(cf, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`
+    "Columns that changed because others did: they are no choice."
+    relations = cf.ties['relations']
+    if relations is None: return torch.zeros(len(x), 1, dtype=torch.bool, device=x.device)
+    return relations.consequences(x, xp)
+
+# %% ../nbs/18_proof.ipynb #c10
 def _reopened(cf, answer:Counterfactuals) -> _Question:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
@@ -53,16 +61,12 @@ def _reopened(cf, answer:Counterfactuals) -> _Question:
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1))
     return _Question(cf, s, *(v.cpu().numpy() for v in (on, far.double(), answer.valid, most)))
 
-def _came_along(cf, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`, or False
-    "Columns that changed because others did: they are no choice."
-    relations = cf.ties['relations']
-    return torch.zeros(len(x), 1, dtype=torch.bool, device=x.device) if relations is None else relations.consequences(x, xp)
-
+# %% ../nbs/18_proof.ipynb #c13
 def _there_already(q:_Question) -> np.ndarray: # bool `(n,)`
     "Rows that are at the target without any change."
     return (lacking(q.cf, q.s) <= 0).cpu().numpy()
 
-# %% ../nbs/18_proof.ipynb #c9
+# %% ../nbs/18_proof.ipynb #c16
 class _Known(NamedTuple):
     "What is proven of rows so far."
     bound:np.ndarray   # No legal change that reaches the target is smaller, `(n,)`; inf where there is none
@@ -70,6 +74,7 @@ class _Known(NamedTuple):
     how:np.ndarray     # In words, objects `(n,)`
     seconds:np.ndarray # `(n,)`
 
+# %% ../nbs/18_proof.ipynb #c18
 _SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
 _ASKED = 'all proposed values'
 
@@ -82,6 +87,7 @@ def _verdict(size:float, bound:float, best:float, valid:bool, how:str='') -> str
     if bound <= 0: return 'open'
     return f'at most {100*(size/bound - 1):.0f}% from optimal' + (f' on {_ASKED}' if how == _ASKED else '')
 
+# %% ../nbs/18_proof.ipynb #c21
 def _told_of(q:_Question, size:np.ndarray, known:_Known, index) -> pd.DataFrame:
     "The verdicts as a frame."
     size = np.where(q.valid, size, np.inf)
@@ -89,13 +95,14 @@ def _told_of(q:_Question, size:np.ndarray, known:_Known, index) -> pd.DataFrame:
     return pd.DataFrame(dict(verdict=words, size=size, bound=known.bound, best=known.best, how=known.how,
                              seconds=known.seconds.round(4)), index=index)
 
-# %% ../nbs/18_proof.ipynb #c12
+# %% ../nbs/18_proof.ipynb #c24
 class _Few(NamedTuple):
     "The nearest changes of one and of two columns."
     swept:_Swept
     one:np.ndarray # Distance l1, `(n,)`; inf where one column does not suffice
     two:np.ndarray # The same for two columns; inf also where only one may change
 
+# %% ../nbs/18_proof.ipynb #c26
 def _best_few(q:_Question) -> _Few:
     "Decide one and two columns by sweeps."
     m,s = q.cf.model, q.s
@@ -106,7 +113,7 @@ def _best_few(q:_Question) -> _Few:
     if len(rows): two[rows] = _best_pairs(m, q.cf, s.take(torch.from_numpy(rows)), _take_swept(w, rows))[0]
     return _Few(w, one, two)
 
-# %% ../nbs/18_proof.ipynb #c15
+# %% ../nbs/18_proof.ipynb #c29
 _WHOLE = 10**6 # What a log-odds of one, and a distance of one, are in whole numbers
 
 def _solver():
@@ -116,6 +123,7 @@ def _solver():
         raise ImportError('prove needs OR-Tools beyond two columns: pip install "gradual_cf[proof]"') from e
     return cp_model
 
+# %% ../nbs/18_proof.ipynb #c31
 class _Option(NamedTuple):
     "The cells that one column of a row may take, and its switches."
     cells:np.ndarray # Ascending, `(c,)`
@@ -124,19 +132,21 @@ class _Option(NamedTuple):
     switch:list      # Number: is the position at least 1, 2, …; category: is it position 0, 1, …
     number:bool
 
+# %% ../nbs/18_proof.ipynb #c33
 def _ordered(model, size:int) -> list:
     "Switches of a number: a later one needs those before it."
     switch = [model.NewBoolVar('') for _ in range(size - 1)]
     for low,high in zip(switch, switch[1:]): model.AddImplication(high, low)
     return switch
 
+# %% ../nbs/18_proof.ipynb #c36
 def _exactly(model, size:int) -> list:
     "Switches of a category: one of them is on."
     switch = [model.NewBoolVar('') for _ in range(size)]
     model.AddExactlyOne(switch)
     return switch
 
-# %% ../nbs/18_proof.ipynb #c16
+# %% ../nbs/18_proof.ipynb #c38
 def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option` of each column
     "What each column of row `i` may become for less than `limit`."
     out = []
@@ -150,7 +160,7 @@ def _options(model, m:_Cells, w:_Swept, i:int, limit:float) -> list: # `_Option`
         out.append(_Option(cells, cost, int(np.flatnonzero(cells == own)[0]), switch, number))
     return out
 
-# %% ../nbs/18_proof.ipynb #c18
+# %% ../nbs/18_proof.ipynb #c40
 class _Program:
     "The program of one row."
     def __init__(self, m:_Cells, w:_Swept, i:int, limit:float):
@@ -177,7 +187,7 @@ class _Program:
         left = cells <= t.cut[node] if t.cut[node] >= 0 else t.goes[t.row[node], cells]
         return np.where(cells >= t.axes[g].size, t.missing[node], left)
 
-# %% ../nbs/18_proof.ipynb #c20
+# %% ../nbs/18_proof.ipynb #c43
 def _paths(p:_Program, root:int) -> list: # (leaf, switches)
     "The leaves of a tree that a row may reach."
     out:list[Any] = []
@@ -196,6 +206,7 @@ def _paths(p:_Program, root:int) -> list: # (leaf, switches)
             todo.append((child, more, left | {g: stays}))
     return out
 
+# %% ../nbs/18_proof.ipynb #c45
 def _leaves(p:_Program, root:int) -> list: # (leaf, switch or True)
     "The leaves of a tree with a switch each, of which one is on."
     paths = _paths(p, root)
@@ -210,7 +221,7 @@ def _leaves(p:_Program, root:int) -> list: # (leaf, switch or True)
     p.model.AddExactlyOne(on for _,on in out)
     return out
 
-# %% ../nbs/18_proof.ipynb #c23
+# %% ../nbs/18_proof.ipynb #c48
 def _needs(q:_Question, i:int) -> list: # (weights `(k,)`, sum of leaves to reach)
     "Linear conditions that every change that arrives fulfils."
     m,s = q.cf.model, q.s.take(torch.tensor([i]))
@@ -226,6 +237,7 @@ def _needs(q:_Question, i:int) -> list: # (weights `(k,)`, sum of leaves to reac
     least = np.log(level/(1 - level))/e.scale
     return [(eye[t] - eye[j], least - e.base[t] + e.base[j]) for j in range(k) if j != t]
 
+# %% ../nbs/18_proof.ipynb #c51
 _SLACK = 1e-7 # Room in a condition for ties and rounding
 
 def _hopeless(p:_Program, trees:list, needs:list) -> bool:
@@ -234,6 +246,7 @@ def _hopeless(p:_Program, trees:list, needs:list) -> bool:
     most = lambda a: sum(max(float(value[leaf] @ a) for leaf,_ in tree) for tree in trees)
     return any(most(a) < need - _SLACK for a,need in needs)
 
+# %% ../nbs/18_proof.ipynb #c54
 def _add_needs(p:_Program, trees:list, needs:list):
     "Demand what must be reached."
     for a,need in needs:
@@ -242,7 +255,7 @@ def _add_needs(p:_Program, trees:list, needs:list):
             total += int(np.ceil(float(p.t.value[leaf] @ a)*_WHOLE))*on
         p.model.Add(total >= int(np.floor((need - _SLACK)*_WHOLE)))
 
-# %% ../nbs/18_proof.ipynb #c25
+# %% ../nbs/18_proof.ipynb #c57
 def _moved_switches(p:_Program) -> list: # A switch or False for each column
     "Switches that are on where a column leaves its own cell."
     out = []
@@ -256,6 +269,7 @@ def _moved_switches(p:_Program) -> list: # A switch or False for each column
         out.append(on)
     return out
 
+# %% ../nbs/18_proof.ipynb #c59
 def _distance_of(p:_Program):
     "The l1 distance in whole numbers, rounded down."
     total = 0
@@ -265,7 +279,7 @@ def _distance_of(p:_Program):
         elif o.switch: total += sum(int(c)*on for c,on in zip(cost, o.switch))
     return total
 
-# %% ../nbs/18_proof.ipynb #c26
+# %% ../nbs/18_proof.ipynb #c62
 class _Solved(NamedTuple):
     "What the solver says of one row."
     bound:float # Lower bound of the distance; inf where nothing reaches the target
@@ -274,6 +288,7 @@ class _Solved(NamedTuple):
 
 _NOTHING = _Solved(np.inf, np.inf, np.inf)
 
+# %% ../nbs/18_proof.ipynb #c64
 def _stated(q:_Question, few:_Few, i:int, limit:float, most:int, nearest:bool) -> tuple: # `_Program`, leaves of trees
     "The program of row `i`; no leaves where the best leaf of each tree alone falls short."
     p = _Program(q.cf.model, few.swept, i, limit)
@@ -285,6 +300,7 @@ def _stated(q:_Question, few:_Few, i:int, limit:float, most:int, nearest:bool) -
     if nearest: p.model.Minimize(_distance_of(p))
     return p, [on for tree in trees for _,on in tree if on is not True]
 
+# %% ../nbs/18_proof.ipynb #c66
 def _cells_of(p:_Program, solver) -> np.ndarray: # `(g,)`
     "The cells that a solution puts columns in."
     out = []
@@ -293,6 +309,7 @@ def _cells_of(p:_Program, solver) -> np.ndarray: # `(g,)`
         out.append(o.cells[sum(on) if o.number else int(np.argmax(on))])
     return np.array(out)
 
+# %% ../nbs/18_proof.ipynb #c68
 def _checked(q:_Question, few:_Few, i:int, cells:np.ndarray) -> tuple: # Columns and distance; inf where trees disagree
     "What a change of cells is worth, by the trees' own sums."
     m = q.cf.model
@@ -301,7 +318,7 @@ def _checked(q:_Question, few:_Few, i:int, cells:np.ndarray) -> tuple: # Columns
     changed = np.flatnonzero(cells != few.swept.own[i])
     return len(changed), sum(few.swept.alone[i, m.place[g] + cells[g]] for g in changed)
 
-# %% ../nbs/18_proof.ipynb #c28
+# %% ../nbs/18_proof.ipynb #c70
 def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, nearest:bool=True) -> _Solved:
     "The nearest change of row `i` below `limit` with at most so many columns, or any such change."
     end,(p,leaves) = time.perf_counter() + seconds, _stated(q, few, i, limit, most, nearest)
@@ -319,7 +336,7 @@ def _solve(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float, n
         p.model.AddBoolOr([on.Not() for on in leaves if solver.Value(on)])
     return _Solved(bound, np.inf, np.inf)
 
-# %% ../nbs/18_proof.ipynb #c31
+# %% ../nbs/18_proof.ipynb #c73
 _HALVINGS_OF_BOUND = 6 # A bound by trees alone is known to a sixty-fourth of the answer's distance
 
 def _plain_bound(q:_Question, few:_Few, i:int, best:float) -> float:
@@ -331,6 +348,7 @@ def _plain_bound(q:_Question, few:_Few, i:int, best:float) -> float:
         low,high = (middle, high) if none else (low, middle)
     return low
 
+# %% ../nbs/18_proof.ipynb #c76
 def _search_on(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:float) -> tuple: # Bound and best distance
     "Lower the distance of row `i` below `limit`, or prove that nothing is."
     got = _solve(q, few, i, limit, most, seconds)
@@ -338,7 +356,7 @@ def _search_on(q:_Question, few:_Few, i:int, limit:float, most:int, seconds:floa
     bound = got.bound if got.bound > 0 else _plain_bound(q, few, i, best)
     return min(bound, best), best
 
-# %% ../nbs/18_proof.ipynb #c33
+# %% ../nbs/18_proof.ipynb #c79
 _SWEPT,_SOLVED = 'sweeps', 'solver'
 
 def _by_sweeps(few:_Few, i:int, most:int, norm:str) -> tuple: # Bound, best
@@ -349,6 +367,7 @@ def _by_sweeps(few:_Few, i:int, most:int, norm:str) -> tuple: # Bound, best
     if most <= 2 or norm == 'l0' and best < np.inf: return best, best
     return (3. if norm == 'l0' else 0.), best
 
+# %% ../nbs/18_proof.ipynb #c82
 def _fewest(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Bound, best, how
     "Fewest columns of row `i`: by sweeps up to two, then one number of columns after the other."
     bound,best = _by_sweeps(few, i, q.most[i], 'l0')
@@ -363,6 +382,7 @@ def _fewest(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Bound, best
         best = got.columns
     return bound, best, _SOLVED
 
+# %% ../nbs/18_proof.ipynb #c84
 def _nearest_change(q:_Question, few:_Few, i:int, seconds:float, most:int|None=None) -> tuple: # Bound, best, how
     "The smallest distance of row `i`, with at most so many columns."
     most = int(q.most[i]) if most is None else most
@@ -372,7 +392,7 @@ def _nearest_change(q:_Question, few:_Few, i:int, seconds:float, most:int|None=N
     if bound >= best: return best, best, _SWEPT
     return *_search_on(q, few, i, best, most, seconds), _SOLVED
 
-# %% ../nbs/18_proof.ipynb #c36
+# %% ../nbs/18_proof.ipynb #c87
 def _least_cost(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Size, bound, best, how
     "Fewest columns first, then the distance with as many."
     bound,best,how = _fewest(q, few, i, seconds)
@@ -380,6 +400,7 @@ def _least_cost(q:_Question, few:_Few, i:int, seconds:float) -> tuple: # Size, b
     bound,best,far_how = _nearest_change(q, few, i, seconds, int(q.columns[i]))
     return q.far[i], bound, best, far_how
 
+# %% ../nbs/18_proof.ipynb #c90
 def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_Known`
     "Certificates for a model of trees."
     begin,few,lines = time.perf_counter(), _best_few(q), []
@@ -393,13 +414,14 @@ def _of_trees(q:_Question, norm:str, seconds:float) -> tuple: # Sizes `(n,)`, `_
     size,*known = (np.array(part) for part in zip(*lines))
     return size, _Known(*known)
 
-# %% ../nbs/18_proof.ipynb #c39
+# %% ../nbs/18_proof.ipynb #c93
 class _Net(NamedTuple):
     "A network of linear layers with ReLU between them."
     weight:list # `(out, in)` of each layer, 64 bits
     bias:list   # `(out,)` of each layer
     slack:float=0. # Largest difference of a log-odds to the model itself, on its training rows
 
+# %% ../nbs/18_proof.ipynb #c95
 _SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
 
 def _layers_of(model) -> _Net|None:
@@ -413,7 +435,7 @@ def _layers_of(model) -> _Net|None:
     exactly = lambda v: v.detach().cpu().double()
     return _Net([exactly(m.weight) for m in linear], [exactly(as_bias(m)) for m in linear])
 
-# %% ../nbs/18_proof.ipynb #8a5cc117
+# %% ../nbs/18_proof.ipynb #c97
 def _affine_map(do, width:int) -> tuple[Tensor, Tensor]: # (out, width), (out,)
     "The slope and the shift of an affine map of rows."
     at = lambda x: do(x).detach().cpu().double()
@@ -423,19 +445,21 @@ def _affine_map(do, width:int) -> tuple[Tensor, Tensor]: # (out, width), (out,)
 
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
+# %% ../nbs/18_proof.ipynb #c100
 def _behind(net:_Net, do) -> _Net:
     "A network with an affine map behind it."
     slope,shift = _affine_map(do, len(net.bias[-1]))
     return net._replace(weight=[*net.weight[:-1], slope @ net.weight[-1]],
                         bias=[*net.bias[:-1], slope @ net.bias[-1] + shift])
 
+# %% ../nbs/18_proof.ipynb #c102
 def _in_front(net:_Net, do) -> _Net:
     "A network with a scaling in front of it, entry by entry."
     slope,shift = _affine_map(do, net.weight[0].shape[1])
     return net._replace(weight=[net.weight[0] @ slope, *net.weight[1:]],
                         bias=[net.weight[0] @ shift + net.bias[0], *net.bias[1:]])
 
-# %% ../nbs/18_proof.ipynb #33760437
+# %% ../nbs/18_proof.ipynb #c105
 def _unfolded(model) -> _Net|None:
     "The layers of a network with its own scaling and threshold in them; None for what they do not tell."
     if isinstance(model, _Asked): model = model.model
@@ -445,6 +469,7 @@ def _unfolded(model) -> _Net|None:
     if net is None or not affine or model.kind not in ('logit', 'decision'): return None
     return _behind(_in_front(net, model.scaled), partial(log_odds, kind=model.kind, threshold=model.threshold))
 
+# %% ../nbs/18_proof.ipynb #c107
 def _odds(net:_Net, x:Tensor) -> Tensor: # Centred, `(n, k)`
     "What layers say of rows."
     x = x.detach().cpu().double()
@@ -452,6 +477,7 @@ def _odds(net:_Net, x:Tensor) -> Tensor: # Centred, `(n, k)`
     z = x @ net.weight[-1].T + net.bias[-1]
     return z - z.mean(1, keepdim=True)
 
+# %% ../nbs/18_proof.ipynb #c110
 _ROUNDED = 1e-3 # Largest difference of log-odds that 32 bits explain, relative to the largest
 
 def _network_of(cf) -> _Net|None:
@@ -465,7 +491,7 @@ def _network_of(cf) -> _Net|None:
     far = (_odds(net, cf.x_train) - z).abs().max().item()
     return net._replace(slack=far) if far <= _ROUNDED*max(1., z.abs().max().item()) else None
 
-# %% ../nbs/18_proof.ipynb #c40
+# %% ../nbs/18_proof.ipynb #c112
 def _ranges(net:_Net, low:Tensor, high:Tensor) -> list: # (low, high) `(m, units)` before each ReLU
     "Intervals of all hidden units, by interval arithmetic."
     out = []
@@ -475,6 +501,7 @@ def _ranges(net:_Net, low:Tensor, high:Tensor) -> list: # (low, high) `(m, units
         low,high = (v.clamp_min(0) for v in out[-1])
     return out
 
+# %% ../nbs/18_proof.ipynb #c115
 def _upper(net:_Net, aim:Tensor, low:Tensor, high:Tensor) -> Tensor: # Weights of outputs `(m, k)` -> `(m,)`
     "An upper bound of weighted outputs over boxes: each ReLU lies between two lines."
     slope,total = aim @ net.weight[-1], aim @ net.bias[-1]
@@ -488,7 +515,7 @@ def _upper(net:_Net, aim:Tensor, low:Tensor, high:Tensor) -> Tensor: # Weights o
         total,slope = total + slope @ bias, slope @ weight
     return total + (slope*(high + low)/2).sum(1) + (slope.abs()*(high - low)/2).sum(1)
 
-# %% ../nbs/18_proof.ipynb #c42
+# %% ../nbs/18_proof.ipynb #c118
 class _Grid(NamedTuple):
     "The values that columns of rows may take, counted in steps."
     columns:tuple     # `Column` of each group
@@ -497,6 +524,7 @@ class _Grid(NamedTuple):
     low:np.ndarray    # First step, long `(n, g)`
     high:np.ndarray   # Last step, `(n, g)`
 
+# %% ../nbs/18_proof.ipynb #c120
 def _grid(q:_Question) -> _Grid:
     "The grid of a question."
     columns,enc = q.cf.domain.features, q.s.enc
@@ -512,6 +540,7 @@ def _grid(q:_Question) -> _Grid:
         ends.append(np.where(np.abs(raw/step - near) < _CLOSE*np.maximum(1, np.abs(near)), near, side(raw/step)))
     return _Grid(columns, first, step, *(e.astype(np.int64) for e in ends))
 
+# %% ../nbs/18_proof.ipynb #c122
 _CLOSE = 1e-5 # Relative rounding of a limit in encoded units of 32 bits
 
 def _encoded(g:_Grid, column:int, steps:np.ndarray) -> np.ndarray: # `(m,)`
@@ -519,7 +548,7 @@ def _encoded(g:_Grid, column:int, steps:np.ndarray) -> np.ndarray: # `(m,)`
     c = g.columns[column]
     return c.encoded(np.round(steps*g.step[column], c.digits))
 
-# %% ../nbs/18_proof.ipynb #c45
+# %% ../nbs/18_proof.ipynb #c125
 class _Boxed(NamedTuple):
     "Boxes of one or two columns of rows, in steps; a level is a box of one step."
     row:np.ndarray    # `(m,)`
@@ -529,12 +558,14 @@ class _Boxed(NamedTuple):
 
     def take(self, i) -> _Boxed: return _Boxed(*(v[i] for v in self)) # The boxes `i`
 
+# %% ../nbs/18_proof.ipynb #c127
 def _starts(g:_Grid, row:int, column:int, x:np.ndarray) -> list: # (low, high) each
     "Where boxes of one column of a row start: its whole range, or each level on offer but its own."
     c = g.columns[column]
     if c.kind != 'category': return [(g.low[row, column], g.high[row, column])]
     return [(i, i) for i,v in enumerate(c.levels) if v in c.offered and x[row, g.first[column] + i] < .5]
 
+# %% ../nbs/18_proof.ipynb #c129
 def _all_boxes(q:_Question, g:_Grid, rows, count:int) -> _Boxed:
     "Boxes of every choice of so many free columns."
     x,frozen,out = q.s.x.cpu().numpy(), q.s.enc.frozen.cpu().numpy(), []
@@ -546,7 +577,7 @@ def _all_boxes(q:_Question, g:_Grid, rows, count:int) -> _Boxed:
     b = _Boxed(*(np.array(part) for part in zip(*out)))
     return b.take((b.low <= b.high).all(1))
 
-# %% ../nbs/18_proof.ipynb #c47
+# %% ../nbs/18_proof.ipynb #c132
 def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encoded `(m, d)` each
     "The encoded ends of boxes."
     ends = []
@@ -561,7 +592,7 @@ def _bounds_of(q:_Question, g:_Grid, b:_Boxed) -> tuple[Tensor, Tensor]: # Encod
         ends.append(torch.from_numpy(x))
     return ends[0], ends[1]
 
-# %% ../nbs/18_proof.ipynb #c48
+# %% ../nbs/18_proof.ipynb #c134
 _ROUNDINGS = 4. # Room of a difference of two log-odds, in differences seen on training rows
 
 def _may_reach(q:_Question, net:_Net, b:_Boxed, low:Tensor, high:Tensor) -> np.ndarray: # bool `(m,)`
@@ -575,12 +606,14 @@ def _may_reach(q:_Question, net:_Net, b:_Boxed, low:Tensor, high:Tensor) -> np.n
         out &= (_upper(net, aim, low, high) >= level.logit() - room).numpy()
     return out
 
+# %% ../nbs/18_proof.ipynb #c136
 def _reaches(q:_Question, b:_Boxed, x:Tensor) -> np.ndarray: # bool `(m,)`
     "Whether points reach the target, by the network itself."
     s = q.s.take(torch.from_numpy(b.row))
     x = x.to(s.x)
     return (lacking(q.cf, s._replace(xp=x, logits=predict(q.cf.model, x))) <= 0).cpu().numpy()
 
+# %% ../nbs/18_proof.ipynb #c138
 def _is_code(g:_Grid, b:_Boxed) -> np.ndarray: # bool `(m,)`
     "Whether a box of one value is a special code, which nobody may propose."
     out = np.zeros(len(b.row), bool)
@@ -589,6 +622,7 @@ def _is_code(g:_Grid, b:_Boxed) -> np.ndarray: # bool `(m,)`
             out |= (b.column[:, j] == c) & np.isin(b.low[:, j]*g.step[c], g.columns[c].codes)
     return out
 
+# %% ../nbs/18_proof.ipynb #c140
 def _halved_boxes(b:_Boxed, wide:np.ndarray) -> _Boxed: # How wide each side is, `(m, 1 or 2)`
     "Boxes cut in two along their widest side."
     rows,side = np.arange(len(b.row)), wide.argmax(1)
@@ -597,7 +631,7 @@ def _halved_boxes(b:_Boxed, wide:np.ndarray) -> _Boxed: # How wide each side is,
     one[rows, side],two[rows, side] = middle, middle + 1
     return _Boxed(*map(np.concatenate, zip(b._replace(high=one), b._replace(low=two))))
 
-# %% ../nbs/18_proof.ipynb #c49
+# %% ../nbs/18_proof.ipynb #c142
 _MOST_BOXES = 2**15 # Boxes bounded together
 
 def _refuted(q:_Question, net:_Net, g:_Grid, rows:np.ndarray, count:int, seconds:float) -> np.ndarray: # `(n,)`
@@ -621,6 +655,7 @@ def _refuted(q:_Question, net:_Net, g:_Grid, rows:np.ndarray, count:int, seconds
         b = b.take(state[b.row] < 1)
     return state
 
+# %% ../nbs/18_proof.ipynb #c144
 def _widths(g:_Grid, b:_Boxed) -> np.ndarray: # `(m, 1 or 2)`
     "How wide boxes are in encoded units; zero for a single value."
     wide = np.zeros(b.column.shape)
@@ -629,7 +664,7 @@ def _widths(g:_Grid, b:_Boxed) -> np.ndarray: # `(m, 1 or 2)`
         wide[here] = column.encoded(b.high[here]*g.step[k]) - column.encoded(b.low[here]*g.step[k])
     return wide
 
-# %% ../nbs/18_proof.ipynb #c51
+# %% ../nbs/18_proof.ipynb #c146
 _BOXES = 'bounds on the grid'
 
 def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
@@ -646,7 +681,7 @@ def _of_network(q:_Question, net:_Net, norm:str, seconds:float) -> tuple: # Size
         begin = time.perf_counter()
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _BOXES, object), took)
 
-# %% ../nbs/18_proof.ipynb #c53
+# %% ../nbs/18_proof.ipynb #c148
 def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     "What trying every proposed value says of one and two columns."
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
@@ -662,7 +697,7 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     took = np.full(n, (time.perf_counter() - begin)/max(n, 1))
     return q.columns, _Known(bound if norm != 'l1' else np.zeros(n), best, np.full(n, _ASKED, object), took)
 
-# %% ../nbs/18_proof.ipynb #c55
+# %% ../nbs/18_proof.ipynb #c150
 def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     "Certificates by what is known of the model."
     if q.cf.ties['relations'] is not None: return _of_any(q, norm) # bounds know nothing of what hangs together
@@ -670,6 +705,7 @@ def _by_model(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
     if isinstance(q.cf.model, _Cells): return _of_trees(q, norm, seconds)
     return _of_any(q, norm) if net is None else _of_network(q, net, norm, seconds)
 
+# %% ../nbs/18_proof.ipynb #c153
 _PROVEN_ROWS = 256 # Rows certified together
 
 def _part_by_part(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Known`
@@ -679,11 +715,13 @@ def _part_by_part(q:_Question, norm:str, seconds:float) -> tuple: # Sizes, `_Kno
     size,known = zip(*parts)
     return np.concatenate(size), _Known(*map(np.concatenate, zip(*known)))
 
+# %% ../nbs/18_proof.ipynb #c155
 def _nothing_to_do(known:_Known, size:np.ndarray, done:np.ndarray) -> tuple: # Sizes, `_Known`
     "Rows that are there without a change have a bound of 0."
     put = lambda v, new: np.where(done, new, v)
     return put(size, 0.), _Known(put(known.bound, 0.), put(known.best, 0.), put(known.how, 'asked'), known.seconds)
 
+# %% ../nbs/18_proof.ipynb #c158
 def _check_ties(cf, norm:str):
     "Raise `ValueError` for a norm that nothing is proven of where columns are tied, or have prices of their own."
     if cf.ties['relations'] is not None and norm != 'l0':
@@ -691,6 +729,7 @@ def _check_ties(cf, norm:str):
     if cf.ties['price'] is not None and norm == 'cost':
         raise ValueError(f"norm must be 'l0' or 'l1' for a table with costs of its own, got {norm!r}")
 
+# %% ../nbs/18_proof.ipynb #c160
 def prove(
     cf,                     # The explainer that gave the answer, fitted
     answer:Counterfactuals, # What `cf.explain` returned

@@ -49,13 +49,14 @@ class Task:
         "Share of test rows that the network gets right."
         return _accuracy(self) if self.right is None else self.right
 
+# %% ../nbs/19_tasks.ipynb #c8
 def _accuracy(task:Task, size:int=5000) -> float:
     "Share of test rows that a network gets right, some thousand rows at a time."
     y = np.asarray(task.y_test)
     parts = [np.arange(i, min(i + size, len(y))) for i in range(0, len(y), size)]
     return sum(accuracy(task.model, task.domain.encode(take_rows(task.X_test, i)).x, y[i])*len(i) for i in parts)/len(y)
 
-# %% ../nbs/19_tasks.ipynb #c8
+# %% ../nbs/19_tasks.ipynb #c10
 @dataclass(frozen=True)
 class Recipe:
     "How a task is made."
@@ -69,7 +70,7 @@ class Recipe:
     vectors:Any=None # (training texts, path) -> word vectors, for texts
     length:int=256 # Words that the network reads, for texts
 
-# %% ../nbs/19_tasks.ipynb #c11
+# %% ../nbs/19_tasks.ipynb #c13
 @dataclass(frozen=True)
 class _Order:
     "What was asked of `load_task`."
@@ -81,6 +82,7 @@ class _Order:
     full:bool
     told:dict # What the user tells the domain
 
+# %% ../nbs/19_tasks.ipynb #c15
 def _kept_network(
     label:str,     # Start of the file's name
     o:_Order,      # What was asked for
@@ -91,7 +93,7 @@ def _kept_network(
     write = lambda made, path: save_model(made[0], path, data=o.name, **made[1])
     return kept(f'{label}.safetensors', make, write, load_model, *parts)
 
-# %% ../nbs/19_tasks.ipynb #c13
+# %% ../nbs/19_tasks.ipynb #c17
 def _table_task(r:Recipe, o:_Order) -> Task:
     "A table with its trained networks."
     X,y,Xt,yt = r.load(o.path, o.seed)
@@ -104,13 +106,13 @@ def _table_task(r:Recipe, o:_Order) -> Task:
     net = fitted(r.width, o.seed) if o.model is None else load_model(o.model)
     return Task(o.name, X, y, Xt, yt, domain, net, fitted(r.width//2, o.seed + 1000), r.classes)
 
-# %% ../nbs/19_tasks.ipynb #c14
+# %% ../nbs/19_tasks.ipynb #c19
 RECIPES = dict(
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
     heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
     uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))
 
-# %% ../nbs/19_tasks.ipynb #c18
+# %% ../nbs/19_tasks.ipynb #c23
 _FIT_ON = 1000 # Training texts that the explainer is fitted on
 
 def _kept_reader(r:Recipe, o:_Order, train_set, test_set, vectors) -> nn.Module:
@@ -123,6 +125,7 @@ def _kept_reader(r:Recipe, o:_Order, train_set, test_set, vectors) -> nn.Module:
     texts = pd.DataFrame({'text': list(train_set['text']), 'label': list(train_set['label'])})
     return _kept_network(o.name, o, make, texts, vectors.table, r.fit, r.width, r.length, o.seed)
 
+# %% ../nbs/19_tasks.ipynb #c25
 def _text_task(r:Recipe, o:_Order) -> Task:
     "A text data set with its trained network."
     train_set,test_set = r.load(o.path, o.seed)
@@ -135,11 +138,12 @@ def _text_task(r:Recipe, o:_Order) -> Task:
     domain = sentences(vectors, **told)
     return Task(o.name, X, y, Xt, yt, domain, net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
 
-# %% ../nbs/19_tasks.ipynb #c19
+# %% ../nbs/19_tasks.ipynb #c27
 def _glove(dim:int) -> Callable: # (training texts, path) -> word vectors
     "Read vectors of the data folder."
     return lambda texts, path: load_glove(path and Path(path)/f'glove/glove.imdb.{dim}d.txt.gz', dim)
 
+# %% ../nbs/19_tasks.ipynb #c29
 _FEELINGS = ('negative', 'positive')
 _READING = dict(epochs=3, batch_size=50, valid=.05) # How a network learns to read IMDB's reviews
 
@@ -151,7 +155,7 @@ RECIPES |= dict(
     imdb300=Recipe(lambda path, seed: load_imdb(path), _FEELINGS, _READING | dict(lr=5e-4), kind='text',
                    vectors=_glove(300)))
 
-# %% ../nbs/19_tasks.ipynb #c21
+# %% ../nbs/19_tasks.ipynb #c31
 def _kept_pixels(
     name:str, # Start of the file's name
     data,     # A data set with a column `image`
@@ -163,12 +167,13 @@ def _kept_pixels(
     files = np.frombuffer(b''.join(r['bytes'] for r in stored), np.uint8)
     return kept(f'{name}.npy', decode, _write_array, _map_array, files)
 
+# %% ../nbs/19_tasks.ipynb #c33
 def _write_array(v, path):
     with open(path, 'wb') as f: np.save(f, v)
 
 def _map_array(path): return np.load(path, mmap_mode='r')
 
-# %% ../nbs/19_tasks.ipynb #c23
+# %% ../nbs/19_tasks.ipynb #c36
 def _image_task(r:Recipe, o:_Order) -> Task:
     "Images: the network on the first half of the rows, the judge on the second."
     if o.told.get('immutable'): raise ValueError(f'immutable must be empty for images, got {list(o.told["immutable"])}')
@@ -187,13 +192,14 @@ def _image_task(r:Recipe, o:_Order) -> Task:
     judge = fitted(strided_cnn, slice(len(X) - n, None), o.seed + 1000)
     return Task(o.name, X[:n], y[:n], Xt, yt, domain, net, judge, r.classes)
 
+# %% ../nbs/19_tasks.ipynb #c38
 _DIGITS = tuple(f'a {d}' for d in range(10))
 RECIPES |= dict(
     digits=Recipe(lambda path, seed: load_digits(), _DIGITS, dict(epochs=60, batch_size=32), kind='image',
                   domain=dict(block=2)),
     mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), kind='image', rows=12000))
 
-# %% ../nbs/19_tasks.ipynb #c25
+# %% ../nbs/19_tasks.ipynb #c40
 _BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task)
 
 def load_task(

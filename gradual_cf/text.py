@@ -49,12 +49,13 @@ def _lookup_form(word:str) -> str: # As vectors are named
     if word in ('"', '“', '”'): return "''"
     return word.lower().replace('’', "'")
 
+# %% ../nbs/14_text.ipynb #c13
 def _in_case_of(old:str, new:str) -> str:
     "`new` in the case of `old`."
     if len(old) > 1 and old.isupper(): return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
-# %% ../nbs/14_text.ipynb #c13
+# %% ../nbs/14_text.ipynb #c16
 @dataclass(frozen=True, eq=False, repr=False)
 class _Vectors:
     "Words and their vectors."
@@ -75,7 +76,7 @@ class _Vectors:
         "Vectors by position."
         return self.table[ids.clamp_min(0)]*(ids >= 0)[..., None]
 
-# %% ../nbs/14_text.ipynb #c16
+# %% ../nbs/14_text.ipynb #c19
 def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, Tensor]:
     "The words nearest to points."
     few = min(k + few, len(table))
@@ -88,7 +89,7 @@ def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, 
         dist.append(order.values[:, :k])
     return torch.cat(ids), torch.cat(dist)
 
-# %% ../nbs/14_text.ipynb #c19
+# %% ../nbs/14_text.ipynb #c22
 def _zip_member(names, path, member):
     "The member to read; raises `ValueError` where it is not clear which, or not there."
     texts = [n for n in names if n.endswith('.txt')]
@@ -96,6 +97,7 @@ def _zip_member(names, path, member):
     if member not in names: raise ValueError(f'member must be one of {texts} in {str(path)!r}, got {member!r}')
     return member
 
+# %% ../nbs/14_text.ipynb #c25
 @contextmanager
 def _opened(path, member):
     "The lines of a plain, gzipped or zipped file, as bytes."
@@ -104,7 +106,7 @@ def _opened(path, member):
     else:
         with (gzip.open if path.suffix == '.gz' else open)(path, 'rb') as f: yield f
 
-# %% ../nbs/14_text.ipynb #c21
+# %% ../nbs/14_text.ipynb #c27
 def _parse(line, where, e):
     "A line of a vectors file: the word and its `e` numbers (any, where `e` is None)."
     try: word,*numbers = line.decode('utf-8').rstrip().split(' ')
@@ -120,12 +122,13 @@ def _parse(line, where, e):
     if len(odd): raise ValueError(f'{where} must hold finite numbers, got {odd[0]} for {word!r}')
     return word,v
 
-# %% ../nbs/14_text.ipynb #c24
+# %% ../nbs/14_text.ipynb #c30
 def _is_header(n, line):
     "Whether a line is the first of a word2vec file: how many words, how many numbers."
     parts = line.split()
     return n == 1 and len(parts) == 2 and all(p.isdigit() for p in parts)
 
+# %% ../nbs/14_text.ipynb #c33
 def _read_lines(path, f, vocab):
     "Words and vectors of an open file; each word's line number guards against a second one."
     seen,kept,e = {},[],None
@@ -138,7 +141,7 @@ def _read_lines(path, f, vocab):
     if not kept: raise ValueError(f'{path} must hold vectors of the vocabulary, got none in {len(seen)} lines')
     return _Vectors([w for w,_ in kept], torch.from_numpy(np.stack([v for _,v in kept])))
 
-# %% ../nbs/14_text.ipynb #c25
+# %% ../nbs/14_text.ipynb #c36
 def _read_vectors(path, vocab, member) -> _Vectors:
     "Parse a vectors file; raises `ValueError` with file and line for anything but a clean one."
     if not path.is_file(): raise ValueError(f'path must be a vectors file, got {str(path)!r}')
@@ -147,7 +150,7 @@ def _read_vectors(path, vocab, member) -> _Vectors:
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err:
         raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
 
-# %% ../nbs/14_text.ipynb #c27
+# %% ../nbs/14_text.ipynb #c38
 def _kept_as(path, vocab, member):
     "Where parsed vectors are kept, without ending."
     st = path.stat()
@@ -155,18 +158,20 @@ def _kept_as(path, vocab, member):
     key = json.dumps([str(path.resolve()), st.st_size, st.st_mtime_ns, member, words])
     return cache_dir()/f'vectors-{hashlib.sha256(key.encode()).hexdigest()[:12]}'
 
+# %% ../nbs/14_text.ipynb #c40
 def _keep(v, table, words):
     "Write table and words; the words last, since their presence says that all is well."
     with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, v.table.numpy())
     with atomic(words) as tmp: tmp.write_text(json.dumps(v.words))
 
+# %% ../nbs/14_text.ipynb #c42
 def _glove_file(dim):
     "The vectors file of the data folder; raises `ValueError` where there is no such folder."
     folder = os.environ.get('GRADUAL_CF_DATA')
     if not folder: raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     return Path(folder)/f'glove/glove.imdb.{dim}d.txt.gz'
 
-# %% ../nbs/14_text.ipynb #c29
+# %% ../nbs/14_text.ipynb #c44
 def load_glove(
     path=None,       # Vectors file, plain, `.gz` or `.zip`; None for the data folder's `glove/glove.imdb.{dim}d.txt.gz`
     dim:int=100,     # Which file of the data folder; the paper uses 100 and 300
@@ -183,7 +188,7 @@ def load_glove(
     if not (table.is_file() and words.is_file()): _keep(_read_vectors(path, vocab, member), table, words)
     return _Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
 
-# %% ../nbs/14_text.ipynb #c32
+# %% ../nbs/14_text.ipynb #c47
 def load_imdb(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # train and test, `datasets.Dataset` of 25,000 reviews each
@@ -194,7 +199,7 @@ def load_imdb(
     files = _parquet_files(folder, 'imdb')
     return tuple(datasets.Dataset(pq.read_table(f, columns=['text', 'label'])) for f in files)
 
-# %% ../nbs/14_text.ipynb #c35
+# %% ../nbs/14_text.ipynb #c50
 _GOOD = 'wonderful brilliant touching superb delightful gripping charming excellent memorable funny'.split()
 _BAD = 'awful dreadful boring terrible clumsy tedious dull mediocre forgettable lame'.split()
 _THINGS = 'film plot cast music ending script acting direction story dialogue'.split()
@@ -203,13 +208,14 @@ _FORMS = ('The {t} is {a}.', 'I found the {t} {i} {a}.', 'What a {a} {t}!', 'It 
           'Everyone says that the {t} was {a} and {b}.')
 _AGREES = .85 # Share of further sentences that agree with the first
 
+# %% ../nbs/14_text.ipynb #c52
 def _toy_sentence(rng, side):
     "A sentence with an opinion of one side."
     opinions = (_BAD, _GOOD)[side]
     words = dict(t=rng.choice(_THINGS), i=rng.choice(_HOW), a=rng.choice(opinions), b=rng.choice(opinions))
     return rng.choice(_FORMS).format(**words)
 
-# %% ../nbs/14_text.ipynb #c36
+# %% ../nbs/14_text.ipynb #c55
 def _toy_review(rng):
     "One review and its label; a review whose opinions balance is thrown away."
     label,sides,sentences = int(rng.integers(2)), [], []
@@ -220,6 +226,7 @@ def _toy_review(rng):
     score = sum(2*s - 1 for s in sides)
     return (' '.join(sentences[k] for k in order), int(score > 0)) if score else _toy_review(rng)
 
+# %% ../nbs/14_text.ipynb #c58
 def load_toy_reviews(
     n_train:int=1000, # Training reviews
     n_test:int=200,   # Test reviews
@@ -232,7 +239,7 @@ def load_toy_reviews(
     part = lambda s: datasets.Dataset.from_dict(dict(text=list(texts[s]), label=list(labels[s])))
     return part(slice(n_train)), part(slice(n_train, None))
 
-# %% ../nbs/14_text.ipynb #c40
+# %% ../nbs/14_text.ipynb #c62
 _SMOOTH = 1e-3 # Count of a pair that never occurs
 
 def corpus_vectors(
@@ -249,7 +256,7 @@ def corpus_vectors(
     u,s,_ = np.linalg.svd(_mutual_information(docs, words, window))
     return _Vectors(words, torch.tensor(u[:, :dim]*s[:dim]**.5, dtype=torch.float32))
 
-# %% ../nbs/14_text.ipynb #c41
+# %% ../nbs/14_text.ipynb #c64
 def _mutual_information(docs, words, window):
     "Positive pointwise mutual information of neighbours, `(v, v)`; near neighbours count more."
     at,pairs = {w: i for i,w in enumerate(words)}, np.full((len(words), len(words)), _SMOOTH)
@@ -260,7 +267,7 @@ def _mutual_information(docs, words, window):
     each = pairs.sum(0)
     return np.log(pairs*pairs.sum()/np.outer(each, each)).clip(0)
 
-# %% ../nbs/14_text.ipynb #c45
+# %% ../nbs/14_text.ipynb #c68
 def content_word(
     word:str, # Lower case
 ) -> bool:
@@ -268,7 +275,7 @@ def content_word(
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
     return word not in ENGLISH_STOP_WORDS
 
-# %% ../nbs/14_text.ipynb #c48
+# %% ../nbs/14_text.ipynb #c71
 _ENDINGS = 'ly', 'ing', 'ed', 'ness', 'ion', 's'
 
 def ending(
@@ -279,12 +286,13 @@ def ending(
     fitting = [e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2]
     return fitting[0] if fitting else ''
 
-# %% ../nbs/14_text.ipynb #c51
+# %% ../nbs/14_text.ipynb #c74
 def _whole_word(w, tokenizer):
     "Whether a word is letters only, and found again as it is when it stands alone."
     letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
     return bool(letters) and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
 
+# %% ../nbs/14_text.ipynb #c77
 def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word_spans) -> Tensor:
     "Read `allow` as a class for each word."
     rule = allow if callable(allow) else frozenset(allow).__contains__
@@ -295,7 +303,7 @@ def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word
     if not numbers: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
     return torch.tensor(ids)
 
-# %% ../nbs/14_text.ipynb #c54
+# %% ../nbs/14_text.ipynb #c80
 @dataclass(frozen=True, eq=False)
 class _Reader:
     "How texts are read and written."
@@ -307,6 +315,7 @@ class _Reader:
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
 
+# %% ../nbs/14_text.ipynb #c83
 def _raw_texts(data:Any) -> list[str]:
     "Raw texts of any container; raises `ValueError` for anything else."
     if isinstance(data, (str, dict)): data = [data]
@@ -318,12 +327,13 @@ def _raw_texts(data:Any) -> list[str]:
         if not isinstance(t, str): raise ValueError(f'data must be texts, got {type(t).__name__} in row {i}')
     return texts
 
-# %% ../nbs/14_text.ipynb #c58
+# %% ../nbs/14_text.ipynb #c86
 def _glued(text, a, b):
     "Whether the token from `a` to `b` is joined to a neighbour."
     if a > 0 and text[a - 1].isalnum(): return True
     return b < len(text) and (text[b].isalnum() or bool(re.match(_CLITIC, text[b:b + 3], re.I)))
 
+# %% ../nbs/14_text.ipynb #c89
 def _nothing_known(i, text):
     return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
 
@@ -343,12 +353,13 @@ def _read(
         loose[i, :len(row)] = torch.tensor([not _glued(t, a, b) for a,b in spans])
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
-# %% ../nbs/14_text.ipynb #c61
+# %% ../nbs/14_text.ipynb #c92
 def _encode(reader:_Reader, data) -> Encoded: # `(n, l, e)`
     "Texts as the network reads them; words that may not change are frozen."
     _,ids,free = _read(reader, data)
     return Encoded(reader.vectors.rows(ids), ~free)
 
+# %% ../nbs/14_text.ipynb #c95
 def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     "The nearest word everywhere a word moved."
     moved = (c != x).any(2)
@@ -356,7 +367,7 @@ def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     out[moved] = reader.vectors.table[_nearest_words(reader.vectors.table, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
-# %% ../nbs/14_text.ipynb #c64
+# %% ../nbs/14_text.ipynb #c98
 def _constrain(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze words, wherever they stand; raises `ValueError` for any other constraint."
     frozen,texts = enc.frozen.clone(), _raw_texts(raw)
@@ -366,11 +377,12 @@ def _constrain(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
             row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
     return enc._replace(frozen=frozen)
 
+# %% ../nbs/14_text.ipynb #c100
 def _places(reader, text):
     "Where the words stand that the network reads."
     return list(reader.tokenizer(text))[:reader.length]
 
-# %% ../nbs/14_text.ipynb #c68
+# %% ../nbs/14_text.ipynb #c104
 def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of) -> str:
     "Replace some words of a text; every other byte stays."
     parts,end = [],0
@@ -380,13 +392,14 @@ def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of) -> s
         end = b
     return ''.join(parts) + text[end:]
 
-# %% ../nbs/14_text.ipynb #c70
+# %% ../nbs/14_text.ipynb #c107
 def _named(reader, v):
     "The names of the proposable words nearest to vectors, `(m, e)`."
     may = (reader.classes >= 0).nonzero()[:, 0]
     ids = _nearest_words(reader.vectors.table[may], v)[0]
     return [reader.vectors.words[may[i]] for i in ids[:, 0].tolist()]
 
+# %% ../nbs/14_text.ipynb #c110
 def _decode(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "Texts again: a vector that moved becomes the nearest word, the rest stays to the byte."
     x,v = x.detach().cpu().float(), reader.vectors
@@ -399,7 +412,7 @@ def _decode(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
     return [_rewrite(t, list(reader.tokenizer(t)), n) for t,n in zip(texts, new)]
 
-# %% ../nbs/14_text.ipynb #c73
+# %% ../nbs/14_text.ipynb #c113
 def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
     "The words that differ between the texts and their counterfactuals."
     swaps = []
@@ -408,13 +421,14 @@ def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, positi
         swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
     return swaps
 
+# %% ../nbs/14_text.ipynb #c115
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
 
-# %% ../nbs/14_text.ipynb #c76
+# %% ../nbs/14_text.ipynb #c117
 def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; cosine and known are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changes(reader, cfs)
@@ -423,11 +437,12 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; cosine and
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=known)
 
-# %% ../nbs/14_text.ipynb #c78
+# %% ../nbs/14_text.ipynb #c119
 def _gaps(text, spans):
     "What lies between tokens."
     return [text[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(text)])]
 
+# %% ../nbs/14_text.ipynb #c122
 def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For each place
     "Whether every word of a text is as it was, or a legal change."
     before,after = list(reader.tokenizer(old)), list(reader.tokenizer(new))
@@ -439,12 +454,13 @@ def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For eac
         ok[min(p, reader.length - 1)] &= may or old[a:b] == new[c:d]
     return ok
 
+# %% ../nbs/14_text.ipynb #c125
 def _legal(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     "Whether every word that changed may change, and became a word that may be proposed."
     texts,_,free = _read(reader, old)
     return np.array([_legal_words(reader, a, b, f) for a,b,f in zip(texts, _raw_texts(new), free.tolist())])
 
-# %% ../nbs/14_text.ipynb #c82
+# %% ../nbs/14_text.ipynb #c128
 _SHOWN = 60 # Words shown of a long text
 
 def _excerpt(text, spans, at):
@@ -454,6 +470,7 @@ def _excerpt(text, spans, at):
     last = min(len(spans), max(first + _SHOWN, max(at, default=0) + _SHOWN//6))
     return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(text))
 
+# %% ../nbs/14_text.ipynb #c131
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
@@ -465,7 +482,7 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
         end = spans[i][1]
     return ''.join(parts) + plain(text[end:b]) + (' …' if b < len(text) else '')
 
-# %% ../nbs/14_text.ipynb #c84
+# %% ../nbs/14_text.ipynb #c133
 def _headline(cfs, classes):
     "Target and probability of one explained text."
     label = cfs.target[0].item()
@@ -473,9 +490,11 @@ def _headline(cfs, classes):
     found = '' if cfs.valid[0] else ' (none found)'
     return f'to be {name}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}'
 
+# %% ../nbs/14_text.ipynb #c135
 def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
+# %% ../nbs/14_text.ipynb #c138
 def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str: # HTML
     "Each text with deletions struck and insertions underlined."
     page = ''
@@ -484,13 +503,14 @@ def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str:
         page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
+# %% ../nbs/14_text.ipynb #c140
 def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=False, names=None) -> str:
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
     return '\n'.join(f'{_headline(cfs[i], classes)}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
 
-# %% ../nbs/14_text.ipynb #c88
+# %% ../nbs/14_text.ipynb #c142
 def _word_pool(
     v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
     g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
@@ -514,7 +534,7 @@ def _word_pool(
     dist = (size**2 + length**2 - 2*cosine*size*length).clamp_min(0).sqrt()
     return at.gather(1, best), *_shortlist(gain[rows, best], dist, min(q, len(E)))
 
-# %% ../nbs/14_text.ipynb #c90
+# %% ../nbs/14_text.ipynb #c144
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 
 def _proposals(reader, common, x):
@@ -525,7 +545,7 @@ def _proposals(reader, common, x):
         reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device)
     return reader.kept[key]
 
-# %% ../nbs/14_text.ipynb #c91
+# %% ../nbs/14_text.ipynb #c146
 def _fits(reader, v, classes, similarity, at, cosine):
     "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
     near = (cosine >= similarity) & (cosine < _SAME)
@@ -534,6 +554,7 @@ def _fits(reader, v, classes, similarity, at, cosine):
     ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
     return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
 
+# %% ../nbs/14_text.ipynb #c148
 def _candidates(reader:_Reader, x, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
     E,classes = _proposals(reader, common, x)
@@ -541,7 +562,7 @@ def _candidates(reader:_Reader, x, g, free, p:int, q:int, similarity:float, comm
     at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q)
     return at, E[pick], ok
 
-# %% ../nbs/14_text.ipynb #c94
+# %% ../nbs/14_text.ipynb #c151
 def _check_text_settings(length, similarity, positions, words):
     "Raise `ValueError` for settings outside their range."
     if length < 5: raise ValueError(f'length must be at least 5, got {length}')
@@ -549,13 +570,14 @@ def _check_text_settings(length, similarity, positions, words):
     if min(positions, words) < 1:
         raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
 
+# %% ../nbs/14_text.ipynb #c154
 def _text_display(reader):
     "How texts are shown; a group is named by the position of its word."
     shown = (partial(f, reader) for f in (_changes, _show, _terminal))
     changes,show,text = shown
     return Display(changes=changes, show=show, text=text, names=tuple(range(reader.length)), columns=('text',))
 
-# %% ../nbs/14_text.ipynb #c95
+# %% ../nbs/14_text.ipynb #c156
 def sentences(
     vectors:_Vectors,    # From `load_glove`, `corpus_vectors` or your own
     length:int=256,     # Words that the network reads, ≥ 5
@@ -578,7 +600,7 @@ def sentences(
         defaults=TEXT, rows=_raw_texts, legal=partial(_legal, reader),
         constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader))
 
-# %% ../nbs/14_text.ipynb #c99
+# %% ../nbs/14_text.ipynb #c160
 class _Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
     def __init__(self,
@@ -592,6 +614,7 @@ class _Lookup(nn.Module):
         "Logits of texts given as positions, `(n, l)`, -1 for none."
         return self.model(self.rows(ids.long()))
 
+# %% ../nbs/14_text.ipynb #c163
 def _word_ids(
     vectors:_Vectors, # Words and vectors
     data,            # Texts

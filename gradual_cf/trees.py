@@ -32,6 +32,7 @@ class _Nodes(NamedTuple):
     right:np.ndarray   # Child on the right, long `(m,)`
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
 
+# %% ../nbs/17_trees.ipynb #c10
 class _Ensemble(NamedTuple):
     "Trees of any library."
     trees:list         # `_Nodes` for each tree
@@ -41,23 +42,25 @@ class _Ensemble(NamedTuple):
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
 
-# %% ../nbs/17_trees.ipynb #c10
+# %% ../nbs/17_trees.ipynb #c12
 def _widened(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that round to at most the 32-bit numbers `t`."
     t = t.astype(np.float32)
     middle = (t.astype(float) + np.nextafter(t, np.float32(np.inf)))/2
     return np.where(middle.astype(np.float32) <= t, middle, np.nextafter(middle, -np.inf))
 
+# %% ../nbs/17_trees.ipynb #c14
 def _below(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that stay under the 32-bit numbers `t` after rounding."
     return _widened(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
 
+# %% ../nbs/17_trees.ipynb #c17
 def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
     "The largest 32-bit numbers that are at most `t`."
     short = t.astype(np.float32)
     return np.where(short > t, np.nextafter(short, np.float32(-np.inf)), short)
 
-# %% ../nbs/17_trees.ipynb #c13
+# %% ../nbs/17_trees.ipynb #c20
 def _sklearn_tree(tree, value:np.ndarray) -> _Nodes: # `tree` is a `tree_`; values of its nodes, `(m, k)`
     "A tree of scikit-learn as nodes."
     bound = _widened(_rounded_down(tree.threshold))
@@ -65,6 +68,7 @@ def _sklearn_tree(tree, value:np.ndarray) -> _Nodes: # `tree` is a `tree_`; valu
     feature = np.where(tree.children_left < 0, -1, tree.feature)
     return _Nodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
 
+# %% ../nbs/17_trees.ipynb #c23
 def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-learn
     "The mean of the class shares, or of the numbers, of all trees."
     trees = [t.tree_ for t in getattr(model, 'estimators_', [model])]
@@ -75,13 +79,14 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     nodes = [_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)]
     return _Ensemble(nodes, np.zeros(values[0].shape[1]), 'probability' if classes else 'number')
 
-# %% ../nbs/17_trees.ipynb #c15
+# %% ../nbs/17_trees.ipynb #c26
 def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
     "The values of a tree that adds to score `k` alone."
     out = np.zeros((len(value), width))
     out[:, k] = value
     return out
 
+# %% ../nbs/17_trees.ipynb #c29
 def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
     "The start value and all trees; None where another model gives the start."
     if model.init not in (None, 'zero'): return None
@@ -92,7 +97,7 @@ def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
     double = 2. if model.loss == 'exponential' else 1.
     return _Ensemble(trees, start[0], 'margin' if hasattr(model, 'classes_') else 'number', double)
 
-# %% ../nbs/17_trees.ipynb #c17
+# %% ../nbs/17_trees.ipynb #c32
 def _hist_tree(p, k:int, width:int) -> _Nodes:
     "A tree of histogram boosting as nodes."
     n = p.nodes
@@ -105,6 +110,7 @@ def _hist_tree(p, k:int, width:int) -> _Nodes:
     missing = n['missing_go_to_left'].astype(bool)
     return _Nodes(feature, bound, listed, missing, left, right, _as_scores(n['value'], k, width))
 
+# %% ../nbs/17_trees.ipynb #c34
 def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     "The baseline and all trees, with the codes of the categories."
     k = len(model._predictors[0])
@@ -117,12 +123,13 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     levels = model._preprocessor.named_transformers_['encoder'].categories_
     return whole._replace(order=tuple(order.tolist()), codes={i: list(v) for i,v in enumerate(levels)})
 
-# %% ../nbs/17_trees.ipynb #c20
+# %% ../nbs/17_trees.ipynb #c37
 def _listed_of(t) -> dict: # Node -> codes
     "The levels listed at the nodes of one tree of XGBoost."
     ends = zip(t['categories_nodes'], t['categories_segments'], t['categories_sizes'])
     return {node: t['categories'][start:start + size] for node,start,size in ends}
 
+# %% ../nbs/17_trees.ipynb #c40
 def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of the JSON, and the score it adds to
     "A tree of XGBoost as nodes."
     left,right = np.array(t['left_children']), np.array(t['right_children'])
@@ -134,13 +141,14 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of t
     return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
                   [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
 
+# %% ../nbs/17_trees.ipynb #c43
 def _levels_of(enc) -> list: # Levels in the order of their codes
     "A column's levels in the JSON of XGBoost: texts are stored byte by byte, one after the other."
     if 'offsets' not in enc: return enc['values']
     text,ends = bytes(v % 256 for v in enc['values']), enc['offsets']
     return [text[a:b].decode() for a,b in zip(ends, ends[1:])]
 
-# %% ../nbs/17_trees.ipynb #c22
+# %% ../nbs/17_trees.ipynb #c46
 _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
 _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
 
@@ -152,6 +160,7 @@ def _xgboost_base(learner, objective:str) -> np.ndarray: # `(k,)`
     width = max(int(learner['learner_model_param']['num_class']), 1)
     return np.broadcast_to(base, (width,)).copy()
 
+# %% ../nbs/17_trees.ipynb #c49
 def _rounds_used(model):
     "The booster of a model of XGBoost, up to the round it stopped early at."
     if not hasattr(model, 'get_booster'): return model
@@ -159,6 +168,7 @@ def _rounds_used(model):
     booster = model.get_booster()
     return booster[:model.best_iteration + 1] if stopped else booster
 
+# %% ../nbs/17_trees.ipynb #c51
 def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
     "All trees of XGBoost; None for linear boosters, leaves of several numbers, and objectives unknown here."
     learner = json.loads(bytes(_rounds_used(model).save_raw('json')))['learner']
@@ -173,7 +183,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
     return _Ensemble(trees, base, 'margin' if objective in _MARGIN_OBJECTIVES else 'number', codes=codes)
 
-# %% ../nbs/17_trees.ipynb #c24
+# %% ../nbs/17_trees.ipynb #c53
 def _flattened(top) -> list: # Nodes with the positions of their children
     "The nodes of a nested tree, parents first."
     out = [dict(top)]
@@ -184,11 +194,13 @@ def _flattened(top) -> list: # Nodes with the positions of their children
             if child is not None: out.append(dict(child))
     return out
 
+# %% ../nbs/17_trees.ipynb #c56
 def _lightgbm_missing(n) -> bool:
     "Whether a missing value goes left at a node."
     if n.get('decision_type') != '<=': return False
     return n['default_left'] if n['missing_type'] == 'NaN' else 0 <= n['threshold']
 
+# %% ../nbs/17_trees.ipynb #c59
 def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     "A tree of LightGBM as nodes."
     nodes = _flattened(top)
@@ -200,16 +212,18 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     return _Nodes(feature, bound, listed, np.array([_lightgbm_missing(n) for n in nodes], bool), part('left', -1),
                   part('right', -1), _as_scores(part('leaf_value', 0.)*weight, k, width))
 
-# %% ../nbs/17_trees.ipynb #c26
+# %% ../nbs/17_trees.ipynb #c62
 def _plain_numbers(node) -> bool:
     "Whether no node takes zero for missing and no leaf holds a linear model."
     return node.get('missing_type') != 'Zero' and not node.get('leaf_coeff')
 
+# %% ../nbs/17_trees.ipynb #c65
 def _lightgbm_kind(objective:str) -> str|None:
     "What the sum of leaves is; None for what is not known here."
     if objective.split()[0] in ('binary', 'multiclass'): return 'margin'
     return 'number' if objective.split()[0] in ('regression', 'regression_l1', 'huber', 'quantile') else None
 
+# %% ../nbs/17_trees.ipynb #c68
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
     "All trees of LightGBM; None for zeros that count as missing, linear leaves and objectives unknown here."
     booster = getattr(model, 'booster_', model)
@@ -221,7 +235,7 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
     return _Ensemble(trees, np.zeros(k), kind, codes=told['pandas_categorical'] or {})
 
-# %% ../nbs/17_trees.ipynb #c28
+# %% ../nbs/17_trees.ipynb #c70
 class _Axis(NamedTuple):
     "The cells of one column of a table."
     column:Any         # The `Column`
@@ -230,10 +244,12 @@ class _Axis(NamedTuple):
     least:np.ndarray   # Smallest legal raw value in a cell, -inf in the first, `(size,)`
     largest:np.ndarray # Largest legal raw value, inf in the last, `(size,)`
 
+# %% ../nbs/17_trees.ipynb #c72
 def _stepped(v:np.ndarray, step:float, c) -> np.ndarray: # `(m,)`
     "One legal value further, where `v` may not be taken."
     return np.where(np.isin(v, c.codes), np.round(v + step, c.digits), v)
 
+# %% ../nbs/17_trees.ipynb #c75
 def _number_axis(c, bounds:np.ndarray) -> _Axis:
     "The cells of a number between bounds."
     step = c.unit or 10.**-c.digits
@@ -243,6 +259,7 @@ def _number_axis(c, bounds:np.ndarray) -> _Axis:
         down = _stepped(np.where(down > bounds, np.round(down - step, c.digits), down), -step, c)
     return _Axis(c, len(bounds) + 1, bounds, np.r_[-np.inf, up], np.r_[down, np.inf])
 
+# %% ../nbs/17_trees.ipynb #c78
 def _by_levels(c) -> bool: return c.kind in ('category', 'ordinal') # Whether trees ask for the levels of a column
 
 def _level_axis(c) -> _Axis:
@@ -250,10 +267,11 @@ def _level_axis(c) -> _Axis:
     none = np.zeros(len(c.levels))
     return _Axis(c, len(c.levels), none[:0], none, none)
 
-# %% ../nbs/17_trees.ipynb #c31
+# %% ../nbs/17_trees.ipynb #c81
 class _Unfit(Exception):
     "An ensemble that cells cannot stand for."
 
+# %% ../nbs/17_trees.ipynb #c83
 class _Grown(NamedTuple):
     "All nodes of an ensemble, over the cells of a table."
     axes:list           # `_Axis` of each column of the table
@@ -270,6 +288,7 @@ class _Grown(NamedTuple):
     reach:Any=None      # `_Runs` of cells of the parent's column for each node
     outside:Any=None    # `_Runs` of cells of any column for each leaf
 
+# %% ../nbs/17_trees.ipynb #c85
 class _Runs(NamedTuple):
     "Runs of cells, several for each node."
     start:np.ndarray # First run of a node, long `(m,)`
@@ -278,7 +297,7 @@ class _Runs(NamedTuple):
     low:np.ndarray   # First cell, `(r,)`
     high:np.ndarray  # Cell after the last, `(r,)`
 
-# %% ../nbs/17_trees.ipynb #c32
+# %% ../nbs/17_trees.ipynb #c87
 class _ModelColumns(NamedTuple):
     "How a model reads the columns of a table."
     columns:tuple    # The table's `Column`s
@@ -287,6 +306,7 @@ class _ModelColumns(NamedTuple):
     codes:dict       # Column of the model -> levels in the order of their codes
     coded:bool       # Whether cuts ask for codes of levels too
 
+# %% ../nbs/17_trees.ipynb #c89
 def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
     "Find each column of the model in the table; raises `_Unfit` where it reads another."
     place = {s: (g, i) for g,c in enumerate(columns) for i,s in enumerate(c.sources)}
@@ -298,12 +318,13 @@ def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
     group,source = (np.array([place[n][i] for n in names], int) for i in (0, 1))
     return _ModelColumns(tuple(columns), group, source, coded | codes, isinstance(e.codes, list))
 
-# %% ../nbs/17_trees.ipynb #41a9d170
+# %% ../nbs/17_trees.ipynb #c91
 def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
     "Levels that are numbers; raises `_Unfit` for others."
     try: return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
     except ValueError as e: raise _Unfit('levels that the model reads as numbers') from e
 
+# %% ../nbs/17_trees.ipynb #c94
 def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
@@ -312,13 +333,14 @@ def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one 
     if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
     return _level_numbers(c)
 
+# %% ../nbs/17_trees.ipynb #c97
 def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
     "Where each level goes at node `i`, and a missing one."
     seen = _as_read(r, n.feature[i], n.listed[i] is not None)
     left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
     return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
 
-# %% ../nbs/17_trees.ipynb #c34
+# %% ../nbs/17_trees.ipynb #c100
 def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     "All trees in one list of nodes."
     sizes = [len(t.feature) for t in trees]
@@ -330,6 +352,7 @@ def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     nodes = _Nodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
     return nodes, tree, roots
 
+# %% ../nbs/17_trees.ipynb #c103
 def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the table
     "Cells between all cuts of each column; raises `_Unfit` where levels of a number are listed."
     axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
@@ -340,13 +363,14 @@ def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the
         axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds[np.isfinite(bounds)])))
     return axes
 
+# %% ../nbs/17_trees.ipynb #c105
 def _check_bounds(c, bounds:np.ndarray):
     "Raise `_Unfit` for cuts that do not suit the kind of a column."
     if not _by_levels(c) and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
     if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
     if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
 
-# %% ../nbs/17_trees.ipynb #c36
+# %% ../nbs/17_trees.ipynb #c108
 def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     "The ensemble over the cells of a table."
     n,tree,roots = _all_nodes(e.trees)
@@ -361,7 +385,7 @@ def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     whole = _Grown(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
     return _bounded_nodes(whole)
 
-# %% ../nbs/17_trees.ipynb #c38
+# %% ../nbs/17_trees.ipynb #c110
 class _Boxes(NamedTuple):
     "Nodes of one level, with the cells that lead to each."
     node:np.ndarray # `(b,)`
@@ -369,10 +393,12 @@ class _Boxes(NamedTuple):
     high:np.ndarray # Cell after the last, `(b, g)`
     levels:np.ndarray # Levels that lead there, bool `(b, all levels)`
 
+# %% ../nbs/17_trees.ipynb #c112
 def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the levels of each category start among all levels."
     return np.r_[0, np.cumsum([a.size if _by_levels(a.column) else 0 for a in t.axes])]
 
+# %% ../nbs/17_trees.ipynb #c114
 def _child_boxes(t:_Grown, b:_Boxes, left:bool, first) -> _Boxes:
     "The boxes of the children on one side."
     node,g = (t.left if left else t.right)[b.node], t.group[b.node]
@@ -385,6 +411,7 @@ def _child_boxes(t:_Grown, b:_Boxes, left:bool, first) -> _Boxes:
         levels[i, here] &= t.goes[t.row[b.node[i]], :here.stop - here.start] == left
     return _Boxes(node, low, high, levels)
 
+# %% ../nbs/17_trees.ipynb #c116
 def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
     "Sort runs of cells by their node."
     node,group,low,high = (np.concatenate(part).astype(int) for part in zip(*found))
@@ -392,7 +419,7 @@ def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
     count = np.bincount(node, minlength=m)
     return _Runs(np.r_[0, np.cumsum(count)[:-1]], count, group[order], low[order], high[order])
 
-# %% ../nbs/17_trees.ipynb #c40
+# %% ../nbs/17_trees.ipynb #c119
 def _reach_of(t:_Grown, b:_Boxes, g, first) -> list:
     "Cells of the columns `g` that lead to each box: a run for a number, one for each level of a category."
     number,rows = np.array([not _by_levels(a.column) for a in t.axes])[g], np.arange(len(g))
@@ -403,7 +430,7 @@ def _reach_of(t:_Grown, b:_Boxes, g, first) -> list:
     i,level = i[mine], (level - first[g[i]])[mine]
     return [(b.node[some], g[some], low[some], high[some]), (b.node[i], g[i], level, level + 1)]
 
-# %% ../nbs/17_trees.ipynb #c41
+# %% ../nbs/17_trees.ipynb #c121
 def _outside_of(t:_Grown, b:_Boxes, first) -> list:
     "Cells of each column that lead elsewhere."
     size,owner = np.array([a.size for a in t.axes]), np.repeat(np.arange(len(t.axes)), np.diff(first))
@@ -413,6 +440,7 @@ def _outside_of(t:_Grown, b:_Boxes, first) -> list:
             (b.node[above[0]], above[1], b.high[above], size[above[1]]),
             (b.node[level[0]], owner[level[1]], at, at + 1)]
 
+# %% ../nbs/17_trees.ipynb #c123
 def _bounded_nodes(t:_Grown) -> _Grown:
     "Add what leads to each node."
     size,first = np.array([a.size for a in t.axes]), _first_level(t)
@@ -428,7 +456,7 @@ def _bounded_nodes(t:_Grown) -> _Grown:
         b = _Boxes(*map(np.concatenate, zip(*sides)))
     return t._replace(reach=_runs(reach, len(t.group)), outside=_runs(outside, len(t.group)))
 
-# %% ../nbs/17_trees.ipynb #c44
+# %% ../nbs/17_trees.ipynb #c126
 class _Walkers(NamedTuple):
     "Where walkers are, and which columns they may change."
     row:np.ndarray   # Row of each, `(w,)`
@@ -439,11 +467,13 @@ class _Walkers(NamedTuple):
 
     def take(self, i) -> _Walkers: return _Walkers(*(v[i] for v in self)) # The walkers `i`
 
+# %% ../nbs/17_trees.ipynb #c128
 def _expanded(count:np.ndarray) -> tuple: # Position of the owner of each part, and its number among them
     "Repeat each of several things `count` times."
     owner = np.repeat(np.arange(len(count)), count)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
 
+# %% ../nbs/17_trees.ipynb #c131
 def _left_of(t:_Grown, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.ndarray: # bool `(w,)`
     "Whether cells go left at nodes."
     number = t.cut[node] >= 0
@@ -452,7 +482,7 @@ def _left_of(t:_Grown, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.
     gone = cell >= size[t.group[node]]
     return np.where(gone, t.missing[node], left) if gone.any() else left
 
-# %% ../nbs/17_trees.ipynb #c46
+# %% ../nbs/17_trees.ipynb #c134
 def _branched(t:_Grown, w:_Walkers, there:np.ndarray) -> _Walkers:
     "Walkers that take the column of their node as their next free one, and go to the nodes `there`."
     owner,i = _expanded(t.reach.count[there])
@@ -461,7 +491,7 @@ def _branched(t:_Grown, w:_Walkers, there:np.ndarray) -> _Walkers:
     for part,new in zip(w[2:], (t.reach.group, t.reach.low, t.reach.high)): part[rows, slot] = new[run]
     return w._replace(node=there[owner])
 
-# %% ../nbs/17_trees.ipynb #c47
+# %% ../nbs/17_trees.ipynb #c136
 def _stepped_down(t:_Grown, w:_Walkers, own:np.ndarray, free:np.ndarray, size:np.ndarray) -> list:
     "Where walkers are after one more node: the row's way, the other part of a range, the other way."
     g,rows = t.group[w.node], np.arange(len(w.node))
@@ -478,7 +508,7 @@ def _stepped_down(t:_Grown, w:_Walkers, own:np.ndarray, free:np.ndarray, size:np
     opens = ~held & (w.group[:, -1] < 0) & free[w.row, g]
     return [w._replace(node=child, high=high), rest, _branched(t, w.take(opens), other[opens])]
 
-# %% ../nbs/17_trees.ipynb #c48
+# %% ../nbs/17_trees.ipynb #c138
 def _walked(t:_Grown, own:np.ndarray, free:np.ndarray, slots:int) -> _Walkers: # Cells and columns, `(n, g)` each
     "All leaves that at most `slots` changed columns can reach from each row's cells."
     size,n = np.array([a.size for a in t.axes]), len(own)
@@ -492,11 +522,12 @@ def _walked(t:_Grown, own:np.ndarray, free:np.ndarray, slots:int) -> _Walkers: #
         w = _Walkers(*map(np.concatenate, zip(*_stepped_down(t, w.take(~leaf), own, free, size))))
     return _Walkers(*map(np.concatenate, zip(*out)))
 
-# %% ../nbs/17_trees.ipynb #c51
+# %% ../nbs/17_trees.ipynb #c141
 def _cell_places(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the cells of each column start among all cells; one more place after each column."
     return np.r_[0, np.cumsum([a.size + 1 for a in t.axes])]
 
+# %% ../nbs/17_trees.ipynb #c144
 def _own_scores(t:_Grown, own:np.ndarray) -> tuple: # Scores `(n, k)`, and what each tree adds `(n, t, k)`
     "The scores of rows as they are."
     w = _walked(t, own, np.zeros_like(own, bool), 1)
@@ -504,6 +535,7 @@ def _own_scores(t:_Grown, own:np.ndarray) -> tuple: # Scores `(n, k)`, and what 
     each[w.row, t.tree[w.node]] = t.value[w.node]
     return each.sum(1), each
 
+# %% ../nbs/17_trees.ipynb #c147
 def _swept(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and `(n, all places, k)`
     "Scores of rows as they are, and how a change of one free column to each cell would shift them."
     w,at = _walked(t, own, free, 1), _cell_places(t)
@@ -519,7 +551,7 @@ def _swept(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and 
         shift[:, :, k] = total.reshape(len(own), -1).cumsum(1)
     return each.sum(1), shift
 
-# %% ../nbs/17_trees.ipynb #c54
+# %% ../nbs/17_trees.ipynb #c150
 _SCORES = dict(margin='logit', probability='proba', number='number') # What `log_odds` calls them
 
 def _slim(e:_Ensemble) -> _Ensemble:
@@ -527,13 +559,14 @@ def _slim(e:_Ensemble) -> _Ensemble:
     if e.kind != 'probability' or len(e.base) != 2: return e
     return e._replace(base=e.base[1:], trees=[n._replace(value=n.value[:, 1:]) for n in e.trees])
 
+# %% ../nbs/17_trees.ipynb #c153
 def _said(e:_Ensemble, scores:np.ndarray, threshold:float=.5) -> Tensor: # `(n, k)` -> log-odds of all classes
     "What sums of leaves say."
     z = torch.from_numpy(scores + e.base)
     return log_odds(e.scale*z if e.kind == 'margin' else z.clamp(0, 1) if e.kind == 'probability' else z,
                     _SCORES[e.kind], threshold)
 
-# %% ../nbs/17_trees.ipynb #c57
+# %% ../nbs/17_trees.ipynb #c157
 class _Flat(NamedTuple):
     "What is known of every place of a sweep, whatever the row."
     group:np.ndarray  # Column of each place, `(p,)`
@@ -545,11 +578,13 @@ class _Flat(NamedTuple):
     largest:np.ndarray# Largest, `(p,)`
     offered:np.ndarray# Whether a level may be proposed, bool `(p,)`
 
+# %% ../nbs/17_trees.ipynb #c159
 def _levels_offered(a:_Axis) -> np.ndarray: # bool `(size,)`
     "Which cells of a column are levels that may be proposed."
     if a.column.kind != 'category': return np.zeros(a.size, bool)
     return np.array([v in a.column.offered for v in a.column.levels])
 
+# %% ../nbs/17_trees.ipynb #c162
 def _flat(t:_Grown) -> _Flat:
     "All places of a sweep."
     size = np.array([a.size for a in t.axes])
@@ -562,7 +597,7 @@ def _flat(t:_Grown) -> _Flat:
     entry = first[group] + np.where(number | ~real, 0, cell)
     return _Flat(group, cell, real, number, entry, more('least'), more('largest'), offered)
 
-# %% ../nbs/17_trees.ipynb #c59
+# %% ../nbs/17_trees.ipynb #c165
 _SNAP = 1e-6 # Rounding of a limit on its way through encoded units, in steps of what can be written
 
 def _raw_limits(t:_Grown, limit, entry:np.ndarray, side:Callable, none:float) -> np.ndarray: # `(n or 1, g)`
@@ -574,12 +609,13 @@ def _raw_limits(t:_Grown, limit, entry:np.ndarray, side:Callable, none:float) ->
     near = np.rint(raw)
     return np.where(np.abs(raw - near) < _SNAP*np.maximum(1, np.abs(near)*1e-6), near, side(raw))/scale
 
+# %% ../nbs/17_trees.ipynb #c167
 class _Choices(NamedTuple):
     "A value for each place of a sweep, row by row."
     value:np.ndarray # Encoded number, or 1 for a level, `(n, p)`
     size:np.ndarray  # Distance of that column from the input, `(n, p)`; inf where no value is legal
 
-# %% ../nbs/17_trees.ipynb #c61
+# %% ../nbs/17_trees.ipynb #c170
 def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
     "The legal value of each cell that is nearest to the input."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
@@ -595,9 +631,10 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
-# %% ../nbs/17_trees.ipynb #c64
+# %% ../nbs/17_trees.ipynb #c173
 _SWEPT_ROWS = 128 # Rows swept together
 
+# %% ../nbs/17_trees.ipynb #c175
 class _Summed(FrameModel):
     "A model of trees, and what their sums say."
     def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
@@ -620,12 +657,13 @@ class _Summed(FrameModel):
         "What sums of leaves say."
         return _said(self.ensemble, scores, self.predictor.threshold)
 
-# %% ../nbs/17_trees.ipynb #c65
+# %% ../nbs/17_trees.ipynb #c177
 def _raw_numbers(c, s:pd.Series) -> np.ndarray: # `(n,)`, NaN where missing
     "Cells of a frame as numbers, ordered levels as their positions."
     if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
     return np.where(s.isna(), np.nan, s.cat.codes)
 
+# %% ../nbs/17_trees.ipynb #c180
 class _Cells(_Summed):
     "A model of trees, and the cells in which rows lie."
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
@@ -649,12 +687,13 @@ class _Cells(_Summed):
         parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_SWEPT_ROWS)]
         return self.log_odds(np.concatenate(parts))
 
-# %% ../nbs/17_trees.ipynb #c67
+# %% ../nbs/17_trees.ipynb #c182
 def _repeated(target:Target, times:int) -> Target:
     "Each row's target, several times in a row."
-    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None)]
+    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None, company=None)]
     return Target(*again)
 
+# %% ../nbs/17_trees.ipynb #c185
 def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
@@ -662,11 +701,13 @@ def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # 
     many = State(s.enc, s.xp, z, _repeated(s.target, q))
     return lacking(explainer, many).view(n, q).cpu().numpy()
 
+# %% ../nbs/17_trees.ipynb #c187
 def _column_sizes(f:_Flat, first:np.ndarray, s:State) -> np.ndarray: # `(n, g)`
     "How far each column of rows is from the input."
     far = (s.xp - s.x).abs().detach().cpu().double().numpy()
     return np.add.reduceat(far, first[:-1], 1)
 
+# %% ../nbs/17_trees.ipynb #c189
 def _placed(m:_Cells, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # Places `(n,)` and their values
     "Rows with the value of one place put in."
     xp,f,rows = xp.clone(), m.flat, torch.arange(len(xp))
@@ -677,7 +718,7 @@ def _placed(m:_Cells, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # P
     xp[rows, torch.from_numpy(f.entry[at])] = torch.from_numpy(value).to(xp)
     return xp
 
-# %% ../nbs/17_trees.ipynb #c68
+# %% ../nbs/17_trees.ipynb #c191
 class _Swept(NamedTuple):
     "One sweep of some rows, and what came of it."
     base:np.ndarray  # Scores as they are, `(n, k)`
@@ -692,7 +733,7 @@ def _take_swept(w:_Swept, i) -> _Swept:
     "Some rows of a sweep."
     return _Swept(*(v[i] for v in w))
 
-# %% ../nbs/17_trees.ipynb #c69
+# %% ../nbs/17_trees.ipynb #c193
 def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
@@ -706,19 +747,21 @@ def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     alone = np.where(may, c.size, np.inf)
     return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
 
+# %% ../nbs/17_trees.ipynb #c195
 def _merits(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -inf where nothing may be put
     "How good each place is."
     short = _lacks_at(explainer, m, s, w.base[:, None] + w.shift)
     score = merit(torch.from_numpy(short), torch.from_numpy(w.size)).numpy()
     return np.where(np.isinf(w.size), -np.inf, score)
 
+# %% ../nbs/17_trees.ipynb #c197
 def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
     score = _merits(m, explainer, s, w)
     at = score.argmax(1)
     return score[np.arange(len(at)), at], at
 
-# %% ../nbs/17_trees.ipynb #c71
+# %% ../nbs/17_trees.ipynb #c199
 class _Rectangles(NamedTuple):
     "Rectangles of cells of two columns, and what they add."
     row:np.ndarray   # `(r,)`
@@ -727,6 +770,7 @@ class _Rectangles(NamedTuple):
     high:np.ndarray  # Cells after the last, `(r, 2)`
     value:np.ndarray # What is added, `(r, k)`
 
+# %% ../nbs/17_trees.ipynb #c201
 def _with_outside(t:_Grown, w:_Walkers, free:np.ndarray, slot:int) -> _Walkers:
     "Walkers at leaves, once for each run of cells outside of them, which fills the slot."
     owner,i = _expanded(t.outside.count[w.node])
@@ -734,6 +778,7 @@ def _with_outside(t:_Grown, w:_Walkers, free:np.ndarray, slot:int) -> _Walkers:
     for part,new in zip(w[2:], (t.outside.group, t.outside.low, t.outside.high)): part[:, slot] = new[run]
     return w.take(free[w.row, w.group[:, slot]] & (w.group[:, 0] != w.group[:, 1]))
 
+# %% ../nbs/17_trees.ipynb #c203
 def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     "All interactions of two free columns of rows."
     w = _walked(t, own, free, 2)
@@ -749,17 +794,19 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     group,low,high = (v[rows, order] for v in w[2:])
     return _Rectangles(w.row, group, low, high, value)
 
-# %% ../nbs/17_trees.ipynb #c74
+# %% ../nbs/17_trees.ipynb #c206
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
 
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
     return lambda z: _lacks_at(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
 
+# %% ../nbs/17_trees.ipynb #c208
 def _one_score(m:_Cells, s:State) -> bool:
     "Whether one score decides, and more of it is always better, or always worse."
     return len(m.ensemble.base) == 1 and s.target.gap is None and m.ensemble.kind != 'number'
 
+# %% ../nbs/17_trees.ipynb #c210
 def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score times the sign to reach, `(n,)`
     "Which way a score must go, and how far."
     lack,n = _lack_at(m, explainer, s), len(s.x)
@@ -775,7 +822,7 @@ def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
-# %% ../nbs/17_trees.ipynb #c75
+# %% ../nbs/17_trees.ipynb #c212
 class _Pairing(NamedTuple):
     "What a search of pairs knows of some rows."
     swept:_Swept
@@ -785,6 +832,7 @@ class _Pairing(NamedTuple):
     least:np.ndarray       # Smallest change of each column, `(n, g)`
     hope:np.ndarray        # Whether a pair may suffice, bool `(n, g, g)`
 
+# %% ../nbs/17_trees.ipynb #c214
 def _hope(m:_Cells, w:_Swept, r:_Rectangles, sign, need) -> np.ndarray: # bool `(n, g, g)`
     "Whether the best shifts of two columns and all that they share could suffice."
     n,size = w.own.shape
@@ -794,6 +842,7 @@ def _hope(m:_Cells, w:_Swept, r:_Rectangles, sign, need) -> np.ndarray: # bool `
     more = np.bincount(key, np.maximum(sign[r.row]*r.value[:, 0], 0), n*size*size).reshape(n, size, size)
     return sign[:, None, None]*w.base[:, :, None] + best[:, :, None] + best[:, None] + more >= need[:, None, None]
 
+# %% ../nbs/17_trees.ipynb #c216
 def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     "Gather what all pairs need."
     r,size = _rectangles(m.grown, w.own, w.free), w.own.shape[1]
@@ -806,12 +855,13 @@ def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     least = np.minimum.reduceat(w.alone, m.place[:-1], axis=1)
     return _Pairing(w, _Rectangles(*(v[order] for v in r)), ends, fixed, least, hope)
 
-# %% ../nbs/17_trees.ipynb #c76
+# %% ../nbs/17_trees.ipynb #c218
 def _window(alone:np.ndarray, room:np.ndarray) -> slice: # Distances `(r, cells)`, and what is left for them `(r,)`
     "The cells that may be near enough for any row."
     cells = np.flatnonzero((alone < room[:, None]).any(0))
     return slice(cells[0], cells[-1] + 1) if len(cells) else slice(0, 0)
 
+# %% ../nbs/17_trees.ipynb #c221
 def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.ndarray: # `(k, rows, cells, cells)`
     "What the cells of two columns add together, in windows; `at` finds the position of a row, -1 for none."
     row = at[r.row[i]]
@@ -828,7 +878,7 @@ def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.nda
             out[k] += (-1)**(p + q)*np.bincount(flat, value[:, k], out[k].size).reshape(shape)
     return np.cumsum(np.cumsum(out, 2, out=out), 3, out=out)[..., :-1, :-1]
 
-# %% ../nbs/17_trees.ipynb #c77
+# %% ../nbs/17_trees.ipynb #c223
 def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarray) -> tuple:
     "Scores `(k, r, cells, cells)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
     w = p.swept
@@ -847,6 +897,7 @@ def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarr
     size = near[0][:, :, None] + near[1][:, None] + p.fixed[rows, a, b][:, None, None]
     return both, size, [parts[0].start + windows[0].start, parts[1].start + windows[1].start]
 
+# %% ../nbs/17_trees.ipynb #c225
 def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Distance `(r,)`, places `(r, 2)`
     "The nearest pair of cells that arrives."
     n,width = len(size), size.shape[2]
@@ -854,7 +905,7 @@ def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Di
     at = far.argmin(1)
     return far[np.arange(n), at], np.stack([starts[0] + at//width, starts[1] + at % width], 1)
 
-# %% ../nbs/17_trees.ipynb #c78
+# %% ../nbs/17_trees.ipynb #c228
 def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np.ndarray: # bool `(r, cells, cells)`
     "Which scores suffice."
     if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
@@ -863,6 +914,7 @@ def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np
     there = _lacks_at(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
     return there.reshape(size.shape)
 
+# %% ../nbs/17_trees.ipynb #c230
 def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndarray) -> np.ndarray: # Places `(n, 2)`
     "Go through all pairs of columns that may be nearer than `limit`, which is lowered."
     n,size = p.least.shape
@@ -879,7 +931,7 @@ def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndar
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return at
 
-# %% ../nbs/17_trees.ipynb #c80
+# %% ../nbs/17_trees.ipynb #c232
 def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)`, inf where greedy does not arrive
     "How far the best change after the best first change is."
     _,at = _best_single(m, explainer, s, w)
@@ -890,6 +942,7 @@ def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
     score,at = _best_single(m, explainer, then, after)
     return np.where(score > 0, after.size[rows, at]*(1 + _SUM_ROUNDING) + _SUM_ROUNDING, np.inf)
 
+# %% ../nbs/17_trees.ipynb #c234
 _SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
 _PAIRED_ROWS = 16    # Rows of which pairs are compared together
 
@@ -906,7 +959,7 @@ def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:
         limit[i] = near
     return at
 
-# %% ../nbs/17_trees.ipynb #c81
+# %% ../nbs/17_trees.ipynb #c236
 def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
     "The nearest two cells of two columns that suffice."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
@@ -921,7 +974,29 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return np.where((at > 0).any(1), limit, np.inf), at
 
-# %% ../nbs/17_trees.ipynb #c82
+# %% ../nbs/17_trees.ipynb #7899f5ee
+class _Singly(_Cells):
+    "What each column can do alone."
+    def each(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        "The best cell of every free column: row and group `(q,)`, the row with its value `(q, *s)`, merit `(q,)`."
+        parts = [self._each(explainer, s.take(i), free[i], i) for i in torch.arange(len(s.x)).split(_SWEPT_ROWS)]
+        row,group,xp,score = (torch.cat(v) for v in zip(*(p for part in parts for p in part)))
+        return row.to(s.x.device), group.to(s.x.device), xp, score.to(s.x)
+
+    def _each(self, explainer, s, free, at) -> list:
+        "The best cell of every column of a few rows, a column at a time."
+        s = s._replace(on=None, c=None)
+        w = _sweep(self, s, free)
+        score,rows,out = _merits(self, explainer, s, w), np.arange(len(at)), []
+        for g,(a,b) in enumerate(zip(self.place[:-1], self.place[1:])):
+            best = a + score[:, a:b].argmax(1)
+            value = torch.from_numpy(score[rows, best])
+            xp = _placed(self, s.xp, w.value[rows, best], best)
+            some = value > -torch.inf
+            out.append((at[some], torch.full_like(at[some], g), xp[some], value[some]))
+        return out
+
+# %% ../nbs/17_trees.ipynb #c238
 _PAIRED_CELLS = 350_000 # Most pairs of cells that a look-ahead compares for a row
 
 def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
@@ -936,6 +1011,7 @@ def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
     near = kept[:, m.flat.group]
     return w._replace(free=w.free & kept, alone=np.where(near, w.alone, np.inf), size=np.where(near, w.size, np.inf))
 
+# %% ../nbs/17_trees.ipynb #c240
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
@@ -948,8 +1024,8 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 
-# %% ../nbs/17_trees.ipynb #c83
-class _Trees(_Cells):
+# %% ../nbs/17_trees.ipynb #c242
+class _Trees(_Singly):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or the first of the best two: group `(n,)`, rows with its value, merit."
@@ -962,7 +1038,7 @@ class _Trees(_Cells):
         s = s._replace(on=None, c=None)
         w = _sweep(self, s, free)
         score,at = _best_single(self, explainer, s, w)
-        _ahead(self, explainer, s, w, score, at)
+        if not explainer.hasty: _ahead(self, explainer, s, w, score, at)
         xp = _placed(self, s.xp, w.value[np.arange(len(at)), at], at)
         return torch.from_numpy(self.flat.group[at]), xp, torch.from_numpy(score)
 
@@ -983,7 +1059,7 @@ class _Trees(_Cells):
         xp[none] = s.x[none]
         return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
 
-# %% ../nbs/17_trees.ipynb #c85
+# %% ../nbs/17_trees.ipynb #c244
 _FORESTS = ('RandomForest', 'ExtraTrees', 'DecisionTree', 'ExtraTree')
 
 def _sklearn_reader(name:str) -> Callable|None: # Name of a class
@@ -992,6 +1068,7 @@ def _sklearn_reader(name:str) -> Callable|None: # Name of a class
     if kind in _FORESTS: return _from_forest
     return dict(GradientBoosting=_from_boosting, HistGradientBoosting=_from_hist).get(kind)
 
+# %% ../nbs/17_trees.ipynb #c247
 def _parsed(source) -> _Ensemble|None: # A fitted model
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
@@ -999,6 +1076,7 @@ def _parsed(source) -> _Ensemble|None: # A fitted model
     e = readers[library](source) if readers.get(library) else None
     return e if e is None else _slim(e)
 
+# %% ../nbs/17_trees.ipynb #c250
 _DRAWN = 256 # Rows on which a reading is compared with the library
 
 def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
@@ -1012,7 +1090,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
             parts.append((rng.choice(values, _DRAWN)[:, None] - c.origin)/c.span)
     return torch.from_numpy(np.concatenate(parts, 1))
 
-# %% ../nbs/17_trees.ipynb #c86
+# %% ../nbs/17_trees.ipynb #c252
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 
@@ -1023,6 +1101,7 @@ def _agrees(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
     if ours.shape[1] > 1: near |= (ours.softmax(1) - theirs.softmax(1)).abs() <= _SURE
     return bool(near.all())
 
+# %% ../nbs/17_trees.ipynb #c255
 _UNREAD = (_Unfit, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
 def _read_exactly(model:FrameModel) -> _Cells|None:
@@ -1035,6 +1114,7 @@ def _read_exactly(model:FrameModel) -> _Cells|None:
         return _Trees(model, e, _grown(e, _reader(e, model.columns, names, frame)))
     except _UNREAD: return None
 
+# %% ../nbs/17_trees.ipynb #c257
 def exact(
     model:FrameModel, # A fitted model as a module of encoded rows
 ) -> FrameModel|None: # The same with `probe` and `pairs`, which ask sweeps; None where its trees cannot be read

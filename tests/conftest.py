@@ -5,6 +5,7 @@ import tempfile
 
 import pytest
 from filelock import FileLock
+from xdist.scheduler import LoadFileScheduling
 
 CACHE = 'GRADUAL_CF_CACHE'
 
@@ -16,10 +17,13 @@ def pytest_configure(config):
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items):
+class ByFile(LoadFileScheduling):
     "Tests of a file stay together, since they share what they make; notebooks share nothing but networks."
-    for item in items:
-        if item.path.stem != 'test_notebooks': item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    def _split_scope(self, nodeid):
+        return nodeid if 'test_notebooks' in nodeid else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log): return ByFile(config, log)
 
 
 @pytest.fixture(scope='session')

@@ -30,6 +30,7 @@ def _dense(*sizes):
     layers = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))]
     return layers[:-1]
 
+# %% ../../nbs/25_baselines.abele.ipynb #c9
 class _AdversarialAutoencoder(nn.Module):
     "Images to codes, codes to images, and an opinion on codes."
     def __init__(self, shape, latent, width, low, high):
@@ -43,7 +44,7 @@ class _AdversarialAutoencoder(nn.Module):
     def decode(self, z): return self.low + (self.high - self.low)*self.decoder(z)   # Images `(n, c, h, w)` of codes
     def forward(self, x): return self.decode(self.encode(x))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c7
+# %% ../../nbs/25_baselines.abele.ipynb #c11
 @_network
 def _adversarial_autoencoder(
     shape,          # Image shape, `(c, h, w)`
@@ -55,7 +56,7 @@ def _adversarial_autoencoder(
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
     return _AdversarialAutoencoder(shape, latent, width, low, high)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c10
+# %% ../../nbs/25_baselines.abele.ipynb #c14
 class _Duel:
     "Autoencoder and discriminator with an optimiser each."
     def __init__(self, net, lr, weight):
@@ -75,13 +76,14 @@ class _Duel:
         prior = torch.randn(z.shape, generator=gen).to(z)
         _descend(self.judge, (say(net.discriminator(prior), one) + say(net.discriminator(z.detach()), 0*one))/2)
 
+# %% ../../nbs/25_baselines.abele.ipynb #c16
 def _descend(optimizer, loss):
     "One step of an optimiser."
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 
-# %% ../../nbs/25_baselines.abele.ipynb #c11
+# %% ../../nbs/25_baselines.abele.ipynb #c18
 def _train_adversarial(net, x, batches=10_000, size=128, lr=2e-4, weight=.001, seed=0):
     "Train on images `(n, c, h, w)`, in place; `weight` is that of fooling against 1 - `weight` of the squared error."
     gen, duel = torch.Generator().manual_seed(seed), _Duel(net, lr, weight)
@@ -90,7 +92,7 @@ def _train_adversarial(net, x, batches=10_000, size=128, lr=2e-4, weight=.001, s
     net.zero_grad(set_to_none=True)
     return net.eval()
 
-# %% ../../nbs/25_baselines.abele.ipynb #c13
+# %% ../../nbs/25_baselines.abele.ipynb #c20
 def _autoencoder_for(x, latent=8, width=512, seed=0, **fit):
     "The kept autoencoder of these images and settings, or a new one that is kept from now on."
     x = x.detach().cpu().float()
@@ -99,14 +101,14 @@ def _autoencoder_for(x, latent=8, width=512, seed=0, **fit):
         return _train_adversarial(net, x, seed=seed, **fit)
     return kept('adversarial_autoencoder.safetensors', make, save_model, load_model, x, latent, width, seed, fit)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c17
+# %% ../../nbs/25_baselines.abele.ipynb #c24
 _KERNEL_WIDTH = .75 # Of nearness, in units of the root of a code's length
 
 def _kernel(z, z0):
     "Nearness of codes `(n, l)` to one in the middle `(l,)`, in [0, 1] (Ribeiro et al., 2016)."
     return (-(z - z0).square().sum(1)/(2*_KERNEL_WIDTH**2*len(z0))).exp()
 
-# %% ../../nbs/25_baselines.abele.ipynb #c20
+# %% ../../nbs/25_baselines.abele.ipynb #c27
 _ENDS = 20 # Nearest training codes that a population starts towards
 
 def _on_the_way(z0, some, size, gen, near=_ENDS):
@@ -116,11 +118,12 @@ def _on_the_way(z0, some, size, gen, near=_ENDS):
     ends = ends[torch.randint(len(ends), (size,), generator=gen).to(z0.device)]
     return z0 + torch.rand(size, 1, generator=gen).to(z0)*(ends - z0)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c23
+# %% ../../nbs/25_baselines.abele.ipynb #c30
 def _cross(z, share, gen):
     "Two-point crossover of every code with the one before it, for a `share` of the codes."
     return torch.where(_stretches(gen, (len(z),), z.shape[1], share).to(z.device), z.roll(1, 0), z)
 
+# %% ../../nbs/25_baselines.abele.ipynb #c33
 def _mutate(z, pool, share, gen):
     "Move a `share` of the entries towards the same entry of random training codes."
     rows = torch.randint(len(pool), z.shape, generator=gen).to(z.device)
@@ -128,7 +131,7 @@ def _mutate(z, pool, share, gen):
     part = torch.rand(z.shape, generator=gen).to(z)
     return torch.where(some, z + part*(_borrowed(pool, rows) - z), z)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c25
+# %% ../../nbs/25_baselines.abele.ipynb #c35
 _RIVALS, _ELITE = 3, 10 # Size of a tournament; the elite is a population's size divided by this
 
 def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, gen=None):
@@ -143,18 +146,19 @@ def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, ge
         z, f = child, fitness(child)
     return z
 
-# %% ../../nbs/25_baselines.abele.ipynb #c28
+# %% ../../nbs/25_baselines.abele.ipynb #c38
 def _enter(leaves, z0, step=.01):
     "The point of each leaf nearest to `z0`, `step` inside of its thresholds, `(m, l)`."
     half = np.minimum(step, (leaves.high - leaves.low)/2)
     return np.clip(z0, leaves.low + half, leaves.high - half)
 
+# %% ../../nbs/25_baselines.abele.ipynb #c40
 def _nearest_first(leaves, z0):
     "Leaves that falsify the fewest conditions first, the nearest of equals before the others."
     far = np.linalg.norm(_enter(leaves, z0) - z0, axis=1)
     return leaves.take(np.lexsort((far, leaves.missed(z0).sum(1))))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c31
+# %% ../../nbs/25_baselines.abele.ipynb #c44
 @told
 @dataclass(frozen=True, kw_only=True)
 class ABELESettings(Common):
@@ -170,7 +174,7 @@ class ABELESettings(Common):
     mutation:float = setting(.2, 'share of entries that move', least=0, most=1)
     step:float = setting(.01, 'how far past a threshold a counter-exemplar lies', above=0)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c34
+# %% ../../nbs/25_baselines.abele.ipynb #c47
 _REJECTED = .1 # Share of the training images that the discriminator may reject
 
 class _Coder(Explainer):
@@ -198,7 +202,7 @@ class _Coder(Explainer):
         rows, rules = enc.take(torch.zeros(len(z), dtype=torch.long)), _Rules(self, enc.x)
         return rules.hold(rows, admissible(rows, self.auto.decode(z), rules.project))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c36
+# %% ../../nbs/25_baselines.abele.ipynb #c49
 _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the farthest row still has
 
 class _Local(NamedTuple):
@@ -209,6 +213,7 @@ class _Local(NamedTuple):
     own:int        # The model's class of the image
     leaves:_Leaves # Leaves of the tree
 
+# %% ../../nbs/25_baselines.abele.ipynb #c51
 def _population(abele, enc, z0, k, gen):
     "Neighbours of a code that are bred to be of class `k`."
     h = abele.settings
@@ -218,6 +223,7 @@ def _population(abele, enc, z0, k, gen):
     start = _on_the_way(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
     return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen)
 
+# %% ../../nbs/25_baselines.abele.ipynb #c53
 def _around(abele, enc, target, seed=0):
     "Breed neighbours of both kinds and grow a tree on them; a `_Local`."
     gen, z0 = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0]
@@ -229,7 +235,7 @@ def _around(abele, enc, target, seed=0):
     rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
     return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight)))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c38
+# %% ../../nbs/25_baselines.abele.ipynb #c55
 def _counter_exemplars(abele, enc, near, target):
     "Images `(n, c, h, w)` over the thresholds of the tree, then bred ones, and the target's probability `(n,)`."
     z0 = near.z0.cpu().double().numpy()
@@ -241,6 +247,7 @@ def _counter_exemplars(abele, enc, near, target):
     if not len(x): return x, x.new_zeros(0)
     return x, predict(abele.model, x).softmax(1)[:, target]
 
+# %% ../../nbs/25_baselines.abele.ipynb #c57
 def _nearest_counter(abele, enc, target, seed):
     "The counter-exemplar nearest to the image among those at `tau`, else the most probable; the image without any."
     x, p = _counter_exemplars(abele, enc, _around(abele, enc, target, seed), target)
@@ -249,13 +256,14 @@ def _nearest_counter(abele, enc, target, seed):
     best = far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()
     return x[best][None]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c40
+# %% ../../nbs/25_baselines.abele.ipynb #c59
 class _Exemplars(NamedTuple):
     "Images around one image."
     x:Tensor       # The image, `(1, c, h, w)`
     same:Tensor    # Exemplars: the model keeps its class, `(n, c, h, w)`, the farthest from each other
     counter:Tensor # Counter-exemplars of the target, `(m, c, h, w)`, those nearest to the tree's thresholds first
 
+# %% ../../nbs/25_baselines.abele.ipynb #c61
 def _far_apart(z, n):
     "Positions of at most `n` points `(m, l)`, each farthest from those before."
     at, far = [0], (z - z[0]).norm(dim=1)
@@ -264,6 +272,7 @@ def _far_apart(z, n):
         far = torch.minimum(far, (z - z[at[-1]]).norm(dim=1))
     return torch.tensor(at)
 
+# %% ../../nbs/25_baselines.abele.ipynb #c64
 def _exemplars(abele, enc, near, n):
     "Images `(m, c, h, w)` of the row's own leaf and class; of its class alone where the leaf has none."
     home = near.leaves.take([near.leaves.holds(near.z0.cpu().double().numpy()).argmax()])
@@ -272,7 +281,7 @@ def _exemplars(abele, enc, near, n):
     same = near.z[inside & keeps if (inside & keeps).any() else keeps]
     return abele.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c43
+# %% ../../nbs/25_baselines.abele.ipynb #c66
 class ABELE(_Coder):
     "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
     Settings = ABELESettings

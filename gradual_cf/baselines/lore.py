@@ -26,12 +26,13 @@ __all__ = ['LORESettings', 'LORE', 'because']
 # %% ../../nbs/24_baselines.lore.ipynb #c6
 def _plain_number(v): return f'{int(v):,}' if float(v).is_integer() else f'{v:,.6g}' # As people write it
 
+# %% ../../nbs/24_baselines.lore.ipynb #c9
 def _limit_text(v, column):
     "A limit as people write it; that of a date is a day, or a moment."
     if column is None or column.kind != 'date': return _plain_number(v)
     return str(pd.Timestamp(0) + pd.Timedelta(v, 'D')).removesuffix(' 00:00:00')
 
-# %% ../../nbs/24_baselines.lore.ipynb #c8
+# %% ../../nbs/24_baselines.lore.ipynb #c12
 @dataclass(frozen=True)
 class _Condition:
     "What a rule asks of one column: `low < value ≤ high`, or one of `levels`."
@@ -58,7 +59,7 @@ class _Condition:
         if low and high: return f'{low} < {self.feature} ≤ {high}'
         return f'{self.feature} > {low}' if low else f'{self.feature} ≤ {high}'
 
-# %% ../../nbs/24_baselines.lore.ipynb #c11
+# %% ../../nbs/24_baselines.lore.ipynb #c15
 @dataclass(frozen=True)
 class _Rule:
     "All conditions lead to the outcome; precision says how often they really do."
@@ -83,7 +84,7 @@ class _Rule:
         if not self.conditions: return f'{name} in any case'
         return f'{name} because {" and ".join(map(str, self.conditions))}'
 
-# %% ../../nbs/24_baselines.lore.ipynb #c15
+# %% ../../nbs/24_baselines.lore.ipynb #c19
 _STEEPNESS = 10 # Of the sigmoid in the fitness
 
 def _likeness(pop, x, groups):
@@ -93,12 +94,13 @@ def _likeness(pop, x, groups):
     d = (pop - x[:, None, None]).abs() @ weight
     return torch.where(d > 0, 1 - d, 0.)
 
+# %% ../../nbs/24_baselines.lore.ipynb #c22
 def _fitness(like, label, wanted):
     "Near, and decided as wanted: likeness and labels `(b, 2, p)`, wanted classes `(b, 2)`."
     s = lambda v: torch.sigmoid(_STEEPNESS*(v - .5))
     return .5*s(like) + .5*s((label == wanted[..., None]).to(like))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c18
+# %% ../../nbs/24_baselines.lore.ipynb #c25
 _CROSSED, _MUTATED, _RIVALS = .5, .2, 3 # Shares of crossover and mutation, size of a tournament
 
 class _Draws(NamedTuple):
@@ -108,6 +110,7 @@ class _Draws(NamedTuple):
     mutate:Tensor # Columns that mutate, bool `(2, p, d)`
     value:Tensor  # What they become, `(2, p, d)`
 
+# %% ../../nbs/24_baselines.lore.ipynb #c27
 def _draw(gen, p, groups, x_train):
     "Draw a generation of two populations of `p`; siblings of a category swap and mutate together."
     at, many, device = groups.cpu(), int(groups.max()) + 1, x_train.device
@@ -119,7 +122,7 @@ def _draw(gen, p, groups, x_train):
     swap, mutate, rows = (t[..., at].to(device) for t in (swap, mutate, rows))
     return _Draws(rivals, swap, mutate, _borrowed(x_train, rows))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c20
+# %% ../../nbs/24_baselines.lore.ipynb #c29
 def _offspring(pop, fitness, draws):
     "Children `(b, 2, p, d)`, their first parents, long `(b, 2, p)`, and whether they differ, bool."
     b, _, p, d = pop.shape
@@ -129,7 +132,7 @@ def _offspring(pop, fitness, draws):
     new = torch.where(draws.mutate, draws.value, torch.where(draws.swap, mates, kids))
     return new, parent, (new != kids).any(3)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c24
+# %% ../../nbs/24_baselines.lore.ipynb #c33
 def _hall_of_fame(pop, label, fitness, size):
     "The fittest `size` of `(b, 2, q, d)`, each only once, with class and fitness."
     gen = torch.Generator().manual_seed(0)
@@ -141,7 +144,7 @@ def _hall_of_fame(pop, label, fitness, size):
     i = order.gather(2, top.indices)
     return pop.gather(2, i[..., None].expand(*i.shape, pop.shape[-1])), label.gather(2, i), top.values
 
-# %% ../../nbs/24_baselines.lore.ipynb #c27
+# %% ../../nbs/24_baselines.lore.ipynb #c36
 _FAME = 10 # The hall holds a population's size divided by this
 
 class _Populations:
@@ -166,7 +169,7 @@ class _Populations:
         both = (torch.cat(two, 2) for two in zip(self.best, now))
         self.best = _hall_of_fame(*both, self.p//_FAME)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c28
+# %% ../../nbs/24_baselines.lore.ipynb #c38
 def _breed_around(model, x, wanted, x_train, groups, size=1000, generations=30, seed=0):
     "Neighbourhoods `(b, q, d)` of rows `(b, d)`, half decided as each of the two `wanted`, and classes `(b, q)`."
     gen, two = torch.Generator().manual_seed(seed), _Populations(model, x, wanted, groups, size//2)
@@ -174,7 +177,7 @@ def _breed_around(model, x, wanted, x_train, groups, size=1000, generations=30, 
     near, label = torch.cat([two.best[0], two.pop], 2), torch.cat([two.best[1], two.label], 2)
     return near.flatten(1, 2), label.flatten(1, 2)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c33
+# %% ../../nbs/24_baselines.lore.ipynb #c43
 _ROUNDING = 1e-4 # What a limit of a whole number may lack through rounding
 
 def _between(column, low, high):
@@ -183,12 +186,14 @@ def _between(column, low, high):
     low, high = (float(np.floor(v + _ROUNDING)) if column.unit == 1 and np.isfinite(v) else v for v in raw)
     return _Condition(column.name, low, high, column=column)
 
+# %% ../../nbs/24_baselines.lore.ipynb #c45
 def _one_level_of(column, low, high):
     "A box of one-hot siblings as levels."
     may = low > 0 if (low > 0).any() else ~(high < 1)
     levels = tuple(level for level,m in zip(column.levels, may) if m)
     return _Condition(column.name, levels=levels, sources=column.sources if len(column.sources) > 1 else ())
 
+# %% ../../nbs/24_baselines.lore.ipynb #c48
 def _conditions(features, positions, low, high):
     "A box as conditions: position of a column -> `_Condition`."
     out = {}
@@ -198,13 +203,14 @@ def _conditions(features, positions, low, high):
         elif asked: out[g] = _between(column, low[at][0], high[at][0])
     return out
 
-# %% ../../nbs/24_baselines.lore.ipynb #c36
+# %% ../../nbs/24_baselines.lore.ipynb #c51
 def _allowed_level(leaves, at, common):
     "One-hot the most frequent level that each leaf allows."
     told_yes, told_no = leaves.low[:, at] > 0, leaves.high[:, at] < 1
     preference = np.where(told_yes, 2., np.where(told_no, -1., 0.)) + common[at]
     return np.eye(len(at))[preference.argmax(1)]
 
+# %% ../../nbs/24_baselines.lore.ipynb #c53
 def _crossings(features, positions, leaves, x, common, eps):
     "A point of `x` just inside each leaf, `(m, d)`, and which columns are falsified, bool `(m, g)`."
     under, over = x <= leaves.low, x > leaves.high
@@ -216,7 +222,7 @@ def _crossings(features, positions, leaves, x, common, eps):
         points[:, at] = np.where(false[:, g, None], _allowed_level(leaves, at, common), x[at])
     return points, false
 
-# %% ../../nbs/24_baselines.lore.ipynb #c39
+# %% ../../nbs/24_baselines.lore.ipynb #c56
 _LEAST_SAMPLES = 40 # Fewest rows of a neighbourhood
 
 @told
@@ -233,12 +239,13 @@ class LORESettings(Common):
         super().__post_init__()
         if self.samples % 4: raise ValueError(f'samples must be a multiple of 4, got {self.samples!r}')
 
-# %% ../../nbs/24_baselines.lore.ipynb #c43
+# %% ../../nbs/24_baselines.lore.ipynb #c60
 class _Reason(NamedTuple):
     "What LORE says about one row."
     rule:_Rule       # The factual rule
     others:tuple    # Counterfactual rules with the fewest falsified conditions that the model confirms
 
+# %% ../../nbs/24_baselines.lore.ipynb #c62
 @dataclass(frozen=True, repr=False)
 class _Reasoned(Counterfactuals):
     "Counterfactuals with the rules they come from."
@@ -250,7 +257,7 @@ class _Reasoned(Counterfactuals):
         plain:Any = Counterfactuals.__getitem__(replace(self, rules=()), i)
         return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c45
+# %% ../../nbs/24_baselines.lore.ipynb #c64
 class _TableReader(Explainer):
     "An explainer that knows the columns of a table and says boxes in words."
     def __init__(self, model, domain, settings=None, **changes):
@@ -277,7 +284,7 @@ class _TableReader(Explainer):
         new = tuple(found[g] for g in changed if g in found)
         return _Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
 
-# %% ../../nbs/24_baselines.lore.ipynb #c47
+# %% ../../nbs/24_baselines.lore.ipynb #c66
 class _Ways(NamedTuple):
     "Points of one row inside the leaves of its target."
     leaves:_Leaves
@@ -286,6 +293,7 @@ class _Ways(NamedTuple):
     confirmed:np.ndarray # Whether the model agrees and the row may change so much, bool `(m,)`
     moved:np.ndarray   # Columns that changed, `(m,)`
 
+# %% ../../nbs/24_baselines.lore.ipynb #c68
 def _ways(lore, rules, enc, leaves, target):
     "Cross into every leaf of the target, and ask the model."
     x = enc.x[0].float().cpu().double().numpy()
@@ -297,6 +305,7 @@ def _ways(lore, rules, enc, leaves, target):
     if enc.most is not None: there &= moved <= enc.most
     return _Ways(leaves, at, false, there.cpu().numpy(), moved.cpu().numpy())
 
+# %% ../../nbs/24_baselines.lore.ipynb #c70
 def _best_point(ways, x):
     "The confirmed point with the fewest changes, `(1, d)`, the nearest among equals; the row where there is none."
     far = (ways.at - x).norm(dim=1)
@@ -304,7 +313,7 @@ def _best_point(ways, x):
     if not len(confirmed): return x
     return ways.at[min(confirmed, key=lambda i: (ways.moved[i], far[i].item()))][None]
 
-# %% ../../nbs/24_baselines.lore.ipynb #c49
+# %% ../../nbs/24_baselines.lore.ipynb #c72
 def _reason(lore, x, leaves, ways, own, target):
     "The factual rule of the row's own leaf, and the nearest counterfactual rules."
     home = leaves.holds(x[0].float().cpu().double().numpy()).argmax()
@@ -314,13 +323,14 @@ def _reason(lore, x, leaves, ways, own, target):
     others = [lore.rule(ways.leaves.low[i], ways.leaves.high[i], target, ways.false[i].nonzero()[0]) for i in nearest]
     return _Reason(lore.rule(leaves.low[home], leaves.high[home], own), tuple(others))
 
+# %% ../../nbs/24_baselines.lore.ipynb #c74
 def _read_row(lore, rules, enc, leaves, own, target, wordy):
     "The counterfactual of one row, `(1, d)`, and with `wordy` its `_Reason`."
     ways = _ways(lore, rules, enc, leaves.take(leaves.label == target.item()), target)
     why = _reason(lore, enc.x, leaves, ways, own, target.item()) if wordy else None
     return _best_point(ways, enc.x), why
 
-# %% ../../nbs/24_baselines.lore.ipynb #c51
+# %% ../../nbs/24_baselines.lore.ipynb #c76
 _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
 def _goals(z, target):
@@ -329,6 +339,7 @@ def _goals(z, target):
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     return torch.stack([own, torch.where(target == own, second, target)], 1)
 
+# %% ../../nbs/24_baselines.lore.ipynb #c79
 def _reasons(lore, enc, target, seed, wordy):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
     h, rules, z = lore.settings, _Rules(lore, enc.x), predict(lore.model, enc.x)
@@ -340,7 +351,7 @@ def _reasons(lore, enc, target, seed, wordy):
             xp, why = _read_row(lore, rules, enc.take([j]), leaves, own.item(), goal[None], wordy)
             yield (enc.x[j:j+1] if there[j] else xp), why
 
-# %% ../../nbs/24_baselines.lore.ipynb #c54
+# %% ../../nbs/24_baselines.lore.ipynb #c81
 class LORE(_TableReader):
     "Local rules of a decision tree (Guidotti et al., 2019), for tables."
     Settings = LORESettings
@@ -366,18 +377,20 @@ class LORE(_TableReader):
         values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
         return _Reasoned(**values, rules=tuple(worker.noted))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c59
+# %% ../../nbs/24_baselines.lore.ipynb #c86
 def _value(v):
     "A value of a change in words."
     number = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
     return _plain_number(v) if number else str(v)
 
+# %% ../../nbs/24_baselines.lore.ipynb #c89
 def _way(cfs, i, changes, name):
     "What row `i` has to do to be called `name`."
     if cfs.before[i] >= cfs.tau: return f'{name} already'
     if not cfs.valid[i]: return f'no way to {name} was found'
     return f'{name} if ' + ' and '.join(f'{c.feature} becomes {_value(c.after)}' for c in changes.itertuples())
 
+# %% ../../nbs/24_baselines.lore.ipynb #c91
 def _joined(cfs, i, rule, changes, classes):
     "One row's line of `because`."
     way = _way(cfs, i, changes, _class_name(cfs.target[i].item(), classes))
@@ -385,7 +398,7 @@ def _joined(cfs, i, rule, changes, classes):
     return dict(rule=rule, sentence=f'{rule.sentence(classes)}; {way}', precision=rule.precision,
                 coverage=rule.coverage, changes=moved, valid=bool(cfs.valid[i]))
 
-# %% ../../nbs/24_baselines.lore.ipynb #c60
+# %% ../../nbs/24_baselines.lore.ipynb #c93
 def because(
     cfs:Counterfactuals, # Counterfactuals of a table, from any explainer
     lore:LORE,           # Fitted, on the same table and model

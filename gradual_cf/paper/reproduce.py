@@ -40,6 +40,7 @@ def _printed(what):
 # %% ../../nbs/62_paper.reproduce.ipynb #c11
 _KEEPS = 'nbs/figures/results', 'benchmarks/results' # folders of committed results
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c13
 def _checkout():
     "The repository; raises `ValueError` outside of one."
     near = Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents
@@ -52,9 +53,10 @@ def _picture(path):
     from IPython.display import Image
     return Image(data=path.read_bytes(), format='png')
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c16
 _READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _picture}
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c12
+# %% ../../nbs/62_paper.reproduce.ipynb #c18
 def results(
     name:str, # File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
 ):            # A frame, JSON values, or a picture for a notebook
@@ -64,7 +66,7 @@ def results(
     if name not in known: raise ValueError(f'name must be one of {sorted(known)}, got {name!r}')
     return _READ[known[name].suffix](known[name])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c15
+# %% ../../nbs/62_paper.reproduce.ipynb #c21
 class _Experiment(NamedTuple):
     "One table or figure of the paper."
     title:str                 # What it is about
@@ -74,37 +76,40 @@ class _Experiment(NamedTuple):
     draw:Callable|None=None   # Comparison -> matplotlib figure
     rows:int=0                # Rows where nothing else is said; 0 where the rows are the paper's own
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c23
 class _Result(NamedTuple):
     "What one part gave."
     frame:pd.DataFrame # Its table
     pictures:list      # PNG files
     seconds:float      # How long it took
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c17
+# %% ../../nbs/62_paper.reproduce.ipynb #c25
 def _write_result(result, path):
     "Write a part's result as JSON."
     pictures = [base64.b64encode(p).decode() for p in result.pictures]
     values = dict(csv=result.frame.to_csv(index=False), pictures=pictures, seconds=result.seconds)
     Path(path).write_text(json.dumps(values), encoding='utf-8')
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c27
 def _read_result(path):
     "A part's result as it was written."
     values = json.loads(Path(path).read_text(encoding='utf-8'))
     pictures = [base64.b64decode(p) for p in values['pictures']]
     return _Result(pd.read_csv(io.StringIO(values['csv'])), pictures, values['seconds'])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c20
+# %% ../../nbs/62_paper.reproduce.ipynb #c30
 def _made_with():
     "Versions of what computes."
     modules = gradual_cf, torch, np, pd
     return {m.__name__: str(m.__version__) for m in modules} | dict(python=platform.python_version())
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c33
 def _code():
     "What this package does, by module."
     modules = sorted(Path(gradual_cf.__file__).parent.rglob('*.py'))
     return {m.stem: ast.dump(ast.parse(m.read_text(encoding='utf-8'))) for m in modules if m.stem != '_modidx'}
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c22
+# %% ../../nbs/62_paper.reproduce.ipynb #c36
 def _run_part(e, name, part, path, out, tell):
     "The kept result of a part, or a new one that is kept from now on; says which."
     new = []
@@ -119,7 +124,7 @@ def _run_part(e, name, part, path, out, tell):
     tell(f'{name} {json.dumps(part)}: {result.seconds:g} s{"" if new else ", kept"}')
     return result
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c24
+# %% ../../nbs/62_paper.reproduce.ipynb #c38
 class _Report(NamedTuple):
     "What one experiment gave."
     name:str              # Its name
@@ -144,7 +149,7 @@ class _Report(NamedTuple):
         paths = '\n'.join(f'  {f}' for f in self.files)
         return f'{self.name}: {self.title}\n\n{text}\n\nmade with {how}; {with_}\n{paths}'
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c26
+# %% ../../nbs/62_paper.reproduce.ipynb #c40
 def _save_png(picture, path):
     "Write a PNG file atomically with 256 colours."
     from PIL import Image
@@ -154,13 +159,14 @@ def _save_png(picture, path):
     small = flat.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     with atomic(path) as tmp: small.save(tmp, format='png', optimize=True)
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c43
 def _png_of(figure):
     "A matplotlib figure as a PNG file."
     out = io.BytesIO()
     figure.savefig(out, format='png', dpi=120)
     return out.getvalue()
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c27
+# %% ../../nbs/62_paper.reproduce.ipynb #c45
 def _write_report(e, name, done, made, out):
     "Compare, draw and write what all parts gave."
     ours = pd.concat([r.frame for r in done], ignore_index=True)
@@ -176,13 +182,14 @@ def _write_report(e, name, done, made, out):
     written = [str(out/f) for f in (*tables, *names, f'{name}.json')]
     return _Report(name, e.title, tables[f'{name}.csv'], tables.get(f'{name}_beside.csv'), made, written)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c29
+# %% ../../nbs/62_paper.reproduce.ipynb #c47
 def _check(name, rows):
     "Refuse an unknown experiment, or rows that are no number."
     if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
     if rows is not None and (not isinstance(rows, int) or rows < 1):
         raise ValueError(f'rows must be a whole number of at least 1, got {rows!r}')
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c49
 def reproduce(
     name:str,          # One of `_EXPERIMENTS`
     out:Any='results', # Folder of what is written; it is made where missing
@@ -202,7 +209,7 @@ def reproduce(
     made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_made_with())
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c36
+# %% ../../nbs/62_paper.reproduce.ipynb #c56
 _FREE = dict(legal=False)  # without constraints
 _METHODS = {
     'Wachter': (Wachter, {}),
@@ -215,6 +222,7 @@ _METHODS = {
     'ours, default': (GradualCF, {}),
     'ours, shared by two': (GradualCF, dict(spread=2))}
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c58
 _VARIANTS = {
     'Wachter at the boundary': (Wachter, dict(aim=.5)),
     'Wachter at the boundary, no constraints': (Wachter, dict(aim=.5) | _FREE),
@@ -225,17 +233,19 @@ _VARIANTS = {
     'LORE, no constraints': (LORE, _FREE),
     'ours, default': _METHODS['ours, default']}
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c60
 def _explainer(method, task):
     "One of the methods, fitted to a task."
     cls, settings = (_METHODS | _VARIANTS)[method]
     return cls(task.model, task.domain, **settings).fit(task.X)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c39
+# %% ../../nbs/62_paper.reproduce.ipynb #c63
 def _each_row(cfs):
     "Validity, L1 and L2 of every row as text: metric -> JSON."
     values = dict(valid=cfs.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
     return {metric: json.dumps(np.round(v.tolist(), 4).tolist()) for metric, v in values.items()}
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c66
 def _run_table6(part, path):
     "Evaluate one method on one data set (Table 6); `per_row` holds validity, L1 and L2 of every row."
     task = load_task(part['data'], path, seed=part['seed'])
@@ -248,7 +258,7 @@ def _run_table6(part, path):
     each = _each_row(cfs)
     return table.assign(per_row=table.metric.map(each), data=part['data'], method=part['method'], rows=len(cfs))
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c43
+# %% ../../nbs/62_paper.reproduce.ipynb #c70
 def _answered(ours):
     "L1 and L2 over the rows that each method answered, and the default's over the same."
     some = ours.dropna(subset='per_row')
@@ -263,7 +273,7 @@ def _answered(ours):
                           default_same_rows=default.mean(), answered=ok.mean()))
     return pd.DataFrame(lines)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c46
+# %% ../../nbs/62_paper.reproduce.ipynb #c73
 _EPS = 8  # entries in which neighbours differ at most, for coherence; the paper states none
 
 def _coherence(ours):
@@ -271,6 +281,7 @@ def _coherence(ours):
     ours = ours[(ours.metric == 'coherence') & (pd.to_numeric(ours.eps, errors='coerce') == _EPS)]
     return ours[['data', 'method', 'metric', 'mean', 'std']].rename(columns=dict(mean='ours'))
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c76
 def _beside_table6(ours):
     "The paper's Table 6, what came out here, and the difference."
     table = pd.DataFrame(_printed('table6'))
@@ -282,13 +293,14 @@ def _beside_table6(ours):
     order = ['data', 'method', 'metric', 'paper', 'ours', 'std', 'difference', 'default_same_rows', 'answered']
     return both[order].sort_values(['data', 'metric'], kind='stable', ignore_index=True)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c49
+# %% ../../nbs/62_paper.reproduce.ipynb #c79
 def _draw_pair(ax, table):
     "The paper's numbers and ours for one data set and metric."
     ax.plot(table.paper, table.method, 'o', mfc='w', color='.4', label='paper')
     ax.plot(table.ours, table.method, 'o', color='C1', label='here')
     ax.spines[['top', 'right']].set_visible(False)
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c81
 def _draw_pairs(beside):
     "The paper's numbers and ours, a panel for each data set and metric."
     from matplotlib.figure import Figure
@@ -302,17 +314,18 @@ def _draw_pairs(beside):
     ax.legend(fontsize=8)
     return fig
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c52
+# %% ../../nbs/62_paper.reproduce.ipynb #c84
 def _table6(what, methods):
     "The experiment of Table 6 with some methods."
     parts = [dict(data=d, method=m) for d in ('heloc', 'uci_credit') for m in methods]
     title = f'L1, L2 and coherence of {what} on HELOC and UCI Credit'
     return _Experiment(title, lambda path: parts, _run_table6, _beside_table6, _draw_pairs, rows=1000)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c54
+# %% ../../nbs/62_paper.reproduce.ipynb #c86
 _AGREE = .002 # scaled values this near are the same number, printed with three digits
 _FOUR = 'Wachter', 'CEM', 'ours, paper setting', 'ours, default'
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c88
 def _find_row(task, values):
     "The row of a data set whose scaled values agree with most of the given ones, and how many agree."
     rows = pd.concat([task.X, task.X_test])
@@ -321,7 +334,7 @@ def _find_row(task, values):
     i = int((same - off.mean(1)).argmax())
     return rows.iloc[i:i + 1], int(same[i])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c57
+# %% ../../nbs/62_paper.reproduce.ipynb #c91
 def _run_row(part, path):
     "Explain the paper's applicant: for each method by how much it changed each feature, scaled (Tables 4 and 5)."
     task, values = load_task(part['data'], path, seed=part['seed']), _printed('applicants')[part['data']]['values']
@@ -333,7 +346,7 @@ def _run_row(part, path):
     units = (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float) # of the last method, the default
     return pd.DataFrame(columns | {'ours, default, in units': units, 'probability before': cfs.before.item()})
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c59
+# %% ../../nbs/62_paper.reproduce.ipynb #c93
 _LEAST = .001 # the smallest change that a table with three digits shows
 
 def _beside_method(ours, method, applicant):
@@ -346,24 +359,26 @@ def _beside_method(ours, method, applicant):
                 probability=ours[f'{method}: probability'].iloc[0],
                 paper_features=', '.join(ours.feature[list(paper)]), features=', '.join(ours.feature[hit]))
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c95
 def _beside_row(ours):
     "How many features each method changed, in the paper and here; L2 of both; the features."
     applicant = _printed('applicants')[ours['data'].iloc[0]]
     return pd.DataFrame([_beside_method(ours, method, applicant) for method in _FOUR])
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c61
+# %% ../../nbs/62_paper.reproduce.ipynb #c98
 def _applicant(data, title):
     "The experiment of Table 4 or 5."
     parts = [dict(data=data)]
     return _Experiment(f'one applicant of {title}: what each method changes', lambda path: parts, _run_row, _beside_row)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c63
+# %% ../../nbs/62_paper.reproduce.ipynb #c100
 def _sentence_explainers(task, sigma):
     "Three explainers of a text task, by name; `sigma` is the number of Adam steps of the paper's route."
     paper = replace(PAPER, sigma=sigma, tau=task.domain.defaults.tau)
     routes = {'default': None, 'paper': paper, 'paper without logits': replace(paper, match=target_score)}
     return {name: GradualCF(task.model, task.domain, settings).fit(task.X) for name, settings in routes.items()}
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c103
 def _sentence_line(s, one):
     "What became of one sentence."
     probabilities = dict(before_prob=one.before, found=one.found, prob=one.prob)
@@ -372,6 +387,7 @@ def _sentence_line(s, one):
                 **{k: round(v.item(), 3) for k, v in probabilities.items()}, valid=one.valid.item(),
                 html=one.domain.display.show(one))
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c105
 def _explain_sentences(task, dim, sigma=500, tables=('figure1', 'table2', 'table3', 'table7')):
     "Explain the paper's own sentences with vectors of `dim` entries: a record for each setting and sentence."
     some = [s for s in _printed('sentences') if s['table'] in tables]
@@ -382,7 +398,7 @@ def _explain_sentences(task, dim, sigma=500, tables=('figure1', 'table2', 'table
         lines += [dict(table=s['table']) | about | _sentence_line(s, cfs[i]) for i, s in enumerate(some)]
     return lines
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c66
+# %% ../../nbs/62_paper.reproduce.ipynb #c108
 _LENGTH = 64  # words that the network reads: the sentences are short, and fewer places cost less
 
 def _run_sentences(part, path):
@@ -392,13 +408,14 @@ def _run_sentences(part, path):
     df = pd.DataFrame(_explain_sentences(task, part['dim'], part['sigma'], [part['table']]))
     return df.assign(swaps=df.swaps.map(json.dumps)).drop(columns='html')
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c68
+# %% ../../nbs/62_paper.reproduce.ipynb #c110
 def _paper_swap(sentence, dim, setting):
     "The paper's swap for a number of entries or for a setting; empty where it prints none."
     named = 'without logits' if 'without' in setting else 'ours'
     word = sentence['printed'].get(str(dim)) or sentence['printed'].get(named)
     return f"{sentence['old']} → {word}" if word else ''
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c113
 def _beside_sentences(ours):
     "What the paper changed in its sentences, and what was changed here."
     by_text, lines = {s['text']: s for s in _printed('sentences')}, []
@@ -410,37 +427,40 @@ def _beside_sentences(ours):
                           probability=r.prob, valid=r.valid))
     return pd.DataFrame(lines)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c70
+# %% ../../nbs/62_paper.reproduce.ipynb #c116
 def _text_table(name, title, dims=(100,)):
     "The experiment of Table 2, 3 or 7, a part for each length of vectors."
     parts = [dict(table=name, dim=dim, sigma=500) for dim in dims]
     return _Experiment(title, lambda path: parts, _run_sentences, _beside_sentences)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c72
+# %% ../../nbs/62_paper.reproduce.ipynb #c118
 def _figure_notebook(name):
     "The notebook of a figure, by the start of its file name, such as 'fig5'."
     found = sorted((_checkout()/'nbs/figures').glob(f'{name}[_.]*ipynb'))
     if not found: raise ValueError(f'name must be a figure with a notebook in nbs/figures, got {name!r}')
     return found[0]
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c121
 def _figure_code(name):
     "The code cells of a figure's notebook that compute something."
     cells = json.loads(_figure_notebook(name).read_text(encoding='utf-8'))['cells']
     code = [''.join(c['source']) for c in cells if c['cell_type'] == 'code']
     return [c for c in code if not re.search(r"results\('fig", c)]
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c75
+# %% ../../nbs/62_paper.reproduce.ipynb #c124
 def _as_frame(shown):
     "A frame, a series or a dictionary that a notebook showed, as a table."
     if not isinstance(shown, pd.DataFrame): return pd.Series(shown).rename_axis('name').reset_index(name='value')
     named = shown.index.name or not pd.api.types.is_integer_dtype(shown.index)
     return shown.reset_index(drop=not named)
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c127
 def _last_table(shown):
     "The last table or numbers among the values that a notebook showed, as CSV."
     tables = [v for v in shown if isinstance(v, (pd.DataFrame, pd.Series, dict))]
     return _as_frame(tables[-1]).to_csv(index=False) if tables else ''
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c130
 _FIRST = '''import matplotlib
 from gradual_cf.core import STYLE
 matplotlib.use('module://matplotlib_inline.backend_inline')
@@ -448,7 +468,7 @@ matplotlib.rcParams.update(STYLE | {'figure.dpi': 120})'''
 _LAST = '''import gradual_cf.paper.reproduce as reproduced
 print(reproduced._last_table(list(Out.values())))'''
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c78
+# %% ../../nbs/62_paper.reproduce.ipynb #c132
 def _pictures(outputs):
     "The PNG files among the outputs of a cell."
     for o in outputs:
@@ -456,6 +476,7 @@ def _pictures(outputs):
         inside = re.findall(r'(?<=data:image/png;base64,)[\w+/=]+', data.get('text/html', ''))
         for text in [data['image/png']] if 'image/png' in data else inside: yield base64.b64decode(text)
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c135
 def _execute(code, folder, path=None):
     "Outputs of cells in a fresh kernel; raises `AssertionError` where one of theirs fails, else `ValueError`."
     try:
@@ -472,7 +493,7 @@ def _execute(code, folder, path=None):
         raise ValueError(f'notebook must run, got {e.ename}: {e.evalue}') from e
     return [c.outputs for c in nb.cells]
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c81
+# %% ../../nbs/62_paper.reproduce.ipynb #c139
 def _run_figure(part, path):
     "Run a figure's notebook: its last table, and its pictures."
     name = part['figure']
@@ -481,16 +502,18 @@ def _run_figure(part, path):
     if not table: raise ValueError(f'notebook must show a table or numbers, got none in {name!r}')
     return pd.read_csv(io.StringIO(table)), [p for cell in outputs for p in _pictures(cell)]
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c141
 def _figure_parts(name, path):
     "One part: the figure, the code of its notebook, and which data it is drawn with."
     data = 'mnist' if path or os.environ.get('GRADUAL_CF_DATA') else 'digits'
     return [dict(figure=name, code=fingerprint(_figure_code(name)), data=data)]
 
+# %% ../../nbs/62_paper.reproduce.ipynb #c144
 def _figure(name, title):
     "The experiment of a figure."
     return _Experiment(title, partial(_figure_parts, name), _run_figure)
 
-# %% ../../nbs/62_paper.reproduce.ipynb #c83
+# %% ../../nbs/62_paper.reproduce.ipynb #c146
 _EXPERIMENTS = { # Name -> what `reproduce` runs
     'table2': _text_table('table2', 'what counts, and what to say instead'),
     'table3': _text_table('table3', 'four reviews with vectors of 100 and 300 entries', (100, 300)),

@@ -1,0 +1,343 @@
+"""Answers among real rows: the preset, what answers say of themselves, other models."""
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from gradual_cf.all import BELIEVABLE, Company, GradualCF, TABLE, bootstrap, confirm, improve, measures, tabular, tabular_mlp, train
+from gradual_cf.arrival import lacking
+from gradual_cf.batch import explain_dataset
+from gradual_cf.company import _Forest, _circle
+from gradual_cf.core import Counterfactuals, changed_groups
+from gradual_cf.density import crowd, held_back, lonelier
+from gradual_cf.explainer import predict
+from gradual_cf.metrics import outliers
+
+
+def people(n=700, seed=0):
+    "Income and debt hang together, gain is mostly zero, the home is a category."
+    rng = np.random.default_rng(seed)
+    good = rng.random(n) < .5
+    income = rng.gamma(6, 8, n) + 4
+    df = pd.DataFrame({'income': income.round(1), 'debt': (income*np.where(good, .35, 1.05) + rng.normal(0, 4, n)).clip(0).round(1),
+                       'gain': np.where(rng.random(n) < .85, 0, rng.integers(1, 6, n)*100), 'age': rng.integers(18, 80, n),
+                       'home': rng.choice(['own', 'rent', 'free'], n)})
+    return df, good.astype(int)
+
+
+@pytest.fixture(scope='module')
+def case():
+    X, y = people()
+    domain = tabular(X, immutable=['home'], increase_only=['age'])
+    net = train(tabular_mlp(domain.encode(X).x.shape[1], seed=0), domain.encode(X).x.float(), y, epochs=40)
+    cf = GradualCF(net, domain, BELIEVABLE).fit(X)
+    refused = X[cf.z_train.argmax(1).numpy() == 0].iloc[:40]
+    return X, y, domain, net, cf, refused
+
+
+def test_preset_is_valid_legal_and_more_typical(case):
+    X, _, domain, net, cf, rows = case
+    near, plain = cf.explain(rows, 1), GradualCF(net, domain).fit(X).explain(rows, 1)
+    assert near.valid.all() and domain.legal(near.data, near.raw).all()
+    assert near.typical.mean() > plain.typical.mean() + .05 and near.typical.min() > plain.typical.min()
+    assert (near.raw.home == rows.home).all() and (near.raw.age >= rows.age).all()
+
+
+def test_a_row_alone_or_in_a_batch_or_in_any_order(case):
+    *_, cf, rows = case
+    all_, back = cf.explain(rows, 1), cf.explain(rows.iloc[::-1], 1)
+    pd.testing.assert_frame_equal(all_.raw, back.raw.iloc[::-1])
+    for i in (0, 7, 31): pd.testing.assert_frame_equal(cf.explain(rows.iloc[[i]], 1).raw, all_.raw.iloc[[i]])
+
+
+def test_same_answers_again_and_no_global_randomness(case):
+    X, _, domain, net, cf, rows = case
+    torch.manual_seed(3); np.random.seed(3)
+    state, other = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    again = GradualCF(net, domain, BELIEVABLE).fit(X).explain(rows, 1)
+    assert torch.equal(torch.random.get_rng_state(), state) and (np.random.get_state()[1] == other).all()
+    assert torch.equal(again.xp, cf.explain(rows, 1).xp)
+
+
+def test_both_directions_and_targets_mixed(case):
+    X, *_, cf, _ = case
+    rows = X.iloc[:30]
+    cfs = cf.explain(rows)
+    assert cfs.valid.all() and set(cfs.target.tolist()) == {0, 1}
+    one = cf.explain(rows[(cfs.target == 1).numpy()])
+    pd.testing.assert_frame_equal(one.raw, cfs.raw[(cfs.target == 1).numpy()])
+
+
+def test_every_change_is_needed_behind_the_bars(case):
+    "Putting any one change back loses the target, the lead or the company."
+    *_, cf, rows = case
+    cfs = cf.explain(rows, 1)
+    s = cf.start(cfs.enc, cfs.target)._replace(xp=cfs.xp)
+    s = s._replace(logits=predict(cf.model, cfs.xp))
+    arrived = lacking(cf, s) <= 0
+    groups, on = cf.groups(cfs.x), changed_groups(cfs.x, cfs.xp, cf.groups(cfs.x))
+    assert arrived.float().mean() > .8
+    for i, g in on.nonzero().tolist():
+        if not arrived[i]: continue
+        one = s.take(torch.tensor([i]))
+        xp = torch.where(groups == g, one.x, one.xp)
+        assert lacking(cf, one._replace(xp=xp, logits=predict(cf.model, xp))) > 0
+
+
+def test_atomic_columns_keep_seen_values(case):
+    X, *_, cf, rows = case
+    cfs = cf.explain(rows, 1)
+    assert set(cfs.raw.gain) <= set(X.gain)
+
+
+def test_validity_first(case):
+    "Where nothing in company can be reached, the ordinary answer comes."
+    X, _, domain, net, cf, rows = case
+    hard = GradualCF(net, domain, replace(BELIEVABLE, company=Company(lonely=.01, strange=.01), lead=1.)).fit(X)
+    few = dict(immutable=['income', 'gain', 'age'], max_changes=1)
+    plain = GradualCF(net, domain).fit(X).explain(rows, 1, **few)
+    cfs = hard.explain(rows, 1, **few)
+    assert (cfs.valid >= plain.valid).all()
+    assert (changed_groups(cfs.x, cfs.xp, hard.groups(cfs.x)).sum(1) <= 1).all()
+
+
+def test_max_changes_and_bounds_hold(case):
+    *_, cf, rows = case
+    cfs = cf.explain(rows, 1, max_changes=1, bounds={'debt': (5, None)})
+    assert (changed_groups(cfs.x, cfs.xp, cf.groups(cfs.x)).sum(1) <= 1).all()
+    changed = cfs.raw.debt != rows.debt
+    assert (cfs.raw.debt[changed] >= 5).all()
+
+
+@pytest.mark.parametrize('double', [False, True])
+def test_missing_cells_and_precisions(double):
+    X, y = people()
+    X.loc[X.index % 7 == 0, 'gain'] = np.nan
+    domain = tabular(X)
+    x = domain.encode(X).x
+    net = train(tabular_mlp(x.shape[1], seed=0), x.float(), y, epochs=20)
+    cf = GradualCF(net.double() if double else net, domain, BELIEVABLE).fit(X)
+    rows = X[cf.z_train.argmax(1).numpy() == 0].iloc[:20]
+    cfs = cf.explain(rows, 1)
+    assert cfs.valid.all() and cfs.xp.dtype == (torch.float64 if double else torch.float32)
+    assert (cfs.raw.gain.isna() == rows.gain.isna()).all()
+
+
+def test_trees_as_they_are():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    X, y = people(400)
+    X['home'] = X.home.astype('category')
+    model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X), BELIEVABLE).fit(X)
+    rows = X[model.predict(X) == 0].iloc[:10]
+    cfs = cf.explain(rows, 1)
+    plain = GradualCF(model, tabular(X)).fit(X).explain(rows, 1)
+    assert cfs.valid.all() and (model.predict(cfs.raw) == 1).all() and cfs.typical.mean() > plain.typical.mean()
+
+
+def test_numbers_in_an_interval():
+    from sklearn.linear_model import LinearRegression
+    X, _ = people()
+    X = X.drop(columns='home')
+    model = LinearRegression().fit(X, X.income - X.debt)
+    cf = GradualCF(model, tabular(X), BELIEVABLE).fit(X)
+    cfs = cf.explain(X.iloc[:12], (10, None))
+    assert cfs.valid.all() and not cfs.typical.isnan().any()
+
+
+def test_improve_keeps_company(case):
+    *_, cf, rows = case
+    cfs = cf.explain(rows, 1)
+    less = improve(cf, cfs)
+    keep = cfs.typical - less.typical
+    assert less.valid.all() and keep.max() < .35
+    assert changed_groups(less.x, less.xp, cf.groups(less.x)).sum() <= changed_groups(cfs.x, cfs.xp, cf.groups(cfs.x)).sum()
+
+
+def test_streamed_answers_are_the_same(case, tmp_path):
+    *_, cf, rows = case
+    out = tmp_path/'out'
+    explain_dataset(cf, rows.iloc[:10], out, target=1, batch_size=4)
+    stored = pd.concat([pd.read_parquet(p) for p in sorted(out.glob('part-*.parquet'))])
+    assert stored['cf:debt'].tolist() == cf.explain(rows.iloc[:10], 1).raw.debt.tolist()
+    harder = GradualCF(cf.model, cf.domain, replace(BELIEVABLE, company=Company(lonely=.5))).fit(case[0])
+    with pytest.raises(ValueError): explain_dataset(harder, rows.iloc[:10], out, target=1, batch_size=4)
+
+
+def test_defaults_ask_for_no_company(case):
+    X, _, domain, net, *_ = case
+    cf = GradualCF(net, domain).fit(X)
+    target = cf.aim(torch.ones(2, dtype=torch.long))
+    assert cf.company is None and target.company is None and target.lead is None and TABLE.company is None
+
+
+def test_trace_of_a_believable_row(case):
+    *_, cf, rows = case
+    t, cfs = cf.trace(rows.iloc[[0]], 1), cf.explain(rows.iloc[[0]], 1)
+    assert len(t) >= 1 and torch.allclose(t[-1].xp, cfs.xp, atol=1e-6)
+
+
+# How answers stand
+
+def test_typical_is_a_percentile(case):
+    X, _, _, _, cf, _ = case
+    fresh, _ = people(600, seed=9)
+    x = cf.encode(fresh).x
+    own = predict(cf.model, x).argmax(1)
+    v = cf.typical(x, own)
+    assert .4 < v.mean() < .6 and v.min() < .1 and v.max() > .9
+    assert torch.equal(cf.typical(x[:5], own[:5]), v[:5])
+
+
+def test_no_search_sees_the_rows_that_judge(case):
+    *_, cf, _ = case
+    cf.explain(case[-1].iloc[:3], 1)
+    kept = cf.x_train[held_back(len(cf.x_train))]
+    seen = torch.cat([c.x for c in cf.company.circles])
+    shown = {tuple(r.tolist()) for r in seen}
+    assert not any(tuple(r.tolist()) in shown for r in kept)
+
+
+def test_standing_text_repr_and_rows(case):
+    *_, cf, rows = case
+    cfs = confirm(cf.explain(rows, 1), [cf.model, cf.model])
+    assert 'typical' in repr(cfs) and 'confirmed 100%' in repr(cfs)
+    table = cfs.standing()
+    assert list(table) == ['row', 'before', 'after', 'valid', 'changes', 'distance', 'typical', 'confirmed'] and len(table) == 40
+    assert 'typical' in cfs.domain.display.text(cfs) and 'confirmed 100%' in cfs._repr_html_()
+    assert torch.equal(cfs[3:5].typical, cfs.typical[3:5]) and torch.equal(cfs[[4]].confirmed, cfs.confirmed[4:5])
+
+
+def test_standing_survives_a_file(case, tmp_path):
+    *_, cf, rows = case
+    cfs = confirm(cf.explain(rows, 1), [cf.model])
+    for kept in (cfs, replace(cfs, confirmed=None)):
+        again = Counterfactuals.load(kept.save(tmp_path/'a.parquet'), cf.domain)
+        assert torch.equal(again.typical, kept.typical) and (again.confirmed is None) == (kept.confirmed is None)
+
+
+def test_too_few_rows_say_nothing():
+    assert crowd(torch.rand(19, 3)) is None
+    from sklearn.linear_model import LogisticRegression
+    X, y = people(60)
+    X = X.drop(columns='home')
+    cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X)).fit(X).explain(X.iloc[:4])
+    assert cfs.typical.isnan().all() and 'typical' not in repr(cfs) and 'typical' not in cfs.domain.display.text(cfs)
+
+
+def test_company_of_a_small_target_is_an_error(case):
+    X, _, domain, net, *_ = case
+    some = pd.concat([X[predict(net, domain.encode(X).x.float()).argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 60), (1, 12))])
+    cf = GradualCF(net, domain, BELIEVABLE).fit(some)
+    with pytest.raises(ValueError, match='target must have at least 20 training rows'): cf.explain(some.iloc[:3], 1)
+    assert cf.explain(some.iloc[-3:], 0).valid.all()
+
+
+def test_company_needs_a_table_and_the_probe(case):
+    X, _, domain, net, *_ = case
+    with pytest.raises(ValueError, match="company must be None unless rank='probe' on a table"):
+        GradualCF(net, domain, replace(BELIEVABLE, rank='gradient'))
+    with pytest.raises(ValueError, match='company must be None'):
+        GradualCF(net, replace(domain, features=()), BELIEVABLE)
+
+
+# Other models
+
+def test_bootstrap_draws_rows_with_their_labels():
+    X, y = pd.DataFrame({'a': range(50)}), np.arange(50)*2
+    made = bootstrap(lambda x, t: (x, t), X, y, k=3, seed=1)
+    assert len(made) == 3 and all((x.a*2 == t).all() and len(x) == 50 and x.a.nunique() < 45 for x, t in made)
+    assert made[0][0].a.tolist() != made[1][0].a.tolist()
+    assert bootstrap(lambda x, t: x.sum().item(), torch.arange(50), torch.arange(50), 2) == bootstrap(lambda x, t: x.sum().item(), torch.arange(50), torch.arange(50), 2)
+
+
+@pytest.mark.parametrize('k', [0, -1, 1.5, True, None])
+def test_bootstrap_says_what_k_must_be(k):
+    with pytest.raises(ValueError, match='k must be a whole number of at least 1'): bootstrap(lambda x, y: 0, [1, 2], [0, 1], k)
+
+
+def test_confirm_asks_models_of_any_kind(case):
+    from sklearn.linear_model import LogisticRegression
+    X, y, domain, net, cf, rows = case
+    numbers = X.drop(columns='home')
+    model = LogisticRegression(max_iter=2000).fit(numbers, y)
+    cfs = confirm(cf.explain(rows, 1), [net, model])
+    want = (1 + model.predict(cfs.raw.drop(columns='home')))/2
+    assert np.allclose(cfs.confirmed.numpy(), want)
+    with pytest.raises(ValueError, match='models must be a list'): confirm(cfs, net)
+    with pytest.raises(ValueError, match='model must accept inputs'): confirm(cfs, [tabular_mlp(3)])
+
+
+def test_a_list_of_models_is_worth_its_worst(case):
+    X, y, domain, net, _, rows = case
+    x = domain.encode(X).x.float()
+    others = bootstrap(lambda a, b: train(tabular_mlp(x.shape[1], seed=5), a, b, epochs=20), x, y, 2)
+    for settings in (TABLE, BELIEVABLE):
+        cfs = GradualCF([net, *others], domain, settings).fit(X).explain(rows)
+        probability = torch.stack([predict(m, cfs.xp).softmax(1).gather(1, cfs.target[:, None])[:, 0] for m in (net, *others)])
+        assert torch.allclose(cfs.prob, probability.amin(0), atol=1e-4)
+        assert cfs.valid.float().mean() > .9 and (confirm(cfs[cfs.valid], others).confirmed == 1).all()
+
+
+def test_lists_of_models_that_do_not_fit(case):
+    X, _, domain, net, *_ = case
+    d = domain.encode(X).x.shape[1]
+    with pytest.raises(ValueError, match='model must be one model or a list of at least two'): GradualCF([net], domain)
+    with pytest.raises(ValueError, match='model must accept inputs'): GradualCF([net, tabular_mlp(d + 1)], domain).fit(X)
+    with pytest.raises(ValueError, match='models of the same classes'): GradualCF([net, tabular_mlp(d, 3)], domain).fit(X)
+    from sklearn.linear_model import LinearRegression
+    number = LinearRegression().fit(X[['income']], X.debt)
+    with pytest.raises(ValueError, match='got one that answers with numbers'): GradualCF([net, number], domain)
+
+
+# Judges
+
+def test_forest_finds_what_is_strange():
+    x = torch.randn(500, 5, generator=torch.Generator().manual_seed(0))
+    f = _Forest(x)
+    far = torch.zeros(1, 5); far[0, 3:] = 4
+    assert f(far) > f(x).quantile(.95) and f(torch.zeros(1, 5)) < f(x).quantile(.2)
+
+
+def test_forest_agrees_with_scikit_learn():
+    from sklearn.ensemble import IsolationForest
+    x = torch.randn(600, 8, generator=torch.Generator().manual_seed(1))*torch.tensor([1., 2, 1, 1, .5, 1, 3, 1])
+    theirs = torch.from_numpy(-IsolationForest(n_estimators=100, random_state=0).fit(x.numpy()).score_samples(x.numpy()))
+    ours = _Forest(x)(x).double()
+    assert torch.corrcoef(torch.stack([ours, theirs]))[0, 1] > .8 and (ours.mean() - theirs.mean()).abs() < .03
+
+
+def test_half_of_the_bars_hold_for_the_other_half():
+    x = torch.randn(800, 4, generator=torch.Generator().manual_seed(2))
+    c = _circle(x, torch.ones(800, 4, dtype=torch.bool), .85, .9, values=[], atomic=[])
+    fresh = torch.randn(800, 4, generator=torch.Generator().manual_seed(3))
+    from gradual_cf.company import _loneliness_of, _nearest_rows
+    lonely = _loneliness_of(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
+    assert ((lonely <= c.lonely).float().mean(0) - .85).abs().max() < .05
+    assert ((c.forest(fresh) <= c.strange).float().mean() - .9).abs() < .05
+
+
+def test_outliers_and_measures(case):
+    X, _, domain, net, cf, rows = case
+    fresh, _ = people(500, seed=4)
+    cfs = cf.explain(rows, 1)
+    table = measures(cf, cfs, eps=(), held=fresh).set_index('metric')['mean']
+    plain = GradualCF(net, domain).fit(X)
+    nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
+    assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
+    x = cf.encode(fresh).x
+    with pytest.raises(ValueError, match='at least 20 held rows'): outliers(cfs.xp, cfs.target, x[:10], predict(net, x[:10]))
+
+
+def test_preset_from_the_command_line():
+    from typer.testing import CliRunner
+    from gradual_cf.cli import app
+    import json
+    out = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'believable', '--json'])
+    told = json.loads(out.stdout)
+    assert told['valid'] and 0 <= told['typical'] <= 1
+    bad = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'beleivable'])
+    assert bad.exit_code == 2 and "--preset must be one of ['believable']" in bad.output
