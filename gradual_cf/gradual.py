@@ -377,8 +377,8 @@ def _in_company(cf, s):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c50
-class _Searching(_Addressed):
-    "The loop from its start to the best state seen."
+class _Starting(_Addressed):
+    "Where the loop starts."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them
         label:Tensor, # Target class of each row, long `(n,)`
@@ -396,6 +396,9 @@ class _Searching(_Addressed):
         c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
+# %% ../nbs/09_gradual.ipynb #d55d0965
+class _Searching(_Starting):
+    "The loop from its start to the best state seen."
     def steps(self,
         s:State, # From `start`; written to
         watch:Callable|None=None, # Called with every `State` of every composition
@@ -427,7 +430,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #bd5a498b
+# %% ../nbs/09_gradual.ipynb #c54
 class _Probing(_Searching):
     "What single groups can do, and a search by the probe's steps alone."
     def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -456,7 +459,7 @@ class _Probing(_Searching):
     def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         return _stopping(self, State(enc, xp, predict(self.model, xp), self.aim(target))) <= 0
 
-# %% ../nbs/09_gradual.ipynb #c53
+# %% ../nbs/09_gradual.ipynb #c55
 class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
