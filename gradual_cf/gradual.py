@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from .arrival import lacking, lead_of, most_groups
-from .company import approach, moved, open_groups
+from .cheapest import cheapest_pairs
+from .company import _legal_numbers, _worth_trying, approach, moved, open_groups
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
-from .improve import improve_states, share
+from .improve import improve_states, line_search, put_back, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
 from .prototypes import nearest_prototype, towards
@@ -123,18 +124,40 @@ class _Aiming(Explainer):
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.company:Any = None # The fitted part of the shortfall
+        self.held:dict = {} # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
         data, # Training rows, raw
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
+        self.held = {}
         if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
         else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         self.company = None if self.settings.company is None else self.settings.company.fit(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
+
+# %% ../nbs/09_gradual.ipynb #7375b5a9
+_HELD = 24 # Values of a column that most rows share
+
+class _Proposing(_Aiming):
+    "Which values are tried."
+    def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
+        "Values of the domain; for a model without gradient, also numbers that training rows hold."
+        values = self.domain.propose(x, group)
+        if getattr(self.model, 'differentiable', True) or not self.domain.features: return values
+        if self.domain.features[group].kind == 'category': return values
+        held = self._held(group).to(values)[None, :, None]
+        return torch.cat([values, held.expand(len(values), -1, -1)], 1)
+
+    def _held(self, group):
+        "Numbers of a column that training rows hold, `(q,)`."
+        if group not in self.held:
+            v = self.x_train[:, self.groups(self.x_train) == group][:, 0]
+            self.held[group] = _worth_trying(v[_legal_numbers(self.domain.features[group], v)], _HELD)[0]
+        return self.held[group]
 
 # %% ../nbs/09_gradual.ipynb #c26
 def _least_lead(z, label, share):
@@ -145,7 +168,7 @@ def _least_lead(z, label, share):
         out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
     return out
 
-class _Addressed(_Aiming):
+class _Addressed(_Proposing):
     "What rows must reach."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
@@ -186,7 +209,7 @@ def _probe(cf, s, free, groups):
     "The model's own probe, or the domain's, or the general one: group, rows and merit."
     own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
-    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match, **cf.ties)
+    return probe(cf.model, s, free, groups, cf.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
@@ -248,7 +271,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Change one group again, whichever lowers what is missing most; yields the rows that moved."
     while len(live):
         now = s.take(live)
-        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.domain.propose,
+        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.propose,
                            project=cf.project, match=cf.settings.match, **cf.ties)
         won = score > -lacking(cf, now)
         if not won.any(): return
@@ -336,6 +359,21 @@ def _improved(cf, s, moves, live):
         s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
         yield s
 
+def _moves_of(cf):
+    "The moves of the settings; where changes have prices, also those that come nearer."
+    h = cf.settings
+    moves = (*h.moves, share) if h.spread > 1 else h.moves
+    return moves or (put_back, line_search) if cf.ties['price'] is not None else moves
+
+def _bargained(cf, s, live):
+    "States in which rows have the cheapest pair of values, where changes have prices."
+    priced = cf.ties['price'] is not None and cf.settings.rank == 'probe' and cf.domain.propose is not None
+    if not priced or not len(live): return
+    new = cheapest_pairs(cf, s.take(live))
+    s.put(live, new)
+    s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+    yield s
+
 def _shown(steps, watch):
     "Show each state to `watch`, as the composition step does with its iterates."
     for s in steps:
@@ -361,8 +399,8 @@ def _in_company(cf, s):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c50
-class _Searching(_Addressed):
-    "The loop from its start to the best state seen."
+class _Starting(_Addressed):
+    "Where the loop starts."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them
         label:Tensor, # Target class of each row, long `(n,)`
@@ -380,16 +418,18 @@ class _Searching(_Addressed):
         c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
+# %% ../nbs/09_gradual.ipynb #d55d0965
+class _Searching(_Starting):
+    "The loop from its start to the best state seen."
     def steps(self,
         s:State, # From `start`; written to
         watch:Callable|None=None, # Called with every `State` of every composition
     ) -> Iterator[State]:
         "Run Algorithm 1, what rescues rows when it runs dry, and the moves of the settings."
-        h = self.settings
         if self.company is None: yield from _plain_steps(self, s, watch)
         else: yield from _shown(_in_company(self, s), watch)
-        moves = (*h.moves, share) if h.spread > 1 else h.moves
-        live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
+        live,moves = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0], _moves_of(self)
+        yield from _shown(_bargained(self, s, live), watch)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
 # %% ../nbs/09_gradual.ipynb #c52
@@ -412,7 +452,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #bd5a498b
+# %% ../nbs/09_gradual.ipynb #c54
 class _Singling(_Searching):
     "What single groups can do."
     @property
@@ -454,7 +494,7 @@ class _Probing(_Singling):
         if self.company is not None: aim = aim._replace(company=self.company.aim(enc, target))
         return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= _ROUNDING
 
-# %% ../nbs/09_gradual.ipynb #c53
+# %% ../nbs/09_gradual.ipynb #c55
 class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
