@@ -472,6 +472,10 @@ class _Ruled(_Made):
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
+    def propose(self, x:Tensor, group:int) -> Tensor: # Candidate values, `(n or 1, q, w)`
+        "Values to try in a group of rows `x`, as the domain proposes them."
+        return self.domain.propose(x, group)
+
 # %% ../nbs/01_explainer.ipynb #c116
 class _Told(_Ruled):
     "What an explainer says of itself."

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .arrival import lacking, lead_of, most_groups
 from .cheapest import cheapest_pairs
-from .company import approach, moved, open_groups
+from .company import _legal_numbers, _worth_trying, approach, moved, open_groups
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
@@ -124,18 +124,40 @@ class _Aiming(Explainer):
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.company:Any = None # The fitted part of the shortfall
+        self.held:dict = {} # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
         data, # Training rows, raw
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
+        self.held = {}
         if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
         else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         self.company = None if self.settings.company is None else self.settings.company.fit(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
+
+# %% ../nbs/09_gradual.ipynb #7375b5a9
+_HELD = 24 # Values of a column that most rows share
+
+class _Proposing(_Aiming):
+    "Which values are tried."
+    def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
+        "Values of the domain; for a model without gradient, also numbers that training rows hold."
+        values = self.domain.propose(x, group)
+        if getattr(self.model, 'differentiable', True) or not self.domain.features: return values
+        if self.domain.features[group].kind == 'category': return values
+        held = self._held(group).to(values)[None, :, None]
+        return torch.cat([values, held.expand(len(values), -1, -1)], 1)
+
+    def _held(self, group):
+        "Numbers of a column that training rows hold, `(q,)`."
+        if group not in self.held:
+            v = self.x_train[:, self.groups(self.x_train) == group][:, 0]
+            self.held[group] = _worth_trying(v[_legal_numbers(self.domain.features[group], v)], _HELD)[0]
+        return self.held[group]
 
 # %% ../nbs/09_gradual.ipynb #c26
 def _least_lead(z, label, share):
@@ -146,7 +168,7 @@ def _least_lead(z, label, share):
         out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
     return out
 
-class _Addressed(_Aiming):
+class _Addressed(_Proposing):
     "What rows must reach."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
@@ -187,7 +209,7 @@ def _probe(cf, s, free, groups):
     "The model's own probe, or the domain's, or the general one: group, rows and merit."
     own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
-    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match, **cf.ties)
+    return probe(cf.model, s, free, groups, cf.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
@@ -249,7 +271,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Change one group again, whichever lowers what is missing most; yields the rows that moved."
     while len(live):
         now = s.take(live)
-        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.domain.propose,
+        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.propose,
                            project=cf.project, match=cf.settings.match, **cf.ties)
         won = score > -lacking(cf, now)
         if not won.any(): return
