@@ -43,6 +43,7 @@ class _Const:
         if key not in self.kept: self.kept[key] = self.t.to(like)
         return self.kept[key]
 
+# %% ../nbs/05_composition.ipynb #c13
 class Entrywise:
     "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
     def __init__(self, f:Callable, *consts): self.f,self.consts = f,[_Const(k) for k in consts]
@@ -54,7 +55,7 @@ class Entrywise:
         ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
         return lambda v: self.f(v, old, *ks)
 
-# %% ../nbs/05_composition.ipynb #c12
+# %% ../nbs/05_composition.ipynb #c15
 def box(
     low,  # Smallest value, `(*s)` or a number; -inf where there is none
     high, # Largest value; inf where there is none
@@ -64,6 +65,7 @@ def box(
     if (lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.tolist()} and {hi.tolist()}')
     return Entrywise(lambda c, x, lo, hi: c.clamp(lo, hi), lo, hi)
 
+# %% ../nbs/05_composition.ipynb #c18
 def steps(
     size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
     origin:float|Tensor=0., # One admissible value, `(*s)` or a number
@@ -73,7 +75,7 @@ def steps(
     onto = lambda c, x, u, o, grid: torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
     return Entrywise(onto, torch.where(size > 0, size, 1.), origin, size > 0)
 
-# %% ../nbs/05_composition.ipynb #c14
+# %% ../nbs/05_composition.ipynb #c20
 def chain(
     *projections:Callable, # (c, x) -> c each
 ) -> Callable:             # (c, x) -> c
@@ -87,7 +89,7 @@ def chain(
     if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', narrow)
     return project
 
-# %% ../nbs/05_composition.ipynb #c19
+# %% ../nbs/05_composition.ipynb #c25
 def admissible(
     enc:Encoded, # Rows and their limits
     c:Tensor,    # Values, `(n, *s)`
@@ -99,7 +101,7 @@ def admissible(
     c = torch.where(c == enc.x, c, inside)  # what did not move stays, also where it lies outside
     return c if project is None else project(c, enc.x)
 
-# %% ../nbs/05_composition.ipynb #c22
+# %% ../nbs/05_composition.ipynb #c28
 class _Packed(NamedTuple):
     "Where the masked entries of each row are."
     at:Tensor        # Positions in the flattened row, long `(n, w)`
@@ -107,6 +109,7 @@ class _Packed(NamedTuple):
 
     def gather(self, t): return None if t is None else t.flatten(1).gather(1, self.at) # Entries `(n, w)` of `(n, *s)`
 
+# %% ../nbs/05_composition.ipynb #c30
 def _pack(mask:Tensor) -> _Packed:
     "List the masked entries of every row; rows with fewer are padded with entries that do not move."
     flat = mask.flatten(1)
@@ -115,7 +118,7 @@ def _pack(mask:Tensor) -> _Packed:
     at = flat.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :w]
     return _Packed(at, None if (count == w).all() else flat.gather(1, at))
 
-# %% ../nbs/05_composition.ipynb #c24
+# %% ../nbs/05_composition.ipynb #c33
 class _Adam:
     "Adam with its usual constants on one tensor; the same arithmetic as `torch.optim.Adam`."
     def __init__(self, v:Tensor, lr:float):
@@ -131,7 +134,7 @@ class _Adam:
         root = self.square.sqrt().add_(1e-8*size)
         return torch.addcdiv(v, self.mean, root, value=-self.lr*size/(1 - .9**self.n))
 
-# %% ../nbs/05_composition.ipynb #c27
+# %% ../nbs/05_composition.ipynb #c36
 _TOGETHER = 32 # Iterates compared at a time
 
 def _tile(target, times):
@@ -139,6 +142,7 @@ def _tile(target, times):
     again:Any = [v if v is None else v.repeat(times, *[1]*(v.ndim - 1)) for v in target._replace(company=None)]
     return Target(*again)
 
+# %% ../nbs/05_composition.ipynb #c39
 class _Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."
     def __init__(self, s, old, match, relations=None, price=None):
@@ -168,7 +172,7 @@ class _Nearest:
         self.kept = [tuple(t[i, rows] for t in (vs, zs, far, broken))]
         return self.kept[0][:2]
 
-# %% ../nbs/05_composition.ipynb #c29
+# %% ../nbs/05_composition.ipynb #c41
 def _one_pass(model, loss, s, view):
     "One pass forward and one back: gradient at `xp`, and the state with the logits of the view."
     seen = s.xp.detach().requires_grad_()
@@ -179,6 +183,7 @@ def _one_pass(model, loss, s, view):
     g = input_grad(z, seen, dz)
     return (g if dx is None else g.add_(dx)), s
 
+# %% ../nbs/05_composition.ipynb #c43
 def loss_grad(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     loss:_Mix, # The loss, a sum over rows
@@ -192,7 +197,7 @@ def loss_grad(
     gs,ss = zip(*parts)
     return None if gs[0] is None else torch.cat(gs), s._replace(logits=torch.cat([p.logits for p in ss]))
 
-# %% ../nbs/05_composition.ipynb #c31
+# %% ../nbs/05_composition.ipynb #c45
 class _Placer:
     "Make packed values admissible and put them in their place in `xp`, which is changed."
     def __init__(self, s, packed, project, relations=None):
@@ -221,7 +226,7 @@ class _Placer:
         self.flat.copy_(self.relations.follow(self.s.xp, self.s.x).flatten(1))
         return self.packed.gather(self.s.xp)
 
-# %% ../nbs/05_composition.ipynb #c33
+# %% ../nbs/05_composition.ipynb #c47
 def _entry_grad(loss, small, g):
     "Add the gradients of terms of single entries, asked on packed rows, to the packed gradient."
     for weight,term in loss.terms.values():
@@ -229,6 +234,7 @@ def _entry_grad(loss, small, g):
         if dx is not None: g = g.add(dx, alpha=weight)
     return g
 
+# %% ../nbs/05_composition.ipynb #c49
 def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None) -> Iterator[tuple[State, Tensor]]:
     "The state and the packed entries before each Adam step and after the last; all share one `xp`: copy what you keep."
     (wide,own),v = loss.split(), packed.gather(s.xp)
@@ -243,7 +249,14 @@ def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None)
         v = put(adam.step(v, g))
     with torch.no_grad(): yield s._replace(logits=model(s.xp)), v
 
-# %% ../nbs/05_composition.ipynb #c34
+# %% ../nbs/05_composition.ipynb #c51
+def _put_best(best:_Nearest, packed:_Packed, xp:Tensor, follow:Callable) -> tuple[Tensor, Tensor]:
+    "The best iterate in the place of the last: rows and logits."
+    v,z = best.best()
+    xp.view(len(xp), -1).scatter_(1, packed.at, v)
+    return follow(xp), z
+
+# %% ../nbs/05_composition.ipynb #c53
 def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,        # Rows with their groups `on` and their composites `c`
@@ -271,9 +284,5 @@ def compose(
             if views and best is not None: now = now._replace(logits=predict(model, now.xp))
             if watch is not None: watch(now)
             if best is not None: best.see(v, now.logits)
-    xp,z = s.xp, now.logits
-    if best is not None:
-        v,z = best.best()
-        xp.view(len(xp), -1).scatter_(1, packed.at, v)
-        xp = follow(xp)
+    xp,z = (s.xp, now.logits) if best is None else _put_best(best, packed, s.xp, follow)
     return State(s.enc, xp, z, s.target, on, torch.where(mask, xp, c))

@@ -32,12 +32,13 @@ class Encoded(NamedTuple):
         "Select rows by slice, index or mask."
         return _take(self, i)
 
+# %% ../nbs/00_core.ipynb #c8
 def _take(record, i) -> Any:
     "Rows `i` of a named tuple of tensors, of None, and of other such tuples."
     part = lambda v: v if v is None else v.take(i) if hasattr(v, '_fields') else v[i]
     return type(record)(*map(part, record))
 
-# %% ../nbs/00_core.ipynb #c9
+# %% ../nbs/00_core.ipynb #c11
 _LATER:Any = None # A field that is filled when it is known
 
 class Target(NamedTuple):
@@ -54,7 +55,7 @@ class Target(NamedTuple):
         "Select rows by slice, index or mask."
         return _take(self, i)
 
-# %% ../nbs/00_core.ipynb #c11
+# %% ../nbs/00_core.ipynb #c13
 class State(NamedTuple):
     "Rows on their way from the input to a counterfactual."
     enc:Encoded          # Inputs and what may become of them
@@ -76,7 +77,7 @@ class State(NamedTuple):
         for name in ('xp', 'logits', 'on', 'c'):
             if getattr(self, name) is not None: getattr(self, name)[i] = getattr(new, name)
 
-# %% ../nbs/00_core.ipynb #c14
+# %% ../nbs/00_core.ipynb #c16
 def per_row(
     v:Tensor,    # One value a row, `(n,)`
     like:Tensor, # Rows, `(n, *s)`
@@ -84,6 +85,7 @@ def per_row(
     "`v` with the rank of `like`, to broadcast over each row's entries."
     return v.view(-1, *[1]*(like.ndim - 1))
 
+# %% ../nbs/00_core.ipynb #c19
 def changed_groups(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Counterfactuals, `(n, *s)`
@@ -94,7 +96,7 @@ def changed_groups(
     count = diff.new_zeros(len(x), int(groups.max()) + 1)
     return count.index_add_(1, groups.flatten(), diff) > 0
 
-# %% ../nbs/00_core.ipynb #c17
+# %% ../nbs/00_core.ipynb #c22
 CHANGED = '#c24e00' # What changed, in every plot, table and text
 _CYCLE = ['#0072b2', CHANGED, '#007a5a', '#a8488a', '#56b4e9', '#666666']
 STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second colour of the cycle is `CHANGED`
@@ -103,7 +105,7 @@ STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second
     'boxplot.medianprops.color': '.2', 'legend.frameon': False,
 }
 
-# %% ../nbs/00_core.ipynb #c20
+# %% ../nbs/00_core.ipynb #c25
 def _group_name(cfs, g):
     "What a group is called."
     names = cfs.domain.display.names
@@ -118,7 +120,7 @@ def _group_changes(cfs) -> pd.DataFrame:
         lines.append((i, _group_name(cfs, g), before, after))
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
 
-# %% ../nbs/00_core.ipynb #c22
+# %% ../nbs/00_core.ipynb #c27
 def value_text(
     v, # A number, a level, a word
 ) -> str:
@@ -129,14 +131,14 @@ def value_text(
     if isinstance(v, (float, np.floating)): return f'{v:,.6g}'
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
-# %% ../nbs/00_core.ipynb #c25
+# %% ../nbs/00_core.ipynb #c30
 def comparable(
     s:pd.Series,  # Cells of any dtype
 ) -> np.ndarray:  # Objects, `(n,)`
     "Cells that can be compared: None where they are missing."
     return s.astype(object).where(s.notna(), None).to_numpy()
 
-# %% ../nbs/00_core.ipynb #c27
+# %% ../nbs/00_core.ipynb #c33
 def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
@@ -145,7 +147,7 @@ def _class_name(t, classes):
     "A class by its name, where there is one."
     return str(classes[t]) if len(classes) else f'class {t}'
 
-# %% ../nbs/00_core.ipynb #c29
+# %% ../nbs/00_core.ipynb #c35
 def aimed_at(
     cfs,        # `Counterfactuals`
     i:int,      # Position of a row
@@ -157,6 +159,7 @@ def aimed_at(
     if low == -np.inf: return f'at most {value_text(high)}'
     return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
 
+# %% ../nbs/00_core.ipynb #c38
 _STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
 
 def _standing_text(cfs, i):
@@ -164,6 +167,7 @@ def _standing_text(cfs, i):
     known = {name: v[i].item() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
     return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
 
+# %% ../nbs/00_core.ipynb #99a74640
 def went(
     cfs,   # `Counterfactuals`
     i:int, # Position of a row
@@ -173,12 +177,12 @@ def went(
     else: said = f'probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
     return said + (_standing_text(cfs, i) if cfs.mask[i].any() else '')
 
-# %% ../nbs/00_core.ipynb #c30
+# %% ../nbs/00_core.ipynb #c41
 def _lines_by_row(cfs):
     "The changes of each row by its position."
     return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
 
-# %% ../nbs/00_core.ipynb #c32
+# %% ../nbs/00_core.ipynb #c43
 _LEFT = 'style="text-align:left"'
 
 def _row_html(cfs, i, name, lines):
@@ -191,6 +195,7 @@ def _row_html(cfs, i, name, lines):
     body = ''.join(f'<tr>{c}</tr>' for c in cells) or f'<tr><td colspan="3" {_LEFT}>nothing to change</td></tr>'
     return f'<tbody><tr>{head}</tr>{body}</tbody>'
 
+# %% ../nbs/00_core.ipynb #c46
 def _show_changes(cfs, most:int=10) -> str:
     "Only what changed, before → after, with the probability before and after."
     some = cfs[:most]
@@ -200,7 +205,7 @@ def _show_changes(cfs, most:int=10) -> str:
     head = f'<thead><tr><th {_LEFT}>feature</th><th>before</th><th>after</th></tr></thead>'
     return f'<table>{head}{"".join(rows)}</table>{more}'
 
-# %% ../nbs/00_core.ipynb #c34
+# %% ../nbs/00_core.ipynb #c48
 def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     "Only what changed, before → after, as plain text."
     df,lines,out = cfs.changes(), _lines_by_row(cfs), []
@@ -213,7 +218,7 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
 
-# %% ../nbs/00_core.ipynb #c36
+# %% ../nbs/00_core.ipynb #c50
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
     from matplotlib.figure import Figure
@@ -227,7 +232,7 @@ def _plot_changes(cfs, most:int=5):
     if rows: ax.legend(fontsize=8)
     return fig
 
-# %% ../nbs/00_core.ipynb #c38
+# %% ../nbs/00_core.ipynb #c52
 @dataclass(frozen=True)
 class Display:
     "What people see of answers; every part has a default that suits any data."
@@ -238,7 +243,7 @@ class Display:
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
-# %% ../nbs/00_core.ipynb #c40
+# %% ../nbs/00_core.ipynb #c54
 @dataclass(frozen=True, repr=False)
 class Domain:
     "The functions that tell one kind of data from another."
@@ -267,7 +272,7 @@ class Domain:
         few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
         return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
 
-# %% ../nbs/00_core.ipynb #c42
+# %% ../nbs/00_core.ipynb #c56
 def take_rows(
     data:Any, # Frame, series, tensor, array or list of rows
     i:Any, # Slice, list of positions, or bool mask
@@ -280,7 +285,7 @@ def take_rows(
     if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
 
-# %% ../nbs/00_core.ipynb #c45
+# %% ../nbs/00_core.ipynb #c59
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
 @dataclass(frozen=True, repr=False)
@@ -302,7 +307,7 @@ class _Batch:
     confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
     explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
 
-# %% ../nbs/00_core.ipynb #c46
+# %% ../nbs/00_core.ipynb #c61
 class _Answers(_Batch):
     "What a batch says of itself."
     @property
@@ -323,7 +328,7 @@ class _Answers(_Batch):
         return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{stands}'
     def _repr_html_(self): return self.domain.display.show(self)
 
-# %% ../nbs/00_core.ipynb #44d54ad3
+# %% ../nbs/00_core.ipynb #c63
 class _Standing(_Answers):
     "How a batch stands."
     def standing(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, typical, confirmed
@@ -335,7 +340,7 @@ class _Standing(_Answers):
         told |= {name: far*torch.nan if (v := getattr(self, name)) is None else v for name in _STANDINGS}
         return pd.DataFrame(dict(row=_row_names(self)) | {name: v.cpu().numpy() for name,v in told.items()})
 
-# %% ../nbs/00_core.ipynb #c48
+# %% ../nbs/00_core.ipynb #c65
 @contextmanager
 def atomic(
     path, # Where the finished file shall be
@@ -352,13 +357,13 @@ def atomic(
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
 
-# %% ../nbs/00_core.ipynb #c51
+# %% ../nbs/00_core.ipynb #c68
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."
     home = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
     return Path(os.environ.get('GRADUAL_CF_CACHE') or Path(home)/'gradual_cf')
 
-# %% ../nbs/00_core.ipynb #c53
+# %% ../nbs/00_core.ipynb #c70
 def _label(c):
     "A column's name as JSON can hold it; raises `ValueError` for one that would come back as another."
     if isinstance(c, tuple): return [_label(v) for v in c]
@@ -366,23 +371,27 @@ def _label(c):
     if isinstance(c, (str, int)) and not isinstance(c, bool): return c
     raise ValueError(f'data must have columns named by text, whole numbers or tuples of them to be saved, got {c!r}')
 
+# %% ../nbs/00_core.ipynb #c73
 def _unlabel(labels, names):
     "The inverse of `_label` for all columns, with the names of their levels."
     labels = [tuple(l) if isinstance(l, list) else l for l in labels]
     tuples = labels and all(isinstance(l, tuple) for l in labels)
     return pd.MultiIndex.from_tuples(labels, names=names) if tuples else pd.Index(labels, name=names[0])
 
+# %% ../nbs/00_core.ipynb #c76
 def _forgotten(s) -> str:
     "What parquet forgets of a column: that it holds objects, integers among them, and the unit of dates."
     if s.dtype != object: return str(s.dtype) if getattr(s.dtype, 'kind', '') == 'M' else ''
     return 'integers' if pd.api.types.infer_dtype(s) == 'integer' else 'object'
 
+# %% ../nbs/00_core.ipynb #c79
 def _remembered(s, dtype:str):
     "A column with what parquet forgot."
     if dtype not in ('object', 'integers'): return s.astype(dtype) if dtype else s
     there = (s.astype('Int64') if dtype == 'integers' else s).astype(object)
     return there.where(s.notna(), None)
 
+# %% ../nbs/00_core.ipynb #c82
 def _holds(v, name):
     "Raise `ValueError` unless parquet can hold a column."
     import pyarrow as pa, pyarrow.parquet as pq
@@ -391,18 +400,20 @@ def _holds(v, name):
         got = f'{v.dtype} in column {name!r} ({e})'
         raise ValueError(f'data must hold values that parquet can store, got {got}') from None
 
-# %% ../nbs/00_core.ipynb #c54
+# %% ../nbs/00_core.ipynb #c85
 def _stored(raw:Any, name):
-    "Raw rows as columns `name:0`, `name:1`, …, and what parquet forgets of them; nothing for raw data that is neither frame nor text."
+    "Raw rows as columns `name:0`, `name:1`, … and what parquet forgets of them; nothing for what is no frame or text."
     texts = isinstance(raw, list) and all(isinstance(r, str) for r in raw)
     if texts: return pd.DataFrame({f'{name}:text': raw}), None
     raw = raw if isinstance(raw, pd.DataFrame) else pd.DataFrame()
     if raw.empty: return raw, None
-    about = dict(labels=[_label(c) for c in raw.columns], names=[n if n is None else _label(n) for n in raw.columns.names],
+    about = dict(labels=[_label(c) for c in raw.columns],
+                 names=[n if n is None else _label(n) for n in raw.columns.names],
                  dtypes=[_forgotten(raw.iloc[:, i]) for i in range(raw.shape[1])])
     for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
     return raw.set_axis([f'{name}:{i}' for i in range(raw.shape[1])], axis=1), about
 
+# %% ../nbs/00_core.ipynb #c88
 def _restored(df, name, about):
     "The inverse of `_stored`."
     if f'{name}:text' in df: return df[f'{name}:text'].tolist()
@@ -410,16 +421,18 @@ def _restored(df, name, about):
     columns = {i: _remembered(df[f'{name}:{i}'], dtype) for i,dtype in enumerate(about['dtypes'])}
     return pd.DataFrame(columns, index=df.index).set_axis(_unlabel(about['labels'], about['names']), axis=1)
 
+# %% ../nbs/00_core.ipynb #c91
 def _flat_rows(t):
     "A tensor as a list of flat arrays, one a row."
     t = t.float() if t.dtype == torch.bfloat16 else t
     return list(t.cpu().reshape(len(t), -1).numpy())
 
+# %% ../nbs/00_core.ipynb #c94
 def _stacked(rows, kind, shape):
     "The inverse of `_flat_rows`."
     return torch.tensor(np.stack(rows.tolist())).reshape(len(rows), *shape).to(getattr(torch, kind))
 
-# %% ../nbs/00_core.ipynb #c56
+# %% ../nbs/00_core.ipynb #c96
 def told_of(
     cfs, # `Counterfactuals`
 ) -> pd.DataFrame: # One line a row
@@ -431,13 +444,13 @@ def told_of(
     told['cf_valid'] = cfs.valid
     return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
-# %% ../nbs/00_core.ipynb #c57
+# %% ../nbs/00_core.ipynb #c98
 def _check_free(raw, told):
     "Raise `ValueError` for a frame with a column of a name that is added."
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
-# %% ../nbs/00_core.ipynb #c59
+# %% ../nbs/00_core.ipynb #c100
 class _Kept(_Standing):
     "Answers that can be written to a file and read again."
     def save(self,
@@ -470,7 +483,7 @@ class _Kept(_Standing):
         raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
         return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
 
-# %% ../nbs/00_core.ipynb #c61
+# %% ../nbs/00_core.ipynb #c102
 class Counterfactuals(_Kept):
     "A batch of inputs, what was changed in them, and what the model says now."
     def __getitem__(self, i):
@@ -497,7 +510,7 @@ class Counterfactuals(_Kept):
         return self.domain.display.plot(self, **kw)
 
     def plan(self): # A `Plan`
-        "Put the changes in an order: each row on the way legal, the target near early; raises `ValueError` without a model."
+        "Put the changes in an order: each row on the way legal, the target near early; `ValueError` without a model."
         if self.explainer is not None: return self.explainer.plan(self)
         raise ValueError('plan must be asked of answers that know their model, got answers that were loaded or made by '
                          'hand: write explainer.plan(answers)')

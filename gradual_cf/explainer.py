@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from .core import Counterfactuals, Domain, Encoded, Target, changed_groups
+from .alternatives import Alternatives, several
 from .density import crowd, held_back, lonelier
 from .plans import Plan, plan_of
 
@@ -48,6 +49,7 @@ def _home(model):
     if dev.type == 'meta': raise ValueError("model must be on a device that computes, got 'meta'")
     return dev,dtype
 
+# %% ../nbs/01_explainer.ipynb #c12
 def place(
     model, # A module, or any function of a tensor
 ) -> tuple[torch.device, torch.dtype]: # Where its inputs must live; 32 bits for a 16-bit model
@@ -55,7 +57,7 @@ def place(
     dev,dtype = _home(model)
     return dev, torch.float32 if dtype in _SHORT else dtype
 
-# %% ../nbs/01_explainer.ipynb #c12
+# %% ../nbs/01_explainer.ipynb #c15
 def _one_of(outputs, what):
     "The one matrix among several outputs; raises `ValueError` where there are none or two."
     two = [v for v in outputs if isinstance(v, (Tensor, np.ndarray)) and v.ndim == 2]
@@ -63,6 +65,7 @@ def _one_of(outputs, what):
     got = f'{what} with {len(two)}'
     raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {got}')
 
+# %% ../nbs/01_explainer.ipynb #c18
 def _read_logits(out):
     "Unpack a model's output: a tensor, an array, a dictionary, a tuple, or an object with `logits`."
     if isinstance(out, Mapping) and 'logits' in out: out = out['logits']
@@ -71,7 +74,7 @@ def _read_logits(out):
     elif not isinstance(out, (Tensor, np.ndarray)) and hasattr(out, 'logits'): out = out.logits
     return torch.from_numpy(out) if isinstance(out, np.ndarray) else out
 
-# %% ../nbs/01_explainer.ipynb #c15
+# %% ../nbs/01_explainer.ipynb #c21
 def two_classes(
     z:Tensor, # Log-odds of the second class, `(n,)` or `(n, 1)`
 ) -> Tensor:  # `(n, 2)`
@@ -81,7 +84,7 @@ def two_classes(
 
 def _is_single(z): return z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1 # Whether a model has one output
 
-# %% ../nbs/01_explainer.ipynb #c16
+# %% ../nbs/01_explainer.ipynb #c24
 class _Asked(nn.Module):
     "A model that takes and gives tensors in the dtype of the search, whatever it does inside."
     def __init__(self, model):
@@ -94,29 +97,31 @@ class _Asked(nn.Module):
         self.single = _is_single(z) and not answers_numbers(self.model)
         return two_classes(z.to(x)) if self.single else z.to(x)
 
-# %% ../nbs/01_explainer.ipynb #c18
+# %% ../nbs/01_explainer.ipynb #c26
 def answers_numbers(
     model, # Any model
 ) -> bool:
     "Whether a model answers with numbers instead of classes."
     return getattr(model, 'kind', None) == 'number'
 
-# %% ../nbs/01_explainer.ipynb #c19
+# %% ../nbs/01_explainer.ipynb #c29
 def _plain(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
     if not isinstance(out, Tensor) or out.dtype != x.dtype: return False
     return not _is_single(out) or answers_numbers(model)
 
+# %% ../nbs/01_explainer.ipynb #c31
 def _asked(model):
     "The same model, through `_Asked` where it computes in 16 bits."
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
-# %% ../nbs/01_explainer.ipynb #c21
+# %% ../nbs/01_explainer.ipynb #c33
 def _shape_error(z):
     "A sentence about an output that is no matrix of logits."
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
 
+# %% ../nbs/01_explainer.ipynb #c36
 def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
     if not isinstance(z, Tensor) or z.ndim != 2 or (z.shape[1] != 1 if numbers else z.shape[1] < 2):
@@ -125,7 +130,7 @@ def _check_finite(z, numbers:bool=False):
     if bad: raise ValueError(f'model must return finite logits, got {bad} NaN or infinite of {z.numel()}')
     return z
 
-# %% ../nbs/01_explainer.ipynb #c22
+# %% ../nbs/01_explainer.ipynb #c39
 def check_lead(
     z:Tensor, # Logits that were read from one output, `(n, 2)`
 ):
@@ -135,7 +140,7 @@ def check_lead(
         raise ValueError('model must return a logit where it has one output, got values in [0, 1] only: '
                          "remove the sigmoid, or say predictor(model, domain, kind='proba') or kind='number'")
 
-# %% ../nbs/01_explainer.ipynb #c23
+# %% ../nbs/01_explainer.ipynb #c41
 def check_logits(
     z, # What the model returned for training rows
     numbers:bool=False, # Whether it answers with numbers
@@ -150,7 +155,7 @@ def check_logits(
         warnings.warn('all outputs of the model lie in (0, 1): if it ends in a sigmoid, remove it', stacklevel=3)
     return z
 
-# %% ../nbs/01_explainer.ipynb #c26
+# %% ../nbs/01_explainer.ipynb #c44
 def pass_rows(
     x:Tensor,          # Inputs, `(n, *s)`
     numbers:int=2**16, # Numbers that go in together …
@@ -159,6 +164,7 @@ def pass_rows(
     "Rows to send through a network at a time."
     return max(least, numbers//x.shape[1:].numel())
 
+# %% ../nbs/01_explainer.ipynb #c47
 def _pass(model, x):
     "One forward pass; raises `ValueError` if the model does not accept the rows."
     try: return model(x)
@@ -166,6 +172,7 @@ def _pass(model, x):
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
 
+# %% ../nbs/01_explainer.ipynb #c50
 def predict(
     model,    # Maps `(n, *s)` to raw logits `(n, k)`
     x:Tensor, # Inputs, `(n, *s)`
@@ -178,7 +185,7 @@ def predict(
         if not isinstance(z, Tensor) or not z.ndim: raise ValueError(f'model must return raw logits, {_shape_error(z)}')
     return torch.cat(parts)
 
-# %% ../nbs/01_explainer.ipynb #c29
+# %% ../nbs/01_explainer.ipynb #c53
 def _check_steady(model, x:Tensor):
     "Raise `ValueError` if a model answers the same question in two ways."
     a,b = predict(model, x), predict(model, x)
@@ -187,7 +194,7 @@ def _check_steady(model, x:Tensor):
         raise ValueError('model must give the same logits for the same rows, got two passes that differ by up to '
                          f'{far:.3g}: does a function wrap a module in train mode? Call .eval() on it')
 
-# %% ../nbs/01_explainer.ipynb #c32
+# %% ../nbs/01_explainer.ipynb #c56
 _NO_GRADIENT = "model must be differentiable for this search, got {}; use rank='probe' and sigma=0"
 
 def with_graph(
@@ -200,6 +207,7 @@ def with_graph(
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
 
+# %% ../nbs/01_explainer.ipynb #c59
 def input_grad(
     z:Tensor,  # What the model returned, `(n, k)`
     x:Tensor,  # Its input, which requires grad, `(n, *s)`
@@ -211,12 +219,13 @@ def input_grad(
     try: return torch.autograd.grad(z, x, dz)[0]
     except RuntimeError as e: raise ValueError(f'{no} ({e})') from e
 
-# %% ../nbs/01_explainer.ipynb #c35
+# %% ../nbs/01_explainer.ipynb #c62
 def _inside(y, interval):
     "Log of the share of one half and more that numbers have inside of their interval."
     nearer = torch.minimum(y - interval[..., 0], interval[..., 1] - y)
     return nn.functional.logsigmoid(nearer)
 
+# %% ../nbs/01_explainer.ipynb #c65
 def log_prob(
     z:Tensor,      # Logits, `(..., k)`
     target:Tensor, # Class, long `(...)`; for numbers, the interval `(..., 2)`
@@ -226,6 +235,7 @@ def log_prob(
     first = z.movedim(-1, 0).contiguous()  # classes first: a softmax over two neighbouring numbers is slow
     return first.log_softmax(0).gather(0, target[None])[0]
 
+# %% ../nbs/01_explainer.ipynb #c68
 def target_prob(
     z:Tensor,      # Logits, `(..., k)`
     target:Tensor, # Class, long `(...)`; for numbers, the interval `(..., 2)`
@@ -233,7 +243,7 @@ def target_prob(
     "Probability of the target class; for an interval, one half at its ends and more inside."
     return log_prob(z, target).exp()
 
-# %% ../nbs/01_explainer.ipynb #c38
+# %% ../nbs/01_explainer.ipynb #c71
 def in_target(
     z:Tensor,      # Logits, `(m, k)`
     target:Tensor, # A class, long `()`, or an interval `(2,)`: one for all, or one for each row
@@ -242,7 +252,7 @@ def in_target(
     if not target.is_floating_point(): return z.argmax(1) == target
     return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
 
-# %% ../nbs/01_explainer.ipynb #c41
+# %% ../nbs/01_explainer.ipynb #c74
 def check_target(
     target,   # Class index, one per row, or None for the other one of two classes
     z:Tensor, # Logits at the inputs, `(n, k)`
@@ -260,7 +270,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../nbs/01_explainer.ipynb #c44
+# %% ../nbs/01_explainer.ipynb #c77
 def _ends(pair):
     "The two ends of an interval; None is an open side."
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
@@ -269,6 +279,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
+# %% ../nbs/01_explainer.ipynb #c80
 def check_interval(
     target, # (low, high), or one such pair for each row, in the units of the model
     n:int,  # Number of rows
@@ -280,7 +291,7 @@ def check_interval(
         raise ValueError(f'target must be one interval or one per row ({n}), got {len(pairs)}')
     return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
-# %% ../nbs/01_explainer.ipynb #c47
+# %% ../nbs/01_explainer.ipynb #c83
 def setting(
     default,     # Value where nothing else is said
     about:str,   # What it does, one line
@@ -296,9 +307,10 @@ def setting(
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
 
-# %% ../nbs/01_explainer.ipynb #c49
+# %% ../nbs/01_explainer.ipynb #c85
 def _is_whole(f): return getattr(f.type, '__name__', str(f.type)).startswith('int') # Whether a field counts something
 
+# %% ../nbs/01_explainer.ipynb #c87
 def _range_text(f):
     "The range of a field in words; empty where any value will do."
     m = f.metadata
@@ -311,6 +323,7 @@ def _range_text(f):
     left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
     return f'{whole}in {left}{low}, {high}{right}'
 
+# %% ../nbs/01_explainer.ipynb #c90
 def _fits(f, v):
     "Whether a value lies in the range of its field."
     m = f.metadata
@@ -322,19 +335,20 @@ def _fits(f, v):
     tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
 
-# %% ../nbs/01_explainer.ipynb #c51
+# %% ../nbs/01_explainer.ipynb #c93
 def _as_call(record):
     "A record of settings as the call that makes it, with functions by their names."
     parts = [f'{f.name}={_brief(getattr(record, f.name))}' for f in fields(record)]
     return f'{type(record).__name__}({", ".join(parts)})'
 
+# %% ../nbs/01_explainer.ipynb #c95
 def _brief(v):
     "A setting in few characters: functions by their names, also inside of tuples and dicts."
     if isinstance(v, tuple): return f'({", ".join(map(_brief, v))}{"," if len(v) == 1 else ""})'
     if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {_brief(u)}' for k,u in v.items()) + '}'
     return getattr(v, '__name__', None) or (type(v).__name__ if hasattr(v, 'fit') else repr(v))
 
-# %% ../nbs/01_explainer.ipynb #c52
+# %% ../nbs/01_explainer.ipynb #c98
 def told(
     cls, # A settings class
 ):
@@ -349,13 +363,14 @@ def told(
     cls.__repr__ = _as_call
     return cls
 
-# %% ../nbs/01_explainer.ipynb #c54
+# %% ../nbs/01_explainer.ipynb #c100
 @told
 @dataclass(frozen=True, kw_only=True)
 class Common:
     "Settings that every explainer has."
     tau:float=setting(.5, 'Probability of the target from which a row counts as explained', above=0, below=1)
-    legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values', options=(True, False))
+    legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values',
+                       options=(True, False))
     batch_size:int=setting(1024, 'Rows searched at a time', least=1)
 
     def __post_init__(self):
@@ -363,7 +378,7 @@ class Common:
             v = getattr(self, f.name)
             if not _fits(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
 
-# %% ../nbs/01_explainer.ipynb #c57
+# %% ../nbs/01_explainer.ipynb #c103
 def _suited(cls, domain):
     "The settings that suit a domain: its own where they are of the class, else what all explainers share."
     own = domain.defaults
@@ -371,6 +386,7 @@ def _suited(cls, domain):
     if type(own) is cls: return own
     return cls(**{f.name: getattr(own, f.name) for f in fields(Common)})
 
+# %% ../nbs/01_explainer.ipynb #c105
 def _settle(cls, domain, settings, changes):
     "The settings of an explainer; raises `ValueError` for an unknown name or another class of settings."
     if settings is not None and not isinstance(settings, cls):
@@ -379,6 +395,7 @@ def _settle(cls, domain, settings, changes):
     if bad := sorted(set(changes) - set(known)): raise ValueError(f'settings must be among {sorted(known)}, got {bad}')
     return replace(settings or _suited(cls, domain), **changes)
 
+# %% ../nbs/01_explainer.ipynb #c107
 def _shown(cls):
     "The signature of an explainer, with a keyword for each setting."
     kind = inspect.Parameter
@@ -388,7 +405,7 @@ def _shown(cls):
     more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
     return inspect.Signature(first + more)
 
-# %% ../nbs/01_explainer.ipynb #c60
+# %% ../nbs/01_explainer.ipynb #c110
 _OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
 
 class _Agreed(nn.Module):
@@ -407,7 +424,7 @@ class _Agreed(nn.Module):
         doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
         return torch.cat([least, doubt.log()], 1) + _OFFSET
 
-# %% ../nbs/01_explainer.ipynb #c63
+# %% ../nbs/01_explainer.ipynb #c113
 def _adapted(domain, model):
     "A model as the domain reads it; a list as one that says yes where all of them do."
     adapt = domain.adapt or (lambda m: m)
@@ -415,12 +432,13 @@ def _adapted(domain, model):
     if len(model) < 2: raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
     return _Agreed([adapt(m) for m in model])
 
-# %% ../nbs/01_explainer.ipynb #c64
+# %% ../nbs/01_explainer.ipynb #c114
 class _Made:
     "A model, a domain and settings."
     Settings:type[Common] = Common # The class of its settings
     settings:Any
     reaches_intervals = False # Whether it can aim at an interval of numbers
+    hasty = False # Whether a quick answer is better than a short one
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)
@@ -452,7 +470,7 @@ class _Made:
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
-# %% ../nbs/01_explainer.ipynb #c65
+# %% ../nbs/01_explainer.ipynb #c116
 class _Told(_Made):
     "What an explainer says of itself."
     def __repr__(self):
@@ -469,7 +487,7 @@ class _Told(_Made):
         classes = '' if self.numbers else f', {self.z_train.shape[1]} classes'
         return f'{len(self.x_train):,} training rows{classes}'
 
-# %% ../nbs/01_explainer.ipynb #c66
+# %% ../nbs/01_explainer.ipynb #c118
 class _Read(_Told):
     "How an explainer reads rows."
     def encode(self,
@@ -493,7 +511,7 @@ class _Read(_Told):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
-# %% ../nbs/01_explainer.ipynb #c67
+# %% ../nbs/01_explainer.ipynb #c120
 class _Fitted(_Read):
     "What an explainer learns."
     def fit(self,
@@ -511,7 +529,7 @@ class _Fitted(_Read):
         self.x_train,self.z_train = x,z
         return self
 
-# %% ../nbs/01_explainer.ipynb #c69
+# %% ../nbs/01_explainer.ipynb #c122
 class _Judged(_Fitted):
     "How typical rows are."
     def typical(self,
@@ -535,7 +553,7 @@ class _Judged(_Fitted):
         if key is not None: self.crowds[key] = found
         return found
 
-# %% ../nbs/01_explainer.ipynb #c71
+# %% ../nbs/01_explainer.ipynb #c124
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
@@ -547,6 +565,7 @@ def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     most = torch.as_tensor(v.astype(np.int64), device=enc.x.device).expand(len(enc.x)).clone()
     return most if enc.most is None else torch.minimum(most, enc.most)
 
+# %% ../nbs/01_explainer.ipynb #c126
 def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> Encoded:
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
     given = {k: v for k,v in rules.items() if v is not None and len(v)}
@@ -556,7 +575,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
     return enc._replace(most=_most_changes(max_changes, enc))
 
-# %% ../nbs/01_explainer.ipynb #c73
+# %% ../nbs/01_explainer.ipynb #c128
 class _Measured(_Judged):
     "How an explainer measures what a search found."
     def check_fitted(self):
@@ -588,7 +607,7 @@ class _Measured(_Judged):
                         typical=self.typical(xp, target))
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
-# %% ../nbs/01_explainer.ipynb #c74
+# %% ../nbs/01_explainer.ipynb #c130
 class _Asking(_Measured):
     "How an explainer reads a question."
     def ask(self,
@@ -620,7 +639,7 @@ class _Asking(_Measured):
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
-# %% ../nbs/01_explainer.ipynb #c75
+# %% ../nbs/01_explainer.ipynb #c132
 class _Searched(_Asking):
     "Check, batch and measure; a subclass writes `search`."
     def search(self,
@@ -652,8 +671,31 @@ class _Searched(_Asking):
         xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
         return self.measure(data, enc, z, xp, target)
 
-# %% ../nbs/01_explainer.ipynb #c77
-class Explainer(_Searched):
+# %% ../nbs/01_explainer.ipynb #c134
+class _Hooked(_Searched):
+    "What a method may know about single changes."
+    def _alone(self,
+        enc:Encoded,   # Inputs, and what may become of them
+        target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]: # Rows and groups `(q,)`, rows with the value `(q, *s)`, merits `(q,)`
+        "The best value of each group of each row alone, as far as the method knows it: here nothing."
+        none = torch.zeros(0, dtype=torch.long, device=enc.x.device)
+        return none, none, enc.x[:0], enc.x.new_zeros(0)
+
+    def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor: # `(n, *s)` each
+        "Search again, as quickly as the method can, and from `xp` on where it can do that."
+        return self.search(enc, target, seed)
+
+    def _content(self,
+        enc:Encoded,   # Inputs
+        xp:Tensor,     # Answers, `(n, *s)`
+        target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    ) -> Tensor:       # bool `(n,)`
+        "Whether answers have what the settings ask for beside the target: here nothing."
+        return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
+
+# %% ../nbs/01_explainer.ipynb #c136
+class Explainer(_Hooked):
     "Check, batch and measure; a subclass writes `search`."
     def plan(self,
         cfs:Counterfactuals, # Answers, of this explainer or another, or from a file
@@ -661,3 +703,14 @@ class Explainer(_Searched):
         "Put the changes of each answer in an order: every row on the way is legal, the target comes near early."
         self.check_fitted()
         return plan_of(self, cfs)
+
+    def explain_many(self,
+        data,            # Raw inputs, as `fit` takes them: many rows or one
+        target=None,     # Class index, one per row, or None for the other one of two classes
+        k:int=5,         # Most answers of a row, ≥ 1
+        diversity:float=.5, # Weight of what an answer covers anew against its nearness, in [0, 1]
+        seed:int=0,      # Seed of everything random
+        **constraints,   # As `explain` takes them
+    ) -> Alternatives:
+        "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
+        return several(self, self.ask(data, target, **constraints), k, diversity, seed)

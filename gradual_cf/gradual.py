@@ -5,6 +5,7 @@
 # %% ../nbs/09_gradual.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -411,8 +412,37 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
+# %% ../nbs/09_gradual.ipynb #bd5a498b
+class _Probing(_Searching):
+    "What single groups can do, and a search by the probe's steps alone."
+    def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        parts = [super()._alone(enc, target)]
+        if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
+        s,groups = self.start(enc, target), self.groups(enc.x)
+        free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
+        if hasattr(self.model, 'each'): return self.model.each(self, s, free)
+        for g in free.any(0).nonzero()[:, 0]:
+            row = free[:, g].nonzero()[:, 0]
+            only = torch.zeros_like(free[row]).index_fill(1, g, True)
+            _,xp,score = _probe(self, s.take(row), only, groups)
+            parts.append((row, g.expand(len(row)), xp, score))
+        row,group,xp,score = (torch.cat(v) for v in zip(*parts))
+        return row, group, xp, score
+
+    def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor:
+        if self.settings.rank != 'probe': return self.search(enc, target, seed)
+        quick,s = copy(self), self.start(enc, target, seed)
+        quick.settings,quick.hasty = replace(self.settings, sigma=0), True
+        if xp is not None: s = _moved(self, s, xp.clone(), self.groups(enc.x))
+        best = _BestSeen(quick, s)
+        for s in construct(quick, s): best.see(s)
+        return best.xp
+
+    def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
+        return _stopping(self, State(enc, xp, predict(self.model, xp), self.aim(target))) <= 0
+
 # %% ../nbs/09_gradual.ipynb #c53
-class GradualCF(_Searching):
+class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Exhaust the steps and return each row's best perturbed input, `(n, *s)`."

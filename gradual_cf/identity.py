@@ -31,19 +31,21 @@ def _installed(v):
     file = getattr(sys.modules.get(top), '__file__', None) or ''
     return top != _HERE and (top in sys.stdlib_module_names or file.startswith(_LIBRARIES))
 
+# %% ../nbs/10_identity.ipynb #c10
 def _name(v):
     "The name of what is not taken apart; what is one's own is known by what it is made of, classes by their name too."
     own = isinstance(v, (type, FunctionType)) and not _installed(v)
     if own: return v.__name__ if isinstance(v, type) else ''
     return f'{getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "") or getattr(v, "__name__", "")}'
 
-# %% ../nbs/10_identity.ipynb #c10
+# %% ../nbs/10_identity.ipynb #c13
 def _globals(code):
     "Names of globals that instructions read."
     inner = [c for c in code.co_consts if isinstance(c, CodeType)]
     own = {i.argval for i in dis.get_instructions(code) if i.opname in ('LOAD_GLOBAL', 'LOAD_NAME')}
     return own.union(*map(_globals, inner))
 
+# %% ../nbs/10_identity.ipynb #c16
 def _program(f:Callable) -> tuple:
     "What a function does, apart from what it was given when it was made: code without its docstring, and globals."
     if not isinstance(f, FunctionType): return f,
@@ -51,26 +53,30 @@ def _program(f:Callable) -> tuple:
     constants = [k for k in code.co_consts if k is not f.__doc__]
     return code.co_code, code.co_names, constants, {n: there[n] for n in sorted(_globals(code)) if n in there}
 
-# %% ../nbs/10_identity.ipynb #c13
+# %% ../nbs/10_identity.ipynb #c19
 _hash_rows:Any = hash_pandas_object # Frame or series -> a number for each row
 
 def _bits(t):
     "A tensor as an array of bytes."
     return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)
 
+# %% ../nbs/10_identity.ipynb #c22
 def _function_parts(f):
     given = f.__defaults__, f.__kwdefaults__, [c.cell_contents for c in f.__closure__ or ()]
     return given if _installed(f) else (*given, *_program(f))
 
+# %% ../nbs/10_identity.ipynb #c25
 def _class_parts(c):
     if _installed(c): return ()
     inside = {k: getattr(v, '__func__', getattr(v, 'fget', v)) for k,v in vars(c).items()}
     decides = (bool, int, float, str, tuple, FunctionType)
     return {k: v for k,v in inside.items() if isinstance(v, decides) and k not in _SAID}, c.__bases__
 
+# %% ../nbs/10_identity.ipynb #c27
 def _plain_values(m):
     return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
 
+# %% ../nbs/10_identity.ipynb #c30
 def _by_key(d):
     "The items of a dict in the order of their keys, which need not be comparable."
     key = lambda k: k if isinstance(k, str) else fingerprint(k, paths=True)
@@ -79,7 +85,7 @@ def _by_key(d):
 # Of a class, but not done by it
 _SAID = '__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_attributes__'
 
-# %% ../nbs/10_identity.ipynb #c14
+# %% ../nbs/10_identity.ipynb #c32
 _MADE_OF = { # What decides how a thing behaves, besides its name
     Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
     nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_values(u)) for u in m.modules()]),
@@ -93,7 +99,7 @@ _MADE_OF = { # What decides how a thing behaves, besides its name
     pd.Series: lambda s: (str(s.dtype), np.asarray(_hash_rows(s))),
     type: _class_parts}
 
-# %% ../nbs/10_identity.ipynb #c16
+# %% ../nbs/10_identity.ipynb #c34
 def _hasher(paths):
     "joblib's hasher, taught the kinds of `_MADE_OF`."
     from joblib.hashing import NumpyHasher
@@ -107,6 +113,7 @@ def _hasher(paths):
             return str, (f'{type(v)} {_name(v)}',), parts(v)
     return Hasher('sha256')
 
+# %% ../nbs/10_identity.ipynb #c36
 def fingerprint(
     *parts,          # Settings, data, functions, networks: whatever pickle can write, and functions of any kind
     paths=False,     # Whether a path may be among them
@@ -117,11 +124,12 @@ def fingerprint(
         why = f'{e.args[0]}'.splitlines()[0] # the hasher adds all that it was about to hash
         raise ValueError(f'parts must be settings, data or functions that can be pickled, got {why}') from None
 
-# %% ../nbs/10_identity.ipynb #c21
+# %% ../nbs/10_identity.ipynb #c41
 def _versions() -> dict: # Library -> version
     "What a result depends on besides its own code."
     return dict(python='.'.join(platform.python_version_tuple()[:2]), torch=torch.__version__, numpy=np.__version__)
 
+# %% ../nbs/10_identity.ipynb #c44
 def kept(
     name:str,       # Start and ending of the file's name, 'heloc.safetensors'
     make:Callable,  # () -> what is kept; called when there is no file yet

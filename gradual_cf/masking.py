@@ -188,6 +188,12 @@ def _best_in_group(s, may, group, groups, propose, project, ask, tied=None):
     return score, best
 
 # %% ../nbs/04_masking.ipynb #c43
+def _that_may(s, may):
+    "Rows that may change a group, and their positions; all rows unless fewer than half of them may."
+    rows = may.nonzero()[:, 0]
+    if 2*len(rows) < len(may): return s.take(rows), rows
+    return s, torch.arange(len(may), device=may.device)
+
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,          # Rows as they stand
@@ -207,7 +213,8 @@ def probe(
     with evaluating(model), torch.no_grad():
         for g in free.any(0).nonzero()[:, 0].tolist():
             tied = partial(_tied, g, relations, price) if relations is not None or price is not None else None
-            score,trial = _best_in_group(s, free[:, g], g, groups, propose, project, ask, tied)
-            won = score > best
-            group[won],xp[won],best[won] = g,trial[won],score[won]
+            some,rows = _that_may(s, free[:, g])
+            score,trial = _best_in_group(some, free[rows, g], g, groups, propose, project, ask, tied)
+            won = score > best[rows]
+            group[rows[won]],xp[rows[won]],best[rows[won]] = g,trial[won],score[won]
     return group, xp, best

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
+from .alternatives import irreducible
 from .core import Counterfactuals, Encoded, State, Target, changed_groups
 from .explainer import Explainer, in_target, predict
 from .improve import put_back_smallest
@@ -120,7 +121,7 @@ def plausibility(
             out[i] = far.topk(min(k, len(pool)), largest=False).values.mean(1)
     return out
 
-# %% ../nbs/30_metrics.ipynb #a47adc9a
+# %% ../nbs/30_metrics.ipynb #c27
 _JUDGES = ('lof', 'isolation') # Names of the judges of `outliers`
 
 def _fitted_judges(rows) -> list:
@@ -144,7 +145,7 @@ def outliers(
             found[name][rows.cpu()] = torch.from_numpy(judge.predict(xp[rows].flatten(1).cpu().numpy()) < 0)
     return found
 
-# %% ../nbs/30_metrics.ipynb #c27
+# %% ../nbs/30_metrics.ipynb #c30
 def _redundant(
     explainer:Explainer, # Its model and domain are asked
     cfs:Counterfactuals, # Answers
@@ -159,7 +160,7 @@ def _redundant(
     count[cfs.valid] = before - after
     return count
 
-# %% ../nbs/30_metrics.ipynb #c29
+# %% ../nbs/30_metrics.ipynb #c32
 def in_range(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     x_train:Tensor, # Training rows, `(m, *s)`
@@ -183,7 +184,7 @@ def _inside(xp, x_train, slack):
     low = x_train.masked_fill(x_train == MISSING, torch.inf).amin(0)
     return (xp == MISSING) | (xp >= low - slack) & (xp <= x_train.amax(0) + slack)
 
-# %% ../nbs/30_metrics.ipynb #c32
+# %% ../nbs/30_metrics.ipynb #c35
 def _line(metric, v, eps=None, share=None):
     "Mean and standard deviation of one number a row."
     v = torch.as_tensor(np.asarray(v) if not isinstance(v, Tensor) else v).double()
@@ -194,7 +195,7 @@ def _coherence_lines(x, xp, eps):
     found = coherence(x, xp, eps).to_dict('records')
     return [dict(metric='coherence', eps=c['eps'], mean=c['mean'], std=c['std'], share=c['share']) for c in found]
 
-# %% ../nbs/30_metrics.ipynb #c35
+# %% ../nbs/30_metrics.ipynb #c38
 def _domain_measures(cfs, eps):
     "What depends on the kind of data: lines of the table."
     lines, groups = [], cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
@@ -216,7 +217,7 @@ def _credibility(explainer, cfs):
     x, xp, train = cfs.x, cfs.xp, explainer.x_train
     return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
                 logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
-                redundancy=_redundant(explainer, cfs))
+                redundancy=_redundant(explainer, cfs), irreducible=irreducible(explainer, cfs))
 
 def _standings(explainer, cfs, held):
     "How answers stand among real rows, by name, `(n,)` each."
@@ -225,7 +226,7 @@ def _standings(explainer, cfs, held):
     enc = explainer.encode(held)
     return own | outliers(cfs.xp, cfs.target, enc.x, explainer.logits(held, enc.x))
 
-# %% ../nbs/30_metrics.ipynb #c36
+# %% ../nbs/30_metrics.ipynb #c39
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found

@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import (CHANGED, Counterfactuals, _class_name, _row_names, aimed_at, changed_groups, take_rows,
+from .core import (CHANGED, Counterfactuals, _row_names, aimed_at, changed_groups, take_rows,
                              value_text, went)
 
 # %% auto #0
-__all__ = ['Plan', 'plan_of']
+__all__ = ['Plan']
 
 # %% ../nbs/00_plans.ipynb #c8
 _AT_ONCE = 2**15 # Rows between that are decoded together
@@ -92,7 +92,8 @@ _MOST_COMPARED = 10 # Changes of an answer of which all orders are compared
 def _scaled(height, lawful):
     "Heights of each row in [0, 1], and legality that asks for no more than the whole answer has."
     low,high = height.amin(1, keepdim=True), height.amax(1, keepdim=True)
-    return ((height - low)/(high - low).clamp_min(1e-12)).double().cpu().numpy(), (lawful | ~lawful[:, -1:]).cpu().numpy()
+    height = (height - low)/(high - low).clamp_min(1e-12)
+    return height.double().cpu().numpy(), (lawful | ~lawful[:, -1:]).cpu().numpy()
 
 def _exact_paths(between, rows, m:int) -> list: # A bool `(steps, g)` for each row
     "The best order of rows with `m` changes."
@@ -115,6 +116,7 @@ def _further(between, rows, made, size:int) -> tuple:
             out.append(now.index_fill(0, torch.tensor(more, device=now.device), True))
     return torch.tensor(at, dtype=torch.long, device=rows.device), torch.stack(out) if out else made[:0]
 
+# %% ../nbs/00_plans.ipynb #c22
 def _greedy_step(between, rows, made):
     "What is made after one more step of each row."
     new,stuck = between.on[rows].clone(), torch.ones_like(rows, dtype=torch.bool)
@@ -137,7 +139,7 @@ def _greedy_paths(between, rows) -> list: # A bool `(steps, g)` for each row
         for i in live.tolist(): out[i].append(made[i].clone())
     return [torch.stack(steps) for steps in out]
 
-# %% ../nbs/00_plans.ipynb #c23
+# %% ../nbs/00_plans.ipynb #c25
 def _paths(between) -> list: # A bool `(steps, g)` for each row; none for rows without changes
     "The order of every row."
     count = between.on.sum(1)
@@ -162,7 +164,7 @@ def _taken(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row o
     mask = changed_groups(a.xp, b.xp, between.groups)[:, between.groups]
     return replace(b, x=a.xp, data=a.raw, before=a.prob, mask=mask, found=None, enc=None), rows
 
-# %% ../nbs/00_plans.ipynb #c26
+# %% ../nbs/00_plans.ipynb #c28
 def _step_number(row:np.ndarray) -> np.ndarray: # From 1, `(q,)`
     "The number of each step in its row."
     return pd.Series(row).groupby(row).cumcount().to_numpy() + 1
@@ -181,8 +183,8 @@ class _Steps:
         count = changed_groups(x, self.answers.xp, groups.to(x.device)).sum(1)
         return (count <= _MOST_COMPARED).cpu().numpy()
 
-    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, probability (number) after it
-        "Every step as lines of a tidy frame."
+    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, probability (number)
+        "Every step as lines of a tidy frame, with the probability (number) after it."
         df,step = self.taken.changes(), _step_number(self.row)
         at = df.row.to_numpy(int)
         name = 'number' if self.answers.target.is_floating_point() else 'probability'
@@ -193,7 +195,7 @@ class _Steps:
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 
-# %% ../nbs/00_plans.ipynb #c28
+# %% ../nbs/00_plans.ipynb #c30
 def _by_step(plan) -> dict: # Position of an answer -> list of (feature, before, after, value after it)
     "The lines of each answer's steps."
     df = plan.changes()
@@ -221,7 +223,7 @@ def _text_plan(plan, classes=()) -> str:
             out.append(f'    {number}. {what}  ({_said_after(plan, lines[-1])})')
     return '\n'.join(out)
 
-# %% ../nbs/00_plans.ipynb #c30
+# %% ../nbs/00_plans.ipynb #c32
 def _html_plan(plan, most:int=10) -> str:
     "The steps of the first answers as a table."
     left,steps,out = 'style="text-align:left"', _by_step(plan), []
@@ -242,10 +244,11 @@ def _html_step(plan, number:int, lines, left:str) -> list:
         last = _said_after(plan, l) if l is lines[-1] else ''
         cells = (str(number) if l is lines[0] else '', l.feature, value_text(l.before))
         plain = ''.join(f'<td {left}>{html.escape(str(v))}</td>' for v in cells)
-        out.append(f'<tr>{plain}<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td><td>{last}</td></tr>')
+        after = f'<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td>'
+        out.append(f'<tr>{plain}{after}<td>{last}</td></tr>')
     return out
 
-# %% ../nbs/00_plans.ipynb #c32
+# %% ../nbs/00_plans.ipynb #c34
 _LONGEST = 48 # Characters of a step in a picture
 
 def _brief_step(lines) -> str:
@@ -266,6 +269,7 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xlim(-.3, len(y) - .7)
     if not cfs.target.is_floating_point(): ax.set_ylim(-.05, 1.05)
 
+# %% ../nbs/00_plans.ipynb #c36
 def _plot_plan(plan, most:int=10):
     "A staircase for each of the first answers that have steps."
     import matplotlib.pyplot as plt
@@ -278,12 +282,13 @@ def _plot_plan(plan, most:int=10):
     for (i,lines),(ax,beside) in zip(steps, axes):
         _stair(ax, plan, i, lines)
         told = [f'{k}. {_brief_step(l)}  ({_said_after(plan, l[-1])})' for k,l in enumerate(lines, 1)]
-        beside.text(0, .5, '\n'.join([f'row {named[i]}: to be {aimed_at(plan.answers, i)}', *told]), va='center', fontsize=8)
+        head = f'row {named[i]}: to be {aimed_at(plan.answers, i)}'
+        beside.text(0, .5, '\n'.join([head, *told]), va='center', fontsize=8)
         beside.axis('off')
     if not steps: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig
 
-# %% ../nbs/00_plans.ipynb #c34
+# %% ../nbs/00_plans.ipynb #c38
 class Plan(_Steps):
     "The order in which the changes of answers are made: every row on the way is legal, the target comes near early."
     def text(self,
@@ -300,6 +305,7 @@ class Plan(_Steps):
 
     def _repr_html_(self): return _html_plan(self)
 
+# %% ../nbs/00_plans.ipynb #c39
 def plan_of(
     explainer:Any,       # Fitted; its model is asked
     cfs:Counterfactuals, # Answers

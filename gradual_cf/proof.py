@@ -20,8 +20,8 @@ from .explainer import _Asked, predict, two_classes
 from .gradual import _best_pair
 from .masking import probe
 from .predictors import TensorModel, _Affine, log_odds
-from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score, _own_scores,
-                              _sweep, _Swept, _take_swept)
+from .trees import (_best_pairs, _best_single, _by_levels, _Cells, _lacks_at, _needed, _one_score,
+                              _own_scores, _sweep, _Swept, _take_swept)
 
 # %% auto #0
 __all__ = ['prove']
@@ -42,7 +42,7 @@ class _Question(NamedTuple):
         "Some rows of a question."
         return _Question(self.cf, self.s.take(torch.from_numpy(i)), *(v[i] for v in self[2:]))
 
-# %% ../nbs/18_proof.ipynb #c9
+# %% ../nbs/18_proof.ipynb #c8
 def _came_along(cf, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`
     "Columns that changed because others did: they are no choice."
     relations = cf.ties['relations']

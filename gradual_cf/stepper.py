@@ -25,6 +25,7 @@ def _logits(trace, i):
     "Logits `(1, k)` after `i` steps."
     return trace[i - 1].logits if i else trace.before
 
+# %% ../nbs/40_stepper.ipynb #c13
 def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
     label,domain = trace.target.label, trace.domain
@@ -36,11 +37,12 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     raw = domain.decode(xp, trace.data, True)
     return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
 
-# %% ../nbs/40_stepper.ipynb #c14
+# %% ../nbs/40_stepper.ipynb #c16
 def _class_name(label, classes):
     "A class in words."
     return str(classes[label]) if len(classes) else f'class {label}'
 
+# %% ../nbs/40_stepper.ipynb #c19
 def _class_opinion(trace, i, classes):
     "What a model of classes says after `i` steps."
     z,label = _logits(trace, i), int(trace.target.label)
@@ -48,6 +50,7 @@ def _class_opinion(trace, i, classes):
     says = f'The network says {_class_name(z.argmax().item(), classes)}'
     return f'{says}; probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
 
+# %% ../nbs/40_stepper.ipynb #c22
 def _number_opinion(trace, i):
     "What a model of numbers says after `i` steps."
     return f'The model says {_logits(trace, i).item():.4g}; it shall be {_goal(trace)}.'
@@ -56,6 +59,7 @@ def _goal(trace, classes=()):
     "What the row shall be, in words."
     return aimed_at(_state(trace, 0), 0, classes)
 
+# %% ../nbs/40_stepper.ipynb #c25
 def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     "The state after `i` steps in words."
     changed = _state(trace, i).changes().feature.tolist() if i else []
@@ -64,12 +68,13 @@ def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     opinion = _number_opinion(trace, i) if trace.numbers else _class_opinion(trace, i, classes)
     return f'Step {i} of {len(trace)}. {what} {opinion}'
 
-# %% ../nbs/40_stepper.ipynb #c17
+# %% ../nbs/40_stepper.ipynb #c28
 def _newest(trace, i):
     "The groups that step `i` switched on, bool `(1, g)`."
     on = trace[i - 1].on
     return on & ~trace[i - 2].on if i > 1 else on
 
+# %% ../nbs/40_stepper.ipynb #c31
 def _image_panels(axs, trace:Trace) -> tuple[list, Callable]:
     "Original, mask with its newest block outlined, composite, counterfactual."
     x,nothing = trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
@@ -90,13 +95,14 @@ def _image_panels(axs, trace:Trace) -> tuple[list, Callable]:
         for b in borders: b.set_segments(_border(new.any(0)))
     return [mask, composite, result, *borders, axs[1].title], move
 
-# %% ../nbs/40_stepper.ipynb #c20
+# %% ../nbs/40_stepper.ipynb #c34
 _MOST_LINES = 14 # that fit into the panel
 
 def _short(v):
     "A value in few letters."
     return f'{v:.4g}' if isinstance(v, float) else str(v)[:24]
 
+# %% ../nbs/40_stepper.ipynb #c37
 def _lines(changes, i):
     "A line of text for each change after `i` steps, and whether it is new; the last tells of those that did not fit."
     old = {l.feature for l in changes[i - 1]} if i > 1 else set()
@@ -105,7 +111,7 @@ def _lines(changes, i):
     more = len(lines) - _MOST_LINES
     return lines if more <= 0 else lines[:_MOST_LINES] + [(f'… and {more} more', False)]
 
-# %% ../nbs/40_stepper.ipynb #c21
+# %% ../nbs/40_stepper.ipynb #c40
 def _change_panel(ax, trace:Trace) -> tuple[list, Callable]:
     "What changed so far, as lines of text, the newest in bold."
     changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
@@ -122,7 +128,7 @@ def _change_panel(ax, trace:Trace) -> tuple[list, Callable]:
             t.set(text=words, weight='bold' if new else 'normal')
     return [title, *texts], move
 
-# %% ../nbs/40_stepper.ipynb #c24
+# %% ../nbs/40_stepper.ipynb #c43
 def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "Class probabilities, with the wanted one as a line."
     label = trace.target.label.item()
@@ -135,18 +141,20 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
         for bar,p in zip(bars, _logits(trace, i)[0].softmax(0).tolist()): bar.set_height(p)
     return [*bars], move
 
-# %% ../nbs/40_stepper.ipynb #c25
+# %% ../nbs/40_stepper.ipynb #c45
 def _number_panel(ax, trace:Trace) -> tuple[list, Callable]:
     "The number on its way into the interval."
     said = [_logits(trace, i).item() for i in range(len(trace) + 1)]
     ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
     low,high = min(said + ends), max(said + ends)
-    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9), xlabel='step')
+    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9),
+           xlabel='step')
     ax.axhspan(*trace.target.label[0].clamp(*ax.get_ylim()).tolist(), color='.9')
     line, = ax.plot([], 'o-', color=CHANGED)
     ax.set_title('what the model says', fontsize=9)
     return [line], lambda i: line.set_data(range(i + 1), said[:i + 1])
 
+# %% ../nbs/40_stepper.ipynb #c47
 def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list, Callable]:
     "Logits, on the box plot of the target's training rows."
     grey,sample = dict(color='.6'), trace.sample.cpu()
@@ -158,7 +166,7 @@ def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list,
     ax.set_title(title, fontsize=9)
     return [dots], lambda i: dots.set_ydata(_logits(trace, i)[0].cpu())
 
-# %% ../nbs/40_stepper.ipynb #c27
+# %% ../nbs/40_stepper.ipynb #c50
 def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
     "The parts of the loss over all Adam steps up to now."
     df = trace.df()
@@ -176,7 +184,7 @@ def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
         for box in legend: box.set_visible(i > 0)
     return borders + curves + legend, move
 
-# %% ../nbs/40_stepper.ipynb #c30
+# %% ../nbs/40_stepper.ipynb #c53
 class _Frame(bytes):
     "A PNG picture with its description in `text`."
     text:str
@@ -189,7 +197,7 @@ class _Frame(bytes):
     def __repr__(self): return f'Frame({len(self):,} bytes, {self.text!r})'
     def _repr_png_(self): return bytes(self)
 
-# %% ../nbs/40_stepper.ipynb #c32
+# %% ../nbs/40_stepper.ipynb #c55
 def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     "All panels of a trace."
     from matplotlib.figure import Figure
@@ -211,7 +219,7 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
         title.set_text(f'step {i} of {len(trace)}: to be {target}')
     return fig, [title, *(artist for moving,_ in panels for artist in moving)], move
 
-# %% ../nbs/40_stepper.ipynb #c35
+# %% ../nbs/40_stepper.ipynb #c58
 def frames(
     trace:Trace, # From `GradualCF.trace`
     classes:Sequence=(), # Names of the classes
@@ -234,7 +242,7 @@ def frames(
         pictures.append(_Frame(_png(canvas.buffer_rgba()), _in_words(trace, i, classes)))
     return pictures
 
-# %% ../nbs/40_stepper.ipynb #c36
+# %% ../nbs/40_stepper.ipynb #c60
 def _png(pixels):
     "A picture `(h, w, 4)` as the bytes of a PNG file."
     from matplotlib.image import imsave
@@ -243,14 +251,14 @@ def _png(pixels):
     imsave(file, pixels, format='png', metadata=software)
     return file.getvalue()
 
-# %% ../nbs/40_stepper.ipynb #c40
+# %% ../nbs/40_stepper.ipynb #c64
 def _pictures(trace, classes):
     "The frames of a trace, or pictures as they are; raises `ValueError` where there are none."
     pictures = frames(trace, classes) if isinstance(trace, Trace) else list(trace)
     if not pictures: raise ValueError('trace must have at least one picture, got none')
     return pictures
 
-# %% ../nbs/40_stepper.ipynb #c41
+# %% ../nbs/40_stepper.ipynb #c67
 def stepper(
     trace,            # A `Trace`, or pictures from `frames`
     classes:Sequence=(), # Names of the classes
@@ -270,7 +278,7 @@ def stepper(
     W.jslink((slider, 'value'), (stack, 'selected_index'))
     return W.VBox([W.HBox([play, slider]), stack])
 
-# %% ../nbs/40_stepper.ipynb #c45
+# %% ../nbs/40_stepper.ipynb #c71
 _PAGE = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -291,7 +299,7 @@ const frames = {frames}, last = {last}, interval = {interval};
 </script></html>
 '''
 
-# %% ../nbs/40_stepper.ipynb #c47
+# %% ../nbs/40_stepper.ipynb #c73
 _SCRIPT = '''const $ = id => document.getElementById(id), step = $('step');
 let timer = null;
 const show = i => {
@@ -316,7 +324,7 @@ document.addEventListener('keydown', e => {
 });
 show(0);'''
 
-# %% ../nbs/40_stepper.ipynb #c49
+# %% ../nbs/40_stepper.ipynb #c75
 def _step_page(
     trace,            # A `Trace`, or pictures from `frames`
     title:str='Gradual construction', # Heading of the page
@@ -329,6 +337,7 @@ def _step_page(
     data,last = json.dumps(data).replace('</', '<\\/'), len(pictures) - 1
     return _PAGE.format(title=html.escape(title), last=last, interval=interval, frames=data, script=_SCRIPT)
 
+# %% ../nbs/40_stepper.ipynb #c78
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`

@@ -24,7 +24,7 @@ from .text import _proposals, _named, _raw_texts, _rewrite, _text_display, _word
 # %% auto #0
 __all__ = ['tokens']
 
-# %% ../nbs/15_transformers.ipynb #c6
+# %% ../nbs/15_transformers.ipynb #c11
 class _FromEmbeddings(nn.Module):
     "A Hugging Face classifier that reads `(n, words, pieces, e)` and returns raw logits."
     def __init__(self,
@@ -41,7 +41,7 @@ class _FromEmbeddings(nn.Module):
         packed = flat.gather(1, order[..., None].expand(-1, -1, flat.shape[2]))
         return self.model(inputs_embeds=packed, attention_mask=real.gather(1, order).long()).logits
 
-# %% ../nbs/15_transformers.ipynb #c8
+# %% ../nbs/15_transformers.ipynb #c14
 def _whole_words(tokenizer) -> dict: # Word -> number of its piece
     "Pieces of the vocabulary that are words by themselves."
     ids = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
@@ -50,7 +50,7 @@ def _whole_words(tokenizer) -> dict: # Word -> number of its piece
     read = tokenizer(['a ' + t for t,_ in known], add_special_tokens=False)['input_ids'] if known else []
     return {t: i for (t,i),r in zip(known, read) if len(r) == 2 and r[1] == i}
 
-# %% ../nbs/15_transformers.ipynb #c10
+# %% ../nbs/15_transformers.ipynb #c17
 @dataclass(frozen=True, eq=False)
 class _Pieces(_Reader):
     "How texts are read as words of several pieces, in a transformer's own embeddings."
@@ -59,6 +59,7 @@ class _Pieces(_Reader):
     room:int=1          # Pieces of a word that have room
     cased:bool=False    # Whether the tokenizer tells capitals from small letters
 
+# %% ../nbs/15_transformers.ipynb #c19
 def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
     "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
     if not getattr(tokenizer, 'is_fast', False):
@@ -71,7 +72,7 @@ def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
     spans = partial(_spans, tokenizer)
     return _Pieces(vectors, length, spans, classes, hf=tokenizer, table=table, room=room, cased=cased)
 
-# %% ../nbs/15_transformers.ipynb #c13
+# %% ../nbs/15_transformers.ipynb #c21
 def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None) for every word and special token
     "A text as the tokenizer reads it, piece numbers by word."
     enc = hf(text, return_offsets_mapping=True, truncation=False, verbose=False)
@@ -84,10 +85,12 @@ def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None
         last = word
     return rows
 
+# %% ../nbs/15_transformers.ipynb #c24
 def _spans(hf, text):
     "Where the words of a text are."
     return [span for _,span in _split(hf, text) if span is not None]
 
+# %% ../nbs/15_transformers.ipynb #c27
 def _shorten(rows:list, length:int, room:int) -> list:
     "Spread long words over rows; what is too long loses words at its end, never the special tokens there."
     tail = next((i for i,(_,span) in enumerate(reversed(rows)) if span is not None), 0)
@@ -95,23 +98,25 @@ def _shorten(rows:list, length:int, room:int) -> list:
     spread = [(ids[i:i + room], span) for ids,span in words for i in range(0, len(ids), room)]
     return spread[:length - len(end)] + end
 
-# %% ../nbs/15_transformers.ipynb #c16
+# %% ../nbs/15_transformers.ipynb #c30
 def _may_change(reader, word):
     "Whether a word may change: as its class says, or as a content word where it has none."
     k = reader.vectors.index.get(word)
     return content_word(word) if k is None else reader.classes[k].item() >= 0
 
+# %% ../nbs/15_transformers.ipynb #c33
 def _places(reader, text):
     "Where the word of each row stands, None for a special token."
     return [span for _,span in _shorten(_split(reader.hf, text), reader.length, reader.room)]
 
+# %% ../nbs/15_transformers.ipynb #c36
 def _loose(reader, text, places):
     "Whether the word of each row may be exchanged."
     words = [text[slice(*span)].lower() if span else '' for span in places]
     return [bool(re.fullmatch(r'[^\W\d_]{2,}', w)) and places.count(span) == 1 and _may_change(reader, w)
             for w,span in zip(words, places)]
 
-# %% ../nbs/15_transformers.ipynb #c17
+# %% ../nbs/15_transformers.ipynb #c39
 def _read_pieces(reader:_Pieces, data) -> tuple[list, Tensor, Tensor, list]:
     "Texts, their pieces `(n, l, m)`, -1 for none, what may change `(n, l)`, and the place of each row."
     texts,places = _raw_texts(data), []
@@ -126,13 +131,14 @@ def _read_pieces(reader:_Pieces, data) -> tuple[list, Tensor, Tensor, list]:
         free[i, :len(rows)] = torch.tensor(_loose(reader, t, places[-1]))
     return texts, ids, free, places
 
-# %% ../nbs/15_transformers.ipynb #c19
+# %% ../nbs/15_transformers.ipynb #c42
 def _encode_pieces(reader:_Pieces, data) -> Encoded: # `(n, l, m, e)`
     "Texts as vectors of pieces, by word."
     _,ids,free,_ = _read_pieces(reader, data)
     ids = ids.to(reader.table.device)
     return Encoded(reader.table[ids.clamp_min(0)]*(ids >= 0)[..., None].to(reader.table), ~free)
 
+# %% ../nbs/15_transformers.ipynb #c45
 def _decode_pieces(reader:_Pieces, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "Texts again: a word that moved becomes the nearest whole word, by its first piece."
     if raw is None: raise ValueError('raw must be the texts that x came from, got None')
@@ -145,7 +151,7 @@ def _decode_pieces(reader:_Pieces, x:Tensor, raw=None, legal:bool=True) -> list[
 
 def _as_is(old, new): return new
 
-# %% ../nbs/15_transformers.ipynb #c22
+# %% ../nbs/15_transformers.ipynb #c48
 def _legal_pieces(reader:_Pieces, old, new) -> np.ndarray: # bool `(n, 1)`
     "Whether only words that may change did, each into a word of the vocabulary."
     texts,_,free,places = _read_pieces(reader, old)
@@ -157,7 +163,7 @@ def _legal_pieces(reader:_Pieces, old, new) -> np.ndarray: # bool `(n, 1)`
         ok.append([len(before) == len(after) and all(s in may and w in reader.vectors for s,w in swaps)])
     return np.array(ok)
 
-# %% ../nbs/15_transformers.ipynb #c24
+# %% ../nbs/15_transformers.ipynb #c51
 def _piece_candidates(reader:_Pieces, x, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, m, e)`, and whether each counts."
     E,classes = _proposals(reader, common, x)
@@ -166,12 +172,12 @@ def _piece_candidates(reader:_Pieces, x, g, free, p:int, q:int, similarity:float
     at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
-# %% ../nbs/15_transformers.ipynb #c26
+# %% ../nbs/15_transformers.ipynb #c54
 def _row_groups(shape):
     "One group a row, `(l, m, e)`."
     return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
 
-# %% ../nbs/15_transformers.ipynb #c27
+# %% ../nbs/15_transformers.ipynb #c57
 def tokens(
     model:nn.Module,  # Hugging Face sequence classifier
     tokenizer:Any,    # Its tokenizer, a fast one

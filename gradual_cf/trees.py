@@ -974,6 +974,28 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return np.where((at > 0).any(1), limit, np.inf), at
 
+# %% ../nbs/17_trees.ipynb #7899f5ee
+class _Singly(_Cells):
+    "What each column can do alone."
+    def each(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        "The best cell of every free column: row and group `(q,)`, the row with its value `(q, *s)`, merit `(q,)`."
+        parts = [self._each(explainer, s.take(i), free[i], i) for i in torch.arange(len(s.x)).split(_SWEPT_ROWS)]
+        row,group,xp,score = (torch.cat(v) for v in zip(*(p for part in parts for p in part)))
+        return row.to(s.x.device), group.to(s.x.device), xp, score.to(s.x)
+
+    def _each(self, explainer, s, free, at) -> list:
+        "The best cell of every column of a few rows, a column at a time."
+        s = s._replace(on=None, c=None)
+        w = _sweep(self, s, free)
+        score,rows,out = _merits(self, explainer, s, w), np.arange(len(at)), []
+        for g,(a,b) in enumerate(zip(self.place[:-1], self.place[1:])):
+            best = a + score[:, a:b].argmax(1)
+            value = torch.from_numpy(score[rows, best])
+            xp = _placed(self, s.xp, w.value[rows, best], best)
+            some = value > -torch.inf
+            out.append((at[some], torch.full_like(at[some], g), xp[some], value[some]))
+        return out
+
 # %% ../nbs/17_trees.ipynb #c238
 _PAIRED_CELLS = 350_000 # Most pairs of cells that a look-ahead compares for a row
 
@@ -1003,7 +1025,7 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     at[rows[found]] = places[found, 0]
 
 # %% ../nbs/17_trees.ipynb #c242
-class _Trees(_Cells):
+class _Trees(_Singly):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or the first of the best two: group `(n,)`, rows with its value, merit."
@@ -1016,7 +1038,7 @@ class _Trees(_Cells):
         s = s._replace(on=None, c=None)
         w = _sweep(self, s, free)
         score,at = _best_single(self, explainer, s, w)
-        _ahead(self, explainer, s, w, score, at)
+        if not explainer.hasty: _ahead(self, explainer, s, w, score, at)
         xp = _placed(self, s.xp, w.value[np.arange(len(at)), at], at)
         return torch.from_numpy(self.flat.group[at]), xp, torch.from_numpy(score)
 

@@ -114,7 +114,7 @@ def test_evaluate_measures_everything_that_applies(name):
     cf = GradualCF(task.model, task.domain).fit(task.X)
     t,cfs = evaluate(cf, rows, target, judge=task.judge), cf.explain(rows, target)
     assert list(t.columns) == ['metric', 'eps', 'mean', 'std', 'share']
-    want = {'valid', 'l1', 'l2', 'legal', 'in_range', 'out_of_range', 'logit_gap', 'plausibility', 'redundancy', 'seconds_per_row'}
+    want = {'valid', 'l1', 'l2', 'legal', 'in_range', 'out_of_range', 'logit_gap', 'plausibility', 'redundancy', 'irreducible', 'seconds_per_row'}
     want |= dict(breast_cancer={'coherence', 'judge'}, digits={'blocks', 'judge'}, toy_reviews={'words', 'coherence'})[name]
     assert want <= set(t.metric) and t[t.metric != 'coherence']['mean'].notna().all()
     one = t[t.metric != 'coherence'].set_index('metric')['mean']

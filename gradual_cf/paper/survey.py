@@ -58,6 +58,7 @@ def _some_of(method, cfs, each, rng):
     pixels = map(_png, some.domain.decode(some.xp, None))
     return [(x, png, method, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.target)]
 
+# %% ../../nbs/61_paper.survey.ipynb #c13
 def _check_results(results, each, classes):
     "Refuse results that no survey can be made of."
     if not results: raise ValueError('results must have at least one method, got none')
@@ -68,7 +69,7 @@ def _check_results(results, each, classes):
     if top >= len(classes):
         raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
 
-# %% ../../nbs/61_paper.survey.ipynb #c12
+# %% ../../nbs/61_paper.survey.ipynb #c15
 def questions(
     results:dict,  # Method -> `Counterfactuals` of images
     each:int=25,   # Images of each method; the paper 25
@@ -82,7 +83,7 @@ def questions(
     x, png, method, target = zip(*(parts[i] for i in rng.permutation(len(parts))))
     return _Questions(torch.stack(x), png, method, target, tuple(map(str, classes)))
 
-# %% ../../nbs/61_paper.survey.ipynb #c16
+# %% ../../nbs/61_paper.survey.ipynb #c19
 _COLUMNS = ['survey', 'participant', 'item', 'answer', 'seconds']
 
 def _answers_in(source):
@@ -92,6 +93,7 @@ def _answers_in(source):
     except (OSError, ValueError) as e:
         raise ValueError(f'answers must be CSV files of this survey, got {str(source)!r}: {e}') from None
 
+# %% ../../nbs/61_paper.survey.ipynb #c22
 def _read(source, qs):
     "Answers of one file or frame to these questions; raises `ValueError` for anything else."
     df, name = _answers_in(source), 'answers' if isinstance(source, pd.DataFrame) else str(source)
@@ -104,7 +106,7 @@ def _read(source, qs):
         if len(bad): raise ValueError(f'answers must have {column} in 0..{n - 1}, got {bad.iloc[0]!r} in {name!r}')
     return df.astype(dict(item=int, answer=int))
 
-# %% ../../nbs/61_paper.survey.ipynb #c19
+# %% ../../nbs/61_paper.survey.ipynb #c25
 class _Sheet:
     "One person's answers so far; written to a file where there is one."
     def __init__(self, qs, path=None, who=None):
@@ -135,7 +137,7 @@ class _Sheet:
         if self.path is None: return
         with atomic(self.path) as tmp: self.df.to_csv(tmp, index=False)
 
-# %% ../../nbs/61_paper.survey.ipynb #c23
+# %% ../../nbs/61_paper.survey.ipynb #c29
 _SIDE = 224 # pixels of the picture in the widget
 
 def _large(png):
@@ -144,6 +146,7 @@ def _large(png):
     levels = np.array(Image.open(io.BytesIO(png)))
     return _png(levels, max(1, _SIDE//max(levels.shape[:2])))
 
+# %% ../../nbs/61_paper.survey.ipynb #c32
 def _parts(qs):
     "The parts of the widget: status, progress, picture, a button for each class, a box for keys, a button back."
     import ipywidgets as W
@@ -153,7 +156,7 @@ def _parts(qs):
     picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
     return W.HTML(), W.IntProgress(min=0, max=len(qs)), picture, buttons, keys, W.Button(description='back')
 
-# %% ../../nbs/61_paper.survey.ipynb #c25
+# %% ../../nbs/61_paper.survey.ipynb #c34
 class _Asking:
     "A sheet and the widget that fills it."
     def __init__(self, sheet):
@@ -181,7 +184,7 @@ class _Asking:
             if c.isdigit() and int(c) < len(self.buttons): self.act(self.sheet.answer, int(c))
         self.keys.value = ''
 
-# %% ../../nbs/61_paper.survey.ipynb #c26
+# %% ../../nbs/61_paper.survey.ipynb #c36
 def survey(
     qs:_Questions,           # From `questions`
     path:str|Path|None=None, # CSV file for the answers; continued where it exists
@@ -195,7 +198,7 @@ def survey(
     box.sheet = ask.sheet
     return box
 
-# %% ../../nbs/61_paper.survey.ipynb #c30
+# %% ../../nbs/61_paper.survey.ipynb #c40
 def _survey_page(qs, title='What do you see?'):
     "The survey as one HTML page without outside requests."
     page = files('gradual_cf.paper').joinpath('survey.html').read_text(encoding='utf-8')
@@ -203,7 +206,7 @@ def _survey_page(qs, title='What do you see?'):
     blanks = json.dumps(dict(survey=qs.name, images=images, classes=qs.classes)).replace('</', '<\\/')
     return page.replace('{{title}}', html.escape(title)).replace('{{questions}}', blanks)
 
-# %% ../../nbs/61_paper.survey.ipynb #c33
+# %% ../../nbs/61_paper.survey.ipynb #c44
 def _save_survey(
     path:str|Path,  # The file; written atomically
     qs:_Questions,  # From `questions`
@@ -213,7 +216,7 @@ def _save_survey(
     with atomic(path) as tmp: tmp.write_text(_survey_page(qs, title), encoding='utf-8')
     return Path(path)
 
-# %% ../../nbs/61_paper.survey.ipynb #c36
+# %% ../../nbs/61_paper.survey.ipynb #c47
 def _wilson(right, n, z=1.96):
     "Wilson's score interval for a share, `z` standard deviations wide: low and high end (Wilson, 1927)."
     p, d = right/n, 1 + z*z/n
@@ -221,7 +224,7 @@ def _wilson(right, n, z=1.96):
     half = z/d*(p*(1 - p)/n + z*z/(4*n*n))**.5
     return max(0., mid - half), min(1., mid + half)
 
-# %% ../../nbs/61_paper.survey.ipynb #c40
+# %% ../../nbs/61_paper.survey.ipynb #c51
 _PROXY = 'judge model (a proxy, no person)'
 
 def _look(g, j):
@@ -230,6 +233,7 @@ def _look(g, j):
     if (g.by == 'people').all(): return dict(label=f'{who} ({int(g.answers.sum())} answers)', color=f'C{j}')
     return dict(label=f'{who}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
 
+# %% ../../nbs/61_paper.survey.ipynb #c54
 def _plot_tally(table):
     "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
     from matplotlib.figure import Figure
@@ -246,7 +250,7 @@ def _plot_tally(table):
     ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
     return fig
 
-# %% ../../nbs/61_paper.survey.ipynb #c42
+# %% ../../nbs/61_paper.survey.ipynb #c56
 @dataclass(frozen=True, repr=False, eq=False)
 class _Tally:
     "Shares of images taken for their target, by method."
@@ -272,7 +276,7 @@ class _Tally:
         self.plot().savefig(out, format='png', dpi=dpi, metadata={'Software': None})
         return out.getvalue()
 
-# %% ../../nbs/61_paper.survey.ipynb #c44
+# %% ../../nbs/61_paper.survey.ipynb #c58
 def _all_answers(answers, qs):
     "The answers of all sources in one frame."
     sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
@@ -283,6 +287,7 @@ def _all_answers(answers, qs):
         raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
     return df
 
+# %% ../../nbs/61_paper.survey.ipynb #c61
 def _shares(who, by, method, right):
     "A line for each method: how many of its images were taken for their target."
     for m, g in pd.DataFrame(dict(method=method, right=right)).groupby('method', sort=False):
@@ -290,7 +295,7 @@ def _shares(who, by, method, right):
         low, high = _wilson(hits, n)
         yield dict(method=m, by=by, who=who, answers=n, right=hits, share=hits/n, low=low, high=high)
 
-# %% ../../nbs/61_paper.survey.ipynb #c45
+# %% ../../nbs/61_paper.survey.ipynb #c64
 def tally(
     answers,         # CSV files or frames of answers: one or a list; empty for none
     qs:_Questions,   # The questions they answer

@@ -1,0 +1,241 @@
+"""Several answers to one question: valid, distinct, irreducible by brute force, legal, and as near as those of `explain`."""
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import toy
+import torch
+from hypothesis import given, settings, strategies as st
+from test_improve import Noise
+
+from gradual_cf.all import Encoded, GradualCF, PAPER, Wachter, evaluate, improve, irreducible, load_task, predictor, put_back, tabular
+from gradual_cf.alternatives import _forbidden, _select
+from gradual_cf.core import changed_groups, take_rows
+from gradual_cf.explainer import target_prob
+
+
+def holds(e, many, k, target=None):
+    "What every collection of answers promises."
+    a = many.answers
+    assert a.valid.all() and not a.reached(a.before).any()
+    groups = e.groups(a.x)
+    on = changed_groups(a.x, a.xp, groups)
+    assert not (on & a.enc.frozen).any() and (np.diff(many.row) >= 0).all()
+    for i in range(len(many)):
+        some = many[i]
+        assert len(some) <= k
+        apart = torch.cdist(some.xp.flatten(1).double(), some.xp.flatten(1).double()) + torch.eye(len(some))
+        assert (apart > 1e-6).all()
+    for i,g in on.nonzero().tolist():                           # brute force: put each change back alone
+        less = torch.where(groups == g, a.x[i], a.xp[i])[None]
+        if not target_prob(e.model(less), a.target[i:i + 1]) >= a.tau: continue
+        asked = a.enc.take(slice(i, i + 1))
+        assert not e._content(asked, less, a.target[i:i + 1]) and e._content(asked, a.xp[i:i + 1], a.target[i:i + 1])
+
+
+@pytest.mark.parametrize('problem', toy.PROBLEMS)
+@pytest.mark.parametrize('how', ['default', 'paper', 'noise'])
+def test_answers_are_valid_distinct_and_irreducible(problem, how):
+    t = toy.PROBLEMS[problem]()
+    e = dict(default=lambda: GradualCF(t.model, t.domain, sigma=20), noise=lambda: Noise(t.model, t.domain),
+             paper=lambda: GradualCF(t.model, t.domain, PAPER, sigma=30, legal=True))[how]().fit(t.x)
+    target = (e.z_train.argmax(1)[:40] + 1) % e.z_train.shape[1]
+    many = e.explain_many(t.x[:40], target, k=4)
+    holds(e, many, 4)
+    one = e.explain(t.x[:40], target)
+    todo = one.valid & ~one.reached(one.before)
+    assert set(many.row.tolist()) == set(todo.nonzero()[:, 0].tolist())
+    assert len(many.answers) > 1.5*int(todo.sum())              # most rows have further answers
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 7), st.floats(0, 1), st.floats(.3, .9))
+def test_any_question(seed, k, diversity, tau):
+    t = toy.columns(3)
+    e = GradualCF(t.model, t.domain, tau=tau, sigma=5).fit(t.x)
+    target = torch.randint(3, (12,), generator=torch.Generator().manual_seed(seed))
+    holds(e, e.explain_many(t.x[:12], target, k=k, diversity=diversity, max_changes=3), k)
+
+
+def test_the_first_answer_is_that_of_explain_without_idle_changes():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    one = e.explain(t.x[:40])
+    many = e.explain_many(t.x[:40], k=3)
+    first = many.answers[(many.number == 1).nonzero()[0].tolist()]
+    there = sorted(set(many.row.tolist()))
+    same = (first.xp == one.xp[there]).all(1)
+    assert (same | ~irreducible(e, one)[there]).all() and same.sum() > 20
+    assert torch.equal(many.first.xp[there], first.xp)
+
+
+def test_new_sets_of_columns_come_before_other_values():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    for i in range(0, 30, 3):
+        some = e.explain_many(t.x[i:i + 1], k=6)[0]
+        keys = [one.numpy().tobytes() for one in changed_groups(some.x, some.xp, t.groups)]
+        fresh = [key not in keys[:n] for n,key in enumerate(keys)]
+        assert fresh == sorted(fresh, reverse=True)
+
+
+def test_used_up_columns_give_other_values():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    enc = lambda raw: Encoded(torch.as_tensor(raw).clone(), torch.tensor([[True, False, True, True]]).repeat(len(raw), 1))
+    narrow = GradualCF(t.model, replace(t.domain, encode=enc), sigma=20).fit(t.x)
+    many = narrow.explain_many(t.x[:60], k=3)
+    holds(narrow, many, 3)
+    table = many.diversity()
+    assert (table.sets <= 1).all() and (table.answers > 1).any()
+    assert len(e.explain_many(t.x[:60], k=3).answers) > len(many.answers)
+
+
+def test_diversity_covers_more_columns_and_costs_nearness():
+    on = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]], bool)
+    moved = on*np.array([.1, .2, .9, .3])[:, None]
+    assert _select(on, moved, 2, 0.) == [0, 1] and _select(on, moved, 2, 1.) == [0, 2]
+    task = load_task('breast_cancer')
+    e = GradualCF(task.model, task.domain).fit(task.X)
+    rows = task.X_test.iloc[:20]
+    near,wide = (e.explain_many(rows, k=3, diversity=d) for d in (0., 1.))
+    assert wide.diversity().features.mean() > near.diversity().features.mean()
+    assert wide.df().changes.mean() >= near.df().changes.mean()
+
+
+def test_what_is_forbidden_next():
+    sets = {frozenset(s): s for s in ((4,), (1, 2), (3, 5))}
+    assert _forbidden(sets, [], 1.) == {1, 2, 3, 4, 5} and _forbidden(sets, [], 0.) == {4, 1, 3}
+    assert _forbidden(sets, [frozenset({4, 1, 3}), frozenset({4, 1, 5})], 0.) == {4, 2, 3}
+    assert _forbidden({frozenset({4}): (4,), frozenset({4, 1}): (4, 1)}, [], 1.) == {4}   # the second has an answer inside
+    assert _forbidden(sets, [frozenset()], .5) is None
+
+
+def test_rows_that_are_there_or_cannot_get_there_have_no_answers():
+    task = load_task('breast_cancer')
+    e = GradualCF(task.model, task.domain).fit(task.X)
+    said = e.domain.encode(task.X_test).x
+    benign = task.X_test[(e.model(said.to(e.x_train)).argmax(1) == 1).numpy()].iloc[:2]
+    for many in (e.explain_many(benign, target=1), e.explain_many(benign, target=0, immutable=list(benign))):
+        assert len(many) == 2 and len(many.answers) == 0 and len(many[0]) == 0
+        assert many.changes().empty and many.df().empty and (many.diversity().answers == 0).all()
+        assert 'no answer found' in many._repr_html_() and many.plot() is not None and '0 answers' in repr(many)
+        assert many.first.xp.equal(many.first.x)
+
+
+def test_bad_questions_get_clear_errors():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain)
+    with pytest.raises(ValueError, match='fit must be called'): e.explain_many(t.x[:2])
+    e.fit(t.x)
+    for k in (0, -1, 2.5, True, '3'):
+        with pytest.raises(ValueError, match='k must be a whole number of at least 1, got'): e.explain_many(t.x[:2], k=k)
+    for d in (-.1, 1.1, 'much', True):
+        with pytest.raises(ValueError, match=r'diversity must be a number in \[0, 1\], got'): e.explain_many(t.x[:2], diversity=d)
+    with pytest.raises(ValueError, match='max_changes must be'): e.explain_many(t.x[:2], max_changes=0)
+    with pytest.raises(ValueError, match='colour must be left out'): e.explain_many(t.x[:2], colour='red')
+    many = e.explain_many(t.x[:2])
+    with pytest.raises(IndexError): many[2]
+
+
+@pytest.fixture(scope='module')
+def loans():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(income=rng.integers(10, 90, 400), job=rng.choice(['clerk', 'cook', 'nurse', 'smith'], 400),
+                           debt=rng.random(400).round(2), years=rng.integers(0, 40, 400)))
+    good = (df.income/90 + .4*(df.job == 'nurse') + .3*(df.job == 'smith') - df.debt + df.years/80 > .5).to_numpy(int)
+    return df, good
+
+
+def fitted(kind, df, good):
+    from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    wide = tabular(df, increase_only=['years'])
+    codes = lambda f: f.assign(job=f.job.map({'clerk': 0, 'cook': 1, 'nurse': 2, 'smith': 3}))
+    if kind == 'logistic': model = make_pipeline(OneHotEncoder(handle_unknown='ignore'), LogisticRegression(max_iter=500)).fit(df, good)
+    elif kind == 'forest':
+        df = codes(df)
+        wide,model = tabular(df, increase_only=['years']), RandomForestClassifier(20, random_state=0).fit(df, good)
+    else:
+        df = codes(df)
+        wide,model = tabular(df, increase_only=['years']), GradientBoostingRegressor(random_state=0).fit(df, df.income - 50*df.debt + df.years)
+    return GradualCF(predictor(model, wide), wide).fit(df), df
+
+
+@pytest.mark.parametrize('kind', ['logistic', 'forest', 'numbers'])
+def test_fitted_models_as_they_are(loans, kind):
+    e,df = fitted(kind, *loans)
+    rows = df.iloc[:25]
+    many = e.explain_many(rows, target=(60., 80.) if kind == 'numbers' else None, k=4, increase_only=['income'])
+    a = many.answers
+    assert a.valid.all() and irreducible(e, a).all() and e.domain.legal(a.data, a.raw).all()
+    assert (a.raw.income >= a.data.income).all() and (a.raw.years >= a.data.years).all()
+    assert many.diversity().answers.mean() > 1.5
+    plan = a.plan()
+    assert e.domain.legal(a.data.iloc[plan.row], plan.taken.raw).all()
+    if hasattr(e.model, 'each'): return
+    assert kind != 'forest'                                      # trees are swept once for all columns
+
+
+def test_trees_are_swept_as_their_probe_is(loans):
+    e,df = fitted('forest', *loans)
+    data,enc,z,target = e.ask(df.iloc[:20])
+    s = e.start(enc, target)
+    row,group,xp,merit = e.model.each(e, s, ~enc.frozen)
+    for g in range(4):
+        only = torch.zeros_like(enc.frozen).index_fill(1, torch.tensor([g]), True)
+        e.hasty = True
+        _,one,score = e.model.probe(e, s, only)
+        there = score > -torch.inf
+        assert torch.equal(row[group == g], there.nonzero()[:, 0])
+        assert torch.allclose(merit[group == g], score[there]) and torch.equal(xp[group == g], one[there])
+
+
+@pytest.mark.parametrize('name', ['digits', 'toy_reviews', 'breast_cancer'])
+def test_images_texts_and_tables(name):
+    task = load_task(name)
+    rows,k = take_rows(task.X_test, slice(0, 3)), len(task.classes)
+    target = None if k == 2 else (np.asarray(task.y_test[:3]) + 1) % k
+    e = GradualCF(task.model, task.domain).fit(task.X)
+    state = torch.get_rng_state()
+    many = e.explain_many(rows, target, k=3)
+    assert torch.equal(state, torch.get_rng_state()) and not e.hasty
+    holds(e, many, 3)
+    assert len(many.answers) > len(many) and e.domain.legal(many.answers.data, many.answers.raw).all()
+    lines = many.changes()
+    assert list(lines)[:2] == ['row', 'answer'] and lines.groupby('row').answer.max().le(3).all()
+    assert many.plot(0) is not None and many._repr_html_().count('<table>') >= 1
+    assert len(many.df()) == len(many.answers)
+
+
+def test_a_baseline_has_several_answers_too():
+    t = toy.columns()
+    e = Wachter(t.model, t.domain, rounds=3, steps=60).fit(t.x)
+    holds(e, e.explain_many(t.x[:10], k=2), 2)
+
+
+def test_irreducible_is_a_measure_and_agrees_with_brute_force():
+    t = toy.columns()
+    e = GradualCF(t.model, t.domain, PAPER, sigma=30, legal=True).fit(t.x)
+    cfs = e.explain(t.x[:60])
+    want = torch.ones(60, dtype=torch.bool)
+    for i,g in changed_groups(cfs.x, cfs.xp, t.groups).nonzero().tolist():
+        less = torch.where(t.groups == g, cfs.x[i], cfs.xp[i])[None]
+        if cfs.valid[i] and target_prob(t.model(less), cfs.target[i:i + 1]) >= cfs.tau: want[i] = False
+    assert 0 < want.sum() < 60 and torch.equal(irreducible(e, cfs), want)
+    assert irreducible(e, improve(e, cfs, [put_back])).all()
+    table = evaluate(e, t.x[:60], eps=()).set_index('metric')
+    assert table.loc['irreducible', 'mean'] == pytest.approx(want.double().mean().item())
+
+
+def test_answers_of_a_row_do_not_depend_on_its_neighbours():
+    task = load_task('breast_cancer')
+    e = GradualCF(task.model, task.domain).fit(task.X)
+    rows = task.X_test.iloc[:12]
+    whole = e.explain_many(rows, k=3)
+    for i in (0, 5, 11):
+        one = e.explain_many(rows.iloc[i:i + 1], k=3)
+        assert torch.allclose(one[0].xp, whole[i].xp, atol=1e-4)
