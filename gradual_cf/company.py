@@ -208,6 +208,7 @@ class _Surrounded(_Circles):
     "The part of the shortfall that asks for company."
     def aim(self, enc:Encoded, label:Tensor) -> Beside:
         "What rows must reach on their way to their targets."
+        if label.is_floating_point(): self.circles,self.place = [], {} # every row may bring an interval of its own
         number = torch.tensor([self.number(t) for t in label], device=enc.x.device)
         near = enc.x.new_zeros(len(enc.x), 2, _AROUND, dtype=torch.long)
         lonely,strange = enc.x.new_zeros(len(enc.x), 2), enc.x.new_zeros(len(enc.x))

@@ -352,3 +352,20 @@ def test_answers_have_the_decimals_of_the_data():
     net = train(tabular_mlp(3, seed=0), domain.encode(X).x.float(), y, epochs=60)
     cfs = GradualCF(net, domain).fit(X).explain(X.iloc[:60])
     assert cfs.valid.all() and (cfs.raw.income == cfs.raw.income.round(2)).all()
+
+
+def test_three_classes_and_one_interval_a_row():
+    from sklearn.datasets import load_wine
+    from sklearn.linear_model import LinearRegression
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    domain = tabular(X)
+    net = train(tabular_mlp(13, 3, seed=0), domain.encode(X).x.float(), y, epochs=150, batch_size=32)
+    cf = GradualCF(net, domain, BELIEVABLE).fit(X)
+    rows, target = X.iloc[::12], (y.iloc[::12].to_numpy() + 1) % 3
+    cfs = cf.explain(rows, target)
+    assert cfs.valid.all() and domain.legal(cfs.data, cfs.raw).all()
+    number = LinearRegression().fit(X, X.alcohol + X.proline/1000)
+    cf = GradualCF(number, domain, BELIEVABLE).fit(X)
+    ends = [(13 + i/100, 14.5) for i in range(6)]
+    for _ in range(2): assert cf.explain(X.iloc[:6], ends).valid.all()
+    assert len(cf.company.circles) == 6 # those of the last question
