@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .arrival import lacking, lead_of, most_groups
-from .company import approach, moved, open_groups
+from .company import approach, moved, open_groups, probe_among
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
@@ -184,6 +184,7 @@ def _own(cf, way):
 
 def _probe(cf, s, free, groups):
     "The model's own probe, or the domain's, or the general one: group, rows and merit."
+    if s.target.company is not None: return probe_among(cf, s, free)
     own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
     return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match, **cf.ties)
@@ -420,7 +421,7 @@ class _Probing(_Searching):
         if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
         s,groups = self.start(enc, target), self.groups(enc.x)
         free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
-        if hasattr(self.model, 'each'): return self.model.each(self, s, free)
+        if hasattr(self.model, 'each') and self.company is None: return self.model.each(self, s, free)
         for g in free.any(0).nonzero()[:, 0]:
             row = free[:, g].nonzero()[:, 0]
             only = torch.zeros_like(free[row]).index_fill(1, g, True)
@@ -433,13 +434,15 @@ class _Probing(_Searching):
         if self.settings.rank != 'probe': return self.search(enc, target, seed)
         quick,s = copy(self), self.start(enc, target, seed)
         quick.settings,quick.hasty = replace(self.settings, sigma=0), True
-        if xp is not None: s = _moved(self, s, xp.clone(), self.groups(enc.x))
+        if xp is not None: s = moved(self, s, xp.clone())
         best = _BestSeen(quick, s)
         for s in construct(quick, s): best.see(s)
         return best.xp
 
     def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
-        return _stopping(self, State(enc, xp, predict(self.model, xp), self.aim(target))) <= 0
+        aim = self.aim(target)
+        if self.company is not None: aim = aim._replace(company=self.company.aim(enc, target))
+        return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= 0
 
 # %% ../nbs/09_gradual.ipynb #c53
 class GradualCF(_Probing):

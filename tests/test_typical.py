@@ -369,3 +369,11 @@ def test_three_classes_and_one_interval_a_row():
     ends = [(13 + i/100, 14.5) for i in range(6)]
     for _ in range(2): assert cf.explain(X.iloc[:6], ends).valid.all()
     assert len(cf.company.circles) == 6 # those of the last question
+
+
+def test_several_answers_in_company(case):
+    X, _, domain, net, cf, rows = case
+    some = rows.iloc[:6]
+    many, plain = cf.explain_many(some, 1, k=3), GradualCF(net, domain).fit(X).explain_many(some, 1, k=3)
+    mean = lambda found: np.nanmean(pd.concat([a.standing() for a in found.answers]).typical) if hasattr(found, 'answers') else None
+    assert repr(many) and repr(plain) and (mean(many) is None or mean(many) >= mean(plain) - .1)
