@@ -375,5 +375,5 @@ def test_several_answers_in_company(case):
     X, _, domain, net, cf, rows = case
     some = rows.iloc[:6]
     many, plain = cf.explain_many(some, 1, k=3), GradualCF(net, domain).fit(X).explain_many(some, 1, k=3)
-    mean = lambda found: np.nanmean(pd.concat([a.standing() for a in found.answers]).typical) if hasattr(found, 'answers') else None
-    assert repr(many) and repr(plain) and (mean(many) is None or mean(many) >= mean(plain) - .1)
+    assert many.answers.typical.min() > plain.answers.typical.min() and many.answers.typical.mean() > plain.answers.typical.mean()
+    assert many.answers.valid.all() and len(many.answers) >= 6
