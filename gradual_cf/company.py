@@ -111,14 +111,14 @@ def _legal_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
     codes = torch.tensor(column.codes, dtype=raw.dtype, device=raw.device)
     return ~torch.isin(raw, codes) & (raw >= column.low) & (raw <= column.high)
 
-def _worth_trying(column, v:Tensor) -> tuple: # Values `(m,)` of a number -> `(q,)`, and whether it is atomic
+def _worth_trying(v:Tensor, atoms:int=_ATOMS) -> tuple: # Values `(m,)` of a number -> `(q,)`, and whether it is atomic
     "Values all over a class, with its atoms."
     if not len(v): return v, True
     each,count = v.unique(return_counts=True)
     atom = count >= max(_SHARED*len(v), 2)
     ranks = torch.linspace(0, 1, _SPREAD, dtype=v.dtype, device=v.device)
     spread = v.quantile(ranks, interpolation='nearest')
-    most = each[count.argsort(descending=True, stable=True)[:_ATOMS]]
+    most = each[count.argsort(descending=True, stable=True)[:atoms]]
     return torch.cat([spread, most]).unique(), bool(count[atom].sum() >= _MOSTLY*len(v))
 
 # %% ../nbs/08_company.ipynb #c19
@@ -165,7 +165,7 @@ class _Circles:
             raise ValueError(f'target must have at least {_LEAST} training rows to be compared with, '
                              f'got {len(rows)} for {label.tolist()}: without company, the search needs none')
         legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(self.columns, self.entries)], 1)
-        tried = [(None, True) if c.kind == 'category' else _worth_trying(c, rows[ok, e[0]])
+        tried = [(None, True) if c.kind == 'category' else _worth_trying(rows[ok, e[0]])
                  for c,e,ok in zip(self.columns, self.entries, legal.T)]
         values,atomic = map(list, zip(*tried))
         return _circle(rows, legal, self.settings.lonely, self.settings.strange, values=values, atomic=atomic)

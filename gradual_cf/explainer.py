@@ -458,6 +458,9 @@ class _Made:
         self.z_train:Any = None
         self.crowds:dict = {} # Class -> rows of it that no search sees
 
+# %% ../nbs/01_explainer.ipynb #db41251e
+class _Ruled(_Made):
+    "The rules that an explainer obeys."
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
 
@@ -470,8 +473,12 @@ class _Made:
         "Group of every entry of inputs such as `x`."
         return self.domain.groups(x.shape[1:]).to(x.device)
 
+    def propose(self, x:Tensor, group:int) -> Tensor: # Candidate values, `(n or 1, q, w)`
+        "Values to try in a group of rows `x`, as the domain proposes them."
+        return self.domain.propose(x, group)
+
 # %% ../nbs/01_explainer.ipynb #c116
-class _Told(_Made):
+class _Told(_Ruled):
     "What an explainer says of itself."
     def __repr__(self):
         plain = self.Settings()

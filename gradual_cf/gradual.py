@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from .arrival import lacking, lead_of, most_groups
-from .company import approach, moved, open_groups, probe_among
+from .cheapest import cheapest_pairs
+from .company import _legal_numbers, _worth_trying, approach, moved, open_groups, probe_among
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
-from .improve import improve_states, share
+from .improve import improve_states, line_search, put_back, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
 from .prototypes import nearest_prototype, towards
@@ -123,12 +124,14 @@ class _Aiming(Explainer):
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.company:Any = None # The fitted part of the shortfall
+        self.held:dict = {} # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
         data, # Training rows, raw
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
+        self.held = {}
         if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
         else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
         self.company = None if self.settings.company is None else self.settings.company.fit(self)
@@ -136,7 +139,27 @@ class _Aiming(Explainer):
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
-# %% ../nbs/09_gradual.ipynb #c26
+# %% ../nbs/09_gradual.ipynb #c27
+_HELD = 24 # Values of a column that most rows share
+
+class _Proposing(_Aiming):
+    "Which values are tried."
+    def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
+        "Values of the domain; for a model without gradient, also numbers that training rows hold."
+        values = self.domain.propose(x, group)
+        if getattr(self.model, 'differentiable', True) or not self.domain.features: return values
+        if self.domain.features[group].kind == 'category': return values
+        held = self._held(group).to(values)[None, :, None]
+        return torch.cat([values, held.expand(len(values), -1, -1)], 1)
+
+    def _held(self, group):
+        "Numbers of a column that training rows hold, `(q,)`."
+        if group not in self.held:
+            v = self.x_train[:, self.groups(self.x_train) == group][:, 0]
+            self.held[group] = _worth_trying(v[_legal_numbers(self.domain.features[group], v)], _HELD)[0]
+        return self.held[group]
+
+# %% ../nbs/09_gradual.ipynb #c28
 def _least_lead(z, label, share):
     "The lead of a class that a share of its training rows does not reach, for each row."
     out = torch.zeros_like(label, dtype=z.dtype)
@@ -145,7 +168,7 @@ def _least_lead(z, label, share):
         out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
     return out
 
-class _Addressed(_Aiming):
+class _Addressed(_Proposing):
     "What rows must reach."
     def aim(self,
         label:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
@@ -159,7 +182,7 @@ class _Addressed(_Aiming):
         gap = None if h.quantile is None else self.stats.within(label, h.quantile)
         return Target(label, level, mu, gap, lead=None if h.lead is None else _least_lead(self.z_train, label, h.lead))
 
-# %% ../nbs/09_gradual.ipynb #c28
+# %% ../nbs/09_gradual.ipynb #c30
 FAR = 1e6 # A step that leaves every range, so that the projection returns the limit it meets
 
 def _slope(cf, s):
@@ -176,7 +199,7 @@ def _by_gain(cf, s, free, groups):
     goal = s.c if cf.settings.rank == 'gain' else admissible(s.enc, s.xp + g.sign()*FAR, cf.project)
     return gain_groups(g, goal - s.xp, groups, free).argmax(1)
 
-# %% ../nbs/09_gradual.ipynb #c30
+# %% ../nbs/09_gradual.ipynb #c32
 def _own(cf, way):
     "How a model searches by itself, 'probe' or 'pairs'; None where it cannot, or where columns are tied or priced."
     tied = any(v is not None for v in cf.ties.values())
@@ -187,7 +210,7 @@ def _probe(cf, s, free, groups):
     if s.target.company is not None: return probe_among(cf, s, free)
     own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
-    return probe(cf.model, s, free, groups, cf.domain.propose, project=cf.project, match=cf.settings.match, **cf.ties)
+    return probe(cf.model, s, free, groups, cf.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
@@ -198,7 +221,7 @@ def _next_group(cf, s, free, groups, order):
     group,xp,score = _probe(cf, s, free, groups)
     return group, torch.where(in_group(groups, group), xp, s.c), score > -torch.inf
 
-# %% ../nbs/09_gradual.ipynb #c32
+# %% ../nbs/09_gradual.ipynb #c34
 def _compose(cf, s, groups, sigma, watch):
     "The composition step on all rows of a state."
     h = cf.settings
@@ -215,7 +238,7 @@ def _composed(cf, s, groups, watch):
     if todo.any(): out.put(todo, _compose(cf, s.take(todo), groups, h.sigma, watch))
     return out
 
-# %% ../nbs/09_gradual.ipynb #c34
+# %% ../nbs/09_gradual.ipynb #c36
 def _stopping(cf, s):
     "What rows lack to stop: `tau` without the margin."
     level = torch.full_like(s.target.level, cf.settings.tau)
@@ -242,14 +265,14 @@ def construct(
         yield s
         live = live[_stopping(cf, now) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c39
+# %% ../nbs/09_gradual.ipynb #c41
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share: on flat ground rounding looks like a gain
 
 def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
     "Change one group again, whichever lowers what is missing most; yields the rows that moved."
     while len(live):
         now = s.take(live)
-        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.domain.propose,
+        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.propose,
                            project=cf.project, match=cf.settings.match, **cf.ties)
         won = score > -lacking(cf, now)
         if not won.any(): return
@@ -261,7 +284,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         yield live
         live = live[_stopping(cf, new) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c40
+# %% ../nbs/09_gradual.ipynb #c42
 def _first_values(cf, s, groups):
     "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -286,7 +309,7 @@ def _best_pair(cf, s, groups):
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
-# %% ../nbs/09_gradual.ipynb #c42
+# %% ../nbs/09_gradual.ipynb #c44
 _TRIED = 4096 # Rows with a first value in place that are probed together
 
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
@@ -303,7 +326,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c43
+# %% ../nbs/09_gradual.ipynb #c45
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -311,7 +334,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c45
+# %% ../nbs/09_gradual.ipynb #c47
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -330,12 +353,20 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c47
+# %% ../nbs/09_gradual.ipynb #c49
 def _improved(cf, s, moves, live):
     "States after each round of moves, with the groups that differ switched on."
     for s in improve_states(cf, s, moves, live):
         s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
         yield s
+
+def _bargained(cf, s, live):
+    "States in which rows have the cheapest pair of values, where that costs less."
+    if not len(live): return
+    new = cheapest_pairs(cf, s.take(live))
+    s.put(live, new)
+    s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+    yield s
 
 def _shown(steps, watch):
     "Show each state to `watch`, as the composition step does with its iterates."
@@ -343,7 +374,7 @@ def _shown(steps, watch):
         if watch is not None: watch(s._replace(on=None, c=None))
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c49
+# %% ../nbs/09_gradual.ipynb #c51
 def _plain_steps(cf, s, watch):
     "Algorithm 1, and what rescues rows when it runs dry."
     yield from construct(cf, s, watch)
@@ -361,9 +392,9 @@ def _in_company(cf, s):
         s.put(lost, plain)
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c50
-class _Searching(_Addressed):
-    "The loop from its start to the best state seen."
+# %% ../nbs/09_gradual.ipynb #c52
+class _Starting(_Addressed):
+    "Where the loop starts."
     def start(self,
         enc:Encoded,  # Inputs, and what may become of them
         label:Tensor, # Target class of each row, long `(n,)`
@@ -381,6 +412,9 @@ class _Searching(_Addressed):
         c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
+# %% ../nbs/09_gradual.ipynb #c54
+class _Searching(_Starting):
+    "The loop from its start to the best state seen."
     def steps(self,
         s:State, # From `start`; written to
         watch:Callable|None=None, # Called with every `State` of every composition
@@ -391,9 +425,12 @@ class _Searching(_Addressed):
         else: yield from _shown(_in_company(self, s), watch)
         moves = (*h.moves, share) if h.spread > 1 else h.moves
         live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
+        if self.ties['price'] is not None and h.rank == 'probe' and self.domain.propose is not None:
+            yield from _shown(_bargained(self, s, live), watch)
+            moves = moves or (put_back, line_search)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-# %% ../nbs/09_gradual.ipynb #c52
+# %% ../nbs/09_gradual.ipynb #c56
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -413,7 +450,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #bd5a498b
+# %% ../nbs/09_gradual.ipynb #c58
 class _Probing(_Searching):
     "What single groups can do, and a search by the probe's steps alone."
     def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -444,7 +481,7 @@ class _Probing(_Searching):
         if self.company is not None: aim = aim._replace(company=self.company.aim(enc, target))
         return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= 0
 
-# %% ../nbs/09_gradual.ipynb #c53
+# %% ../nbs/09_gradual.ipynb #c59
 class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:

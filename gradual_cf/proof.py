@@ -687,7 +687,7 @@ def _of_any(q:_Question, norm:str) -> tuple: # Sizes, `_Known`
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)
-    found = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.domain.propose, project=q.cf.project, **q.cf.ties)
+    found = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.propose, project=q.cf.project, **q.cf.ties)
     one = found[2].cpu().numpy() > 0
     best[one],bound[:] = 1, np.where(one, 1, 2)
     rows = np.flatnonzero(~one & (q.most >= 2) & (best > 2))

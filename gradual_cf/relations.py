@@ -430,6 +430,10 @@ def _caused(name, told, cells:_Cells, df:pd.DataFrame) -> _Follower:
     return _Follower(g, needs, partial(_caused_value, cells, g, parents, model, needs), None, f'causes {name!r}')
 
 # %% ../nbs/11_relations.ipynb #c50
+def _there(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`
+    "Whether rows have a cell in every column that a relation names."
+    return ~reduce(np.logical_or, [np.isnan(env[g]) for g in r.groups])
+
 class _Ties(NamedTuple):
     "Everything that hangs together in a table."
     columns:tuple    # A `Column` for each group
@@ -454,11 +458,12 @@ class _Ties(NamedTuple):
         return new
 
     def broken(self, old:dict, new:dict, value:Callable=_walked) -> np.ndarray: # bool `(n, relations)`
-        "Which relations rows break by what they changed."
-        out = [~r.kept(old, new, value) & reduce(np.logical_or, [_differs(old[g], new[g]) for g in r.groups])
-               for r in self.relations]
-        n = len(next(iter(new.values())))
-        return np.stack(out, 1) if out else np.zeros((n, 0), bool)
+        "Which relations rows break by what they changed; what names a missing cell is not judged."
+        out = [np.zeros((len(next(iter(new.values()))), 0), bool)]
+        for r in self.relations:
+            moved = reduce(np.logical_or, [_differs(old[g], new[g]) for g in r.groups])
+            out.append((moved & _there(r, new) & ~r.kept(old, new, value))[:, None])
+        return np.concatenate(out, 1)
 
     def strayed(self, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
         "Columns that always follow, and did not."
@@ -485,7 +490,7 @@ class _Reading:
     "Numbers of encoded rows."
     def __init__(self, ties:_Ties, computed:np.ndarray):
         self.ties,self.computed = ties,torch.from_numpy(computed) # Columns that nobody chooses, bool `(g,)`
-        self.used = sorted({g for part in (*ties.relations, *ties.followers) for g in _named_by(part)})
+        self.used,self.needed = ([*_all_named(parts)] for parts in ((*ties.relations, *ties.followers), ties.followers))
 
     def entries(self, x:Tensor) -> np.ndarray: return x.detach().cpu().double().flatten(1).numpy() # `(n, d)`
 
@@ -511,6 +516,7 @@ class _Reading:
         return out
 
 def _named_by(part) -> frozenset: return part.needs | {part.group} if isinstance(part, _Follower) else part.groups
+def _all_named(parts) -> list: return sorted({g for part in parts for g in _named_by(part)}) # Columns
 
 # %% ../nbs/11_relations.ipynb #c58
 class _Limits(_Reading):
@@ -550,7 +556,7 @@ class _Relations(_Limits):
     def follow(self, xp:Tensor, x:Tensor) -> Tensor: # `(n, d)` each
         "Rows with all columns that follow."
         if not self.led: return xp
-        old = self.read(x)
+        old = self.read(x, self.needed)
         new = self.read_moved(xp, x, old)
         return self.put(xp, x, old, new, self.ties.followed(old, new), self.led)
 
@@ -584,12 +590,12 @@ class _Tied(_Relations):
         after,led = near.followed(old, new), sorted({f.group for f in near.followers})
         xp = self.put(xp, x, old, new, after, led)
         ok = ~near.broken(old, after).any(1) & self.within(many, xp, old, after, led)
-        for g in near.always: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
+        for g in led: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
 
     def _read_by(self, near:_Ties, group:int) -> list:
         "The columns that are read to judge one."
-        return sorted({group}.union(*(_named_by(part) for part in (*near.relations, *near.followers))))
+        return sorted({group, *_all_named((*near.relations, *near.followers))})
 
 # %% ../nbs/11_relations.ipynb #c66
 _STEPS = 17 # Halvings of a range: what a number may become is known to a hundred-thousandth
@@ -640,7 +646,7 @@ def _some_rows(ties:_Ties, env:dict) -> dict: # Group -> numbers `(m,)`
     parts = [env]
     for _ in range(_SHUFFLES):
         new = {g: v[draw.permutation(rows)] for g,v in env.items()}
-        parts.append(ties.followed({g: np.where(v == v[0], v + 1, v[0]) for g,v in new.items()}, new))
+        parts.append(ties.followed(env, new))
     return {g: np.concatenate([p[g] for p in parts]) for g in env}
 
 def _check_together(ties:_Ties, env:dict):
@@ -684,7 +690,7 @@ def _warn(told:str, bad:np.ndarray, index):
 def _warn_of_rows(ties:_Ties, derive:dict, env:dict, df:pd.DataFrame):
     "Warn of training rows that break a relation, or have another value than the one derived."
     for r in ties.relations:
-        if not r.moves: _warn(r.text, ~r.kept(env, env), df.index)
+        if not r.moves: _warn(r.text, _there(r, env) & ~r.kept(env, env), df.index)
     for name,function in derive.items():
         c = ties.columns[_among(ties.columns, 'derive', name)]
         says,has = _computed(c, function(df.copy()), len(df)), env[_among(ties.columns, 'derive', name)]

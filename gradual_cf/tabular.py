@@ -380,16 +380,17 @@ _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares o
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Rows with the constraints of a question on top of the table's own."
     n,group = len(enc.x), table.group
-    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
-    fixed,up,down = (_flags(table.columns, arg, value, n) for arg,value in named.items())
+    told = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
+    fixed,up,down = (_flags(table.columns, arg, value, n) for arg,value in told.items())
     _check_directions(table.columns, up, down)
     low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
     low,high = _room(table, _raw(table, raw), low, high, up[:, group], down[:, group])
-    fixed = enc.frozen | torch.from_numpy(fixed).to(enc.frozen.device)
+    named = torch.from_numpy(fixed).to(enc.frozen.device)
+    fixed = enc.frozen | named
     low,high = low.to(enc.x), high.to(enc.x)
     if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
     else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
-    if table.relations is not None: low,high = _stopped(table, enc.x, fixed & ~enc.frozen, low, high)
+    if table.relations is not None: low,high = _stopped(table, enc.x, named, low, high)
     fixed |= _shut(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=fixed, low=low, high=high)
 

@@ -566,7 +566,7 @@ def _said(e:_Ensemble, scores:np.ndarray, threshold:float=.5) -> Tensor: # `(n, 
     return log_odds(e.scale*z if e.kind == 'margin' else z.clamp(0, 1) if e.kind == 'probability' else z,
                     _SCORES[e.kind], threshold)
 
-# %% ../nbs/17_trees.ipynb #c157
+# %% ../nbs/17_trees.ipynb #c156
 class _Flat(NamedTuple):
     "What is known of every place of a sweep, whatever the row."
     group:np.ndarray  # Column of each place, `(p,)`
@@ -578,13 +578,13 @@ class _Flat(NamedTuple):
     largest:np.ndarray# Largest, `(p,)`
     offered:np.ndarray# Whether a level may be proposed, bool `(p,)`
 
-# %% ../nbs/17_trees.ipynb #c159
+# %% ../nbs/17_trees.ipynb #c158
 def _levels_offered(a:_Axis) -> np.ndarray: # bool `(size,)`
     "Which cells of a column are levels that may be proposed."
     if a.column.kind != 'category': return np.zeros(a.size, bool)
     return np.array([v in a.column.offered for v in a.column.levels])
 
-# %% ../nbs/17_trees.ipynb #c162
+# %% ../nbs/17_trees.ipynb #c161
 def _flat(t:_Grown) -> _Flat:
     "All places of a sweep."
     size = np.array([a.size for a in t.axes])
@@ -597,7 +597,7 @@ def _flat(t:_Grown) -> _Flat:
     entry = first[group] + np.where(number | ~real, 0, cell)
     return _Flat(group, cell, real, number, entry, more('least'), more('largest'), offered)
 
-# %% ../nbs/17_trees.ipynb #c165
+# %% ../nbs/17_trees.ipynb #c164
 _SNAP = 1e-6 # Rounding of a limit on its way through encoded units, in steps of what can be written
 
 def _raw_limits(t:_Grown, limit, entry:np.ndarray, side:Callable, none:float) -> np.ndarray: # `(n or 1, g)`
@@ -609,13 +609,13 @@ def _raw_limits(t:_Grown, limit, entry:np.ndarray, side:Callable, none:float) ->
     near = np.rint(raw)
     return np.where(np.abs(raw - near) < _SNAP*np.maximum(1, np.abs(near)*1e-6), near, side(raw))/scale
 
-# %% ../nbs/17_trees.ipynb #c167
+# %% ../nbs/17_trees.ipynb #c166
 class _Choices(NamedTuple):
     "A value for each place of a sweep, row by row."
     value:np.ndarray # Encoded number, or 1 for a level, `(n, p)`
     size:np.ndarray  # Distance of that column from the input, `(n, p)`; inf where no value is legal
 
-# %% ../nbs/17_trees.ipynb #c170
+# %% ../nbs/17_trees.ipynb #c169
 def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
     "The legal value of each cell that is nearest to the input."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
@@ -631,10 +631,10 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
-# %% ../nbs/17_trees.ipynb #c173
+# %% ../nbs/17_trees.ipynb #c172
 _SWEPT_ROWS = 128 # Rows swept together
 
-# %% ../nbs/17_trees.ipynb #c175
+# %% ../nbs/17_trees.ipynb #c174
 class _Summed(FrameModel):
     "A model of trees, and what their sums say."
     def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
@@ -657,13 +657,13 @@ class _Summed(FrameModel):
         "What sums of leaves say."
         return _said(self.ensemble, scores, self.predictor.threshold)
 
-# %% ../nbs/17_trees.ipynb #c177
+# %% ../nbs/17_trees.ipynb #c176
 def _raw_numbers(c, s:pd.Series) -> np.ndarray: # `(n,)`, NaN where missing
     "Cells of a frame as numbers, ordered levels as their positions."
     if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
     return np.where(s.isna(), np.nan, s.cat.codes)
 
-# %% ../nbs/17_trees.ipynb #c180
+# %% ../nbs/17_trees.ipynb #c179
 class _Cells(_Summed):
     "A model of trees, and the cells in which rows lie."
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
@@ -687,13 +687,14 @@ class _Cells(_Summed):
         parts = [_own_scores(self.grown, self.cells(part)[0])[0] for part in x.split(_SWEPT_ROWS)]
         return self.log_odds(np.concatenate(parts))
 
-# %% ../nbs/17_trees.ipynb #c182
+# %% ../nbs/17_trees.ipynb #c181
 def _repeated(target:Target, times:int) -> Target:
     "Each row's target, several times in a row."
-    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in target._replace(near=None, company=None)]
+    alone = target._replace(near=None, company=None)
+    again:list[Any] = [v if v is None else v.repeat_interleave(times, 0) for v in alone]
     return Target(*again)
 
-# %% ../nbs/17_trees.ipynb #c185
+# %% ../nbs/17_trees.ipynb #c184
 def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
@@ -701,13 +702,13 @@ def _lacks_at(explainer, m:_Cells, s:State, scores:np.ndarray) -> np.ndarray: # 
     many = State(s.enc, s.xp, z, _repeated(s.target, q))
     return lacking(explainer, many).view(n, q).cpu().numpy()
 
-# %% ../nbs/17_trees.ipynb #c187
+# %% ../nbs/17_trees.ipynb #c186
 def _column_sizes(f:_Flat, first:np.ndarray, s:State) -> np.ndarray: # `(n, g)`
     "How far each column of rows is from the input."
     far = (s.xp - s.x).abs().detach().cpu().double().numpy()
     return np.add.reduceat(far, first[:-1], 1)
 
-# %% ../nbs/17_trees.ipynb #c189
+# %% ../nbs/17_trees.ipynb #c188
 def _placed(m:_Cells, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # Places `(n,)` and their values
     "Rows with the value of one place put in."
     xp,f,rows = xp.clone(), m.flat, torch.arange(len(xp))
@@ -718,7 +719,7 @@ def _placed(m:_Cells, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # P
     xp[rows, torch.from_numpy(f.entry[at])] = torch.from_numpy(value).to(xp)
     return xp
 
-# %% ../nbs/17_trees.ipynb #c191
+# %% ../nbs/17_trees.ipynb #c190
 class _Swept(NamedTuple):
     "One sweep of some rows, and what came of it."
     base:np.ndarray  # Scores as they are, `(n, k)`
@@ -733,7 +734,7 @@ def _take_swept(w:_Swept, i) -> _Swept:
     "Some rows of a sweep."
     return _Swept(*(v[i] for v in w))
 
-# %% ../nbs/17_trees.ipynb #c193
+# %% ../nbs/17_trees.ipynb #c192
 def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
@@ -747,21 +748,21 @@ def _sweep(m:_Cells, s:State, free:Tensor) -> _Swept:
     alone = np.where(may, c.size, np.inf)
     return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
 
-# %% ../nbs/17_trees.ipynb #c195
+# %% ../nbs/17_trees.ipynb #c194
 def _merits(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -inf where nothing may be put
     "How good each place is."
     short = _lacks_at(explainer, m, s, w.base[:, None] + w.shift)
     score = merit(torch.from_numpy(short), torch.from_numpy(w.size)).numpy()
     return np.where(np.isinf(w.size), -np.inf, score)
 
-# %% ../nbs/17_trees.ipynb #c197
+# %% ../nbs/17_trees.ipynb #c196
 def _best_single(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
     score = _merits(m, explainer, s, w)
     at = score.argmax(1)
     return score[np.arange(len(at)), at], at
 
-# %% ../nbs/17_trees.ipynb #c199
+# %% ../nbs/17_trees.ipynb #c198
 class _Rectangles(NamedTuple):
     "Rectangles of cells of two columns, and what they add."
     row:np.ndarray   # `(r,)`
@@ -770,7 +771,7 @@ class _Rectangles(NamedTuple):
     high:np.ndarray  # Cells after the last, `(r, 2)`
     value:np.ndarray # What is added, `(r, k)`
 
-# %% ../nbs/17_trees.ipynb #c201
+# %% ../nbs/17_trees.ipynb #c200
 def _with_outside(t:_Grown, w:_Walkers, free:np.ndarray, slot:int) -> _Walkers:
     "Walkers at leaves, once for each run of cells outside of them, which fills the slot."
     owner,i = _expanded(t.outside.count[w.node])
@@ -778,7 +779,7 @@ def _with_outside(t:_Grown, w:_Walkers, free:np.ndarray, slot:int) -> _Walkers:
     for part,new in zip(w[2:], (t.outside.group, t.outside.low, t.outside.high)): part[:, slot] = new[run]
     return w.take(free[w.row, w.group[:, slot]] & (w.group[:, 0] != w.group[:, 1]))
 
-# %% ../nbs/17_trees.ipynb #c203
+# %% ../nbs/17_trees.ipynb #c202
 def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     "All interactions of two free columns of rows."
     w = _walked(t, own, free, 2)
@@ -794,19 +795,19 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     group,low,high = (v[rows, order] for v in w[2:])
     return _Rectangles(w.row, group, low, high, value)
 
-# %% ../nbs/17_trees.ipynb #c206
+# %% ../nbs/17_trees.ipynb #c205
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
 
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
     return lambda z: _lacks_at(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
 
-# %% ../nbs/17_trees.ipynb #c208
+# %% ../nbs/17_trees.ipynb #c207
 def _one_score(m:_Cells, s:State) -> bool:
     "Whether one score decides, and more of it is always better, or always worse."
     return len(m.ensemble.base) == 1 and s.target.gap is None and m.ensemble.kind != 'number'
 
-# %% ../nbs/17_trees.ipynb #c210
+# %% ../nbs/17_trees.ipynb #c209
 def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score times the sign to reach, `(n,)`
     "Which way a score must go, and how far."
     lack,n = _lack_at(m, explainer, s), len(s.x)
@@ -822,7 +823,7 @@ def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
-# %% ../nbs/17_trees.ipynb #c212
+# %% ../nbs/17_trees.ipynb #c211
 class _Pairing(NamedTuple):
     "What a search of pairs knows of some rows."
     swept:_Swept
@@ -832,7 +833,7 @@ class _Pairing(NamedTuple):
     least:np.ndarray       # Smallest change of each column, `(n, g)`
     hope:np.ndarray        # Whether a pair may suffice, bool `(n, g, g)`
 
-# %% ../nbs/17_trees.ipynb #c214
+# %% ../nbs/17_trees.ipynb #c213
 def _hope(m:_Cells, w:_Swept, r:_Rectangles, sign, need) -> np.ndarray: # bool `(n, g, g)`
     "Whether the best shifts of two columns and all that they share could suffice."
     n,size = w.own.shape
@@ -842,7 +843,7 @@ def _hope(m:_Cells, w:_Swept, r:_Rectangles, sign, need) -> np.ndarray: # bool `
     more = np.bincount(key, np.maximum(sign[r.row]*r.value[:, 0], 0), n*size*size).reshape(n, size, size)
     return sign[:, None, None]*w.base[:, :, None] + best[:, :, None] + best[:, None] + more >= need[:, None, None]
 
-# %% ../nbs/17_trees.ipynb #c216
+# %% ../nbs/17_trees.ipynb #c215
 def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     "Gather what all pairs need."
     r,size = _rectangles(m.grown, w.own, w.free), w.own.shape[1]
@@ -855,13 +856,13 @@ def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     least = np.minimum.reduceat(w.alone, m.place[:-1], axis=1)
     return _Pairing(w, _Rectangles(*(v[order] for v in r)), ends, fixed, least, hope)
 
-# %% ../nbs/17_trees.ipynb #c218
+# %% ../nbs/17_trees.ipynb #c217
 def _window(alone:np.ndarray, room:np.ndarray) -> slice: # Distances `(r, cells)`, and what is left for them `(r,)`
     "The cells that may be near enough for any row."
     cells = np.flatnonzero((alone < room[:, None]).any(0))
     return slice(cells[0], cells[-1] + 1) if len(cells) else slice(0, 0)
 
-# %% ../nbs/17_trees.ipynb #c221
+# %% ../nbs/17_trees.ipynb #c220
 def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.ndarray: # `(k, rows, cells, cells)`
     "What the cells of two columns add together, in windows; `at` finds the position of a row, -1 for none."
     row = at[r.row[i]]
@@ -878,7 +879,7 @@ def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.nda
             out[k] += (-1)**(p + q)*np.bincount(flat, value[:, k], out[k].size).reshape(shape)
     return np.cumsum(np.cumsum(out, 2, out=out), 3, out=out)[..., :-1, :-1]
 
-# %% ../nbs/17_trees.ipynb #c223
+# %% ../nbs/17_trees.ipynb #c222
 def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarray) -> tuple:
     "Scores `(k, r, cells, cells)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
     w = p.swept
@@ -897,7 +898,7 @@ def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarr
     size = near[0][:, :, None] + near[1][:, None] + p.fixed[rows, a, b][:, None, None]
     return both, size, [parts[0].start + windows[0].start, parts[1].start + windows[1].start]
 
-# %% ../nbs/17_trees.ipynb #c225
+# %% ../nbs/17_trees.ipynb #c224
 def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Distance `(r,)`, places `(r, 2)`
     "The nearest pair of cells that arrives."
     n,width = len(size), size.shape[2]
@@ -905,7 +906,7 @@ def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Di
     at = far.argmin(1)
     return far[np.arange(n), at], np.stack([starts[0] + at//width, starts[1] + at % width], 1)
 
-# %% ../nbs/17_trees.ipynb #c228
+# %% ../nbs/17_trees.ipynb #c227
 def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np.ndarray: # bool `(r, cells, cells)`
     "Which scores suffice."
     if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
@@ -914,7 +915,7 @@ def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np
     there = _lacks_at(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
     return there.reshape(size.shape)
 
-# %% ../nbs/17_trees.ipynb #c230
+# %% ../nbs/17_trees.ipynb #c229
 def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndarray) -> np.ndarray: # Places `(n, 2)`
     "Go through all pairs of columns that may be nearer than `limit`, which is lowered."
     n,size = p.least.shape
@@ -931,7 +932,7 @@ def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndar
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return at
 
-# %% ../nbs/17_trees.ipynb #c232
+# %% ../nbs/17_trees.ipynb #c231
 def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)`, inf where greedy does not arrive
     "How far the best change after the best first change is."
     _,at = _best_single(m, explainer, s, w)
@@ -942,7 +943,7 @@ def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
     score,at = _best_single(m, explainer, then, after)
     return np.where(score > 0, after.size[rows, at]*(1 + _SUM_ROUNDING) + _SUM_ROUNDING, np.inf)
 
-# %% ../nbs/17_trees.ipynb #c234
+# %% ../nbs/17_trees.ipynb #c233
 _SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
 _PAIRED_ROWS = 16    # Rows of which pairs are compared together
 
@@ -959,7 +960,7 @@ def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:
         limit[i] = near
     return at
 
-# %% ../nbs/17_trees.ipynb #c236
+# %% ../nbs/17_trees.ipynb #c235
 def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
     "The nearest two cells of two columns that suffice."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
@@ -974,7 +975,7 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return np.where((at > 0).any(1), limit, np.inf), at
 
-# %% ../nbs/17_trees.ipynb #7899f5ee
+# %% ../nbs/17_trees.ipynb #c237
 class _Singly(_Cells):
     "What each column can do alone."
     def each(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -996,7 +997,7 @@ class _Singly(_Cells):
             out.append((at[some], torch.full_like(at[some], g), xp[some], value[some]))
         return out
 
-# %% ../nbs/17_trees.ipynb #c238
+# %% ../nbs/17_trees.ipynb #c239
 _PAIRED_CELLS = 350_000 # Most pairs of cells that a look-ahead compares for a row
 
 def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
@@ -1011,7 +1012,7 @@ def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
     near = kept[:, m.flat.group]
     return w._replace(free=w.free & kept, alone=np.where(near, w.alone, np.inf), size=np.where(near, w.size, np.inf))
 
-# %% ../nbs/17_trees.ipynb #c240
+# %% ../nbs/17_trees.ipynb #c241
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
@@ -1024,7 +1025,7 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 
-# %% ../nbs/17_trees.ipynb #c242
+# %% ../nbs/17_trees.ipynb #c243
 class _Trees(_Singly):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -1059,7 +1060,7 @@ class _Trees(_Singly):
         xp[none] = s.x[none]
         return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
 
-# %% ../nbs/17_trees.ipynb #c244
+# %% ../nbs/17_trees.ipynb #c245
 _FORESTS = ('RandomForest', 'ExtraTrees', 'DecisionTree', 'ExtraTree')
 
 def _sklearn_reader(name:str) -> Callable|None: # Name of a class
@@ -1068,7 +1069,7 @@ def _sklearn_reader(name:str) -> Callable|None: # Name of a class
     if kind in _FORESTS: return _from_forest
     return dict(GradientBoosting=_from_boosting, HistGradientBoosting=_from_hist).get(kind)
 
-# %% ../nbs/17_trees.ipynb #c247
+# %% ../nbs/17_trees.ipynb #c248
 def _parsed(source) -> _Ensemble|None: # A fitted model
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
@@ -1076,7 +1077,7 @@ def _parsed(source) -> _Ensemble|None: # A fitted model
     e = readers[library](source) if readers.get(library) else None
     return e if e is None else _slim(e)
 
-# %% ../nbs/17_trees.ipynb #c250
+# %% ../nbs/17_trees.ipynb #c251
 _DRAWN = 256 # Rows on which a reading is compared with the library
 
 def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
@@ -1090,7 +1091,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
             parts.append((rng.choice(values, _DRAWN)[:, None] - c.origin)/c.span)
     return torch.from_numpy(np.concatenate(parts, 1))
 
-# %% ../nbs/17_trees.ipynb #c252
+# %% ../nbs/17_trees.ipynb #c253
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 
@@ -1101,7 +1102,7 @@ def _agrees(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
     if ours.shape[1] > 1: near |= (ours.softmax(1) - theirs.softmax(1)).abs() <= _SURE
     return bool(near.all())
 
-# %% ../nbs/17_trees.ipynb #c255
+# %% ../nbs/17_trees.ipynb #c256
 _UNREAD = (_Unfit, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
 def _read_exactly(model:FrameModel) -> _Cells|None:
@@ -1114,7 +1115,7 @@ def _read_exactly(model:FrameModel) -> _Cells|None:
         return _Trees(model, e, _grown(e, _reader(e, model.columns, names, frame)))
     except _UNREAD: return None
 
-# %% ../nbs/17_trees.ipynb #c257
+# %% ../nbs/17_trees.ipynb #c258
 def exact(
     model:FrameModel, # A fitted model as a module of encoded rows
 ) -> FrameModel|None: # The same with `probe` and `pairs`, which ask sweeps; None where its trees cannot be read

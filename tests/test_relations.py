@@ -1,0 +1,413 @@
+"""What hangs together in a table: relations, followers, derived and caused columns, and costs."""
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+
+from gradual_cf.all import PAPER, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
+from gradual_cf.columns import _fit_columns
+from gradual_cf.relations import _by_pandas, _numbers_of, _read_sentence, _walked
+
+DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
+TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0',
+        'card <= .5*income']
+
+
+def people(n=400, seed=0):
+    "Rows that keep every relation of `TIES`."
+    r = np.random.default_rng(seed)
+    job = r.choice(['none', 'clerk', 'nurse'], n)
+    income = np.where(job == 'none', 0, r.integers(10, 60, n)*100)
+    card, loan = (r.random(n)*.5*income).astype(int), r.integers(0, 5000, n)
+    late = r.integers(0, 6, n)
+    return pd.DataFrame({'age': r.integers(18, 70, n), 'degree': pd.Categorical.from_codes(r.integers(0, 3, n), dtype=DEGREES),
+        'job': job, 'income': income, 'late_last': late, 'late_max': np.minimum(late + r.integers(0, 4, n), 8), 'card': card,
+        'loan': loan, 'total': card + loan, 'share': (loan/(card + loan + 1)).round(4)})
+
+
+def score(df):
+    "A bank that likes income and degrees, and fears debts and delays."
+    degree = df.degree.cat.codes if hasattr(df.degree, 'cat') else df.degree.map({v: i for i,v in enumerate(DEGREES.categories)})
+    return (df.income/3000 + .7*degree + df.age/60 - df.total/2500 - .3*df.late_last - .2*df.late_max - df.share - .3).to_numpy(float)
+
+
+def bank(df): return np.stack([-score(df), score(df)], 1)
+
+
+SHARE = {'share': lambda df: df.loan/(df.card + df.loan + 1)}
+
+
+def domain(X, **more): return tabular(X, **dict(relations=TIES, derive=SHARE, increase_only=['age']) | more)
+
+
+def explainer(X, d, **more): return GradualCF(predictor(bank, d, kind='logit'), d, **more).fit(X)
+
+
+def faults(a, b):
+    "What answers break, by plain pandas."
+    a, b = a.reset_index(drop=True), b.reset_index(drop=True)
+    risen = b.degree.cat.codes > a.degree.cat.codes
+    moved = (a != b).any(axis=1)
+    derived = (b.share - b.loan/(b.card + b.loan + 1)).abs() <= 1e-4
+    return moved & ~((b.total == b.card + b.loan) & (b.late_max >= b.late_last) & (~risen | (b.age >= a.age + 2))
+                     & ((b.job != 'none') | (b.income == 0)) & (b.card <= .5*b.income) & derived)
+
+
+@pytest.fixture(scope='module')
+def X(): return people()
+
+
+@pytest.fixture(scope='module')
+def answers(X):
+    cf = explainer(X, domain(X))
+    return cf, cf.explain(people(200, 1), target=1)
+
+
+def test_answers_keep_every_relation(answers):
+    cf, cfs = answers
+    assert not faults(cfs.data, cfs.raw).any() and cf.domain.legal(cfs.data, cfs.raw).all()
+    assert cfs.valid.float().mean() > .97
+
+
+def test_without_relations_they_would_not(X):
+    cf = explainer(X, tabular(X))
+    cfs = cf.explain(people(200, 1), target=1)
+    assert faults(cfs.data, cfs.raw).mean() > .2
+    assert cf.domain.relations is None and cf.domain.cost is None and cf.domain.measures is None
+
+
+def test_the_judge_finds_what_plain_pandas_finds(X):
+    d, old = domain(X), people(300, 2)
+    new = people(300, 3)
+    new.loc[:, 'age'] = old.age
+    same = old.copy()
+    for c in ('late_last', 'card', 'loan', 'total', 'income', 'job', 'degree', 'share'):
+        rows = np.random.default_rng(len(c)).random(300) < .3
+        same.loc[rows, c] = new.loc[rows, c]
+    told = (~d.legal(old, same)).any(1)
+    assert (told[faults(old, same)]).all() and told.mean() > .5
+
+
+def test_followers_are_reported_and_not_chosen(answers):
+    cf, cfs = answers
+    lines = cfs.changes()
+    assert set(lines[lines.feature.isin(['total', 'share'])].follows) == {True}
+    assert not lines[lines.feature.isin(['card', 'loan', 'late_last', 'degree'])].follows.any()
+    always = [cf.domain.display.names.index(n) for n in ('total', 'share')]
+    assert cfs.enc.frozen[:, always].all()
+
+
+@pytest.mark.parametrize('more', [dict(moves=(put_back, line_search)), dict(spread=3), dict(rank='gain', keep='nearest')], ids=str)
+def test_moves_and_other_ranks_keep_them(X, more):
+    d = domain(X)
+    x = d.encode(X).x
+    w = torch.randn(x.shape[1], 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    net = torch.nn.Linear(x.shape[1], 2).double()
+    with torch.no_grad():
+        net.weight.copy_(w.T)
+        net.bias.copy_(-(x @ w).mean(0))
+    cf = GradualCF(net, d, **more).fit(X)
+    cfs = cf.explain(people(80, 4))
+    assert not faults(cfs.data, cfs.raw).any() and cfs.valid.float().mean() > .4
+
+
+def test_improve_keeps_them(answers):
+    cf, cfs = answers
+    better = improve(cf, cfs[:50])
+    assert not faults(better.data, better.raw).any() and (better.valid >= cfs[:50].valid).all()
+
+
+def test_the_papers_setting_does_not_obey(X):
+    d = domain(X)
+    cf = GradualCF(torch.nn.Linear(d.encode(X).x.shape[1], 2), d, PAPER).fit(X)
+    assert cf.ties['relations'] is None and cf.project is None
+
+
+def test_decoding_never_hands_out_a_broken_row(X):
+    d, old = domain(X), people(50, 5)
+    x = d.encode(old).x
+    wild = x + torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=x.dtype)
+    new = d.decode(wild, old)
+    assert not faults(old, new).any() and d.legal(old, new).all()
+    late = [i for i,n in enumerate(d.display.names) if n == 'late_last'][0]
+    one = x.clone()
+    one[:, late] = 1.  # later than the longest delay of most rows
+    assert (d.decode(one, old).late_last <= old.late_max).all()
+
+
+def test_a_question_can_hold_a_follower_fixed(X):
+    cf, rows = explainer(X, domain(X)), people(150, 6)
+    cfs = cf.explain(rows, target=1, immutable=['age', 'total'])
+    assert (cfs.raw.age.to_numpy() == rows.age.to_numpy()).all() and (cfs.raw.total.to_numpy() == rows.total.to_numpy()).all()
+    assert not (cfs.raw.degree.cat.codes.to_numpy() > rows.degree.cat.codes.to_numpy()).any()
+
+
+def test_pairs_that_only_move_together(X):
+    "Neither column may move alone; the rescue tries them together."
+    d = tabular(X, immutable=[c for c in X if c not in ('card', 'loan')], relations=['card + loan >= total', 'card + loan <= total'])
+    wish = lambda df: (df.loan - df.card - 500).to_numpy(float)
+    cf = GradualCF(predictor(lambda df: np.stack([-wish(df), wish(df)], 1)/500, d, kind='logit'), d).fit(X)
+    rows = X[(X.total > 1500) & (X.card > 200) & (wish(X) < 0)].iloc[:30]
+    cfs = cf.explain(rows, target=1)
+    assert (cfs.raw.card + cfs.raw.loan == rows.total).all()
+
+
+def test_consequences_do_not_come_back_forever(X):
+    cf = explainer(X, domain(X), moves=(put_back,))
+    cfs = cf.explain(people(60, 7), target=1)
+    assert not faults(cfs.data, cfs.raw).any()
+
+
+# ---------------------------------------------------------------- causes and derived columns
+
+def savings(n=300, seed=0):
+    r = np.random.default_rng(seed)
+    income = r.integers(10, 60, n)*100
+    saved = (.3*income + r.normal(0, 200, n)).round(2)
+    return pd.DataFrame({'income': income, 'saved': saved, 'debt': r.integers(0, 3000, n)})
+
+
+def test_children_follow_and_keep_their_residual():
+    X = savings()
+    fitted = LinearRegression().fit(X[['income']], X.saved)
+    d = tabular(X, causes={'saved': (['income'], fitted)})
+    asks = lambda df: ((df.saved + .1*df.income - df.debt)/1000 - .2).to_numpy(float)
+    cf = GradualCF(predictor(lambda df: np.stack([-asks(df), asks(df)], 1), d, kind='logit'), d).fit(X)
+    cfs = cf.explain(savings(100, 1), target=1)
+    a, b = cfs.data, cfs.raw
+    moved = (a.income != b.income).to_numpy()
+    wanted = a.saved + fitted.predict(b[['income']]) - fitted.predict(a[['income']])
+    assert moved.any() and np.abs(wanted - b.saved)[moved].max() < .006 and (a.saved[~moved] == b.saved[~moved]).all()
+    assert d.legal(a, b).all() and cfs.valid.float().mean() > .9
+    stale = b.assign(saved=a.saved)
+    assert not d.legal(a, stale)[moved].all(1).any()
+
+
+def test_a_chain_of_followers():
+    X = savings().assign(twice=lambda df: 2*df.saved, more=lambda df: 2*df.saved + df.debt)
+    d = tabular(X, relations=['more == twice + debt'], derive={'twice': lambda df: 2*df.saved},
+                causes={'saved': (['income'], LinearRegression().fit(X[['income']], X.saved))})
+    x = d.encode(X).x.clone()
+    x[:, 0] = 1 - x[:, 0]*.5
+    new = d.decode(x, X)
+    moved = (new != X).any(axis=1)
+    assert moved.any() and np.allclose(new.twice[moved], 2*new.saved[moved], atol=.01)
+    assert np.allclose(new.more[moved], (new.twice + new.debt)[moved], atol=.02) and d.legal(X, new).all()
+
+
+# ---------------------------------------------------------------- reading
+
+NAMES = ['age', 'income', 'late_last', 'late_max', 'total']
+TERMS = st.one_of(st.sampled_from(NAMES), st.integers(-5, 5000).map(str),
+                  st.tuples(st.sampled_from(NAMES), st.sampled_from('+-*/'), st.sampled_from(NAMES)).map(lambda t: f'({t[0]} {t[1]} {t[2]})'))
+COMPARISONS = st.one_of(
+    st.tuples(TERMS, st.sampled_from(['<', '<=', '==', '!=', '>', '>=']), TERMS).map(' '.join),
+    st.sampled_from(['job == "none"', 'job in ["clerk", "nurse"]', 'degree >= "bachelor"', '18 <= age < 40', 'job not in ["none"]']))
+SENTENCES = st.recursive(COMPARISONS, lambda s: st.one_of(
+    st.tuples(s, st.sampled_from(['and', 'or']), s).map(lambda t: f'({t[0]}) {t[1]} ({t[2]})'), s.map('not ({})'.format)), max_leaves=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SENTENCES)
+def test_the_search_reads_sentences_as_pandas_does(text):
+    X = people(50)
+    columns = _fit_columns(X, {}, (), {}, (), (), {})
+    try: s = _read_sentence(text, columns, text)
+    except ValueError: return
+    env = _numbers_of(columns, X)
+    if s.groups: assert (np.broadcast_to(_walked(s, env), 50) == np.broadcast_to(_by_pandas(s, env), 50)).all()
+
+
+def test_names_dates_and_missing_cells():
+    X = pd.DataFrame({'capital-gain': [0, 5, 9, 3]*20, 'first date': pd.to_datetime(['2020-01-01', '2021-05-01', '2019-03-01', '2022-01-01']*20),
+                      'class': [1., np.nan, 3, 4]*20})
+    d = tabular(X, relations=['`capital-gain` <= 7 -> `first date` >= "2019-06-01"', '`class` >= `capital-gain` - 8'])
+    x = d.encode(X).x.clone()
+    x[:, 1] = 0.
+    new = d.decode(x, X)
+    assert (new['first date'][X['capital-gain'] <= 7] == X['first date'][X['capital-gain'] <= 7]).all()
+    assert d.legal(X, new).all()
+
+
+def test_training_rows_that_break_one_are_named(X):
+    bad = X.copy()
+    bad.loc[[3, 8], 'late_max'] = 0
+    bad.loc[[3, 8], 'late_last'] = 4
+    with pytest.warns(UserWarning, match="2 of 400 training rows break 'late_max >= late_last': rows 3, 8"):
+        tabular(bad, relations=['late_max >= late_last'])
+    with pytest.warns(UserWarning, match="1 of 400 training rows break \"derive 'share'\": rows 5"):
+        tabular(X.assign(share=X.share.where(X.index != 5, .77)), derive=SHARE)
+
+
+def test_a_row_that_breaks_one_may_keep_it(X):
+    d, one = domain(X), people(40, 8)
+    one.loc[:, 'late_max'] = 0
+    one.loc[:, 'late_last'] = 5
+    cf = explainer(X, d)
+    cfs = cf.explain(one, target=1)
+    touched = (cfs.raw[['late_max', 'late_last']] != one[['late_max', 'late_last']]).any(axis=1)
+    assert (cfs.raw.late_max >= cfs.raw.late_last)[touched].all() and d.legal(one, cfs.raw).all()
+
+
+# ---------------------------------------------------------------- what is refused
+
+@pytest.mark.parametrize('more, told', [
+    (dict(relations=['late_mx >= late_last']), "must name columns of df, got 'late_mx'"),
+    (dict(relations='late_max >= late_last'), 'must be a list of texts'),
+    (dict(relations=[3]), 'must be texts, got 3'),
+    (dict(relations=['age.max() > 3']), 'must be made of columns'),
+    (dict(relations=['__import__("os")']), 'must be made of columns'),
+    (dict(relations=['age > @age']), 'must be comparisons'),
+    (dict(relations=['age']), 'must compare columns'),
+    (dict(relations=['job == "clark"']), "got 'clark'"),
+    (dict(relations=['age > "old"']), "must compare 'age' with a number"),
+    (dict(relations=['late_max > late_last', 'late_last > late_max']), 'must not contradict each other'),
+    (dict(relations=['age > 200']), "no row that keeps 'age > 200'"),
+    (dict(relations=['degree rises -> age rises by 2', 'degree rises -> age falls by 1']), 'contradict'),
+    (dict(relations=['degree rises -> age rises by 2'], immutable=['age']), "column of immutable, got 'age'"),
+    (dict(relations=['degree rises -> age rises by 2'], decrease_only=['age']), 'column of decrease_only'),
+    (dict(relations=['total == card + loan', 'card == total - loan']), "in a circle, got 'total' → 'card' → 'total'"),
+    (dict(relations=['total == card + loan'], derive={'total': lambda df: df.card}), "once, got ['total']"),
+    (dict(derive={'share': lambda df: df.share*2}), "circle, got 'share' → 'share'"),
+    (dict(derive={'shares': len}), "derive must name columns of df, got 'shares'"),
+    (dict(derive={'share': 3}), 'derive must be a function'),
+    (dict(derive={'share': lambda df: df.gone}), "derive must compute 'share'"),
+    (dict(derive=['share']), 'derive must be a dict'),
+    (dict(derive=SHARE, immutable=['share']), "immutable must not name a column that is computed, got 'share'"),
+    (dict(derive=SHARE, cost={'share': 2}), "cost must not name a column that is computed, got 'share'"),
+    (dict(relations=['total == card + loan'], cost={'total': 2}), "got 'total'"),
+    (dict(causes={'income': (['agee'], LinearRegression())}), "got 'agee'"),
+    (dict(causes={'income': ['age']}), '(parents, fitted regressor)'),
+    (dict(causes={'income': ('age', LinearRegression())}), 'a list of parents'),
+    (dict(causes={'income': (['age'], LinearRegression())}), "must predict 'income' from"),
+    (dict(causes={'job': (['age'], LinearRegression())}), 'children that are numbers'),
+    (dict(cost={'age': -1}), "column 'age', got -1"),
+    (dict(cost={'agee': 1}), "cost must name columns of df, got ['agee']"),
+    (dict(cost={'job': (1, 2)}), 'a pair (up, down)'),
+    (dict(cost={'age': 'dear'}), "got 'dear'"),
+    (dict(cost=3), 'cost must be a dict'),
+], ids=str)
+def test_errors_name_what_is_wrong(X, more, told):
+    with pytest.raises(ValueError) as e: tabular(X, **more)
+    assert told in str(e.value)
+
+
+def test_a_cycle_of_causes(X):
+    up, down = (LinearRegression().fit(X[[a]], X[b]) for a,b in (('age', 'income'), ('income', 'age')))
+    with pytest.raises(ValueError, match="circle, got 'income' → 'age' → 'income'"):
+        tabular(X, causes={'income': (['age'], up), 'age': (['income'], down)})
+
+
+# ---------------------------------------------------------------- costs
+
+def least(cf, cfs, price, i):
+    "The least cost of one or two values that reach the target, by trying all of them."
+    enc, groups, best = cfs.enc, cf.groups(cfs.x), np.inf
+    values = [cf.domain.propose(enc.x[i:i + 1], g)[0].to(enc.x) for g in range(enc.frozen.shape[1])]
+    free = (~enc.frozen[i]).nonzero()[:, 0].tolist()
+    for g, h in itertools.combinations(free, 2):
+        many = enc.x[i].repeat(len(values[g])*len(values[h]), 1)
+        many[:, groups == g] = values[g].repeat_interleave(len(values[h]), 0)
+        many[:, groups == h] = values[h].repeat(len(values[g]), 1)
+        inside = torch.minimum(torch.maximum(many, enc.low[i]), enc.high[i])
+        for xp in (inside, torch.where(groups == h, enc.x[i], inside), torch.where(groups == g, enc.x[i], inside)):
+            x = enc.x[i].expand_as(xp)
+            xp = cf.project(xp, x)
+            there = predict(cf.model, xp).softmax(1)[:, cfs.target[i]] >= .5
+            if there.any(): best = min(best, price(x, xp)[there].min().item())
+    return best
+
+
+COST = {'age': 'never', 'income': (3, 1), 'degree': 'hard', 'job': .5, 'late_last': lambda a, b: np.abs(b - a)/4}
+
+
+def test_answers_are_as_cheap_as_the_cheapest_pair(X):
+    d = tabular(X, cost=COST)
+    cf = explainer(X, d, margin=0.)
+    cfs = cf.explain(people(12, 9), target=1)
+    own = d.cost(cfs.x, cfs.xp)
+    rows = [i for i in range(12) if cfs.valid[i] and own[i] > 0]
+    ratio = [own[i].item()/least(cf, cfs, d.cost, i) for i in rows]
+    assert len(rows) > 3 and max(ratio) < 1.05 and (cfs.raw.age.to_numpy() == cfs.data.age.to_numpy()).all()
+
+
+def test_costs_choose_the_column(X):
+    rows = people(60, 10)
+    def moved(cost):
+        cf = explainer(X, tabular(X, immutable=['age', 'degree', 'job', 'late_last', 'late_max', 'share', 'card', 'loan'], cost=cost))
+        return cf.explain(rows, target=1).changes().feature.value_counts()
+    by_income, by_total = moved({'income': .01, 'total': 10}), moved({'income': 10, 'total': .01})
+    assert by_income.get('income', 0) > by_income.get('total', 0) and by_total.get('total', 0) > by_total.get('income', 0)
+
+
+def test_ways_that_are_closed(X):
+    cf = explainer(X, tabular(X, cost={'income': ('never', 1), 'total': (1, 'never'), 'age': 'never'}))
+    cfs = cf.explain(people(60, 11), target=1)
+    a, b = cfs.data.reset_index(drop=True), cfs.raw.reset_index(drop=True)
+    assert (b.income <= a.income).all() and (b.total >= a.total).all() and (a.age == b.age).all()
+
+
+def test_who_can_never_choose_may_follow(X):
+    cf = explainer(X, domain(X, cost={'age': 'never', 'degree': 'easy', 'income': 'hard', 'card': 'hard', 'loan': 'hard',
+                                      'late_last': 'hard', 'late_max': 'hard', 'job': 'hard'}))
+    cfs = cf.explain(people(120, 12), target=1)
+    lines = cfs.changes()
+    assert lines[lines.feature == 'age'].follows.all() and (lines.feature == 'age').any() and not faults(cfs.data, cfs.raw).any()
+
+
+def test_measures_by_name(X):
+    d = domain(X, cost={'income': 2.})
+    cf = explainer(X, d)
+    cfs = cf.explain(people(10, 13), target=1)
+    said = d.measures(cfs)
+    assert (said['broken'] == 0).all() and torch.allclose(said['cost'], d.cost(cfs.x, cfs.xp))
+
+
+# ---------------------------------------------------------------- other models, proofs, batches
+
+@pytest.mark.parametrize('more', [dict(relations=TIES, derive=SHARE), dict(cost={'income': 3})], ids=['relations', 'cost'])
+def test_forests_obey(X, more):
+    d = tabular(X, **more)
+    numbers = lambda df: df.assign(degree=df.degree.cat.codes, job=df.job.map({'none': 0, 'clerk': 1, 'nurse': 2}))
+    forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(numbers(X), score(X) > 0)
+    cf = GradualCF(predictor(lambda df: forest.predict_proba(numbers(df)), d, kind='proba'), d).fit(X)
+    cfs = cf.explain(people(60, 14), target=1)
+    assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.float().mean() > .8
+    if 'relations' in more: assert not faults(cfs.data, cfs.raw).any()
+
+
+def test_a_forest_that_is_read_exactly_obeys():
+    X = people().drop(columns=['degree', 'job', 'share'])
+    forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X, X.income/3000 > X.total/2500)
+    ties = ['total == card + loan', 'late_max >= late_last', 'card <= .5*income']
+    d = tabular(X, relations=ties)
+    cf = GradualCF(forest, d).fit(X)
+    rows = people(60, 15)[X.columns]
+    cfs = cf.explain(rows)
+    b = cfs.raw
+    moved = (cfs.xp != cfs.x).any(1).numpy()
+    kept = (b.total == b.card + b.loan) & (b.late_max >= b.late_last) & (b.card <= .5*b.income)
+    assert kept[moved].all() and d.legal(rows, b).all() and cfs.valid.float().mean() > .8
+    assert GradualCF(forest, tabular(X)).fit(X).explain(rows).valid.all()
+
+
+def test_proofs_know_what_they_do_not_know(X, answers):
+    cf, cfs = answers
+    told = prove(cf, cfs[:20])
+    assert (told.bound <= told['size'].where(cfs[:20].valid.numpy(), np.inf)).all()
+    with pytest.raises(ValueError, match="'l0' for a table with relations, got 'l1'"): prove(cf, cfs[:2], norm='l1')
+    priced = explainer(X, tabular(X, cost={'income': 2}))
+    with pytest.raises(ValueError, match='costs of its own'): prove(priced, priced.explain(X.iloc[:2]), norm='cost')
+
+
+def test_warnings_are_not_raised_for_clean_rows(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        domain(X)
