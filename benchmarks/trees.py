@@ -52,8 +52,7 @@ def lightgbm():
 MODELS = {
     'XGBoost': xgboost, 'LightGBM': lightgbm,
     'HistGradientBoosting': lambda: HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0),
-    'forest of depth 8': lambda: RandomForestClassifier(100, max_depth=8, n_jobs=1, random_state=0),
-    'forest grown to the end': lambda: RandomForestClassifier(100, n_jobs=1, random_state=0)}
+    'forest of depth 8': lambda: RandomForestClassifier(100, max_depth=8, n_jobs=1, random_state=0)}
 FIXED = dict(adult=['age', 'race', 'sex', 'native-country'], heloc=[])
 
 

@@ -69,6 +69,8 @@ _BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a colu
 _UP = typer.Option(None, '--increase-only', help='A column that may only grow; repeat for more.')
 _DOWN = typer.Option(None, '--decrease-only', help='A column that may only fall; repeat for more.')
 _MOST = typer.Option(None, '--max-changes', min=1, help='Most columns, blocks or words changed.')
+_RELATIONS = typer.Option(None, '--relations', help='A file of what hangs together in a table, one sentence a line.')
+_COST = typer.Option(None, '--cost', help='A JSON file of what changes cost: column to weight, [up, down] or difficulty.')
 
 # %% ../nbs/90_cli.ipynb #c13
 def _task(name, data, seed, model=None, full=False, **domain):
@@ -111,6 +113,24 @@ def _constraints(immutable, bound, increase_only, decrease_only, max_changes):
     if bound: given['bounds'] = dict(map(_bound, bound))
     return given if max_changes is None else given | dict(max_changes=max_changes)
 
+# %% ../nbs/90_cli.ipynb #a825e066
+def _file_text(option, path):
+    "What a file holds; raises `ValueError` where it cannot be read."
+    try: return path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as e:
+        raise ValueError(f'{option} must be a readable file, got {str(path)!r} ({e})') from None
+
+def _tied_by(relations, cost):
+    "What hangs together and what changes cost, as `tabular` takes them."
+    told:dict[str, Any] = {}
+    if relations is not None:
+        lines = [line.strip() for line in _file_text('relations', relations).splitlines()]
+        told['relations'] = [line for line in lines if line and not line.startswith('#')]
+    if cost is None: return told
+    text = _file_text('cost', cost)
+    try: return told | dict(cost=json.loads(text))
+    except ValueError as e: raise ValueError(f'cost must be a JSON file, got {str(cost)!r} ({e})') from None
+
 # %% ../nbs/90_cli.ipynb #c19
 def _csv_rows(path, columns):
     "The rows of a CSV file, without columns that are not read."
@@ -130,7 +150,7 @@ def _given_rows(task, csv, image, text):
     return task.X_test if csv is None else _csv_rows(csv, task.X.columns)
 
 # %% ../nbs/90_cli.ipynb #eb42e404
-def _own_task(csv, model):
+def _own_task(csv, model, **told):
     "A fitted model from a file, and the rows that it reads: a task without labels."
     if csv is None or model is None:
         raise ValueError(f'dataset must be given, or --csv and --model, got {csv and str(csv)!r} and {model and str(model)!r}')
@@ -140,7 +160,7 @@ def _own_task(csv, model):
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
         names = df.select_dtypes(['object', 'str']).columns
         df = df.astype(dict.fromkeys(names, 'category'))
-    return Task(csv.stem, df, None, df, None, tabular(df), fitted, None, ())
+    return Task(csv.stem, df, None, df, None, tabular(df, **told), fitted, None, ())
 
 def _wanted(text):
     "A target: a class, or the ends of an interval."
@@ -153,7 +173,7 @@ def _wanted(text):
 # %% ../nbs/90_cli.ipynb #c22
 def _record(cfs, task, row):
     "One explained row as a JSON object."
-    changes = cfs.changes()[['feature', 'before', 'after']].to_dict('records')
+    changes = cfs.changes().drop(columns=['row', 'index'], errors='ignore').to_dict('records')
     texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
@@ -201,6 +221,7 @@ def _explain(
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
     data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
 ):
     "Explain one row: what is the least to change, and to what?"
@@ -209,8 +230,8 @@ def _explain(
             got = f'{row!r}, {text!r}, {image and str(image)!r}'
             raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
         asked = dict(target=_wanted(target), seed=seed)
-        asked |= _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        task = _task(dataset, data, seed, model, full, block=block) if dataset else _own_task(csv, model)
+        asked,told = asked | _constraints(immutable, bound, increase_only, decrease_only, max_changes), _tied_by(relations, cost)
+        task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cfs = _explained_row(task, _fitted(task, paper, preset), rows, row or 0, asked, out, html)
     typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
@@ -242,10 +263,11 @@ def _evaluate(
     rows:int=typer.Option(1000, '--rows', min=1, help='Random test rows to explain.'),
     model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED,
     full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
     with _clear_errors():
-        task, rng = _task(dataset, data, seed, model, full), np.random.default_rng(seed)
+        task, rng = _task(dataset, data, seed, model, full, **_tied_by(relations, cost)), np.random.default_rng(seed)
         some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
         cf, eps = _fitted(task, paper, preset), () if task.domain.kind == 'text' else (8, 12, None)
         table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())

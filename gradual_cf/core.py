@@ -178,6 +178,10 @@ def went(
     return said + (_standing_text(cfs, i) if cfs.mask[i].any() else '')
 
 # %% ../nbs/00_core.ipynb #c41
+def _feature_text(line):
+    "What changed, and whether it only followed from another change."
+    return value_text(line.feature) + (' (follows)' if getattr(line, 'follows', False) else '')
+
 def _lines_by_row(cfs):
     "The changes of each row by its position."
     return {i: list(lines.itertuples()) for i,lines in cfs.changes().groupby('row')}
@@ -190,7 +194,7 @@ def _row_html(cfs, i, name, lines):
     told = f'{aimed_at(cfs, i)}, {went(cfs, i)}'
     none = '' if cfs.valid[i] else ' (none found)'
     head = f'<th scope="rowgroup" colspan="3" {_LEFT}>row {html.escape(str(name))}: {told}{none}</th>'
-    cells = [f'<td {_LEFT}>{html.escape(str(l.feature))}</td><td>{html.escape(value_text(l.before))}</td>'
+    cells = [f'<td {_LEFT}>{html.escape(_feature_text(l))}</td><td>{html.escape(value_text(l.before))}</td>'
              f'<td><b class="cf-changed">→ {html.escape(value_text(l.after))}</b></td>' for l in lines]
     body = ''.join(f'<tr>{c}</tr>' for c in cells) or f'<tr><td colspan="3" {_LEFT}>nothing to change</td></tr>'
     return f'<tbody><tr>{head}</tr>{body}</tbody>'
@@ -209,12 +213,13 @@ def _show_changes(cfs, most:int=10) -> str:
 def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     "Only what changed, before → after, as plain text."
     df,lines,out = cfs.changes(), _lines_by_row(cfs), []
-    wide = [max([len(value_text(v)) for v in col], default=0) for col in (df.feature, df.before, df.after)]
+    told = [_feature_text(l) for l in df.itertuples()]
+    wide = [max([len(value_text(v)) for v in col], default=0) for col in (told, df.before, df.after)]
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for i,name in enumerate(names or _row_names(cfs)):
         found = '' if cfs.valid[i] else '  (no counterfactual found)'
         out.append(f'row {name}: to be {aimed_at(cfs, i, classes)}, {went(cfs, i)}{found}')
-        out += [f'    {value_text(l.feature):{wide[0]}}  {value_text(l.before):>{wide[1]}} → '
+        out += [f'    {_feature_text(l):{wide[0]}}  {value_text(l.before):>{wide[1]}} → '
                 f'{bold}{value_text(l.after)}{plain}' for l in lines.get(i, [])] or ['    nothing to change']
     return '\n'.join(out)
 

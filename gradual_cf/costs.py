@@ -45,6 +45,7 @@ def _priced(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarr
         raise ValueError(f'cost must be at least 0, got {v[bad[0]]} for column {c.name!r} from {before[bad[0]]} to {after[bad[0]]}')
     return v
 
+# %% ../nbs/11_costs.ipynb #c0c42e72
 class _Cost:
     "What changes cost: (x, xp) -> `(n,)`."
     def __init__(self, columns:Sequence[Column], at:Sequence[slice], told:Mapping, free:Sequence=()):

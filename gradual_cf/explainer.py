@@ -465,8 +465,7 @@ class _Ruled(_Made):
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
 
     @property
-    def ties(self) -> dict: # Relations and cost, as a probe and a composition take them
-        "What ties groups together, where rules are obeyed, and what changes cost."
+    def ties(self) -> dict: # What ties groups together, where rules are obeyed, and what changes cost
         return dict(relations=self.domain.relations if self.settings.legal else None, price=self.domain.cost)
 
     def groups(self, x:Tensor) -> Tensor: # Long `(*s)`, on the device of `x`

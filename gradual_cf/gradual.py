@@ -360,9 +360,16 @@ def _improved(cf, s, moves, live):
         s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
         yield s
 
+def _moves_of(cf):
+    "The moves of the settings; where changes have prices, also those that come nearer."
+    h = cf.settings
+    moves = (*h.moves, share) if h.spread > 1 else h.moves
+    return moves or (put_back, line_search) if cf.ties['price'] is not None else moves
+
 def _bargained(cf, s, live):
-    "States in which rows have the cheapest pair of values, where that costs less."
-    if not len(live): return
+    "States in which rows have the cheapest pair of values, where changes have prices."
+    priced = cf.ties['price'] is not None and cf.settings.rank == 'probe' and cf.domain.propose is not None
+    if not priced or not len(live): return
     new = cheapest_pairs(cf, s.take(live))
     s.put(live, new)
     s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
@@ -420,14 +427,10 @@ class _Searching(_Starting):
         watch:Callable|None=None, # Called with every `State` of every composition
     ) -> Iterator[State]:
         "Run Algorithm 1, what rescues rows when it runs dry, and the moves of the settings."
-        h = self.settings
         if self.company is None: yield from _plain_steps(self, s, watch)
         else: yield from _shown(_in_company(self, s), watch)
-        moves = (*h.moves, share) if h.spread > 1 else h.moves
-        live = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0]
-        if self.ties['price'] is not None and h.rank == 'probe' and self.domain.propose is not None:
-            yield from _shown(_bargained(self, s, live), watch)
-            moves = moves or (put_back, line_search)
+        live,moves = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0], _moves_of(self)
+        yield from _shown(_bargained(self, s, live), watch)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
 # %% ../nbs/09_gradual.ipynb #c56

@@ -36,7 +36,7 @@ _GRAMMAR = (ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Bin
             ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
             ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple)
 
-def _parsed(text:str, where:str) -> tuple: # Tree, and the names that were quoted
+def _tree_of(text:str, where:str) -> tuple: # Tree, and the names that were quoted
     "The tree of an expression; raises `ValueError` for what is none."
     quoted:list[str] = []
     def put(match):
@@ -48,7 +48,7 @@ def _parsed(text:str, where:str) -> tuple: # Tree, and the names that were quote
                          'names that are no plain words stand in backticks') from None
 
 # %% ../nbs/11_relations.ipynb #c9
-def _checked(tree:ast.expr, quoted:Sequence, columns:Sequence[Column], where:str) -> ast.expr:
+def _numbered(tree:ast.expr, quoted:Sequence, columns:Sequence[Column], where:str) -> ast.expr:
     "The tree with its columns numbered; raises `ValueError` for anything but columns, constants and comparisons."
     known = {f'_quoted_{i}': name for i,name in enumerate(quoted)}
     for node in ast.walk(tree):
@@ -77,7 +77,7 @@ def _as_number(c:Column, v, where:str) -> float:
     raise ValueError(f'relations must compare {c.name!r} with {wanted}, got {v!r} in {where!r}')
 
 # %% ../nbs/11_relations.ipynb #c14
-_EQUAL = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+_SAME_OR_NOT = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 def _column_of(node, columns): return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None # `Column`, or None
 
@@ -85,7 +85,7 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
     "Replace the constants that one column is compared with."
     c = _column_of(name, columns)
     if c is None: return
-    if c.kind == 'category' and not isinstance(op, _EQUAL):
+    if c.kind == 'category' and not isinstance(op, _SAME_OR_NOT):
         raise ValueError(f'relations must compare the category {c.name!r} by ==, != or in, got {where!r}')
     for node in getattr(other, 'elts', [other]):
         if isinstance(node, ast.Constant): node.value = _as_number(c, node.value, where)
@@ -121,7 +121,7 @@ def _sentence(tree:ast.expr) -> _Sentence:
 
 def _read_sentence(text:str, columns:Sequence[Column], where:str) -> _Sentence:
     "Read an expression."
-    return _sentence(_numeric(_checked(*_parsed(text, where), columns, where), columns, where))
+    return _sentence(_numeric(_numbered(*_tree_of(text, where), columns, where), columns, where))
 
 # %% ../nbs/11_relations.ipynb #c19
 _OPERATORS:dict[type, Any] = {
@@ -142,7 +142,7 @@ def _value(node:ast.expr, env:dict): # An array `(n,)`, or a number
     sides = [_value(v, env) for v in (node.left, *node.comparators)]
     return reduce(np.logical_and, [_OPERATORS[type(op)](a, b) for a,op,b in zip(sides, node.ops, sides[1:])])
 
-def _walked(s:_Sentence, env:dict): # `(n,)`, or a number
+def _by_tree(s:_Sentence, env:dict): # `(n,)`, or a number
     "Evaluate a sentence as the search does."
     with np.errstate(all='ignore'): return _value(s.tree, env)
 
@@ -209,6 +209,7 @@ def _near(c:Column, a:np.ndarray, b:np.ndarray, digits:int|None=None) -> np.ndar
     with np.errstate(invalid='ignore'): near = np.abs(a - b) <= _half_step(c, digits) + _TIES*(1 + np.abs(b))
     return near | ~_differs(a, b)
 
+# %% ../nbs/11_relations.ipynb #e75f77bc
 class _Equality(NamedTuple):
     "A column, and what it is equal to."
     group:int
@@ -253,13 +254,15 @@ class _Relation(NamedTuple):
     def groups(self) -> frozenset: return self.then.groups | (self.when.groups if self.when else frozenset())
 
     @property
-    def moves(self) -> bool: return any(isinstance(part, _Event) for part in (self.when, self.then)) # Whether it is about a change
+    def moves(self) -> bool: # Whether it is about a change
+        return any(isinstance(part, _Event) for part in (self.when, self.then))
 
-    def kept(self, old:dict, new:dict, value:Callable=_walked) -> np.ndarray: # bool `(n,)`
+    def kept(self, old:dict, new:dict, value:Callable=_by_tree) -> np.ndarray: # bool `(n,)`
         "Whether rows keep it."
         then = self.then.holds(old, new, value)
         return then if self.when is None else then | ~self.when.holds(old, new, value)
 
+# %% ../nbs/11_relations.ipynb #f59f63e3
 def _part(text:str, columns:Sequence[Column], where:str):
     "Read one side of a relation."
     told = _event(text, columns, where)
@@ -295,7 +298,7 @@ def _moved_value(event:_Event, old:dict, new:dict) -> np.ndarray: # `(n,)`
 
 def _equal_value(equality:_Equality, old:dict, new:dict) -> np.ndarray: # `(n,)`
     "What a column has to be equal to."
-    return np.broadcast_to(np.asarray(_walked(equality.other, new), float), new[equality.group].shape)
+    return np.broadcast_to(np.asarray(_by_tree(equality.other, new), float), new[equality.group].shape)
 
 def _consequence(r:_Relation) -> _Follower|None:
     "What follows from a relation; None where it leaves a choice."
@@ -307,7 +310,7 @@ def _consequence(r:_Relation) -> _Follower|None:
     when = partial(_applies, r.when) if r.when else None
     return _Follower(then.group, needs, value, when, r.text)
 
-def _applies(part, old:dict, new:dict) -> np.ndarray: return part.holds(old, new, _walked) # bool `(n,)`
+def _applies(part, old:dict, new:dict) -> np.ndarray: return part.holds(old, new, _by_tree) # bool `(n,)`
 
 # %% ../nbs/11_relations.ipynb #c39
 def _check_once(followers:Sequence[_Follower], columns):
@@ -326,13 +329,14 @@ def _in_order(followers:Sequence[_Follower], columns) -> tuple:
         ready = [f for f in left if not f.needs & waiting]
         if not ready:
             at_times = [f for f in left if f.when is not None]
-            if not at_times: raise ValueError(f'relations, derive and causes must not go in a circle, got {_circle(left, columns)}')
+            if not at_times:
+                raise ValueError(f'relations, derive and causes must not go in a circle, got {_circle_in_words(left, columns)}')
             left.remove(at_times[-1])
         out += ready
         left = [f for f in left if f not in ready]
     return tuple(out)
 
-def _circle(followers:Sequence[_Follower], columns) -> str:
+def _circle_in_words(followers:Sequence[_Follower], columns) -> str:
     "A circle of followers in words."
     needs = {f.group: f.needs for f in followers}
     way = [next(iter(needs))]
@@ -340,7 +344,7 @@ def _circle(followers:Sequence[_Follower], columns) -> str:
     return ' → '.join(repr(columns[g].name) for g in way[way.index(way[-1]):])
 
 # %% ../nbs/11_relations.ipynb #c42
-class _Cells(NamedTuple):
+class _Rewriter(NamedTuple):
     "What turns numbers of columns back into cells."
     columns:Sequence[Column]
     dtypes:dict        # Of the raw columns
@@ -380,13 +384,14 @@ def _reads_of(function:Callable, c:Column, df:pd.DataFrame, columns) -> frozense
         if _differs(_computed(c, function(new), len(few)), plain).any(): reads.append(g)
     return frozenset(reads)
 
-def _derived_value(cells:_Cells, c:Column, group:int, function:Callable, needs:frozenset, old:dict, new:dict) -> np.ndarray:
+# %% ../nbs/11_relations.ipynb #65749b3a
+def _derived_value(cells:_Rewriter, c:Column, group:int, function:Callable, needs:frozenset, old:dict, new:dict) -> np.ndarray:
     "The value of a derived column: the old cell where the function says the same as before."
     n = len(new[group])
     a,b = (_computed(c, function(cells.frame(env, needs)), n) for env in (old, new))
     return np.where(_differs(a, b), b, old[group])
 
-def _derived(name, function, cells:_Cells, df:pd.DataFrame) -> _Follower:
+def _derived(name, function, cells:_Rewriter, df:pd.DataFrame) -> _Follower:
     "The follower of a derived column; raises `ValueError` where it cannot be computed."
     g = _among(cells.columns, 'derive', name)
     c = cells.columns[g]
@@ -404,7 +409,7 @@ def _among(columns:Sequence[Column], arg:str, name) -> int: # Position
     return names.index(name)
 
 # %% ../nbs/11_relations.ipynb #c46
-def _caused_value(cells:_Cells, group:int, parents:list, model, needs:frozenset, old:dict, new:dict) -> np.ndarray: # `(n,)`
+def _caused_value(cells:_Rewriter, group:int, parents:list, model, needs:frozenset, old:dict, new:dict) -> np.ndarray: # `(n,)`
     "A child that follows its parents and keeps its residual."
     a,b = (np.asarray(model.predict(cells.frame(env, needs)[parents]), float).reshape(-1) for env in (old, new))
     return old[group] + b - a
@@ -418,7 +423,7 @@ def _check_cause(name, told, columns):
     if columns[_among(columns, 'causes', name)].levels:
         raise ValueError(f'causes must have children that are numbers, got {name!r}')
 
-def _caused(name, told, cells:_Cells, df:pd.DataFrame) -> _Follower:
+def _caused(name, told, cells:_Rewriter, df:pd.DataFrame) -> _Follower:
     "The follower of a child; raises `ValueError` where it cannot be computed."
     _check_cause(name, told, cells.columns)
     g,parents,model = _among(cells.columns, 'causes', name), list(told[0]), told[1]
@@ -434,12 +439,14 @@ def _there(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`
     "Whether rows have a cell in every column that a relation names."
     return ~reduce(np.logical_or, [np.isnan(env[g]) for g in r.groups])
 
+# %% ../nbs/11_relations.ipynb #3046d210
 class _Ties(NamedTuple):
     "Everything that hangs together in a table."
     columns:tuple    # A `Column` for each group
     at:list          # Their entries, a slice each
     relations:tuple  # `_Relation`s
     followers:tuple  # `_Follower`s in their order
+    derive:dict      # Column -> function of a frame
 
     @property
     def always(self) -> list: return [f.group for f in self.followers if f.when is None] # Columns that nobody chooses
@@ -457,7 +464,7 @@ class _Ties(NamedTuple):
             new[f.group][rows] = _rounded_to(self.columns[f.group], now)
         return new
 
-    def broken(self, old:dict, new:dict, value:Callable=_walked) -> np.ndarray: # bool `(n, relations)`
+    def broken(self, old:dict, new:dict, value:Callable=_by_tree) -> np.ndarray: # bool `(n, relations)`
         "Which relations rows break by what they changed; what names a missing cell is not judged."
         out = [np.zeros((len(next(iter(new.values()))), 0), bool)]
         for r in self.relations:
@@ -465,11 +472,12 @@ class _Ties(NamedTuple):
             out.append((moved & _there(r, new) & ~r.kept(old, new, value))[:, None])
         return np.concatenate(out, 1)
 
-    def strayed(self, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
-        "Columns that always follow, and did not."
-        out,after = np.zeros((len(next(iter(new.values()))), len(self.columns)), bool), self.followed(old, new)
-        for g in self.always: out[:, g] = ~_near(self.columns[g], after[g], new[g])
-        return out
+# %% ../nbs/11_relations.ipynb #b1c8bca5
+def _strayed(ties:_Ties, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
+    "Columns that always follow, and did not."
+    out,after = np.zeros((len(next(iter(new.values()))), len(ties.columns)), bool), ties.followed(old, new)
+    for g in ties.always: out[:, g] = ~_near(ties.columns[g], after[g], new[g])
+    return out
 
 # %% ../nbs/11_relations.ipynb #c55
 def _moved_number(c:Column, x:np.ndarray, old_x:np.ndarray, old:np.ndarray) -> np.ndarray: # `(n,)`
@@ -478,7 +486,7 @@ def _moved_number(c:Column, x:np.ndarray, old_x:np.ndarray, old:np.ndarray) -> n
     if c.kind == 'category': return now
     return np.where(x[:, 0] == old_x[:, 0], old, _rounded_to(c, now))
 
-def _entries(c:Column, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> entries `(n, w)`
+def _encoded_level(c:Column, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> entries `(n, w)`
     "Encode numbers of a column."
     if c.kind != 'category': return c.encoded(v)[:, None]
     return np.eye(c.width)[np.where(np.isnan(v), c.width - 1, v).astype(int)]
@@ -510,7 +518,7 @@ class _Reading:
         out = xp.clone()
         for g in groups:
             rows,at = torch.from_numpy(_differs(new[g], after[g]) & ~np.isnan(after[g])).to(xp.device), self.ties.at[g]
-            fresh = torch.from_numpy(_entries(self.ties.columns[g], after[g])).to(xp)
+            fresh = torch.from_numpy(_encoded_level(self.ties.columns[g], after[g])).to(xp)
             same = torch.from_numpy(~_differs(old[g], after[g])).to(xp.device)
             out[:, at] = torch.where(rows[:, None], torch.where(same[:, None], x[:, at], fresh), xp[:, at])
         return out
@@ -564,11 +572,11 @@ class _Relations(_Limits):
         "Whether rows keep all relations, and whether all that follows has followed."
         old = self.read(enc.x)
         new = self.read_moved(xp, enc.x, old)
-        bad = self.ties.broken(old, new).any(1) | self.ties.strayed(old, new).any(1)
+        bad = self.ties.broken(old, new).any(1) | _strayed(self.ties, old, new).any(1)
         return torch.from_numpy(~bad & self.within(enc, xp, old, new, self.led)).to(xp.device)
 
 # %% ../nbs/11_relations.ipynb #c61
-def _repeated(env:dict, q:int) -> dict: return {g: v.repeat(q) for g,v in env.items()}
+def _many_times(env:dict, q:int) -> dict: return {g: v.repeat(q) for g,v in env.items()}
 
 def _tiled(enc:Encoded, q:int) -> Encoded: # Each row `q` times
     many = [v if v is None else v.repeat_interleave(q, 0) for v in enc]
@@ -578,14 +586,11 @@ class _Tied(_Relations):
     "How candidates are tried."
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
-        near,(n,q) = self.near[group], trials.shape[:2]
-        others = self.ties._replace(relations=tuple(r for r in self.ties.relations if r not in near.relations))
-        old = self.read(s.x)
-        kept = ~others.broken(old, self.read_moved(s.xp, s.x, old)).any(1)
-        may = torch.from_numpy(kept).to(trials.device)[:, None].expand(n, q)
+        near,(n,q),old = self.near[group], trials.shape[:2], self.read(s.x)
+        may = self._rest_holds(s, near, old)[:, None].expand(n, q)
         if not near.relations and not near.followers: return trials, may
         many,xp,x = _tiled(s.enc._replace(most=None), q), trials.flatten(0, 1), s.x.repeat_interleave(q, 0)
-        old = _repeated({g: old[g] for g in self._read_by(near, group)}, q)
+        old = _many_times({g: old[g] for g in self._read_by(near, group)}, q)
         new = self.read_moved(xp, x, old)
         after,led = near.followed(old, new), sorted({f.group for f in near.followers})
         xp = self.put(xp, x, old, new, after, led)
@@ -593,15 +598,22 @@ class _Tied(_Relations):
         for g in led: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
 
+    def _rest_holds(self, s:State, near:_Ties, old:dict) -> Tensor: # bool `(n,)`
+        "Whether rows keep, as they stand, what a column does not touch."
+        rest = self.ties._replace(relations=tuple(r for r in self.ties.relations if r not in near.relations))
+        new,led = self.read_moved(s.xp, s.x, old), {f.group for f in near.followers}
+        kept = ~rest.broken(old, new).any(1) & self.within(s.enc, s.xp, old, new, [g for g in self.led if g not in led])
+        return torch.from_numpy(kept).to(s.xp.device)
+
     def _read_by(self, near:_Ties, group:int) -> list:
         "The columns that are read to judge one."
         return sorted({group, *_all_named((*near.relations, *near.followers))})
 
 # %% ../nbs/11_relations.ipynb #c66
-_STEPS = 17 # Halvings of a range: what a number may become is known to a hundred-thousandth
+_RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to a hundred-thousandth
 
-class _Led(_Tied):
-    "What a column may become, and what only followed."
+class _Open(_Tied):
+    "What a column may become."
     def possible(self, x:Tensor, group:int) -> tuple[np.ndarray, np.ndarray]: # Raw numbers `(n,)` each
         "The smallest and the largest value that a number of each row may have by itself."
         c,near = self.ties.columns[group], self.near[group]
@@ -611,7 +623,7 @@ class _Led(_Tied):
         for end in (c.low, c.high):
             there = self._may_have(old, group, np.full(len(own), end))
             good,bad = own.copy(), np.full(len(own), end)
-            for _ in range(_STEPS):
+            for _ in range(_RANGE_HALVINGS):
                 middle = _rounded_to(c, (good + bad)/2)
                 ok = self._may_have(old, group, middle)
                 good,bad = np.where(ok, middle, good), np.where(ok, bad, middle)
@@ -626,6 +638,9 @@ class _Led(_Tied):
         for g in {f.group for f in near.followers}: out |= _differs(old[g], after[g]) & self.outside(g, after[g])
         return ~out
 
+# %% ../nbs/11_relations.ipynb #5ee60374
+class _Led(_Open):
+    "What only followed."
     def consequences(self, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`
         "Columns that changed only because others did."
         out = torch.zeros((len(x), len(self.ties.columns)), dtype=torch.bool, device=x.device)
@@ -687,11 +702,11 @@ def _warn(told:str, bad:np.ndarray, index):
     few = ', '.join(str(index[i]) for i in rows[:_NAMED_ROWS]) + (', …' if len(rows) > _NAMED_ROWS else '')
     warnings.warn(f'{len(rows)} of {len(bad)} training rows break {told!r}: rows {few}', stacklevel=5)
 
-def _warn_of_rows(ties:_Ties, derive:dict, env:dict, df:pd.DataFrame):
+def _warn_of_rows(ties:_Ties, env:dict, df:pd.DataFrame):
     "Warn of training rows that break a relation, or have another value than the one derived."
     for r in ties.relations:
         if not r.moves: _warn(r.text, _there(r, env) & ~r.kept(env, env), df.index)
-    for name,function in derive.items():
+    for name,function in ties.derive.items():
         c = ties.columns[_among(ties.columns, 'derive', name)]
         says,has = _computed(c, function(df.copy()), len(df)), env[_among(ties.columns, 'derive', name)]
         _warn(f'derive {name!r}', ~_near(c, says, has, min(c.digits, c.decimals)), df.index)
@@ -707,10 +722,10 @@ def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`
     return out
 
 # %% ../nbs/11_relations.ipynb #1933da6c
-def _not_derived(ties:_Ties, derive:dict, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+def _not_derived(ties:_Ties, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Derived columns that do not have the value of their function, where that changed."
     out = np.zeros((len(new), len(ties.columns)), bool)
-    for name,function in derive.items():
+    for name,function in ties.derive.items():
         g = _among(ties.columns, 'derive', name)
         c = ties.columns[g]
         before,now = (_computed(c, function(df.copy()), len(df)) for df in (old, new))
@@ -719,11 +734,11 @@ def _not_derived(ties:_Ties, derive:dict, old:pd.DataFrame, new:pd.DataFrame) ->
         out[:, g] = ~_near(c, wanted, b)
     return out
 
-def _at_fault(ties:_Ties, derive:dict, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+def _at_fault(ties:_Ties, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Changed columns that break a relation, and columns that did not follow."
     a,b = (_numbers_of(ties.columns, df) for df in (old, new))
     changed = np.stack([_differs(a[g], b[g]) for g in a], 1)
-    out = ties.strayed(a, b) | _not_derived(ties, derive, old, new)
+    out = _strayed(ties, a, b) | _not_derived(ties, old, new)
     broken = ties.broken(a, b, _by_pandas)
     for r,bad in zip(ties.relations, broken.T): out[:, sorted(r.groups)] |= changed[:, sorted(r.groups)] & bad[:, None]
     return out
@@ -747,14 +762,14 @@ def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed
     "Read all that hangs together; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."
     derive,causes,fixed = derive or {}, causes or {}, fixed or {}
     _check_told(relations, derive, causes)
-    told,cells = tuple(_relation(text, columns) for text in relations), _Cells(columns, dtypes, df.iloc[:1])
+    told,cells = tuple(_relation(text, columns) for text in relations), _Rewriter(columns, dtypes, df.iloc[:1])
     computed = [_derived(name, f, cells, df) for name,f in derive.items()]
     computed += [_caused(name, pair, cells, df) for name,pair in causes.items()]
     _check_computed(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
     _check_moves(told, columns, fixed)
     led = [f for f in map(_consequence, told) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
-    env,ties = _numbers_of(columns, df), _Ties(tuple(columns), at, told, _in_order([*computed, *led], columns))
+    env,ties = _numbers_of(columns, df), _Ties(tuple(columns), at, told, _in_order([*computed, *led], columns), derive)
     _check_together(ties, env)
-    _warn_of_rows(ties, derive, env, df)
+    _warn_of_rows(ties, env, df)
     return ties

@@ -43,7 +43,6 @@ class _Table:
     keep:bool=True    # Whether a missing cell stays missing
     computed:Any=False# Columns that nobody chooses and that may follow others, bool `(g,)`
     relations:Any=None# What hangs together, `_Led`; None where nothing does
-    derive:dict=field(default_factory=dict) # Column -> its function of a frame
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
 
@@ -199,6 +198,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     form = chain(_whole_steps(table), *whole, *gaps, *([_one_of(siblings, offered)] if pairs else []))
     return form if table.relations is None else _following(form, table.relations)
 
+# %% ../nbs/11_tabular.ipynb #1e50c699
 def _following(form:Callable, relations) -> Callable: # (c, x) -> the admissible c
     "The same, with all that follows; of a few entries, only the form."
     def project(c, x): return relations.follow(form(c, x), x)
@@ -267,6 +267,7 @@ def _kept_together(table:_Table, v:Tensor, differs:Tensor, enc:Encoded) -> tuple
     v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)
     return v, v != enc.x
 
+# %% ../nbs/11_tabular.ipynb #06d2ee0a
 def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
     if raw is None: return _written(table, x, legal)
@@ -314,7 +315,7 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
         out.append(same | (ok & ~stays))
     if table.relations is None: return np.stack(out, 1)
-    return np.stack(out, 1) & ~_at_fault(table.relations.ties, table.derive, old, new)
+    return np.stack(out, 1) & ~_at_fault(table.relations.ties, old, new)
 
 # %% ../nbs/11_tabular.ipynb #c49
 def _check_names(columns:Sequence[Column], **named):
@@ -476,18 +477,22 @@ def _check_labels(df):
     bad = [c for c in df.columns if isinstance(c, (bool, np.bool_))]
     if bad: raise ValueError(f'df must have columns named by text or numbers, got {bad}')
 
-def _check_cost(cost):
-    "Raise `ValueError` for costs that are no dict."
-    if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
-
 def _check_least(**numbers):
     "Raise `ValueError` for a number that is not whole or too small: name -> (value, smallest)."
     for name,(value,least) in numbers.items():
         if not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f'{name} must be a whole number of at least {least}, got {value!r}')
 
-def _check_categories(columns, levels):
-    "Raise `ValueError` where levels are listed for a column that has none."
+# %% ../nbs/11_tabular.ipynb #2619c8b7
+def _check_words(grid, max_changes, missing, cost):
+    "Raise `ValueError` for words and numbers that `tabular` does not know."
+    _check_least(grid=(grid, 2), max_changes=(1 if max_changes is None else max_changes, 1))
+    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
+    if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
+
+def _check_named(columns, levels, **named):
+    "Raise `ValueError` for names that are no columns, and where levels are listed for a column that has none."
+    _check_names(columns, levels=levels, **named)
     wrong = [c.name for c in columns if c.name in levels and not c.levels]
     if wrong: raise ValueError(f'levels must name categories, got {wrong}')
 
@@ -510,12 +515,20 @@ def _domain(table:_Table) -> Domain:
                   kind='table', features=table.columns, relations=table.relations, cost=table.price,
                   measures=partial(_measures, table) if table.relations is not None or table.price else None)
 
+# %% ../nbs/11_tabular.ipynb #29defe89
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "How many columns break what hangs together, and what the changes cost."
     out:dict[str, Any] = {}
     if table.relations is not None:
-        out['broken'] = _at_fault(table.relations.ties, table.derive, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
+        out['broken'] = _at_fault(table.relations.ties, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
+
+# %% ../nbs/11_tabular.ipynb #a72e1119
+def _fitted_table(columns, df, scale, missing:str, named:dict, **more) -> _Table:
+    "A table with its scale, its missing cells and its constraints."
+    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, named['levels'])
+    rules = {arg: named[arg] for arg in ('immutable', 'increase_only', 'decrease_only')}
+    return _fit_table(columns, df, **rules, keep=missing == 'keep', fill=fill, **more)
 
 def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> _Table:
     "Columns and what is told about them; raises `ValueError` for contradictions."
@@ -525,13 +538,14 @@ def _fit_table(columns, df, immutable, increase_only, decrease_only, **more) -> 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     return _Table(tuple(columns), df.columns, dict(df.dtypes), fixed[0], up[0], down[0], **more)
 
+# %% ../nbs/11_tabular.ipynb #eaba0fd1
 def _related(table:_Table, df, relations, derive, causes, named:dict) -> _Table:
     "A table with what hangs together; raises `ValueError` for contradictions."
     if not (len(relations) or derive or causes): return table
     ties = _ties(table.columns, table.at, _frame(table, df), table.dtypes, relations, derive, causes, named)
     computed = np.isin(np.arange(len(table.columns)), ties.always)
     if (table.frozen | computed).all(): raise ValueError('derive and causes must leave a column that may be chosen, got none')
-    return replace(table, relations=_Led(ties, computed), derive=dict(derive or {}), computed=computed)
+    return replace(table, relations=_Led(ties, computed), computed=computed)
 
 def _costed(table:_Table, cost) -> _Table:
     "A table with what changes cost; what costs infinitely much is a constraint."
@@ -566,21 +580,16 @@ def tabular(
     relations:Sequence=(),# What hangs together: texts such as 'late_max >= late_last' or 'degree rises -> age rises by 2'
     derive:dict|None=None,# Column -> function of a frame that computes it anew after every change
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
-    cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after; the search minimises it
+    cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
     siblings,categorical = _split_categories(categorical)
     _check_frame(df, integer, siblings, categorical)
-    _check_least(grid=(grid, 2), max_changes=(1 if max_changes is None else max_changes, 1))
-    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
+    _check_words(grid, max_changes, missing, cost)
     bounds,levels = bounds or {}, levels or {}
-    _check_cost(cost)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
-    _check_names(columns, immutable=immutable, bounds=bounds, levels=levels)
-    _check_categories(columns, levels)
-    _check_names(columns, increase_only=increase_only, decrease_only=decrease_only, cost=cost or ())
-    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    table = _fit_table(columns, df, immutable, increase_only, decrease_only, most=max_changes, grid=grid,
-                       keep=missing == 'keep', fill=fill)
-    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only, levels=levels, cost=cost or ())
+    named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (),
+                                increase_only=increase_only, decrease_only=decrease_only)
+    _check_named(columns, **named)
+    table = _fitted_table(columns, df, scale, missing, named, most=max_changes, grid=grid)
     return _domain(_costed(_related(table, df, relations, derive, causes, named), cost))

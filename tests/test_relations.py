@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 from gradual_cf.all import PAPER, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
 from gradual_cf.columns import _fit_columns
-from gradual_cf.relations import _by_pandas, _numbers_of, _read_sentence, _walked
+from gradual_cf.relations import _by_pandas, _by_tree, _numbers_of, _read_sentence
 
 DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
 TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0',
@@ -222,7 +222,7 @@ def test_the_search_reads_sentences_as_pandas_does(text):
     try: s = _read_sentence(text, columns, text)
     except ValueError: return
     env = _numbers_of(columns, X)
-    if s.groups: assert (np.broadcast_to(_walked(s, env), 50) == np.broadcast_to(_by_pandas(s, env), 50)).all()
+    if s.groups: assert (np.broadcast_to(_by_tree(s, env), 50) == np.broadcast_to(_by_pandas(s, env), 50)).all()
 
 
 def test_names_dates_and_missing_cells():
