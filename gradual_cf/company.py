@@ -310,7 +310,7 @@ def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:Fare) -> Tensor: # `(..
     return torch.where(short > 0, -short - fare.way*dist - fare.column*count, merit(short, dist))
 
 # %% ../nbs/08_company.ipynb #c41
-def _price(explainer, s:State, t:Tensor) -> tuple: # Candidates `(n, q, d)`
+def _price(explainer, s:State, t:Tensor) -> tuple[Tensor, Tensor]: # Candidates `(n, q, d)`
     "How far candidates are, or what they cost, and in how many groups they differ, `(n, q)` each."
     x,flat,n,q = s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), *t.shape[:2]
     count = changed_groups(x, flat, explainer.groups(s.x)).sum(1)

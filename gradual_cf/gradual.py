@@ -461,7 +461,8 @@ class _Probing(_Searching):
         if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
         s,groups = self.start(enc, target), self.groups(enc.x)
         free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
-        if hasattr(self.model, 'each') and self.company is None: return self.model.each(self, s, free)
+        each = getattr(self.model, 'each', None) if self.company is None else None
+        if each is not None: return each(self, s, free)
         for g in free.any(0).nonzero()[:, 0]:
             row = free[:, g].nonzero()[:, 0]
             only = torch.zeros_like(free[row]).index_fill(1, g, True)
