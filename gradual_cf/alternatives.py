@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .core import (CHANGED, Counterfactuals, Encoded, _row_names, aimed_at, changed_groups, per_row, take_rows,
                              value_text)
-from .plans import _Between, _lawful
+from .plans import _Between, _lawful, _own_changes
 
 # %% auto #0
 __all__ = ['irreducible', 'Alternatives']
@@ -50,18 +50,20 @@ def irreducible(
 # %% ../nbs/01_alternatives.ipynb #c12
 def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
     "Answers without idle changes."
-    groups = explainer.groups(cfs.x)
     while True:
         idle = _idle(explainer, cfs)
-        rows = idle.any(1)
-        if not rows.any(): return cfs
-        square = ((cfs.xp - cfs.x).flatten(1)**2).double()
-        size = square.new_zeros(idle.shape).index_add_(1, groups.flatten(), square)
-        g = size.masked_fill(~idle, -torch.inf).argmax(1)
-        back = (groups == per_row(g, groups[None])) & per_row(rows, cfs.x)
-        enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
-        z = explainer.logits(cfs.data, cfs.x)
-        cfs = explainer.measure(cfs.data, enc, z, torch.where(back, cfs.x, cfs.xp), cfs.target)
+        rows = idle.any(1).nonzero()[:, 0]
+        if not len(rows): return cfs
+        between,xp = _Between(explainer, cfs), cfs.xp.clone()
+        sizes = _sizes(cfs.x, cfs.xp, between.groups, idle.shape[1])
+        g = sizes.masked_fill(~idle, -torch.inf)[rows].argmax(1, keepdim=True)
+        xp[rows] = between.rows(rows, between.on[rows].scatter(1, g, False))
+        cfs = explainer.measure(cfs.data, between.enc, between.z, xp, cfs.target, standing=False)
+
+def _sizes(x, xp, groups, count:int) -> Tensor: # `(n, g)`
+    "How far each group moved, squared."
+    square = ((xp - x).flatten(1)**2).double()
+    return square.new_zeros(len(x), count).index_add_(1, groups.flatten(), square)
 
 # %% ../nbs/01_alternatives.ipynb #c15
 _SAME,_TINY = 1e-6, 1e-12 # Share of the largest distance below which two answers are one; a distance that divides
@@ -72,9 +74,10 @@ def _nearness(count:np.ndarray, far:np.ndarray) -> np.ndarray: # `(q,)` each
     out[np.lexsort((far, count))] = np.linspace(1, 0, len(count))
     return out
 
-def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float) -> list:
-    "At most `k` of one row's candidates, the first one first: groups `(q, g)` and changes `(q, d)` of each."
-    near,chosen = _nearness(on.sum(1), np.linalg.norm(moved, axis=1)), [0]
+def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None) -> list:
+    "At most `k` of one row's candidates, the first one first: groups `(q, g)`, changes `(q, d)`, prices `(q,)` or None."
+    cost = (on.sum(1), np.linalg.norm(moved, axis=1)) if price is None else (0*price, price)
+    near,chosen = _nearness(*cost), [0]
     sets = [one.tobytes() for one in on]
     while len(chosen) < k:
         shown = {sets[i] for i in chosen}
@@ -114,38 +117,51 @@ class _Pool:
     "Answers found so far, and the question."
     def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor):
         self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
-        self.groups = explainer.groups(enc.x)
-        self.row,self.xp = torch.zeros(0, dtype=torch.long, device=z.device), enc.x[:0]
+        self.groups,self.xp = explainer.groups(enc.x), enc.x[:0]
+        self.row = torch.zeros(0, dtype=torch.long, device=z.device)
+        self.content = self.row > 0 # Whether an answer has what the settings ask for beside the target
 
-    def measured(self, row, xp) -> Counterfactuals:
+    def measured(self, row, xp, standing:bool=False) -> Counterfactuals: # Positions of rows, long `(q,)`; candidates
         "Candidates as answers."
-        return self.explainer.measure(take_rows(self.data, row), self.enc.take(row), self.z[row], xp, self.target[row])
+        data,enc,z,target = take_rows(self.data, row), self.enc.take(row), self.z[row], self.target[row]
+        return self.explainer.measure(data, enc, z, xp, target, standing)
 
-    def add(self, row, xp): # Positions of rows, long `(q,)`; candidates `(q, *s)`
+    def add(self, row, xp):
         "Keep what is valid and new, without its idle changes."
         if not len(row): return
         cfs = self.measured(row, xp)
         good = cfs.valid & ~cfs.reached(cfs.before)
         if not good.any(): return
-        kept = _reduced(self.explainer, cfs[good])
-        self.row,self.xp = torch.cat([self.row, row[good]]), torch.cat([self.xp, kept.xp])
+        kept,row = _reduced(self.explainer, cfs[good]), row[good]
+        content = self.explainer._content(self.enc.take(row), kept.xp, kept.target)
+        self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, kept.xp])
+        self.content = torch.cat([self.content, content])
 
     @property
-    def on(self): return changed_groups(self.enc.x[self.row], self.xp, self.groups) # bool `(q, g)`
+    def on(self): return _own_changes(self.explainer, self.enc.x[self.row], self.xp) # bool `(q, g)`
 
-    def chosen(self, k, diversity) -> Tensor: # Positions in the pool, those of one row together
-        "The selection of every row."
-        return _chosen(self.row, self.on, self.xp - self.enc.x[self.row], k, diversity)
+# %% ../nbs/01_alternatives.ipynb #c24
+def _shown(pool) -> Tensor: # bool `(q,)`
+    "Answers that may be shown: those with all that is asked for, where a row has one; else what reaches the target."
+    some = torch.bincount(pool.row[pool.content], minlength=len(pool.target)) > 0
+    return pool.content | ~some[pool.row]
 
-def _chosen(row, on, moved, k:int, diversity:float) -> Tensor: # Positions, long
+def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the pool, those of one row together
+    "The selection of every row."
+    at = _shown(pool).nonzero()[:, 0]
+    row,xp,price = pool.row[at], pool.xp[at], pool.explainer.ties['price']
+    x = pool.enc.x[row]
+    return at[_chosen(row, pool.on[at], xp - x, k, diversity, None if price is None else price(x, xp))]
+
+def _chosen(row, on, moved, k:int, diversity:float, price=None) -> Tensor: # Positions, long
     "At most `k` candidates of every row, those of one row together and in their order."
-    order = row.argsort(stable=True)
+    order,price = row.argsort(stable=True), None if price is None else price.cpu().double().numpy()
     parts = order.split(torch.unique_consecutive(row[order], return_counts=True)[1].tolist()) if len(row) else []
     on,moved = on.cpu().numpy(), moved.flatten(1).cpu().double().numpy()
-    best = lambda i: _select(on[i], moved[i], k, diversity)
+    best = lambda i: _select(on[i], moved[i], k, diversity, None if price is None else price[i])
     return torch.cat([part[best(part.cpu().numpy())] for part in parts]) if parts else order
 
-# %% ../nbs/01_alternatives.ipynb #c25
+# %% ../nbs/01_alternatives.ipynb #c26
 class _Single(NamedTuple):
     "What each group of a row can do alone: its best value, and how good that is."
     row:Tensor   # Positions of rows, long `(q,)`
@@ -175,14 +191,14 @@ def _add_alone(pool, one:_Single, k:int):
     some = _first_few(one.row, torch.full((len(pool.target),), k, device=one.row.device))
     pool.add(one.row[some], one.xp[some])
 
-# %% ../nbs/01_alternatives.ipynb #c28
+# %% ../nbs/01_alternatives.ipynb #c29
 def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
     "The sets of groups that answers change, for rows that have some, but fewer than `k`."
     on,n = pool.on, len(pool.target)
-    distinct = torch.unique(torch.cat([pool.row[:, None], on.long()], 1), dim=0)[:, 0]
+    shown = _shown(pool)
+    distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
     few = (torch.bincount(distinct, minlength=n) < k)[pool.row]
-    square = ((pool.xp - pool.enc.x[pool.row]).flatten(1)[few]**2).double()
-    size = square.new_zeros(len(square), on.shape[1]).index_add_(1, pool.groups.flatten(), square)
+    size = _sizes(pool.enc.x[pool.row[few]], pool.xp[few], pool.groups, on.shape[1]).masked_fill(~on[few], -1)
     out:dict[int, dict] = {}
     orders = size.argsort(1, descending=True).tolist()
     for row,count,order in zip(pool.row[few].tolist(), on[few].sum(1).tolist(), orders):
@@ -190,25 +206,26 @@ def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest 
         out.setdefault(row, {}).setdefault(frozenset(order), order)
     return out
 
-_MORE = 3   # Changes that a further answer may have beyond the fewest of its row
-_TRIED = 10 # Groups of a row, the best ones, with which an answer goes on
+_MORE = 3  # Changes that a further answer may have beyond the fewest of its row
+_TRIED = 8 # Groups of a row, the best ones, with which an answer goes on
 
 def _at_most(enc, sets:list): # Sets of groups that answers of each row change
     "Rows in which not many more groups may change than in their shortest answer."
     fewest = torch.tensor([min(map(len, there)) + _MORE for there in sets], device=enc.x.device)
     return enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest))
 
-# %% ../nbs/01_alternatives.ipynb #c29
+# %% ../nbs/01_alternatives.ipynb #c30
 def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become of them, where to start
     "Search once more, a few rows at a time, and keep what is found."
     size,e = pool.explainer.settings.batch_size, pool.explainer
-    for i in torch.arange(len(row), device=row.device).split(size):
-        pool.add(row[i], e._quick(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]))
+    parts = torch.arange(len(row), device=row.device).split(size)
+    found = [e._quick(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]) for i in parts]
+    if parts: pool.add(row, torch.cat(found))
 
 def _missing(pool, sets, k:int, diversity:float) -> Tensor: # Long `(n,)`
-    "How many candidates a row needs: as many as it lacks, and by `diversity` more to choose from."
+    "How many candidates a row needs: as many as it lacks, and up to twice as many to choose from."
     out = torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
-    for row,there in sets.items(): out[row] = math.ceil((1 + diversity)*(k - len(there)))
+    for row,there in sets.items(): out[row] = math.ceil((1 + diversity**2)*max(k - len(there), 1))
     return out
 
 def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
@@ -231,7 +248,7 @@ def _earlier(one:_Single, forbidden:Tensor) -> Tensor: # Groups, bool `(q, g)`
         if row[j] == row[j - 1]: out[j] = out[j - 1].index_fill(0, one.group[j - 1], True)
     return out
 
-# %% ../nbs/01_alternatives.ipynb #c32
+# %% ../nbs/01_alternatives.ipynb #c33
 _VAIN = 2    # Searches in vain after which a row is left alone
 _FURTHER = 1 # Round of searches where starts were searched before
 
@@ -259,7 +276,7 @@ def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
         for r,way in ways.items():
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
 
-# %% ../nbs/01_alternatives.ipynb #c35
+# %% ../nbs/01_alternatives.ipynb #c36
 def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
     "Limits under which a group cannot change as it did: the other way; and farther if it changed alone, else half as far."
     move = (xp - x)*at
@@ -277,21 +294,22 @@ def _open_limits(enc) -> tuple:
     none = torch.full_like(enc.x, torch.inf)
     return (-none if enc.low is None else enc.low), (none if enc.high is None else enc.high)
 
-# %% ../nbs/01_alternatives.ipynb #c36
+# %% ../nbs/01_alternatives.ipynb #c37
 def _add_values(pool, k:int, seed:int):
     "Candidates with columns that were found, and other values."
-    missing = k - torch.bincount(pool.row, minlength=len(pool.target))
+    missing = k - torch.bincount(pool.row[_shown(pool)], minlength=len(pool.target))
     at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
     if not len(at): return
     some = _first_few(pool.row[at], missing)
     at,g = at[some], g[some]
     row,on = pool.row[at], pool.on[at]
-    enc,alone = pool.enc.take(row)._replace(frozen=~on), on.sum(1) == 1
+    enc,alone = pool.enc.take(row), on.sum(1) == 1
+    enc = enc._replace(frozen=enc.frozen | ~on)
     for low,high in _limits(enc.x, pool.xp[at], *_open_limits(enc), pool.groups == per_row(g, enc.x[:1]), alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
-# %% ../nbs/01_alternatives.ipynb #c40
+# %% ../nbs/01_alternatives.ipynb #c41
 @dataclass(frozen=True, repr=False)
 class _Several:
     "Rows, and for each at most `k` answers, the best first."
@@ -326,7 +344,7 @@ class _Several:
         df.insert(1, 'answer', self.number[at])
         return df
 
-# %% ../nbs/01_alternatives.ipynb #c41
+# %% ../nbs/01_alternatives.ipynb #c42
 class _Compared(_Several):
     "How much answers to one question differ."
     def df(self) -> pd.DataFrame: # One line an answer
@@ -356,7 +374,7 @@ def _apart(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q,
     jaccard = (on[a] ^ on[b]).sum(1)/(on[a] | on[b]).sum(1)
     return dict(apart=jaccard.mean(), distance=(xp[a] - xp[b]).norm(dim=1).mean().item())
 
-# %% ../nbs/01_alternatives.ipynb #c45
+# %% ../nbs/01_alternatives.ipynb #c46
 _LEFT = 'style="text-align:left"' # Of a table's cells
 
 def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
@@ -385,7 +403,7 @@ def _side_by_side(several, i:int, name, lines) -> str:
     top = f'<caption {_LEFT}>{html.escape(told)}</caption><thead><tr>{head}</tr></thead>'
     return f'<table>{top}<tbody>{rows}</tbody></table>'
 
-# %% ../nbs/01_alternatives.ipynb #c46
+# %% ../nbs/01_alternatives.ipynb #c47
 _SHOWN = 5 # Rows on a page
 
 def _html_several(several) -> str:
@@ -396,7 +414,7 @@ def _html_several(several) -> str:
     more = f'<p>… and {len(several) - _SHOWN:,} more rows</p>' if len(several) > _SHOWN else ''
     return ''.join(tables) + more
 
-# %% ../nbs/01_alternatives.ipynb #c49
+# %% ../nbs/01_alternatives.ipynb #c50
 _BESIDE = -.06 # Where a missing cell stands: beside the track
 
 def _ends(cfs, g:int, entry) -> tuple:
@@ -425,7 +443,7 @@ def _places(cfs, features) -> dict: # Feature -> (place before, places in each a
         if len(entries) == 1: out[feature] = _number_places(cfs, names.index(feature), int(entries[0]))
     return out
 
-# %% ../nbs/01_alternatives.ipynb #c51
+# %% ../nbs/01_alternatives.ipynb #c52
 def _panel(ax, n:int, before:dict, after:dict, place:dict):
     "One answer: an arrow for each feature that it changes."
     for y,feature in enumerate(before):
@@ -438,7 +456,7 @@ def _panel(ax, n:int, before:dict, after:dict, place:dict):
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
         ax.annotate(value_text(after[feature, n]), (b, -y), (0, 5), **style)
 
-# %% ../nbs/01_alternatives.ipynb #c52
+# %% ../nbs/01_alternatives.ipynb #c53
 def _panels(many:int, tall:int):
     "A figure with a panel for each answer, and a line for each feature."
     import matplotlib.pyplot as plt
@@ -463,7 +481,7 @@ def _plot_several(several, row:int, most:int):
     for ax in axes[0]: ax.tick_params(length=0)
     return fig
 
-# %% ../nbs/01_alternatives.ipynb #c54
+# %% ../nbs/01_alternatives.ipynb #c55
 class Alternatives(_Compared):
     "Several answers to each question, the best first: distinct, and without idle changes."
     def plot(self,
@@ -482,7 +500,18 @@ def _check_many(k, diversity):
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
 
-# %% ../nbs/01_alternatives.ipynb #c55
+# %% ../nbs/01_alternatives.ipynb #c56
+def _first(pool, one:_Single, seed:int): # `(n, *s)`
+    "The explainer's own answer; where it stops at the best single change, that one need not be searched again."
+    e,xp = pool.explainer, pool.enc.x.clone()
+    there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
+    best = one.take(there & e._stops_at_one)
+    xp[best.row] = best.xp
+    left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
+    for i in left.split(e.settings.batch_size): xp[i] = e.search(pool.enc.take(i), pool.target[i], seed)
+    return xp
+
+# %% ../nbs/01_alternatives.ipynb #c57
 def several(
     explainer:Any,     # Fitted
     question:tuple,    # Raw rows, encoded rows, logits and targets, from `ask`
@@ -493,24 +522,21 @@ def several(
     "Find several answers to each question."
     _check_many(k, diversity)
     pool = _Pool(explainer, *question)
-    everyone = torch.arange(len(pool.target), device=pool.row.device)
-    parts = everyone.split(explainer.settings.batch_size)
-    first = torch.cat([explainer.search(pool.enc.take(i), pool.target[i], seed) for i in parts])
-    pool.add(everyone, first)
+    one = _singles(pool)
+    first = _first(pool, one, seed)
+    pool.add(torch.arange(len(first), device=first.device), first)
     if k > 1:
-        one = _singles(pool)
         _add_alone(pool, one, k)
         _add_started(pool, one, k, diversity, seed)
         _add_others(pool, k, diversity, seed, _FURTHER if len(one.row) else k - 1)
         _add_values(pool, k, seed)
-    return _gathered(pool, pool.chosen(k, diversity), first)
+    return _gathered(pool, _best_of_pool(pool, k, diversity))
 
-def _gathered(pool, best, xp) -> Alternatives:
+def _gathered(pool, best) -> Alternatives:
     "What was chosen, measured."
-    row = pool.row[best]
+    row,xp = pool.row[best], pool.enc.x.clone()
     top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]])
-    xp = xp.clone()
     xp[row[top]] = pool.xp[best[top]]
-    first = pool.measured(torch.arange(len(xp), device=row.device), xp)
-    answers = pool.measured(row, pool.xp[best]) if len(row) else first[:0]
+    first = pool.measured(torch.arange(len(xp), device=row.device), xp, standing=True)
+    answers = pool.measured(row, pool.xp[best], standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())

@@ -438,7 +438,6 @@ class _Made:
     Settings:type[Common] = Common # The class of its settings
     settings:Any
     reaches_intervals = False # Whether it can aim at an interval of numbers
-    hasty = False # Whether a quick answer is better than a short one
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)
@@ -599,6 +598,7 @@ class _Measured(_Judged):
         z:Tensor,      # Logits at the inputs, `(n, k)`
         xp:Tensor,     # Result of a search, `(n, *s)`
         target:Tensor, # Target class of each row, long `(n,)`
+        standing:bool=True, # Whether to compare them with training rows
     ) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that."
         raw = self.domain.decode(xp, data, self.settings.legal)
@@ -610,7 +610,7 @@ class _Measured(_Judged):
         said = (lambda v: v[:, 0]) if self.numbers else (lambda v: target_prob(v, target))
         prob,found,before = map(said, (new, late, z))
         told:Any = dict(tau=self.settings.tau, data=data, raw=raw, found=found, enc=enc, explainer=self,
-                        typical=self.typical(xp, target))
+                        typical=self.typical(xp, target) if standing else None)
         return Counterfactuals(enc.x, xp, mask, target, prob, self.domain, before, **told)
 
 # %% ../nbs/01_explainer.ipynb #c130
@@ -680,6 +680,9 @@ class _Searched(_Asking):
 # %% ../nbs/01_explainer.ipynb #c134
 class _Hooked(_Searched):
     "What a method may know about single changes."
+    hasty = False         # Whether a quick answer is better than a short one
+    _stops_at_one = False # Whether its search returns the best single change wherever one arrives
+
     def _alone(self,
         enc:Encoded,   # Inputs, and what may become of them
         target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`

@@ -201,7 +201,7 @@ def _by_gain(cf, s, free, groups):
 
 # %% ../nbs/09_gradual.ipynb #c32
 def _own(cf, way):
-    "How a model searches by itself, 'probe' or 'pairs'; None where it cannot, or where columns are tied or priced."
+    "How a model searches by itself, 'probe', 'each' or 'pairs'; None where it cannot, or where columns are tied or priced."
     tied = any(v is not None for v in cf.ties.values())
     return None if tied else getattr(cf.model, way, None)
 
@@ -454,14 +454,20 @@ def _recorded(cf, s):
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
 # %% ../nbs/09_gradual.ipynb #c58
-class _Probing(_Searching):
-    "What single groups can do, and a search by the probe's steps alone."
+class _Singling(_Searching):
+    "What single groups can do."
+    @property
+    def _stops_at_one(self) -> bool:
+        h,plain = self.settings, Settings()
+        same = (getattr(h, name) == getattr(plain, name) for name in ('rank', 'init', 'keep', 'spread', 'moves'))
+        return self.company is None and all(same)
+
     def _alone(self, enc:Encoded, target:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         parts = [super()._alone(enc, target)]
-        if self.settings.rank != 'probe' or self.domain.probe: return parts[0]
+        if self.settings.rank != 'probe' or self.domain.probe or self.company is not None: return parts[0]
         s,groups = self.start(enc, target), self.groups(enc.x)
         free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
-        each = getattr(self.model, 'each', None) if self.company is None else None
+        each = _own(self, 'each') if self.company is None else None
         if each is not None: return each(self, s, free)
         for g in free.any(0).nonzero()[:, 0]:
             row = free[:, g].nonzero()[:, 0]
@@ -471,8 +477,13 @@ class _Probing(_Searching):
         row,group,xp,score = (torch.cat(v) for v in zip(*parts))
         return row, group, xp, score
 
+# %% ../nbs/09_gradual.ipynb #c59
+_ROUNDING = 1e-5 # Room for the rounding of a logarithm
+
+class _Probing(_Singling):
+    "A search by the probe's steps alone."
     def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor:
-        if self.settings.rank != 'probe': return self.search(enc, target, seed)
+        if self.settings.rank != 'probe' or self.company is not None: return self.search(enc, target, seed)
         quick,s = copy(self), self.start(enc, target, seed)
         quick.settings,quick.hasty = replace(self.settings, sigma=0), True
         if xp is not None: s = moved(self, s, xp.clone())
@@ -483,9 +494,9 @@ class _Probing(_Searching):
     def _content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         aim = self.aim(target)
         if self.company is not None: aim = aim._replace(company=self.company.aim(enc, target))
-        return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= 0
+        return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= _ROUNDING
 
-# %% ../nbs/09_gradual.ipynb #c59
+# %% ../nbs/09_gradual.ipynb #c60
 class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:

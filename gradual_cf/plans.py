@@ -23,20 +23,30 @@ __all__ = ['Plan']
 # %% ../nbs/00_plans.ipynb #c8
 _AT_ONCE = 2**15 # Rows between that are decoded together
 
+def _own_changes(explainer, x, xp) -> Tensor: # bool `(n, g)`
+    "Groups that changed, without those that only follow from others."
+    on,relations = changed_groups(x, xp, explainer.groups(x)), explainer.ties['relations']
+    return on if relations is None else on & ~relations.consequences(x, xp)
+
 class _Between:
     "The rows between inputs and answers."
     def __init__(self, explainer, cfs):
         self.explainer,self.cfs,self.groups = explainer,cfs,explainer.groups(cfs.x)
-        self.on = changed_groups(cfs.x, cfs.xp, self.groups) & cfs.valid[:, None]
+        self.on = _own_changes(explainer, cfs.x, cfs.xp) & cfs.valid[:, None]
         self.enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
         self.z = explainer.logits(cfs.data, cfs.x)
 
-    def measured(self, rows, made) -> Counterfactuals: # Positions, long `(q,)`; groups, bool `(q, g)`
-        "What the model says of rows with some of their changes made."
-        cfs,enc = self.cfs, self.enc.take(rows)
-        xp = torch.where(made[:, self.groups], cfs.xp[rows], cfs.x[rows])
-        said = self.explainer.measure(take_rows(cfs.data, rows), enc, self.z[rows], xp, cfs.target[rows])
-        return replace(said, tau=cfs.tau)
+    def rows(self, rows, made) -> Tensor: # Positions, long `(q,)`; groups, bool `(q, g)`
+        "Rows with some of their changes made, and what follows from those."
+        x,relations = self.cfs.x[rows], self.explainer.ties['relations']
+        xp = torch.where(made[:, self.groups], self.cfs.xp[rows], x)
+        return xp if relations is None else relations.follow(xp, x)
+
+    def measured(self, rows, made) -> Counterfactuals:
+        "What the model says of such rows."
+        cfs,enc,xp = self.cfs, self.enc.take(rows), self.rows(rows, made)
+        data,z,target = take_rows(cfs.data, rows), self.z[rows], cfs.target[rows]
+        return replace(self.explainer.measure(data, enc, z, xp, target, standing=False), tau=cfs.tau)
 
     def asked(self, rows, made) -> tuple[Tensor, Tensor]:
         "How high such rows stand, and whether they are legal, `(q,)` each."
