@@ -146,7 +146,7 @@ class _Proposing(_Aiming):
     "Which values are tried."
     def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
         "Values of the domain; for a model without gradient, also numbers that training rows hold."
-        values = self.domain.propose(x, group)
+        values = super().propose(x, group)
         if getattr(self.model, 'differentiable', True) or not self.domain.features: return values
         if self.domain.features[group].kind == 'category': return values
         held = self._held(group).to(values)[None, :, None]
