@@ -295,8 +295,10 @@ def _open_limits(enc) -> tuple:
     return (-none if enc.low is None else enc.low), (none if enc.high is None else enc.high)
 
 # %% ../nbs/01_alternatives.ipynb #c37
+_ALONE = 2 # Answers that a row should have at least, where searches are slow
+
 def _add_values(pool, k:int, seed:int):
-    "Candidates with columns that were found, and other values."
+    "Candidates with columns that were found, and other values, for rows with fewer than `k` answers."
     missing = k - torch.bincount(pool.row[_shown(pool)], minlength=len(pool.target))
     at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
     if not len(at): return
@@ -530,7 +532,7 @@ def several(
         _add_alone(pool, one, k)
         _add_started(pool, one, k, diversity, seed)
         _add_others(pool, k, diversity, seed, _FURTHER if len(one.row) else k - 1)
-        _add_values(pool, k, seed)
+        _add_values(pool, k if len(one.row) else _ALONE, seed)
     return _gathered(pool, _best_of_pool(pool, k, diversity))
 
 def _gathered(pool, best) -> Alternatives:

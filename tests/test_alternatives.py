@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings, strategies as st
 from test_improve import Noise
 
-from gradual_cf.all import Encoded, GradualCF, PAPER, Wachter, evaluate, improve, irreducible, load_task, predictor, put_back, tabular
+from gradual_cf.all import (BELIEVABLE, Encoded, GradualCF, PAPER, Wachter, evaluate, improve, irreducible, load_task,
+                            predictor, put_back, tabular, tabular_mlp, train)
 from gradual_cf.alternatives import _forbidden, _select
 from gradual_cf.core import changed_groups, take_rows
 from gradual_cf.explainer import target_prob
@@ -242,3 +243,51 @@ def test_answers_of_a_row_do_not_depend_on_its_neighbours():
     for i in (0, 5, 11):
         one = e.explain_many(rows.iloc[i:i + 1], k=3)
         assert torch.allclose(one[0].xp, whole[i].xp, atol=1e-4)
+
+
+@pytest.fixture(scope='module')
+def tied():
+    "A table with a sum and a comparison, in which one column costs three times as much."
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({c: rng.integers(0, 30, 400) for c in 'abc'})
+    df['total'],df['most'] = df.a + df.b, df[['c', 'a']].max(axis=1)
+    good = (df.total + df.c > 45).astype(int).to_numpy()
+    domain = tabular(df, relations=['total == a + b', 'most >= c'], cost={'a': 3., 'b': 1., 'c': 1.})
+    x = domain.encode(df).x.float()
+    return GradualCF(train(tabular_mlp(x.shape[1], seed=0), x, good, epochs=30), domain, tau=.8).fit(df), df[good == 0].iloc[:40]
+
+
+def test_what_hangs_together_moves_together(tied):
+    e,rows = tied
+    many = e.explain_many(rows, target=1, k=4)
+    a,plan = many.answers, many.answers.plan()
+    assert a.valid.all() and irreducible(e, a).all() and len(a) > 80
+    for raw,start in ((a.raw, a.data), (plan.taken.raw, a.data.iloc[plan.row])):
+        assert (raw.total == raw.a + raw.b).all() and (raw.most >= raw.c).all()
+        assert e.domain.legal(start, raw).all()
+    steps = plan.changes()
+    assert steps[steps.feature == 'total'].follows.all()
+    led = steps.groupby(['row', 'step']).feature.agg(set)
+    assert all(one & {'a', 'b'} for one in led if 'total' in one)
+    assert any(len(one) == 1 for one in led)                                       # only what follows comes along
+
+
+def test_prices_decide_which_answers_are_near(tied):
+    e,rows = tied
+    many = e.explain_many(rows, target=1, k=4, diversity=0.)
+    price = e.domain.cost(many.answers.x, many.answers.xp)
+    first = price[(many.number == 1).nonzero()[0].tolist()]
+    assert first.mean() < price[(many.number > 1).nonzero()[0].tolist()].mean()
+
+
+def test_believable_answers_where_they_are_asked_for(loans):
+    df,good = loans
+    domain = tabular(df)
+    x = domain.encode(df).x.float()
+    e = GradualCF(train(tabular_mlp(x.shape[1], seed=0), x, good, epochs=30), domain, BELIEVABLE).fit(df)
+    many = e.explain_many(df.iloc[:12], k=3)
+    a = many.answers
+    content = e._content(a.enc, a.xp, a.target)
+    assert a.valid.all() and irreducible(e, a).all() and content.any() and a.typical is not None
+    for i in set(many.row.tolist()):                        # all of a row, or none because it has none
+        assert len(content[np.flatnonzero(many.row == i).tolist()].unique()) == 1
