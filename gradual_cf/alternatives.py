@@ -307,7 +307,8 @@ def _add_values(pool, k:int, seed:int):
     row,on = pool.row[at], pool.on[at]
     enc,alone = pool.enc.take(row), on.sum(1) == 1
     enc = enc._replace(frozen=enc.frozen | ~on)
-    for low,high in _limits(enc.x, pool.xp[at], *_open_limits(enc), pool.groups == per_row(g, enc.x[:1]), alone):
+    lowest,highest = _open_limits(enc)
+    for low,high in _limits(enc.x, pool.xp[at], lowest, highest, pool.groups == per_row(g, enc.x[:1]), alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
@@ -462,7 +463,7 @@ def _panel(ax, n:int, before:dict, after:dict, place:dict):
 def _panels(many:int, tall:int):
     "A figure with a panel for each answer, and a line for each feature."
     import matplotlib.pyplot as plt
-    size = dict(figsize=(1.6 + 1.7*many, .9 + .42*tall), layout='constrained')
+    size:Any = dict(figsize=(1.6 + 1.7*many, .9 + .42*tall), layout='constrained')
     fig,axes = plt.subplots(1, many, sharey=True, squeeze=False, **size)
     plt.close(fig) # it is returned, and so shown once
     return fig, axes

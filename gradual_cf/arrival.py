@@ -44,8 +44,8 @@ def lead_of(
 def _lead_missing(s, match):
     "What the target's logit lacks of the lead that is wanted, beyond what its probability lacks; None where nobody asks."
     if s.target.lead is None: return None
-    lack = s.target.lead - lead_of(s.logits, s.target.label)
-    return lack - _probability_missing(s, match).clamp_min(0)
+    lack,unlikely = s.target.lead - lead_of(s.logits, s.target.label), _probability_missing(s, match)
+    return lack if unlikely is None else lack - unlikely.clamp_min(0)
 
 # %% ../nbs/03_arrival.ipynb #c9
 # Everything that a row may be asked to reach

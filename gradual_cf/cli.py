@@ -86,7 +86,7 @@ def _fitted(task, paper, preset=None):
     if preset is not None and preset not in _PRESETS:
         raise ValueError(f'--preset must be one of {sorted(_PRESETS)}, got {preset!r}')
     if paper and preset: raise ValueError(f'--paper must be left out with --preset, got {preset!r}')
-    return GradualCF(task.model, task.domain, PAPER if paper else _PRESETS.get(preset)).fit(task.X)
+    return GradualCF(task.model, task.domain, PAPER if paper else _PRESETS.get(preset or '')).fit(task.X)
 
 def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."

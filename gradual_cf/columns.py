@@ -76,6 +76,14 @@ def _precise(c:Column, v:np.ndarray) -> Column:
     restored = _numbers(c, c.encoded(v)) == v
     return c if restored.all() else replace(c, known=np.unique(v))
 
+# %% ../nbs/11_columns.ipynb #728c5d73
+_FEWEST_STEPS = 1000 # Steps that the decimals of a column must leave in its range to be the steps of its answers
+
+def _as_written(c:Column, v:np.ndarray) -> Column:
+    "A column whose answers have no more decimals than its numbers."
+    fine = 10.**c.decimals*(v.max() - v.min()) >= _FEWEST_STEPS
+    return replace(c, digits=min(c.digits, c.decimals)) if c.decimals and fine else c
+
 # %% ../nbs/11_columns.ipynb #c17
 def _blank(s:pd.Series) -> dict:
     "Whether cells are missing, and how they are written: fields of a `Column`."
@@ -90,7 +98,7 @@ def _fit_numbers(s:pd.Series, kind:str, form:str, special=None) -> Column:
     there = s.notna().to_numpy(bool)
     if not there.any(): return replace(c, low=1., high=0.)
     if form in _TEXTS: c = replace(c, decimals=min(_decimals(s[there]), _MOST_DECIMALS))
-    return _precise(_scaled(c, v[there], special), v[there])
+    return _as_written(_precise(_scaled(c, v[there], special), v[there]), v[there])
 
 def _bounded(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."

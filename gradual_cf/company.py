@@ -208,6 +208,7 @@ class _Surrounded(_Circles):
     "The part of the shortfall that asks for company."
     def aim(self, enc:Encoded, label:Tensor) -> Beside:
         "What rows must reach on their way to their targets."
+        if label.is_floating_point(): self.circles,self.place = [], {} # every row may bring an interval of its own
         number = torch.tensor([self.number(t) for t in label], device=enc.x.device)
         near = enc.x.new_zeros(len(enc.x), 2, _AROUND, dtype=torch.long)
         lonely,strange = enc.x.new_zeros(len(enc.x), 2), enc.x.new_zeros(len(enc.x))
@@ -296,7 +297,7 @@ def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidate
         near = b.near[:, h, :k]
         ten = _squared(s.xp[:, None], circle.x[near])[:, 0].topk(min(NEIGHBOURS, k), largest=False).indices
         lonely.append(_squared(t, circle.x[near[rows, ten]]).sqrt().mean(2) - b.lonely[:, h, None])
-    return _LONELY*torch.maximum(*lonely).clamp_min(0)
+    return _LONELY*torch.stack(lonely).amax(0).clamp_min(0)
 
 # %% ../nbs/08_company.ipynb #c39
 class Fare(NamedTuple):
@@ -309,7 +310,7 @@ def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:Fare) -> Tensor: # `(..
     return torch.where(short > 0, -short - fare.way*dist - fare.column*count, merit(short, dist))
 
 # %% ../nbs/08_company.ipynb #c41
-def _price(explainer, s:State, t:Tensor) -> tuple: # Candidates `(n, q, d)`
+def _price(explainer, s:State, t:Tensor) -> tuple[Tensor, Tensor]: # Candidates `(n, q, d)`
     "How far candidates are, or what they cost, and in how many groups they differ, `(n, q)` each."
     x,flat,n,q = s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), *t.shape[:2]
     count = changed_groups(x, flat, explainer.groups(s.x)).sum(1)
@@ -336,10 +337,10 @@ def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:Fare, fin
     short,price = _plain_short(explainer, s, t), _price(explainer, s, t)
     seen = _worth(short + _glance(explainer, s, circle, t), *price, fare).masked_fill(~may, -torch.inf)
     some,rows = seen.topk(min(_LISTED, t.shape[1])).indices, torch.arange(len(t), device=t.device)
-    t,may,short,*price = (v[rows[:, None], some] for v in (t, may, short, *price))
+    t,may,short,dist,count = (v[rows[:, None], some] for v in (t, may, short, *price))
     lack = explainer.company.lacks(s.target.company, t)
     both = short.clamp_min(0) + lack.clamp_min(0)
-    worth = _worth(both, *price, fare).masked_fill(~may, -torch.inf)
+    worth = _worth(both, dist, count, fare).masked_fill(~may, -torch.inf)
     best,i = worth.max(1)
     return t[rows, i], best
 
@@ -356,6 +357,17 @@ def _best(explainer, s:State, free:Tensor, fare:Fare=Fare(), finer:bool=False) -
             some = s._replace(on=None, c=None).take(few)
             xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], fare, finer)
     return xp, worth
+
+# %% ../nbs/08_company.ipynb #bc175811
+def probe_among(
+    explainer,   # Fitted, with company
+    s:State,     # Rows as they stand
+    free:Tensor, # Groups that may be changed, bool `(n, g)`
+) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value, its worth
+    "The best candidate of each row, as a probe gives it."
+    xp,worth = _best(explainer, s, free)
+    new = changed_groups(s.xp, xp, explainer.groups(s.x)) & free
+    return new.to(torch.uint8).argmax(1), xp, worth
 
 # %% ../nbs/08_company.ipynb #c46
 def open_groups(
@@ -434,8 +446,8 @@ _ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
 
 def _lowered(explainer, s:State) -> State:
     "Rows whose bars are as low as they stand: what has arrived keeps them, what has not keeps what it reached."
-    own = lead_of(s.logits, s.target.label) if s.target.lead is not None else None
-    lead = own if own is None else torch.minimum(s.target.lead, own)
+    lead = s.target.lead
+    if lead is not None: lead = torch.minimum(lead, lead_of(s.logits, s.target.label))
     level = torch.minimum(s.target.level, target_prob(s.logits, s.target.label))
     return s._replace(target=s.target._replace(level=level, lead=lead, company=explainer.company.reached(s)))
 

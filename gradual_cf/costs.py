@@ -27,7 +27,7 @@ def _weight(name, v) -> float:
                          f'or a function for column {name!r}, got {v!r}')
     return float(v)
 
-def _weights(c:Column, v) -> tuple[float, float]: # Up, down
+def _weights(c:Column, v) -> tuple[float, ...]: # Up, down
     "The prices of both ways of a column; raises `ValueError` for what is none."
     if not isinstance(v, (tuple, list)): return (_weight(c.name, v),)*2
     if len(v) != 2 or c.kind == 'category':

@@ -473,7 +473,7 @@ class _Ruled(_Made):
 
     def propose(self, x:Tensor, group:int) -> Tensor: # Candidate values, `(n or 1, q, w)`
         "Values to try in a group of rows `x`, as the domain proposes them."
-        return self.domain.propose(x, group)
+        return cast(Any, self.domain).propose(x, group)
 
 # %% ../nbs/01_explainer.ipynb #c116
 class _Told(_Ruled):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .arrival import lacking, lead_of, most_groups
 from .cheapest import cheapest_pairs
-from .company import _legal_numbers, _worth_trying, approach, moved, open_groups
+from .company import _legal_numbers, _worth_trying, approach, moved, open_groups, probe_among
 from .composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups
 from .explainer import Common, Explainer, answers_numbers, evaluating, predict, setting, target_prob, told
@@ -139,14 +139,14 @@ class _Aiming(Explainer):
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
         return self
 
-# %% ../nbs/09_gradual.ipynb #7375b5a9
+# %% ../nbs/09_gradual.ipynb #c27
 _HELD = 24 # Values of a column that most rows share
 
 class _Proposing(_Aiming):
     "Which values are tried."
     def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
         "Values of the domain; for a model without gradient, also numbers that training rows hold."
-        values = self.domain.propose(x, group)
+        values = super().propose(x, group)
         if getattr(self.model, 'differentiable', True) or not self.domain.features: return values
         if self.domain.features[group].kind == 'category': return values
         held = self._held(group).to(values)[None, :, None]
@@ -159,7 +159,7 @@ class _Proposing(_Aiming):
             self.held[group] = _worth_trying(v[_legal_numbers(self.domain.features[group], v)], _HELD)[0]
         return self.held[group]
 
-# %% ../nbs/09_gradual.ipynb #c26
+# %% ../nbs/09_gradual.ipynb #c28
 def _least_lead(z, label, share):
     "The lead of a class that a share of its training rows does not reach, for each row."
     out = torch.zeros_like(label, dtype=z.dtype)
@@ -182,7 +182,7 @@ class _Addressed(_Proposing):
         gap = None if h.quantile is None else self.stats.within(label, h.quantile)
         return Target(label, level, mu, gap, lead=None if h.lead is None else _least_lead(self.z_train, label, h.lead))
 
-# %% ../nbs/09_gradual.ipynb #c28
+# %% ../nbs/09_gradual.ipynb #c30
 FAR = 1e6 # A step that leaves every range, so that the projection returns the limit it meets
 
 def _slope(cf, s):
@@ -199,7 +199,7 @@ def _by_gain(cf, s, free, groups):
     goal = s.c if cf.settings.rank == 'gain' else admissible(s.enc, s.xp + g.sign()*FAR, cf.project)
     return gain_groups(g, goal - s.xp, groups, free).argmax(1)
 
-# %% ../nbs/09_gradual.ipynb #c30
+# %% ../nbs/09_gradual.ipynb #c32
 def _own(cf, way):
     "How a model searches by itself, 'probe', 'each' or 'pairs'; None where it cannot, or where columns are tied or priced."
     tied = any(v is not None for v in cf.ties.values())
@@ -207,6 +207,7 @@ def _own(cf, way):
 
 def _probe(cf, s, free, groups):
     "The model's own probe, or the domain's, or the general one: group, rows and merit."
+    if s.target.company is not None: return probe_among(cf, s, free)
     own = _own(cf, 'probe') or cf.domain.probe
     if own is not None: return own(cf, s, free)
     return probe(cf.model, s, free, groups, cf.propose, project=cf.project, match=cf.settings.match, **cf.ties)
@@ -220,7 +221,7 @@ def _next_group(cf, s, free, groups, order):
     group,xp,score = _probe(cf, s, free, groups)
     return group, torch.where(in_group(groups, group), xp, s.c), score > -torch.inf
 
-# %% ../nbs/09_gradual.ipynb #c32
+# %% ../nbs/09_gradual.ipynb #c34
 def _compose(cf, s, groups, sigma, watch):
     "The composition step on all rows of a state."
     h = cf.settings
@@ -237,7 +238,7 @@ def _composed(cf, s, groups, watch):
     if todo.any(): out.put(todo, _compose(cf, s.take(todo), groups, h.sigma, watch))
     return out
 
-# %% ../nbs/09_gradual.ipynb #c34
+# %% ../nbs/09_gradual.ipynb #c36
 def _stopping(cf, s):
     "What rows lack to stop: `tau` without the margin."
     level = torch.full_like(s.target.level, cf.settings.tau)
@@ -264,7 +265,7 @@ def construct(
         yield s
         live = live[_stopping(cf, now) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c39
+# %% ../nbs/09_gradual.ipynb #c41
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share: on flat ground rounding looks like a gain
 
 def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
@@ -283,7 +284,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         yield live
         live = live[_stopping(cf, new) > 0]
 
-# %% ../nbs/09_gradual.ipynb #c40
+# %% ../nbs/09_gradual.ipynb #c42
 def _first_values(cf, s, groups):
     "Every proposed value put into each row alone: rows `(n, q, *s)`, and the group of each value, long `(q,)`."
     trials,which = [], []
@@ -308,7 +309,7 @@ def _best_pair(cf, s, groups):
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
-# %% ../nbs/09_gradual.ipynb #c42
+# %% ../nbs/09_gradual.ipynb #c44
 _TRIED = 4096 # Rows with a first value in place that are probed together
 
 def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
@@ -325,7 +326,7 @@ def _pairs(cf, s, live, groups, most) -> Iterator[Tensor]:
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield rows[won]
 
-# %% ../nbs/09_gradual.ipynb #c43
+# %% ../nbs/09_gradual.ipynb #c45
 def _rescued(cf, s) -> Iterator[State]:
     "Go on where the loop ran dry: try pairs, then change groups again."
     groups,most = cf.groups(s.x), most_groups(cf, s.enc)
@@ -333,7 +334,7 @@ def _rescued(cf, s) -> Iterator[State]:
         live = (_stopping(cf, s) > 0).nonzero()[:, 0]
         for _ in way(cf, s, live, groups, most): yield s
 
-# %% ../nbs/09_gradual.ipynb #c45
+# %% ../nbs/09_gradual.ipynb #c47
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
@@ -352,7 +353,7 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-# %% ../nbs/09_gradual.ipynb #c47
+# %% ../nbs/09_gradual.ipynb #c49
 def _improved(cf, s, moves, live):
     "States after each round of moves, with the groups that differ switched on."
     for s in improve_states(cf, s, moves, live):
@@ -380,7 +381,7 @@ def _shown(steps, watch):
         if watch is not None: watch(s._replace(on=None, c=None))
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c49
+# %% ../nbs/09_gradual.ipynb #c51
 def _plain_steps(cf, s, watch):
     "Algorithm 1, and what rescues rows when it runs dry."
     yield from construct(cf, s, watch)
@@ -398,7 +399,7 @@ def _in_company(cf, s):
         s.put(lost, plain)
         yield s
 
-# %% ../nbs/09_gradual.ipynb #c50
+# %% ../nbs/09_gradual.ipynb #c52
 class _Starting(_Addressed):
     "Where the loop starts."
     def start(self,
@@ -418,7 +419,7 @@ class _Starting(_Addressed):
         c = admissible(enc, c, self.project)
         return s._replace(c=c.clone(), target=target._replace(near=c))
 
-# %% ../nbs/09_gradual.ipynb #d55d0965
+# %% ../nbs/09_gradual.ipynb #c54
 class _Searching(_Starting):
     "The loop from its start to the best state seen."
     def steps(self,
@@ -432,7 +433,7 @@ class _Searching(_Starting):
         yield from _shown(_bargained(self, s, live), watch)
         if moves: yield from _shown(_improved(self, s, moves, live), watch)
 
-# %% ../nbs/09_gradual.ipynb #c52
+# %% ../nbs/09_gradual.ipynb #c56
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -452,7 +453,7 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #c54
+# %% ../nbs/09_gradual.ipynb #c58
 class _Singling(_Searching):
     "What single groups can do."
     @property
@@ -466,7 +467,8 @@ class _Singling(_Searching):
         if self.settings.rank != 'probe' or self.domain.probe or self.company is not None: return parts[0]
         s,groups = self.start(enc, target), self.groups(enc.x)
         free = ~enc.frozen & (most_groups(self, enc) > 0)[:, None]
-        if each := _own(self, 'each'): return each(self, s, free)
+        each = _own(self, 'each') if self.company is None else None
+        if each is not None: return each(self, s, free)
         for g in free.any(0).nonzero()[:, 0]:
             row = free[:, g].nonzero()[:, 0]
             only = torch.zeros_like(free[row]).index_fill(1, g, True)
@@ -475,7 +477,7 @@ class _Singling(_Searching):
         row,group,xp,score = (torch.cat(v) for v in zip(*parts))
         return row, group, xp, score
 
-# %% ../nbs/09_gradual.ipynb #491b5978
+# %% ../nbs/09_gradual.ipynb #c59
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 
 class _Probing(_Singling):
@@ -494,7 +496,7 @@ class _Probing(_Singling):
         if self.company is not None: aim = aim._replace(company=self.company.aim(enc, target))
         return _stopping(self, State(enc, xp, predict(self.model, xp), aim)) <= _ROUNDING
 
-# %% ../nbs/09_gradual.ipynb #c55
+# %% ../nbs/09_gradual.ipynb #c60
 class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:

@@ -285,7 +285,7 @@ def _plot_plan(plan, most:int=10):
     import matplotlib.pyplot as plt
     named,steps = _row_names(plan.answers), list(_by_step(plan).items())[:most]
     tall = [.9 + .2*len(s) for _,s in steps] or [.5]
-    shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall, layout='constrained')
+    shape:Any = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall, layout='constrained')
     fig,axes = plt.subplots(max(len(steps), 1), 2, squeeze=False, **shape)
     plt.close(fig) # it is returned, and so shown once
     for ax in axes[len(steps):].flat: ax.axis('off')

@@ -102,7 +102,7 @@ def _numeric(tree:ast.expr, columns, where:str) -> ast.expr:
                 for one,other in ((a, b), (b, a)): _fit_constants(one, op, other, columns, where)
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)] if isinstance(node, ast.BinOp) else []
         for c in (_column_of(n, columns) for n in named):
-            if c.levels: raise ValueError(f'relations must not calculate with levels, got {c.name!r} in {where!r}')
+            if c and c.levels: raise ValueError(f'relations must not calculate with levels, got {c.name!r} in {where!r}')
     texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     if texts: raise ValueError(f'relations must compare a text with a column, got {texts[0]!r} in {where!r}')
     return tree
@@ -121,7 +121,8 @@ def _sentence(tree:ast.expr) -> _Sentence:
 
 def _read_sentence(text:str, columns:Sequence[Column], where:str) -> _Sentence:
     "Read an expression."
-    return _sentence(_numeric(_numbered(*_tree_of(text, where), columns, where), columns, where))
+    tree,quoted = _tree_of(text, where)
+    return _sentence(_numeric(_numbered(tree, quoted, columns, where), columns, where))
 
 # %% ../nbs/11_relations.ipynb #c19
 _OPERATORS:dict[type, Any] = {
@@ -579,7 +580,7 @@ class _Relations(_Limits):
 def _many_times(env:dict, q:int) -> dict: return {g: v.repeat(q) for g,v in env.items()}
 
 def _tiled(enc:Encoded, q:int) -> Encoded: # Each row `q` times
-    many = [v if v is None else v.repeat_interleave(q, 0) for v in enc]
+    many:Any = [v if v is None else v.repeat_interleave(q, 0) for v in enc]
     return Encoded(*many)
 
 class _Tied(_Relations):
@@ -634,7 +635,7 @@ class _Open(_Tied):
         "Whether rows may have other numbers in one column."
         near = self.near[group]
         after = near.followed(old, {**old, group: v})
-        out = near.broken(old, after).any(1)
+        out:Any = near.broken(old, after).any(1)
         for g in {f.group for f in near.followers}: out |= _differs(old[g], after[g]) & self.outside(g, after[g])
         return ~out
 

@@ -411,3 +411,23 @@ def test_warnings_are_not_raised_for_clean_rows(X):
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         domain(X)
+
+
+# ---------------------------------------------------------------- the command
+
+def test_files_of_the_command(tmp_path):
+    from typer.testing import CliRunner
+
+    from gradual_cf.cli import app
+    ties, cost = tmp_path/'ties.txt', tmp_path/'cost.json'
+    ties.write_text('# a mean is no larger than the worst\n`mean texture` <= `worst texture`\n\n`worst radius` changes -> `worst area` changes\n')
+    cost.write_text('{"worst texture": "hard", "worst area": [3, 1]}')
+    run = lambda *more: CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '3', '--json', *more])
+    plain, tied = run(), run('--relations', str(ties), '--cost', str(cost))
+    assert plain.exit_code == 0 and tied.exit_code == 0, tied.output
+    assert '"changes"' in tied.output
+    cost.write_text('{"worst texture": -1}')
+    wrong = run('--cost', str(cost))
+    assert wrong.exit_code == 2 and "column 'worst texture', got -1" in wrong.output
+    ties.write_text('worst_texture > 3')
+    assert run('--relations', str(ties)).exit_code == 2 and run('--relations', str(tmp_path/'none')).exit_code == 2
