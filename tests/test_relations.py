@@ -1,5 +1,6 @@
 """What hangs together in a table: relations, followers, derived and caused columns, and costs."""
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -104,7 +105,8 @@ def test_followers_are_reported_and_not_chosen(answers):
     assert cfs.enc.frozen[:, always].all()
 
 
-@pytest.mark.parametrize('more', [dict(moves=(put_back, line_search)), dict(spread=3), dict(rank='gain', keep='nearest')], ids=str)
+@pytest.mark.parametrize('more', [dict(moves=(put_back, line_search)), dict(spread=3), dict(rank='gain', keep='nearest')],
+                         ids=['moves', 'spread', 'gain'])
 def test_moves_and_other_ranks_keep_them(X, more):
     d = domain(X)
     x = d.encode(X).x
@@ -258,6 +260,9 @@ def test_a_row_that_breaks_one_may_keep_it(X):
 
 # ---------------------------------------------------------------- what is refused
 
+def named(v): return re.sub(r" at 0x\w+", "", str(v))  # the same in every worker
+
+
 @pytest.mark.parametrize('more, told', [
     (dict(relations=['late_mx >= late_last']), "must name columns of df, got 'late_mx'"),
     (dict(relations='late_max >= late_last'), 'must be a list of texts'),
@@ -293,7 +298,7 @@ def test_a_row_that_breaks_one_may_keep_it(X):
     (dict(cost={'job': (1, 2)}), 'a pair (up, down)'),
     (dict(cost={'age': 'dear'}), "got 'dear'"),
     (dict(cost=3), 'cost must be a dict'),
-], ids=str)
+], ids=named)
 def test_errors_name_what_is_wrong(X, more, told):
     with pytest.raises(ValueError) as e: tabular(X, **more)
     assert told in str(e.value)
