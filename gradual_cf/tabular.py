@@ -172,11 +172,16 @@ def _unless_own(rule:Entrywise) -> Entrywise:
     "A rule for what differs from the row's own value."
     return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
 
+def _stepped(c:Column) -> Column:
+    "A column whose unit is the distance between any two values that can be written; none for levels and between knots."
+    if c.kind == 'category': return c
+    return replace(c, unit=c.unit or 10.**-c.digits) if c.knots is None else replace(c, unit=0., origin=0., span=1.)
+
 def _whole_steps(table:_Table) -> Entrywise: # (c, x) -> c
-    "Whole numbers stay whole, wherever zero is."
-    even = [c if c.knots is None else replace(c, unit=0., origin=0., span=1.) for c in table.columns]
-    unit,origin,span = (replace(table, columns=even).entries(f) for f in ('unit', 'origin', 'span'))
-    return _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % 1)/span)))
+    "Whole numbers stay whole, wherever zero is, and others have the decimals that an answer may have."
+    even = replace(table, columns=[_stepped(c) for c in table.columns])
+    unit,origin,span = (even.entries(f) for f in ('unit', 'origin', 'span'))
+    return _unless_own(steps(torch.tensor(unit/span), torch.tensor(-(origin % np.where(unit > 0, unit, 1.))/span)))
 
 def _whole_along(column:Column, at:int) -> Callable: # (c, x) -> c
     "The same between knots, where whole numbers do not lie evenly."

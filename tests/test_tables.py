@@ -765,3 +765,13 @@ def test_rules_of_a_question_hold_in_any_setting(how):
     beyond = lambda raw: sum(int(((raw[c] != df[c]) & (raw[c] > high[c])).sum()) for c in 'abc')
     assert beyond(free.raw) and not beyond(new)
     assert (new.d == df.d).all() and (new.a >= df.a).all() and (new != df).sum(axis=1).max() <= 2
+
+
+def test_the_search_sees_the_decimals_that_are_written():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(income=rng.uniform(20, 60, 300).round(2), share=rng.random(300), age=rng.integers(18, 80, 300)))
+    domain = tabular(df)
+    x = domain.encode(df).x
+    c = domain.project(torch.rand(x.shape, dtype=x.dtype), x)
+    written = domain.encode(domain.decode(c, df)).x
+    assert torch.allclose(written, c, atol=1e-12) and not c.equal(x)
