@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -38,8 +39,9 @@ GROUPS = [  # captions of the sidebar, and which notebooks stand under them: fol
     ('Stepper and batch', r'4\d_'), ('Answers in use', r'5\d_'), ('Figures and tables of the paper', 'figures/'),
     ('How the paper was reproduced', r'6\d_'), ('Background', 'explanations/'), ('Command line', r'9[0-8]_')]
 FIRST = ['explain_a_loan', 'bring_your_own_model', 'explain_trees', 'when_there_is_no_way', 'believable', 'will_it_hold',
-         'plans_and_other_ways', 'relations', 'a_number_not_a_class', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows',
-         'add_a_dataset', 'add_a_loss', 'add_a_baseline', 'choosing_settings', 'limits', 'speed', 'paper_code_ours', 'conventions']  # the order in folders that are not numbered
+         'plans_and_other_ways', 'what_hangs_together', 'a_number_not_a_class', 'explain_a_digit', 'explain_a_review',
+         'a_thousand_rows', 'add_a_dataset', 'add_a_loss', 'add_a_baseline', 'choosing_settings', 'limits', 'speed',
+         'paper_code_ours', 'conventions']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 
 
@@ -62,8 +64,10 @@ class Page:
 
 
 def pages():
-    "Every notebook, in reading order."
+    "Every notebook, in reading order; raises `ValueError` where two would be one page."
     ps = [Page(p) for p in NBS.rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(NBS).parts)]
+    twice = [stem for stem, n in Counter(p.stem for p in ps).items() if n > 1]
+    if twice: raise ValueError(f'notebooks must have names of their own, got {twice} more than once')
     return sorted(ps, key=lambda p: p.order)
 
 
