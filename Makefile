@@ -58,8 +58,8 @@ $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e ".[dev]"
 	touch $@
 
-$(VENV)/.extras: $(VENV)/.dev   # Ray, transformers and more makes of models: without them their tests skip
-	$(PIP) -e ".[ray,transformers,models]"
+$(VENV)/.extras: $(VENV)/.dev   # Ray, transformers, the app and more makes of models: without them their tests skip
+	$(PIP) -e ".[ray,transformers,models,app]"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
