@@ -33,10 +33,11 @@ class _Question(NamedTuple):
     locked:tuple=() # Names of columns, blocks or words that stay
     bounds:tuple=() # (column, (low, high)), cells
     levels:tuple=() # (category, levels that are allowed)
-    hand:tuple=()   # (column, cell) that were moved by hand; for texts, the text in place of pairs
+    hand:Any=()     # (column, cell) pairs that were moved by hand; for texts, the text
+    number:int=1    # Which of several answers is looked at, from 1
 
     @property
-    def asked(self): return self._replace(hand=()) # What the search depends on
+    def asked(self): return self._replace(hand=(), number=1) # What the search depends on
 
     def rules(self) -> dict: # As `explain` takes them
         "The constraints of the question."
@@ -214,7 +215,7 @@ class _Desk:
             self.made[q.preset] = self.cf if settings is None else self.cf._under(settings)
         return _with_levels(self.made[q.preset], q.levels)
 
-    def once(self, name:str, q:_Question, make:Callable) -> Any:
+    def once(self, name, q:_Question, make:Callable) -> Any:
         "A part of an answer, from memory where it was asked before."
         if (name, q.asked) not in self.kept:
             self.kept[name, q.asked] = make()
@@ -223,9 +224,11 @@ class _Desk:
 
 # %% ../nbs/50_asking.ipynb #c38
 def _answer(desk:_Desk, q:_Question) -> Counterfactuals: # One row
-    "The answer to a question."
+    "The answer that a question looks at: the first, or another where there are so many."
     ask = lambda: desk.explainer(q).explain(desk.rows.one(q.row), q.target, desk.seed, **q.rules())
-    return desk.once('answer', q, ask)
+    if q.number == 1: return desk.once('answer', q, ask)
+    answers = _others(desk, q).answers
+    return answers[q.number - 1] if q.number <= len(answers) else desk.once('answer', q, ask)
 
 def _others(desk:_Desk, q:_Question):
     "Several answers to a question."
@@ -237,8 +240,8 @@ def _parts(desk:_Desk, q) -> Iterator[tuple[str, Any]]: # Name and value
     if isinstance(q, _Seek): return (yield 'row', _next_refused(desk.rows, q.target, q.after))
     yield 'said', _hand_said(desk.rows, q)
     answer = _answer(desk, q)
-    yield 'answer', answer
-    yield 'plan', desk.once('plan', q, answer.plan)
+    yield 'answer', (q, answer)
+    yield 'plan', desk.once(('plan', q.number), q, answer.plan)
     if desk.k > 1: yield 'others', _others(desk, q)
 
 class _Seek(NamedTuple):
