@@ -14,9 +14,11 @@ import pandas as pd
 import typer
 
 import gradual_cf
+from .app import _free_port, _panel_or_why, _serve, _voila
 from .batch import explain_dataset, explain_ray
 from .explainer import predict
 from .core import take_rows
+from .explorer import explorer
 from .gradual import PAPER, GradualCF
 from .images import pixels
 from .metrics import evaluate
@@ -338,6 +340,67 @@ def _batch(
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
         told = _counted(task, out, picture)
     typer.echo(json.dumps(told) if json_ else _counted_text(told))
+
+# %% ../nbs/90_cli.ipynb #2bbf4d0e
+def _asked_panel(
+    dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, paper=False, preset=None,
+    block=None, immutable=None, bound=None, increase_only=None, decrease_only=None, max_changes=None,
+    relations=None, cost=None,
+):
+    "The explorer that was asked for on the command line; files are named by texts."
+    rows,model,relations,cost = (v and Path(v) for v in (rows, model, relations, cost))
+    told = _constraints(immutable, bound, increase_only, decrease_only, max_changes) | _tied_by(relations, cost)
+    if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
+    else: task = _own_task(rows, model, **told)
+    cf = _fitted(task, paper, preset)
+    looked_at = _given_rows(task, rows if dataset else None, None, None)
+    return explorer(cf, looked_at, _wanted(target), task.classes, seed=seed)
+
+# %% ../nbs/90_cli.ipynb #cf73ba1a
+def _visitor(**asked):
+    "What a visitor's page shows: the panel, or why there is none."
+    return _panel_or_why(lambda: _asked_panel(**asked))
+
+def _plain(options) -> dict[str, Any]:
+    "Options that were given, as values that Python can read back."
+    given = {k: str(v) if isinstance(v, Path) else v for k,v in options.items()}
+    return {k: v for k,v in given.items() if v is not None and v != []}
+
+def _visitor_source(options):
+    "The Python that a visitor's process runs."
+    return f'from gradual_cf.cli import _visitor\n_visitor(**{_plain(options)!r})'
+
+# %% ../nbs/90_cli.ipynb #69e894f9
+_INVITATION = 'The panel is at {}\nOpen this address in a browser of this machine. Ctrl-C ends it.'
+
+def _check_asked(options):
+    "Make the panel once, so that a mistake is said in the terminal; raises `ValueError`."
+    try: _asked_panel(**_plain(options)).close()
+    except (OSError, ImportError) as e: raise ValueError(str(e)) from None
+
+@app.command('app')
+def _app(
+    dataset:Optional[str]=typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with --rows and a fitted --model of your own.'),
+    rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows to look at, instead of the test set.'),
+    model:Optional[Path]=_OWN,
+    target:Optional[str]=typer.Option(None, '--target', help='Class to begin with, or LOW..HIGH of a number.'),
+    block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
+    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
+    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
+    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
+    port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port at 127.0.0.1; 0 for any that is free.'),
+    open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
+    token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
+):
+    "Ask what if in the browser: the explorer as a page of this machine, until Ctrl-C."
+    options = {k: v for k,v in locals().items() if k not in ('port', 'open_', 'token')}
+    with _clear_errors():
+        _voila()
+        port = _free_port(port)
+        _check_asked(options)
+    title = f'What if: {dataset or (rows and rows.stem)}'
+    _serve(_visitor_source(options), title, port, token, open_, lambda address: typer.echo(_INVITATION.format(address)))
 
 # %% ../nbs/90_cli.ipynb #c48
 @app.command('train')

@@ -1,0 +1,81 @@
+// Visit the app twice under headless Chromium: pick, lock, slide, export, reload; then kill a visitor's process.
+// usage: node tests/app.mjs ADDRESS [folder of screenshots]
+import { chromium } from 'playwright-core';
+import fs from 'node:fs';
+const [address, shots] = process.argv.slice(2);
+const axe = fs.readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
+const errors = [], outside = [], seen = [], ok = {}, wait = 90000;
+const until = async (test, p) => { for (let i = 0; i < 150; i++) { if (await test()) return true; await p.waitForTimeout(100); } return false; };
+const visitor = async () => {
+  const p = await (await b.newContext({ viewport: { width: 1300, height: 1000 }, acceptDownloads: true })).newPage();
+  p.on('pageerror', e => errors.push(String(e)));
+  p.on('console', m => { if (/Content Security Policy/.test(m.text())) errors.push(m.text()); });
+  p.on('request', r => { if (!/^(data:|blob:|(http|ws):\/\/127\.0\.0\.1:)/.test(r.url())) outside.push(r.url()); });
+  await p.goto(address, { waitUntil: 'commit' });
+  return p;
+};
+const panel = p => p.getByRole('button', { name: 'Next refused' }).waitFor({ timeout: wait }).then(() => said(p));
+const said = p => until(() => status(p), p);
+const status = p => p.locator('[role=status]').last().innerText();
+const kernel = p => p.evaluate(() => JSON.parse(document.getElementById('jupyter-config-data').textContent).kernelId);
+const lock = (p, name) => p.locator('button.widget-toggle-button', { hasText: new RegExp(`^\\s*${name}\\s*$`) });
+const locked = async (p, name) => (await lock(p, name).getAttribute('class')).includes('mod-active');
+const processes = id => fs.readdirSync('/proc').filter(n => /^\d+$/.test(n)).filter(n => { try { return fs.readFileSync(`/proc/${n}/cmdline`, 'utf8').includes(id); } catch { return false; } });
+const look = async (p, name, width, colorScheme) => {
+  await p.setViewportSize({ width, height: 1000 }); await p.emulateMedia({ colorScheme });
+  await p.waitForTimeout(200);
+  if (shots) await p.screenshot({ path: `${shots}/app-${name}.png`, fullPage: true });
+  const found = await p.evaluate(() => axe.run());
+  for (const v of found.violations) seen.push(`${name}: ${v.id}: ${v.nodes[0].html.slice(0, 200)}`);
+  if (await p.evaluate(() => document.documentElement.scrollWidth > innerWidth)) seen.push(`${name}: scrolls sideways`);
+};
+try {
+  const one = await visitor();
+  ok.waits = await one.getByText('The panel starts').isVisible();
+  const two = await visitor();
+  await panel(one); await panel(two);
+  ok.token = !one.url().includes('token') && !await one.getByText('The panel starts').isVisible();
+  ok.heading = await one.locator('h1').innerText() === 'What if: <i>loans' && await one.locator('i', { hasText: 'loans' }).count() === 0;
+  ok.sources = !(await one.content()).includes('_visitor');
+
+  const row = one.getByLabel('row', { exact: true });            // pick, by keyboard
+  await row.fill('7'); await row.press('Enter');
+  ok.pick = await until(async () => /Row 7,/.test(await one.locator('body').innerText()), one);
+  await one.getByRole('button', { name: 'Next refused' }).click();
+  ok.refused = await until(async () => +await row.inputValue() > 7, one);
+  await until(async () => /→/.test(await status(one)), one);
+  const before = await status(one);
+  await lock(one, 'income').click();                             // lock
+  ok.lock = await until(async () => await status(one) !== before, one) && !/income/.test(await status(one)) && await locked(one, 'income');
+  const free = await status(one), handle = one.getByRole('slider').nth(2);
+  await handle.focus();                                          // slide, by keyboard
+  for (let i = 0; i < 3; i++) await one.keyboard.press('ArrowRight');
+  ok.slide = await until(async () => +await handle.getAttribute('aria-valuenow') > 0, one);
+
+  await one.getByRole('button', { name: 'Keep this answer' }).click();
+  const [file] = await Promise.all([one.waitForEvent('download'), one.getByRole('link', { name: /Download/ }).click()]);
+  const csv = fs.readFileSync(await file.path(), 'utf8').trim().split('\n');
+  ok.export = csv.length === 2 && /income.*cf_row.*cf_locked/.test(csv[0]) && /income$/.test(csv[1]);
+
+  await one.evaluate(axe);
+  await look(one, 'light', 1300, 'light'); await look(one, 'phone', 390, 'light'); await look(one, 'dark', 1300, 'dark');
+  ok.dark = await one.evaluate(() => getComputedStyle(document.body).backgroundColor) === 'rgb(17, 17, 17)';
+
+  ok.apart = await kernel(one) !== await kernel(two) && !await locked(two, 'income') && /Row 0,/.test(await two.locator('body').innerText())
+    && await two.getByRole('link', { name: /Download/ }).count() === 0;
+
+  const old = await kernel(one);                                 // reload: a fresh panel, and the old process goes
+  await one.reload(); await panel(one);
+  ok.reload = !await locked(one, 'income') && await kernel(one) !== old && await until(() => !processes(old).length, one);
+
+  ok.quiet = await two.getByRole('alert').innerText() === '';
+  for (const pid of processes(await kernel(two))) process.kill(+pid, 'SIGKILL');
+  ok.killed = await until(async () => /has ended/.test(await two.getByRole('alert').innerText()), two);
+  ok.again = await two.getByRole('button', { name: 'Start a new panel' }).isVisible();
+  await two.evaluate(axe); await look(two, 'killed', 1300, 'light');
+  ok.alive = await one.getByRole('alert').innerText() === '';
+  ok.errors = !errors.length; ok.requests = !outside.length; ok.looks = !seen.length;
+  console.log(JSON.stringify(ok), [...errors, ...outside, ...seen].join('\n'));
+  process.exitCode = Object.values(ok).every(Boolean) ? 0 : 1;
+} finally { await b.close(); }
