@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from threading import RLock, Thread
+from threading import RLock, Thread, main_thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ def _with_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) 
     return new
 
 # %% ../nbs/50_asking.ipynb #c20
-_AT_ONCE = 256 # Rows that the model is asked about together
+_ASKED_TOGETHER = 256 # Rows that the model is asked about together
 
 class _Rows:
     "Rows that can be asked about, and what the model says of them."
@@ -106,9 +106,9 @@ class _Rows:
 
     def logits(self, row:int) -> torch.Tensor: # `(k,)`
         "What the model says of a row; asked with its neighbours, and kept."
-        part,at = divmod(row, _AT_ONCE)
+        part,at = divmod(row, _ASKED_TOGETHER)
         if part not in self.said:
-            raw = take_rows(self.rows, slice(part*_AT_ONCE, (part + 1)*_AT_ONCE))
+            raw = take_rows(self.rows, slice(part*_ASKED_TOGETHER, (part + 1)*_ASKED_TOGETHER))
             self.said[part] = self.cf.logits(raw, self.cf.encode(raw).x)
         return self.said[part][at]
 
@@ -174,6 +174,7 @@ class _Said(NamedTuple):
     before:float    # Probability of the target (number) of the row as it is
     now:float       # The same of the row as it was moved
     reached:bool    # Whether that is enough
+    given:bool      # Whether the row as it is has the target already
     against:tuple=()# Columns in which the move breaks the rules of the table
 
 def _score(cf:Explainer, raw, target) -> tuple[float, bool]:
@@ -187,12 +188,12 @@ def _score(cf:Explainer, raw, target) -> tuple[float, bool]:
 def _hand_said(rows:_Rows, q:_Question) -> _Said:
     "What the model says of the row of a question, as it is and as it was moved."
     raw,new = rows.one(q.row), _edited(rows, q)
-    before,_ = _score(rows.cf, raw, q.target)
+    before,given = _score(rows.cf, raw, q.target)
     now,reached = _score(rows.cf, new, q.target)
     names,against = rows.domain.display.names, ()
     if q.hand and rows.domain.legal and rows.domain.kind == 'table':
         against = tuple(name for name,ok in zip(names, rows.domain.legal(raw, new)[0]) if not ok)
-    return _Said(before, now, reached, against)
+    return _Said(before, now, reached, given, against)
 
 # %% ../nbs/50_asking.ipynb #c35
 _KEPT_PARTS = 200 # Parts of answers that a desk remembers
@@ -265,7 +266,7 @@ class _Worker:
         with self.lock:
             self.newest,self.number = question, self.number + 1
             if self.thread is None and question is not None:
-                self.thread = Thread(target=self._run, daemon=True)
+                self.thread = Thread(target=self._run)
                 self.thread.start()
 
     def _next(self):
@@ -279,8 +280,8 @@ class _Worker:
         while (turn := self._next())[0] is not None: self._answer(*turn)
 
     def _answer(self, question, number:int):
-        "Publish the parts of an answer while nobody asks anything else."
-        gone = lambda: self.number != number
+        "Publish the parts of an answer while nobody asks anything else and the program goes on."
+        gone = lambda: self.number != number or not main_thread().is_alive()
         try:
             with cancelled_when(gone):
                 for part in self.work(question):

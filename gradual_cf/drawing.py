@@ -23,7 +23,7 @@ def _places(c) -> int:
     if c.unit: return 0
     return min(c.digits, c.decimals) if c.decimals else c.digits
 
-def _cell_text(c, cell, units=None) -> str:
+def _unit_text(c, cell, units=None) -> str:
     "A cell with the decimals and the unit of its column."
     unit = f' {units[c.name]}' if units and c.name in units else ''
     if c.kind not in ('number', 'integer') or pd.isna(cell): return value_text(cell)
@@ -71,6 +71,16 @@ body[data-jp-theme-light="false"] .cfx,body.vscode-dark .cfx{--cfx-changed:#ff9d
 .cfx-from{top:2px;width:6px;height:6px;margin-left:-5px;border:2px solid var(--cfx-soft);border-radius:50%;background:var(--cfx-page)}
 .cfx-to{top:2px;width:10px;height:10px;margin-left:-5px;border-radius:50%;background:var(--cfx-changed)}
 .cfx-bar{top:0;width:2px;height:14px;background:var(--cfx-ink)}
+.cfx p,p.cfx{margin:2px 0}.cfx ol{margin:2px 0;padding-left:22px}
+p.cfx-title{margin:10px 0 2px;padding-top:6px;border-top:1px solid var(--cfx-edge);font-weight:600}
+.cfx-status{font-weight:600;min-height:36px}
+.cfx-now{display:block;text-align:right;padding-right:4px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.cfx-heads{display:flex;color:var(--cfx-soft);font-size:12px}
+.cfx-busy{opacity:.55}
+.cfx-panel{--jp-widgets-inline-height:24px;--jp-widgets-font-size:12px;--jp-widgets-inline-label-width:56px;max-width:1180px}
+.cfx-panel .widget-html{margin:0 2px}
+.cfx-panel .cfx-lock{text-align:left;overflow:hidden;text-overflow:ellipsis}
+.cfx-panel .cfx-line>.widget-inline-hbox>.widget-label{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 </style>'''.replace('CHANGED', CHANGED)
 
 # %% ../nbs/50_drawing.ipynb #c17
@@ -80,7 +90,7 @@ def _columns_of(cfs:Counterfactuals) -> dict: # Name -> `Column`; empty for what
 
 def _change_row(c, line, units=None) -> str:
     "A line of the table of changes."
-    before,after = (_esc(_cell_text(c, v, units)) for v in (line.before, line.after))
+    before,after = (_esc(_unit_text(c, v, units)) for v in (line.before, line.after))
     follows = ' <small>(follows)</small>' if getattr(line, 'follows', False) else ''
     track = _track(_percent(c, line.before), _percent(c, line.after))
     return (f'<tr><th scope="row">{_esc(c.name)}{follows}</th><td class="cfx-n">{before}</td>'
@@ -124,7 +134,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
 # %% ../nbs/50_drawing.ipynb #c23
 def _step_text(lines, columns, units=None) -> str:
     "What one step of a plan changes."
-    words = lambda l, v: _cell_text(columns[l.feature], v, units) if l.feature in columns else value_text(v)
+    words = lambda l, v: _unit_text(columns[l.feature], v, units) if l.feature in columns else value_text(v)
     return ', '.join(f'{_esc(l.feature)}: {_esc(words(l, l.before))} → <b class="cfx-after">{_esc(words(l, l.after))}</b>'
                      for l in lines)
 
@@ -149,7 +159,7 @@ def _answer_heads(several) -> list:
 def _others_picture(several, units=None) -> str: # Of one row
     "Several answers side by side."
     lines,columns = several.changes(), _columns_of(several.first)
-    words = lambda f, v: _esc(_cell_text(columns[f], v, units) if f in columns else value_text(v))
+    words = lambda f, v: _esc(_unit_text(columns[f], v, units) if f in columns else value_text(v))
     after = {(l.feature, l.answer): l.after for l in lines.itertuples()}
     now,numbers = dict(zip(lines.feature, lines.before)), range(1, len(several.answers) + 1)
     cell = lambda f, n: f'<td class="cfx-after">{words(f, after[f, n])}</td>' if (f, n) in after else '<td></td>'
@@ -198,7 +208,7 @@ def _sentence(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # Pl
     after = f'{_goal(cfs, classes)}, {_score_text(cfs.before[0].item(), numbers)} → {_score_text(cfs.prob[0].item(), numbers)}'
     if not cfs.valid[0]: return f'No answer found under these rules; nearest: {after}.'
     if not lines: return f'Nothing to change: {after}.'
-    words = lambda l, v: _cell_text(columns[l.feature], v, units) if l.feature in columns else value_text(v)
+    words = lambda l, v: _unit_text(columns[l.feature], v, units) if l.feature in columns else value_text(v)
     few = [f'{l.feature} {words(l, l.before)} → {words(l, l.after)}' for l in lines[:_SPOKEN]]
     more = f' and {len(lines) - _SPOKEN} more' if len(lines) > _SPOKEN else ''
     what = 'change' if len(lines) == 1 else 'changes'

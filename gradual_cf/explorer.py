@@ -5,250 +5,25 @@
 # %% ../nbs/50_explorer.ipynb #c4
 from __future__ import annotations
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
 
-from .asking import _cell, _checked_target, _Desk, _parts, _Question, _Seek, _Worker
-from .cells import _read_numbers
-from .core import Counterfactuals, value_text
-from .drawing import (_SHEET, _cell_text, _esc, _goal, _others_picture, _picture, _places, _plan_picture, _score_text,
-                                _sentence, _standing_picture)
+from .asking import _checked_target, _Desk, _parts, _Question, _Seek, _Worker
+from .core import Counterfactuals
+from .drawing import (_esc, _goal, _others_picture, _picture, _plan_picture, _score_text, _sentence, _SHEET,
+                                _standing_picture)
+from .editors import _knobs
 from .explainer import Explainer
-from .images import _block_names
-from .tabular import _values
 
 # %% auto #0
 __all__ = ['explorer']
 
-# %% ../nbs/50_explorer.ipynb #c8
-_STOPS = 200 # Steps of a slider
-
-def _stop_step(c) -> float:
-    "The distance between two stops of a slider."
-    if c.unit: return 1.
-    return max(round((c.high - c.low)/_STOPS, _places(c)), 10.**-_places(c))
-
-def _range_slider(c, desk, units=None):
-    "A slider with two ends for a column of numbers, dates or ordered levels; over its legal values."
-    import ipywidgets as W
-    shared:Any = dict(description=f'range of {c.name}', disabled=not c.low < c.high, layout=_wide())
-    if c.kind in ('date', 'ordinal'):
-        stops = np.unique(np.linspace(c.low, max(c.high, c.low), _STOPS).round())
-        dtypes = dict(desk.rows.rows.dtypes)
-        options = [(value_text(_cell(c, v, dtypes)), v) for v in stops.tolist()]
-        return W.SelectionRangeSlider(options=options, value=(options[0][1], options[-1][1]), **shared)
-    high = max(c.high, c.low)
-    return W.FloatRangeSlider(value=(c.low, high), min=c.low, max=high, step=_stop_step(c),
-                              readout_format=f',.{_places(c)}f', **shared)
-
-def _wide():
-    "A layout that takes what room there is."
-    import ipywidgets as W
-    return W.Layout(width='auto', flex='1 1 160px')
-
-# %% ../nbs/50_explorer.ipynb #c11
-def _hand_editor(c, desk):
-    "An editor for one value of a column."
-    import ipywidgets as W
-    shared:Any = dict(description=f'{c.name} by hand', layout=W.Layout(width='110px'))
-    if c.kind == 'category': return W.Dropdown(options=[(value_text(v), v) for v in c.levels], **shared)
-    if c.kind in ('ordinal', 'date'):
-        values = range(len(c.levels)) if c.kind == 'ordinal' else np.unique(np.linspace(c.low, c.high, _STOPS).round())
-        return W.Dropdown(options=[(value_text(_cell(c, v, dict(desk.rows.rows.dtypes))), float(v)) for v in values], **shared)
-    return W.FloatText(step=_stop_step(c), **shared)
-
-def _level_boxes(c):
-    "A box for each level that may be proposed."
-    import ipywidgets as W
-    boxes = [W.Checkbox(value=True, description=value_text(v), indent=False, tooltip=f'{c.name} may become {value_text(v)}',
-                        layout=W.Layout(width='auto', margin='0 8px 0 0')) for v in c.offered]
-    return W.HBox(boxes, layout=W.Layout(flex='1 1 160px', flex_flow='row wrap', max_height='84px', overflow='auto'))
-
-# %% ../nbs/50_explorer.ipynb #c12
-class _ColumnKnobs:
-    "The knobs of one column."
-    def __init__(self, c, desk:_Desk, ask:Callable, units=None):
-        import ipywidgets as W
-        self.c,self.desk,self.units,self.start = c, desk, units, None
-        self.lock = W.ToggleButton(description=str(c.name), icon='unlock', tooltip=f'Lock {c.name}: it stays as it is',
-                                   layout=W.Layout(width='150px'))
-        self.now = W.HTML(layout=W.Layout(width='86px'))
-        self.limit = _level_boxes(c) if c.kind == 'category' else _range_slider(c, desk, units)
-        self.hand = _hand_editor(c, desk)
-        self.box = W.HBox([self.lock, self.now, self.limit, self.hand], layout=W.Layout(flex_flow='row wrap', align_items='center'))
-        self.box.add_class('cfx-column')
-        for w in (self.lock, self.hand, *(self.limit.children if c.kind == 'category' else [self.limit])): w.observe(ask, 'value')
-        self.lock.observe(lambda change: setattr(self.lock, 'icon', 'lock' if change['new'] else 'unlock'), 'value')
-
-    def show(self, raw, frozen:bool):
-        "Set the knobs to a row."
-        cell = _values(self.c, raw)[0]
-        self.now.value = f'<span class="cfx cfx-n">{_esc(_cell_text(self.c, cell, self.units))}</span>'
-        self.lock.disabled,self.start = frozen, cell
-        if self.c.kind != 'category':
-            v = _read_numbers(self.c, raw[self.c.name])[0]
-            self.start = 0. if np.isnan(v) else float(v)
-        if isinstance(getattr(self.hand, 'options', None), tuple) and self.start not in [v for _,v in self.hand.options]:
-            self.hand.options = (*self.hand.options, (value_text(cell), self.start))
-        self.hand.value = self.start
-        if frozen: self.lock.tooltip = f'{self.c.name} may not change in this row'
-
-# %% ../nbs/50_explorer.ipynb #c14
-def _cells_of(knob:_ColumnKnobs, values) -> tuple:
-    "Numbers of a knob as cells."
-    dtypes = dict(knob.desk.rows.rows.dtypes)
-    return tuple(_cell(knob.c, v, dtypes) for v in values)
-
-def _range_of(knob:_ColumnKnobs) -> tuple|None: # Cells; None where everything is allowed
-    "The range that a slider is set to."
-    c,(low,high) = knob.c, knob.limit.value
-    return None if low <= c.low and high >= c.high else _cells_of(knob, (low, high))
-
-def _levels_of(knob:_ColumnKnobs) -> tuple|None: # None where all are allowed
-    "The levels whose boxes are ticked."
-    ticked = tuple(v for v,box in zip(knob.c.offered, knob.limit.children) if box.value)
-    return None if len(ticked) == len(knob.c.offered) else ticked
-
-def _hand_of(knob:_ColumnKnobs) -> Any: # A cell; None where nothing was moved
-    "The value that was moved by hand."
-    if knob.hand.value == knob.start: return None
-    return knob.hand.value if knob.c.kind == 'category' else _cells_of(knob, [knob.hand.value])[0]
-
-# %% ../nbs/50_explorer.ipynb #c15
-class _TableKnobs:
-    "A line of knobs for each column."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
-        import ipywidgets as W
-        self.desk,self.columns = desk, [_ColumnKnobs(c, desk, ask, units) for c in desk.cf.domain.features]
-        self.box = W.VBox([k.box for k in self.columns], layout=W.Layout(max_height='560px', overflow='auto'))
-
-    def show(self, row:int):
-        "Set all knobs to a row."
-        raw = self.desk.rows.one(row)
-        frozen = self.desk.cf.encode(raw).frozen[0].tolist()
-        for knob,fixed in zip(self.columns, frozen): knob.show(raw, fixed)
-
-    def rules(self) -> dict: # Fields of a question
-        "What the knobs say."
-        numbers = [k for k in self.columns if k.c.kind != 'category' and k.c.low < k.c.high]
-        ticked = {k.c.name: _levels_of(k) for k in self.columns if k.c.kind == 'category'}
-        none = [name for name,levels in ticked.items() if levels == ()]
-        return dict(locked=tuple(k.c.name for k in self.columns if k.lock.value or k.c.name in none),
-                    bounds=tuple((k.c.name, r) for k in numbers if (r := _range_of(k)) is not None),
-                    levels=tuple((name, levels) for name,levels in ticked.items() if levels),
-                    hand=tuple((k.c.name, v) for k in self.columns if (v := _hand_of(k)) is not None))
-
-    def release(self):
-        "Unlock everything and open every range."
-        for k in self.columns:
-            k.lock.value = False
-            if k.c.kind == 'category':
-                for box in k.limit.children: box.value = True
-            elif k.c.low < k.c.high: k.limit.value = (k.limit.options[0][1], k.limit.options[-1][1]) if k.c.kind in ('date', 'ordinal') else (k.c.low, k.c.high)
-
-# %% ../nbs/50_explorer.ipynb #c17
-class _WordKnobs:
-    "A lock for each word of a text, and the text itself to be written by hand."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
-        import ipywidgets as W
-        self.desk,self.ask,self.locks,self.text = desk, ask, [], ''
-        self.words = W.HBox(layout=W.Layout(flex_flow='row wrap', max_height='320px', overflow='auto'))
-        self.hand = W.Textarea(description='by hand', layout=W.Layout(width='auto', height='90px'))
-        self.hand.observe(ask, 'value')
-        self.box = W.VBox([self.words, self.hand])
-
-    def show(self, row:int):
-        "Set the locks to the words of a text."
-        self.text = self.desk.rows.one(row)[0]
-        frozen = self.desk.cf.encode([self.text]).frozen[0].tolist()
-        self.locks = [_word_lock(self.text[slice(*span)], fixed, self._same) for span,fixed
-                      in zip(self.desk.cf.domain.words(self.text), frozen) if span is not None]
-        self.words.children,self.hand.value = self.locks, self.text
-
-    def _same(self, change):
-        "Lock or open a word everywhere, then ask."
-        word = change['owner'].description.lower()
-        for lock in self.locks:
-            if lock.description.lower() == word and not lock.disabled: lock.value = change['new']
-        self.ask()
-
-    def rules(self) -> dict: # Fields of a question
-        "What the knobs say."
-        locked = dict.fromkeys(lock.description.lower() for lock in self.locks if lock.value)
-        return dict(locked=tuple(locked), hand=() if self.hand.value == self.text else self.hand.value)
-
-    def release(self):
-        for lock in self.locks: lock.value = False
-
-def _word_lock(word:str, fixed:bool, ask:Callable):
-    "A toggle for one word."
-    import ipywidgets as W
-    told = 'may not change' if fixed else 'click to lock it'
-    lock = W.ToggleButton(description=word, disabled=fixed, tooltip=f'{word}: {told}', layout=W.Layout(width='auto', margin='1px'))
-    lock.observe(ask, 'value')
-    return lock
-
-# %% ../nbs/50_explorer.ipynb #c19
-_MOST_REGIONS = 8 # Toggles in a row of the grid
-
-def _regions(ids:torch.Tensor) -> tuple[np.ndarray, int]: # Block of every entry `(c, h, w)` -> region of each block, and regions in a row
-    "Blocks gathered into at most eight by eight regions."
-    plane = ids[0].numpy()
-    blocks = (len(np.unique(plane[:, 0])), len(np.unique(plane[0])))
-    side = -(-max(blocks)//_MOST_REGIONS)
-    rows,columns = np.divmod(np.arange(blocks[0]*blocks[1]), blocks[1])
-    across = -(-blocks[1]//side)
-    return rows//side*across + columns//side, across
-
-class _BlockKnobs:
-    "A lock for each region of an image."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
-        import ipywidgets as W
-        ids = desk.cf.domain.groups(desk.cf.x_train.shape[1:])
-        self.region,across = _regions(ids)
-        self.names = _block_names(ids)
-        place = lambda r: f'row {r//across + 1}, column {r % across + 1}'
-        self.locks = [W.ToggleButton(icon='unlock', tooltip=f'Lock the region in {place(r)}', description=f'{r//across + 1}.{r % across + 1}',
-                                     layout=W.Layout(width='auto', height='32px', margin='1px', padding='0'))
-                      for r in range(self.region.max() + 1)]
-        for lock in self.locks:
-            lock.observe(ask, 'value')
-            lock.observe(_with_icon, 'value')
-        self.box = W.GridBox(self.locks, layout=W.Layout(grid_template_columns=f'repeat({across}, 1fr)', max_width='420px'))
-
-    def show(self, row:int): pass # the locks stay where they are
-
-    def rules(self) -> dict: # Fields of a question
-        "What the knobs say."
-        on = [lock.value for lock in self.locks]
-        return dict(locked=tuple(name for name,r in zip(self.names, self.region) if on[r]))
-
-    def release(self):
-        for lock in self.locks: lock.value = False
-
-def _with_icon(change): change['owner'].icon = 'lock' if change['new'] else 'unlock' # Of a toggle that locks
-
-# %% ../nbs/50_explorer.ipynb #c21
-class _NoKnobs:
-    "No constraints."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
-        import ipywidgets as W
-        self.box = W.HTML('<p class="cfx cfx-soft">This kind of data has no columns, words or blocks to lock.</p>')
-
-    def show(self, row:int): pass
-    def rules(self) -> dict: return {}
-    def release(self): pass
-
-_KNOBS = dict(table=_TableKnobs, text=_WordKnobs, image=_BlockKnobs)
-
-# %% ../nbs/50_explorer.ipynb #c23
+# %% ../nbs/50_explorer.ipynb #c9
 def _kept_line(name:str, q:_Question, cfs:Counterfactuals) -> pd.DataFrame: # One line
     "An answer that was kept, as a line of a frame."
     line = cfs.df()
@@ -260,26 +35,16 @@ def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer
     "All answers that were kept."
     return pd.concat([_kept_line(*one) for one in kept]) if kept else pd.DataFrame()
 
-def _download(kept:list) -> str:
-    "A link that saves the tray as a CSV file."
-    if not kept: return '<p class="cfx cfx-soft">No answer kept yet.</p>'
+def _tray(kept:list, classes:Sequence=(), units=None) -> str:
+    "What was kept, and a link that saves it as a CSV file."
+    if not kept: return ''
     data = base64.b64encode(_kept_frame(kept).to_csv(index=False).encode()).decode()
-    answers = '1 answer' if len(kept) == 1 else f'{len(kept)} answers'
-    return f'<p class="cfx"><a download="answers.csv" href="data:text/csv;base64,{data}">Download {answers} (CSV)</a></p>'
+    lines = ''.join(f'<li>Row {_esc(name)}: {_esc(_sentence(cfs, classes, units))}</li>' for name,_,cfs in kept)
+    link = f'<a download="answers.csv" href="data:text/csv;base64,{data}">Save {len(kept)} kept as CSV</a>'
+    return f'<div class="cfx"><ol>{lines}</ol><p>{link}</p></div>'
 
-# %% ../nbs/50_explorer.ipynb #c25
-def _target_knob(desk:_Desk, target, classes:Sequence):
-    "A choice of the wanted class; for numbers, a field for an interval."
-    import ipywidgets as W
-    if desk.cf.numbers:
-        ends = ['' if v is None else f'{v:g}' for v in target]
-        return W.Text(value='..'.join(ends), description='target', continuous_update=False, tooltip='LOW..HIGH; a side may be empty',
-                      layout=W.Layout(width='220px'))
-    k = len(desk.rows.logits(0))
-    options = [(str(classes[t]) if len(classes) else f'class {t}', t) for t in range(k)]
-    return W.Dropdown(options=options, value=target, description='target', layout=W.Layout(width='220px'))
-
-def _interval(text:str) -> tuple: # (low, high), None for an open side
+# %% ../nbs/50_explorer.ipynb #c12
+def _interval_of(text:str) -> tuple: # (low, high), None for an open side
     "An interval that somebody typed; raises `ValueError` for what is none."
     low,dots,high = text.partition('..')
     try: ends = tuple(float(v) if v.strip() else None for v in (low, high))
@@ -287,61 +52,71 @@ def _interval(text:str) -> tuple: # (low, high), None for an open side
     if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {text!r}')
     return ends
 
-# %% ../nbs/50_explorer.ipynb #c26
-_OUTPUTS = ('about', 'status', 'standing', 'picture', 'said', 'plan', 'others', 'tray') # Parts of the panel that only show
+def _target_knob(desk:_Desk, target, classes:Sequence, layout):
+    "A choice of the wanted class; for numbers, a field for an interval."
+    import ipywidgets as W
+    if desk.cf.numbers:
+        ends = ['' if v is None else f'{v:g}' for v in target]
+        return W.Text(value='..'.join(ends), description='target', continuous_update=False, layout=layout,
+                      tooltip='LOW..HIGH; a side may be empty')
+    options = [(str(classes[t]) if len(classes) else f'class {t}', t) for t in range(len(desk.rows.logits(0)))]
+    return W.Dropdown(options=options, value=target, description='target', layout=layout)
+
+# %% ../nbs/50_explorer.ipynb #c15
+_PLACES = ('about', 'status', 'standing', 'picture', 'said', 'tray', 'plan', 'others') # Where a panel shows something
+_BUTTONS = dict(previous=('Previous', 'The row before'), next=('Next', 'The row after'),
+                refused=('Next refused', 'The next row that the model does not give to the target'),
+                keep=('Keep this answer', 'Put the answer into the tray'),
+                release=('Open everything', 'No locks, all ranges open, nothing moved by hand'))
+_NUMBERS = ('first', 'second', 'third', 'fourth', 'fifth')
 
 class _Widgets:
     "The widgets of a panel, by name."
+    previous:Any; next:Any; refused:Any; keep:Any; release:Any
+    about:Any; status:Any; standing:Any; picture:Any; said:Any; tray:Any; plan:Any; others:Any
+
     def __init__(self, desk:_Desk, target, classes:Sequence, preset:str):
         import ipywidgets as W
-        small = lambda width: W.Layout(width=width)
-        self.find = W.Text(description='row', placeholder='index', continuous_update=False, layout=small('220px'))
-        self.previous,self.next,self.refused = (W.Button(description=name, tooltip=tip, layout=small('auto')) for name,tip in (
-            ('Previous', 'The row before'), ('Next', 'The row after'), ('Next refused', 'The next row that the model does not give to the target')))
-        self.target = _target_knob(desk, target, classes)
-        self.preset = W.Dropdown(options=list(desk.presets), value=preset, description='preset', layout=small('220px'))
-        self.number = W.Dropdown(options=[('the first', 1)], value=1, description='answer', layout=small('220px'))
-        self.keep = W.Button(description='Keep this answer', layout=small('auto'), tooltip='Put the answer into the tray')
-        self.release = W.Button(description='Unlock all', layout=small('auto'), tooltip='No locks, all ranges open, nothing moved by hand')
-        for name in _OUTPUTS: setattr(self, name, W.HTML())
+        wide,auto = W.Layout(width='210px'), W.Layout(width='auto')
+        self.find = W.Text(description='row', placeholder='its index', continuous_update=False, layout=wide)
+        self.target = _target_knob(desk, target, classes, wide)
+        self.preset = W.Dropdown(options=list(desk.presets), value=preset, description='preset', layout=wide)
+        self.number = W.Dropdown(options=[('first', 1)], value=1, description='answer', layout=wide)
+        for name,(text,tip) in _BUTTONS.items(): setattr(self, name, W.Button(description=text, tooltip=tip, layout=auto))
+        for name in _PLACES: setattr(self, name, W.HTML())
 
-# %% ../nbs/50_explorer.ipynb #c27
-def _laid_out(w, knobs) -> list:
-    "The widgets of a panel in their places: choices above, knobs and answer side by side, or below each other on a phone."
+# %% ../nbs/50_explorer.ipynb #c17
+def _halves(w:_Widgets, knobs) -> tuple:
+    "The two halves of a panel."
     import ipywidgets as W
-    bar = lambda *children: W.HBox(children, layout=W.Layout(flex_flow='row wrap', align_items='center'))
-    half = lambda *children: W.VBox(children, layout=W.Layout(flex='1 1 380px', min_width='0', padding='0 12px 0 0'))
-    head = lambda text: W.HTML(f'<h4 class="cfx">{text}</h4>')
-    left = half(head('What may change'), bar(w.release), knobs.box)
-    right = half(w.status, w.standing, w.picture, w.said, bar(w.number, w.keep), w.tray,
-                 head('In this order'), w.plan, head('Other answers'), w.others)
-    both = W.HBox([left, right], layout=W.Layout(flex_flow='row wrap'))
-    return [W.HTML(_SHEET), bar(w.find, w.previous, w.next, w.refused), bar(w.target, w.preset), w.about, both]
+    line = W.Layout(flex_flow='row wrap', align_items='center')
+    title = lambda text: W.HTML(f'<p class="cfx cfx-title">{text}</p>')
+    half = lambda basis, *children: W.VBox(children, layout=W.Layout(flex=f'1 1 {basis}', min_width='0', padding='0 8px'))
+    left = half('430px', title('What may change'), W.HBox([w.release], layout=line), knobs.box)
+    right = half('340px', w.status, w.standing, w.picture, w.said, W.HBox([w.number, w.keep], layout=line), w.tray,
+                 title('In this order'), w.plan, title('Other answers'), w.others)
+    return left, right
 
-# %% ../nbs/50_explorer.ipynb #c28
-class _Panel:
-    "What connects the widgets of an explorer with its desk."
+def _laid_out(w:_Widgets, left, right) -> list:
+    "The widgets of a panel in their places."
+    import ipywidgets as W
+    line = W.Layout(flex_flow='row wrap', align_items='center')
+    return [W.HTML(_SHEET), W.HBox([w.find, w.previous, w.next, w.refused], layout=line),
+            W.HBox([w.target, w.preset], layout=line), w.about,
+            W.HBox([left, right], layout=W.Layout(flex_flow='row wrap', align_items='flex-start'))]
+
+# %% ../nbs/50_explorer.ipynb #c20
+class _PanelState:
+    "What a panel holds."
     def __init__(self, desk:_Desk, target, classes:Sequence, units, preset:str):
         self.desk,self.classes,self.units = desk, classes, units
         self.lock,self.quiet,self.row,self.kept = RLock(), 0, 0, []
+        self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.worker = _Worker(lambda q: _parts(desk, q), self.show)
-        self.w:Any = _Widgets(desk, target, classes, preset)
-        self.knobs = _KNOBS.get(desk.cf.domain.kind, _NoKnobs)(desk, self.ask, units)
-        self.children = _laid_out(self.w, self.knobs)
-        self._connect()
-        self.go(0)
-
-    def _connect(self):
-        "Say who listens to which widget."
-        w = self.w
-        for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
-        w.find.observe(lambda change: self.find(change['new']), 'value')
-        w.previous.on_click(lambda _: self.go(self.row - 1))
-        w.next.on_click(lambda _: self.go(self.row + 1))
-        w.refused.on_click(lambda _: self.seek())
-        w.keep.on_click(lambda _: self.keep())
-        w.release.on_click(lambda _: self.release())
+        self.w = _Widgets(desk, target, classes, preset)
+        self.knobs = _knobs(desk, self.ask, units)
+        self.left,self.right = _halves(self.w, self.knobs)
 
     @contextmanager
     def quietly(self):
@@ -351,97 +126,146 @@ class _Panel:
             try: yield
             finally: self.quiet -= 1
 
+    def say(self, text:str):
+        "One sentence into the live region."
+        self.w.status.value = f'<p class="cfx cfx-status" role="status" aria-live="polite">{_esc(text)}</p>'
+
+    def show(self, part:tuple): raise NotImplementedError
+    def ask(self, *_): raise NotImplementedError
+
+# %% ../nbs/50_explorer.ipynb #c22
+class _PanelQuestions(_PanelState):
+    "How a panel asks."
     def goal(self) -> Any: # As a question has it
         "The target that is chosen."
-        return _interval(self.w.target.value) if self.desk.cf.numbers else self.w.target.value
+        return _interval_of(self.w.target.value) if self.desk.cf.numbers else self.w.target.value
+
+    def question(self) -> _Question:
+        "What all knobs together ask; raises `ValueError` for a target that cannot be read."
+        q = _Question(self.row, self.goal(), self.w.preset.value, **self.knobs.rules())
+        same = self.asked is not None and self.asked.asked == q.asked
+        return q._replace(number=self.w.number.value) if same else q
 
     def ask(self, *_):
         "Put the question that the knobs ask."
         with self.lock:
             if self.quiet: return
-            try: q = _Question(self.row, self.goal(), self.w.preset.value, number=self.w.number.value, **self.knobs.rules())
+            try: self.asked = self.question()
             except ValueError as e: return self.say(str(e))
-            self.worker.put(q)
+            self.right.add_class('cfx-busy')
+            self.worker.put(self.asked)
 
-# %% ../nbs/50_explorer.ipynb #c29
-class _Explorer(_Panel):
-    "What a panel does."
     def go(self, row:int):
         "Show a row; positions go round."
         with self.lock:
             self.row = row % len(self.desk.rows)
             with self.quietly():
-                self.w.find.value,self.w.number.value = self.desk.rows.names[self.row], 1
+                self.w.find.value = self.desk.rows.names[self.row]
                 self.knobs.show(self.row)
             self.ask()
 
     def find(self, text:str):
         "Go to the row that is called so."
-        if self.quiet: return
-        row = self.desk.rows.find(text)
-        if row is None: self.say(f'There is no row {text!r}.')
+        with self.lock:
+            if self.quiet: return
+            row = self.desk.rows.find(text)
+            if row is None: self.say(f'There is no row {text!r}.')
+            else: self.go(row)
+
+# %% ../nbs/50_explorer.ipynb #c24
+class _PanelAnswers(_PanelQuestions):
+    "How a panel shows what comes."
+    def show(self, part:tuple): # Name and value; called on the worker's thread
+        "Show one part of an answer."
+        name,value = part
+        with self.lock: getattr(self, f'_show_{name}')(value)
+
+    def _put(self, place:str, text:str): getattr(self.w, place).value = f'<div class="cfx">{text}</div>'
+
+    def _show_row(self, row):
+        if row is None: self.say('The model gives every row to the target.')
         else: self.go(row)
 
-    def seek(self): self.worker.put(_Seek(self.goal(), self.row)) # Go to the next row that is refused
+    def _show_error(self, e):
+        self.right.remove_class('cfx-busy')
+        self.say(str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}')
 
-    def release(self):
+    def _show_said(self, said):
+        self._put('about', _about(self, said))
+        self._put('said', _moved_by_hand(self, said) if self.asked.hand else '')
+
+    def _show_answer(self, answered):
+        q,cfs = self.shown = answered
+        self._put('standing', _standing_picture(cfs, _goal(cfs, self.classes)))
+        self._put('picture', _picture(cfs, self.classes, self.units))
+        self.say(_sentence(cfs, self.classes, self.units))
+        for place in ('plan', 'others'): self._put(place, '<p class="cfx-soft">…</p>')
+        self.right.remove_class('cfx-busy')
+
+    def _show_plan(self, plan): self._put('plan', _plan_picture(plan, self.units))
+
+    def _show_others(self, several):
+        self._put('others', _others_picture(several, self.units))
+        options = tuple((name, i) for i,name in enumerate(_NUMBERS[:max(len(several.answers), 1)], 1))
+        with self.quietly():
+            if self.w.number.options != options: self.w.number.options = options
+
+# %% ../nbs/50_explorer.ipynb #c25
+def _about(panel, said) -> str:
+    "Which row is looked at, and what the model says of it."
+    names,goal,row = panel.desk.rows.names, panel.goal(), panel.row
+    where = f'Row <b>{_esc(names[row])}</b>, {row + 1:,} of {len(names):,}.'
+    if panel.desk.cf.numbers: return f'<p>{where} The model says <b>{_score_text(said.before, True)}</b>.</p>'
+    wanted = _esc(panel.classes[goal] if len(panel.classes) else f'class {goal}')
+    verb = 'gives' if said.given else 'does not give'
+    return f'<p>{where} The model {verb} it to <b>{wanted}</b>: {_score_text(said.before, False)}.</p>'
+
+def _moved_by_hand(panel, said) -> str:
+    "What the model says of the row as it was moved by hand."
+    a,b = (_score_text(v, panel.desk.cf.numbers) for v in (said.before, said.now))
+    broken = ', '.join(map(str, said.against))
+    against = f' The rules of the data do not allow this for {_esc(broken)}.' if broken else ''
+    enough = 'That is enough.' if said.reached else 'That is not enough.'
+    return f'<p class="cfx-hand">By hand: {a} → <b>{b}</b>. {enough}{against}</p>'
+
+# %% ../nbs/50_explorer.ipynb #c27
+class _Panel(_PanelAnswers):
+    "A panel, connected."
+    def __init__(self, *args):
+        super().__init__(*args)
+        w = self.w
+        for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
+        w.find.observe(lambda change: self.find(change['new']), 'value')
+        w.previous.on_click(lambda _: self.go(self.row - 1))
+        w.next.on_click(lambda _: self.go(self.row + 1))
+        for name in ('refused', 'keep', 'release'): getattr(w, name).on_click(getattr(self, name))
+        self.go(0)
+
+    def refused(self, _=None):
+        "Go to the next row that the model does not give to the target."
+        try: self.worker.put(_Seek(self.goal(), self.row))
+        except ValueError as e: self.say(str(e))
+
+    def release(self, _=None):
         "Open everything."
         with self.quietly():
             self.knobs.release()
             self.knobs.show(self.row)
         self.ask()
 
-    def keep(self):
+    def keep(self, _=None):
         "Put the answer that is shown into the tray."
-        if self.shown is None: return self.say('There is no answer to keep yet.')
-        q,cfs = self.shown
-        self.kept.append((self.desk.rows.names[q.row], q, cfs))
-        self.w.tray.value = _download(self.kept)
-        self.say(f'Kept: {len(self.kept)} in the tray.')
+        with self.lock:
+            if self.shown is None: return self.say('There is no answer to keep yet.')
+            q,cfs = self.shown
+            self.kept.append((self.desk.rows.names[q.row], q, cfs))
+            self.w.tray.value = _tray(self.kept, self.classes, self.units)
+            self.say(f'Kept: {len(self.kept)} in the tray.')
 
-    def say(self, text:str):
-        "One sentence into the live region."
-        self.w.status.value = f'<p class="cfx cfx-status" role="status" aria-live="polite">{_esc(text)}</p>'
-
-    def show(self, part:tuple):
-        "Show one part of an answer; called on the worker's thread."
-        name,value = part
-        with self.lock: getattr(self, f'_show_{name}')(value)
-
-    def _show_row(self, row):
-        if row is None: self.say('The model gives every row to the target.')
-        else: self.go(row)
-
-    def _show_error(self, e): self.say(str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}')
-
-    def _show_said(self, said):
-        numbers,names = self.desk.cf.numbers, self.desk.rows.names
-        a,b = (_score_text(v, numbers) for v in (said.before, said.now))
-        self.w.about.value = f'<p class="cfx">Row <b>{_esc(names[self.row])}</b>, {self.row + 1:,} of {len(names):,}: <b>{a}</b></p>'
-        against = f'; the rules do not allow {_esc(", ".join(map(str, said.against)))}' if said.against else ''
-        moved = said.now != said.before or said.against
-        self.w.said.value = f'<p class="cfx">By hand: {a} → <b>{b}</b>{against}</p>' if moved else ''
-
-    def _show_answer(self, asked):
-        q,cfs = self.shown = asked
-        goal = _goal(cfs, self.classes)
-        self.w.standing.value = f'<div class="cfx">{_standing_picture(cfs, goal)}</div>'
-        self.w.picture.value = f'<div class="cfx">{_picture(cfs, self.classes, self.units)}</div>'
-        self.say(_sentence(cfs, self.classes, self.units))
-
-    def _show_plan(self, plan): self.w.plan.value = f'<div class="cfx">{_plan_picture(plan, self.units)}</div>'
-
-    def _show_others(self, several):
-        self.w.others.value = f'<div class="cfx">{_others_picture(several, self.units)}</div>'
-        names = ['the first', 'the second', 'the third', 'the fourth', 'the fifth']
-        options = [(name, i) for i,name in enumerate(names[:max(len(several.answers), 1)], 1)]
-        with self.quietly():
-            if self.w.number.options != tuple(options): self.w.number.options = options
-
-# %% ../nbs/50_explorer.ipynb #c31
+# %% ../nbs/50_explorer.ipynb #c30
 @cache
-def _panel_class():
-    "A box that knows its panel; made when ipywidgets is there."
+def _box_class():
+    "A box that knows its panel; made when somebody asks, since ipywidgets is slow to import."
     from ipywidgets import VBox
     class Explorer(VBox):
         "An explorer: one panel for rows, questions and answers."
@@ -452,7 +276,7 @@ def _panel_class():
             "The answers in the tray, as a frame."
             return _kept_frame(self.panel.kept)
 
-        def wait(self, seconds:float=60) -> bool:
+        def wait(self, seconds:float=60) -> bool: # Whether all of it is there
             "Wait for the answer to what was asked last."
             return self.panel.worker.wait(seconds)
 
@@ -462,15 +286,16 @@ def _panel_class():
             super().close()
     return Explorer
 
-def _check_panel(desk, preset, k, units):
+def _check_panel(desk:_Desk, preset, k, units):
     "Raise `ValueError` for what a panel cannot show."
     if preset not in desk.presets: raise ValueError(f'preset must be one of {list(desk.presets)}, got {preset!r}')
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= 5:
-        raise ValueError(f'k must be a whole number in 1..5, got {k!r}')
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(_NUMBERS):
+        raise ValueError(f'k must be a whole number in 1..{len(_NUMBERS)}, got {k!r}')
     names = list(desk.cf.domain.display.names)
     bad = [name for name in units or {} if name not in names]
-    if bad: raise ValueError(f'units must name columns, got {bad}')
+    if bad: raise ValueError(f'units must name columns of the data, got {bad}')
 
+# %% ../nbs/50_explorer.ipynb #c32
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them
@@ -481,11 +306,13 @@ def explorer(
     k:int=5,             # Most answers side by side, in 1..5
     seed:int=0,          # Seed of every search
 ):                       # An ipywidgets box; `kept` is its tray as a frame
-    "A panel to ask of one row after the other: what if? Raises `ValueError` for rows that do not fit."
+    "A panel to ask *what if?* of one row after the other; raises `ValueError` for rows that do not fit."
     desk = _Desk(cf, rows, k, seed)
-    preset = next(name for name,own in desk.presets.items() if own is None) if preset is None else preset
+    own = next(name for name,settings in desk.presets.items() if settings is None)
+    preset = own if preset is None else preset
     _check_panel(desk, preset, k, units)
-    panel = _Explorer(desk, _checked_target(desk.rows, target), classes, units, preset)
-    box = _panel_class()(panel.children)
+    panel = _Panel(desk, _checked_target(desk.rows, target), classes, units, preset)
+    box = _box_class()(_laid_out(panel.w, panel.left, panel.right))
+    box.add_class('cfx-panel')
     box.panel = panel
     return box
