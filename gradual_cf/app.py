@@ -76,9 +76,19 @@ const look = setInterval(() => {
   if (kernel || Date.now() - begun > SLOW) clearInterval(look);
   if (!kernel && Date.now() - begun > SLOW) say('never', true);
 }, 250);
-const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-document.body.dataset.jpThemeLight = !dark;
-document.body.dataset.jpThemeName = dark ? 'JupyterLab Dark' : 'JupyterLab Light';
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const paint = () => {
+  document.body.dataset.jpThemeLight = !dark.matches;
+  document.body.dataset.jpThemeName = dark.matches ? 'JupyterLab Dark' : 'JupyterLab Light';
+};
+dark.addEventListener('change', paint);
+paint();
+const nameHandles = () => document.querySelectorAll('.noUi-handle:not([aria-label])').forEach(handle => {
+  const slider = handle.closest('.widget-inline-hbox'), label = slider?.querySelector('.widget-label')?.textContent;
+  const end = handle.matches('.noUi-handle-upper') ? ', highest' : ', lowest';
+  if (label) handle.setAttribute('aria-label', label + (slider.querySelector('.noUi-handle-upper') ? end : ''));
+});
+new MutationObserver(nameHandles).observe(document.body, { childList: true, subtree: true });
 window.voila_process = () => {};
 window.addEventListener('pageshow', e => { if (e.persisted) location.reload(); });
 if (location.search.includes('token=')) history.replaceState(null, '', location.pathname);
@@ -150,7 +160,7 @@ def _policy(port):
     return '; '.join(f'{k} {v}' for k,v in rules.items())
 
 # %% ../nbs/54_app.ipynb #c23
-def _settings(folder, port, token):
+def _settings(folder, port, token) -> dict[str, Any]:
     "Settings of Voilà, of its kernels and of its login, by class."
     headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
     server = dict(
