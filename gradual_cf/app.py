@@ -35,6 +35,7 @@ h1 { font-size: 1.4rem; margin: .25rem 0 }
 #main, #jp-main-content-panel, #rendered_cells { position: static !important; contain: none !important;
   width: auto !important; height: auto !important; min-height: 0 !important; overflow: visible !important; background: none !important }
 .jp-mod-noOutputs.jp-mod-noInput { display: none }
+#rendered_cells a { text-decoration: underline }
 #gone { position: sticky; top: 0; z-index: 10; padding-block: 0 }
 #gone p { background: var(--jp-layout-color0); border: 3px solid #b8372f; border-radius: 4px; margin: 0; padding: .75rem 1rem }
 #gone button { font: inherit; display: block; margin-top: .5rem; padding: .25rem .75rem }
@@ -176,6 +177,32 @@ def _settings(folder, port, token) -> dict[str, Any]:
         IdentityProvider=dict(cookie_options=dict(samesite='Strict')))
 
 # %% ../nbs/54_app.ipynb #c26
+_DOOR = '''<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>What if?</title>
+<style>:root { color-scheme: light dark } body { font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 1rem auto; padding: 0 1rem }
+input, button { font: inherit }</style>
+<main>
+<h1>What if?</h1>
+<p>This page is for whoever started it. Open the address that <code>gradual-cf app</code> printed in the terminal: it carries a token. Or enter the token here.</p>
+<form action="/"><label>Token <input name="token" type="password" autocomplete="off" required></label> <button>Open</button></form>
+</main></html>
+'''
+
+def _door(policy):
+    "A class that knows visitors by the token alone, and refuses others with a page."
+    from tornado.web import RequestHandler
+    from voila.voila_identity_provider import VoilaIdentityProvider
+    class Refusal(RequestHandler):
+        def get(self):
+            self.set_status(403)
+            self.set_header('Content-Security-Policy', policy)
+            self.finish(_DOOR)
+    class Door(VoilaIdentityProvider):
+        def get_handlers(self): return [('/login', Refusal)]
+    return Door
+
+# %% ../nbs/54_app.ipynb #c29
 def _voila():
     "The class of the server; raises `ValueError` where Voilà is not installed."
     try: from voila.app import Voila
@@ -199,6 +226,7 @@ def _server(folder, port, token):
     "Voilà for what a folder holds, not yet started."
     from traitlets.config import Config
     settings = _settings(folder, port, token)
+    settings['Voila']['identity_provider_class'] = _door(_policy(port))
     settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=_only_kernels_of(folder), prelaunch_hook=_let_leave)
     logging.getLogger('tornado').setLevel(logging.ERROR) # a request that was refused is no error of ours
     voila = _voila()(config=Config(settings))
@@ -206,7 +234,7 @@ def _server(folder, port, token):
     voila.template_paths.insert(0, str(folder/'template'))
     return voila
 
-# %% ../nbs/54_app.ipynb #c28
+# %% ../nbs/54_app.ipynb #c31
 def _open_browser(folder, address):
     "Open an address in the browser through a file that only its owner can read."
     import webbrowser
@@ -214,7 +242,7 @@ def _open_browser(folder, address):
     page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(address)}"><title>gradual_cf</title>')
     webbrowser.open(page.as_uri())
 
-# %% ../nbs/54_app.ipynb #c30
+# %% ../nbs/54_app.ipynb #c33
 def _serve(
     source:str,      # Python whose last line is a widget; every visitor's process runs it
     title:str,       # Heading of the page
@@ -237,7 +265,7 @@ def _serve(
         if browser: loop.add_callback(_open_browser, folder, address)
         voila.start()
 
-# %% ../nbs/54_app.ipynb #c32
+# %% ../nbs/54_app.ipynb #c35
 def _panel_or_why(make:Callable) -> Any: # () -> widget
     "The widget, or one that says why there is none."
     import ipywidgets as W

@@ -90,6 +90,8 @@ def test_strangers_are_refused(server):
         status, to, text = server.get(path)
         assert (status, to[:6]) == (302, '/login') or status in (403, 404), (path, status, to)
         assert '_visitor' not in text
+    status, _, text = server.get('/login')
+    assert status == 403 and 'enter the token' in text and 'http' not in text      # no page that could set a password
     known = f'?token={server.token}'
     upgrade = dict(Connection='Upgrade', Upgrade='websocket') | {'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': 'x'*22 + '=='}
     kernel = '/api/kernels/00000000-0000-0000-0000-000000000000'
