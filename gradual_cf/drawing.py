@@ -30,6 +30,11 @@ def _unit_text(c, cell, units=None) -> str:
     text = f'{float(cell):,.{_places(c)}f}'
     return (text if c.decimals or '.' not in text else text.rstrip('0').rstrip('.')) + unit
 
+def _words_of(columns:dict, feature, v, units=None) -> str: # Columns by name; empty for what is no table
+    "A value of any domain: a cell, a word, or a brightness."
+    if feature in columns: return _unit_text(columns[feature], v, units)
+    return f'{v:.2f}' if isinstance(v, float) else value_text(v)
+
 def _esc(v) -> str: return html.escape(str(v)) # A word of somebody's in HTML
 
 # %% ../nbs/50_drawing.ipynb #c11
@@ -63,7 +68,9 @@ body[data-jp-theme-light="false"] .cfx,body.vscode-dark .cfx{--cfx-changed:#ff9d
 .cfx caption{text-align:left;color:var(--cfx-soft);caption-side:top;padding:0 0 2px}
 .cfx .cfx-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .cfx .cfx-after{color:var(--cfx-changed);font-weight:600}
+.cfx td.cfx-after,.cfx td.cfx-v{white-space:nowrap}
 .cfx .cfx-soft,.cfx small{color:var(--cfx-soft)}
+.cfx-wide{overflow-x:auto}.cfx small{white-space:nowrap}
 .cfx-track{position:relative;display:block;min-width:70px;height:14px}
 .cfx-track::before{content:"";position:absolute;left:0;right:0;top:6px;height:2px;background:var(--cfx-edge)}
 .cfx-track i{position:absolute;display:block}
@@ -78,7 +85,11 @@ p.cfx-title{margin:10px 0 2px;padding-top:6px;border-top:1px solid var(--cfx-edg
 .cfx-heads{display:flex;color:var(--cfx-soft);font-size:12px}
 .cfx-busy{opacity:.55}
 .cfx-panel{--jp-widgets-inline-height:24px;--jp-widgets-font-size:12px;--jp-widgets-inline-label-width:56px;max-width:1180px}
+.cfx-grid{background-size:100% 100%;image-rendering:pixelated}
+.cfx-panel .cfx-grid .widget-toggle-button{background:transparent;border:1px solid #8886;color:#fff;text-shadow:0 0 3px #000,0 0 3px #000;box-shadow:none}
+.cfx-panel .cfx-grid .mod-active{border:3px solid #2196f3;background:#2196f355}
 .cfx-panel .widget-html{margin:0 2px}
+.cfx-panel .widget-slider{min-width:0}.cfx-panel .slider-container{margin-left:8px;margin-right:8px}
 .cfx-panel .cfx-lock{text-align:left;overflow:hidden;text-overflow:ellipsis}
 .cfx-panel .cfx-line>.widget-inline-hbox>.widget-label{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 </style>'''.replace('CHANGED', CHANGED)
@@ -100,7 +111,7 @@ def _table_picture(cfs:Counterfactuals, units=None) -> str: # One row
     "What changed in a row of a table, each change on its track."
     columns = _columns_of(cfs)
     lines = [_change_row(columns[line.feature], line, units) for line in cfs.changes().itertuples()]
-    head = '<thead><tr><th scope="col">column</th><th scope="col" class="cfx-n">now</th><th></th><th scope="col">then</th></tr></thead>'
+    head = '<thead><tr><th scope="col">column</th><th scope="col" class="cfx-n">now</th><td></td><th scope="col">then</th></tr></thead>'
     return f'<table>{head}<tbody>{"".join(lines)}</tbody></table>' if lines else '<p>Nothing to change.</p>'
 
 # %% ../nbs/50_drawing.ipynb #c20
@@ -134,9 +145,10 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
 # %% ../nbs/50_drawing.ipynb #c23
 def _step_text(lines, columns, units=None) -> str:
     "What one step of a plan changes."
-    words = lambda l, v: _unit_text(columns[l.feature], v, units) if l.feature in columns else value_text(v)
-    return ', '.join(f'{_esc(l.feature)}: {_esc(words(l, l.before))} → <b class="cfx-after">{_esc(words(l, l.after))}</b>'
-                     for l in lines)
+    words = lambda l, v: _esc(_words_of(columns, l.feature, v, units))
+    return ', '.join(f'{_esc(_name_of(l))}{words(l, l.before)} → <b class="cfx-after">{words(l, l.after)}</b>' for l in lines)
+
+def _name_of(line) -> str: return '' if isinstance(line.feature, int) else f'{line.feature}: ' # A word needs no number
 
 def _plan_picture(plan, units=None) -> str: # Of one answer
     "The steps of a plan as an ordered list."
@@ -152,21 +164,22 @@ def _answer_heads(several) -> list:
     "The heads of other answers: number, probability, and how typical."
     a,numbers = several.answers, several.answers.target.is_floating_point()
     typical = [None]*len(a.x) if a.typical is None else a.typical.tolist()
-    told = [f'{_score_text(p, numbers)}' + ('' if t is None or t != t else f', typical {t:.0%}')
+    told = [_score_text(p, numbers) + ('' if t is None or t != t else f', typical {t:.0%}')
             for p,t in zip(a.prob.tolist(), typical)]
     return [f'<th scope="col">answer {i}<br><small>{_esc(text)}</small></th>' for i,text in enumerate(told, 1)]
 
-def _others_picture(several, units=None) -> str: # Of one row
-    "Several answers side by side."
+def _others_table(several, units=None) -> str: # Of one row
+    "Several answers side by side: a line for each column that any of them changes."
     lines,columns = several.changes(), _columns_of(several.first)
-    words = lambda f, v: _esc(_unit_text(columns[f], v, units) if f in columns else value_text(v))
+    words = lambda f, v: _esc(_words_of(columns, f, v, units))
     after = {(l.feature, l.answer): l.after for l in lines.itertuples()}
     now,numbers = dict(zip(lines.feature, lines.before)), range(1, len(several.answers) + 1)
     cell = lambda f, n: f'<td class="cfx-after">{words(f, after[f, n])}</td>' if (f, n) in after else '<td></td>'
-    body = ''.join(f'<tr><th scope="row">{_esc(f)}</th><td>{words(f, v)}</td>{"".join(cell(f, n) for n in numbers)}</tr>'
-                   for f,v in now.items())
-    head = f'<tr><th scope="col">column</th><th scope="col">now</th>{"".join(_answer_heads(several))}</tr>'
-    return f'<table><thead>{head}</thead><tbody>{body}</tbody></table>' if len(now) else '<p>No other answer.</p>'
+    body = ''.join(f'<tr><th scope="row">{_esc(f)}</th><td class="cfx-v">{words(f, v)}</td>'
+                   f'{"".join(cell(f, n) for n in numbers)}</tr>' for f,v in now.items())
+    what = 'word' if several.first.domain.kind == 'text' else 'column'
+    head = f'<tr><th scope="col">{what}</th><th scope="col">now</th>{"".join(_answer_heads(several))}</tr>'
+    return f'<div class="cfx-wide" tabindex="0"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
 # %% ../nbs/50_drawing.ipynb #c28
 _SIDE = 150 # Width of an image on the page, in pixels
@@ -185,6 +198,11 @@ def _image_tag(x, caption:str, alt:str) -> str:
     return (f'<figure style="display:inline-block;margin:0 8px 4px 0"><img style="{style}" alt="{_esc(alt)}" '
             f'src="{_pixels_png(x)}"><figcaption class="cfx-soft">{_esc(caption)}</figcaption></figure>')
 
+def _image_others(several) -> str: # Of one image
+    "Several answers to one image."
+    numbers = enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
+    return ''.join(_image_tag(x, f'answer {i}, {p:.0%}', f'answer {i}') for i,(x,p) in numbers)
+
 def _image_picture(cfs:Counterfactuals, goal:str) -> str: # One image
     "Before, what changed, after."
     n,dim = len(cfs.changes()), .25
@@ -194,24 +212,47 @@ def _image_picture(cfs:Counterfactuals, goal:str) -> str: # One image
     return ''.join(_image_tag(*part) for part in parts)
 
 # %% ../nbs/50_drawing.ipynb #c31
+def _words_picture(cfs:Counterfactuals) -> str: # One text
+    "A text with the words that changed."
+    text,end,out = cfs.data[0], 0, []
+    spans = cfs.domain.words(text)
+    for line in cfs.changes().sort_values('feature').itertuples():
+        a,b = spans[line.feature]
+        out += [_esc(text[end:a]), f'<del>{_esc(line.before)}</del> <ins class="cfx-after">{_esc(line.after)}</ins>']
+        end = b
+    return f'<p>{"".join(out)}{_esc(text[end:])}</p>'
+
+# %% ../nbs/50_drawing.ipynb #c34
 def _goal(cfs:Counterfactuals, classes:Sequence=()) -> str: return aimed_at(cfs, 0, classes) # What a row shall be
 
 def _picture(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # One row
     "What changed, as the kind of data wants it."
-    if cfs.domain.kind == 'table': return _table_picture(cfs, units)
-    if cfs.domain.kind == 'image': return _image_picture(cfs, _goal(cfs, classes))
-    return cfs.domain.display.show(cfs)
+    kind = cfs.domain.kind
+    if kind == 'table': return _table_picture(cfs, units)
+    if kind == 'image': return _image_picture(cfs, _goal(cfs, classes))
+    return _words_picture(cfs) if kind == 'text' else cfs.domain.display.show(cfs)
+
+def _others_picture(several, units=None) -> str: # Of one row
+    "Other answers, as the kind of data wants them."
+    if not len(several.answers): return '<p>No answer found.</p>'
+    return _image_others(several) if several.first.domain.kind == 'image' else _others_table(several, units)
+
+# %% ../nbs/50_drawing.ipynb #c37
+_SPOKEN = 3 # Changes that a sentence names
+
+def _spoken(cfs:Counterfactuals, units=None) -> str:
+    "The changes of one row in words."
+    columns,lines = _columns_of(cfs), list(cfs.changes().itertuples())
+    if cfs.domain.kind == 'image': return f'{len(lines)} blocks change'
+    words = lambda l, v: _words_of(columns, l.feature, v, units)
+    few = [f'{_name_of(l)}{words(l, l.before)} → {words(l, l.after)}' for l in lines[:_SPOKEN]]
+    more = f' and {len(lines) - _SPOKEN} more' if len(lines) > _SPOKEN else ''
+    many = '1 change' if len(lines) == 1 else f'{len(lines)} changes'
+    return f'{many}: {"; ".join(few)}{more}'
 
 def _sentence(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # Plain text
     "An answer in a sentence, for a live region."
-    numbers,columns,lines = cfs.target.is_floating_point(), _columns_of(cfs), list(cfs.changes().itertuples())
-    after = f'{_goal(cfs, classes)}, {_score_text(cfs.before[0].item(), numbers)} → {_score_text(cfs.prob[0].item(), numbers)}'
-    if not cfs.valid[0]: return f'No answer found under these rules; nearest: {after}.'
-    if not lines: return f'Nothing to change: {after}.'
-    words = lambda l, v: _unit_text(columns[l.feature], v, units) if l.feature in columns else value_text(v)
-    few = [f'{l.feature} {words(l, l.before)} → {words(l, l.after)}' for l in lines[:_SPOKEN]]
-    more = f' and {len(lines) - _SPOKEN} more' if len(lines) > _SPOKEN else ''
-    what = 'change' if len(lines) == 1 else 'changes'
-    return f'{len(lines)} {what}: {"; ".join(few)}{more}. Now {after}.'
-
-_SPOKEN = 3 # Changes that a sentence names
+    a,b = (_score_text(v[0].item(), cfs.target.is_floating_point()) for v in (cfs.before, cfs.prob))
+    goal = f'{_goal(cfs, classes)}, {a} → {b}'
+    if not cfs.valid[0]: return f'No answer found under these rules. Nearest: {goal}.'
+    return f'{_spoken(cfs, units)}. Now {goal}.' if cfs.mask[0].any() else f'Nothing to change. {goal}.'

@@ -14,7 +14,7 @@ import torch
 from .asking import _Desk, _cell
 from .cells import _read_numbers
 from .core import value_text
-from .drawing import _esc, _places, _unit_text
+from .drawing import _esc, _pixels_png, _places, _unit_text
 from .images import _block_names
 from .tabular import _values
 
@@ -26,8 +26,8 @@ class _Looks:
     "Layouts and styles that the lines of a panel share."
     def __init__(self):
         import ipywidgets as W
-        wide = dict(lock='170px', now='92px', field='74px', slider='auto', hand='96px')
-        grow = dict(slider='1 1 90px')
+        wide = dict(lock='148px', now='84px', field='64px', slider='auto', hand='86px')
+        grow = dict(slider='1 1 70px')
         self.layout = {name: W.Layout(width=width, flex=grow.get(name), margin='1px 2px') for name,width in wide.items()}
         self.line = W.Layout(flex_flow='row wrap', align_items='center')
         self.styles:dict = {}
@@ -175,8 +175,8 @@ class _Column:
 def _with_icon(change): change['owner'].icon = 'lock' if change['new'] else 'unlock' # Of a toggle that locks
 
 # %% ../nbs/50_editors.ipynb #c28
-_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true"><span style="width:174px">column: click to lock</span><span style="width:96px">now</span>
-<span style="flex:1">may lie between</span><span style="width:100px">by hand</span></div>'''
+_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true"><span style="width:152px">column: click to lock</span><span style="width:88px">now</span>
+<span style="flex:1">may lie between</span><span style="width:88px">by hand</span></div>'''
 
 class _TableKnobs:
     "A line of knobs for each column."
@@ -269,22 +269,34 @@ def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel
     wide = -(-across//side)
     return rows//side*wide + columns//side, wide
 
-# %% ../nbs/50_editors.ipynb #c38
+# %% ../nbs/50_editors.ipynb #c39
+_GRID = 300 # Width of the grid on the page, in pixels
+
+def _square(wide:int, tall:int):
+    "The layout of a grid."
+    import ipywidgets as W
+    return W.Layout(grid_template_columns=f'repeat({wide}, 1fr)', grid_template_rows=f'repeat({tall}, 1fr)',
+                    width=f'{_GRID}px', height=f'{_GRID*tall//wide}px')
+
 class _BlockKnobs:
     "A lock for each region of an image."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
         ids = desk.cf.domain.groups(desk.cf.x_train.shape[1:])
         self.names,(self.region,wide) = _block_names(ids), _regions(ids[0].numpy())
-        layout = W.Layout(width='auto', height='34px', margin='1px', padding='0')
+        self.desk,layout = desk, W.Layout(width='auto', height='auto', margin='0', padding='0')
         self.locks = [W.ToggleButton(description=f'{r//wide + 1}.{r % wide + 1}', layout=layout,
                                      tooltip=f'Lock the region in row {r//wide + 1}, column {r % wide + 1}')
                       for r in range(self.region.max() + 1)]
         for lock in self.locks: lock.observe(ask, 'value')
-        self.grid = W.GridBox(self.locks, layout=W.Layout(grid_template_columns=f'repeat({wide}, 1fr)', max_width='330px'))
-        self.box = W.VBox([W.HTML('<p class="cfx cfx-soft">Click a region to lock it.</p>'), self.grid])
+        self.grid,self.image = W.GridBox(self.locks, layout=_square(wide, len(self.locks)//wide)), W.HTML()
+        for name in ('cfx-grid', f'cfx-grid-{self.grid.model_id}'): self.grid.add_class(name)
+        self.box = W.VBox([W.HTML('<p class="cfx cfx-soft">Click a region to lock it.</p>'), self.image, self.grid])
 
-    def show(self, row:int): pass # Locks stay where they are: the next image has the same regions
+    def show(self, row:int):
+        "Lay the grid over an image; the locks stay, since the next image has the same regions."
+        png = _pixels_png(self.desk.cf.encode(self.desk.rows.one(row)).x[0])
+        self.image.value = f'<style>.cfx-grid-{self.grid.model_id}{{background-image:url({png})}}</style>'
 
     def rules(self) -> dict: # Fields of a question
         "What the knobs say."
@@ -294,7 +306,7 @@ class _BlockKnobs:
         "Open all regions."
         for lock in self.locks: lock.value = False
 
-# %% ../nbs/50_editors.ipynb #c41
+# %% ../nbs/50_editors.ipynb #c42
 class _NoKnobs:
     "Nothing to lock."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
