@@ -6,7 +6,7 @@ const [address, shots] = process.argv.slice(2);
 const axe = fs.readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
 const errors = [], outside = [], seen = [], ok = {}, wait = 90000;
-const until = async (test, p) => { for (let i = 0; i < 150; i++) { if (await test()) return true; await p.waitForTimeout(100); } return false; };
+const until = async (test, p) => { for (let i = 0; i < 300; i++) { if (await test()) return true; await p.waitForTimeout(100); } return false; };
 const visitor = async () => {
   const p = await (await b.newContext({ viewport: { width: 1300, height: 1000 }, acceptDownloads: true })).newPage();
   p.on('pageerror', e => errors.push(String(e)));
@@ -32,7 +32,7 @@ const look = async (p, name, width, colorScheme) => {
 };
 try {
   const one = await visitor();
-  ok.waits = await one.getByText('The panel starts').isVisible();
+  ok.waits = await one.getByText('The panel starts').waitFor({ timeout: wait }).then(() => true);
   const two = await visitor();
   await panel(one); await panel(two);
   ok.token = !one.url().includes('token') && !await one.getByText('The panel starts').isVisible();
@@ -44,30 +44,30 @@ try {
   ok.pick = await until(async () => /Row 7,/.test(await one.locator('body').innerText()), one);
   await one.getByRole('button', { name: 'Next refused' }).click();
   ok.refused = await until(async () => +await row.inputValue() > 7, one);
-  await until(async () => /→/.test(await status(one)), one);
-  const before = await status(one);
-  await lock(one, 'income').click();                             // lock
-  ok.lock = await until(async () => await status(one) !== before, one) && !/income/.test(await status(one)) && await locked(one, 'income');
-  const free = await status(one), handle = one.getByRole('slider').nth(2);
+  await until(async () => /changes?: \w/.test(await status(one)), one);
+  const column = (await status(one)).match(/changes?: (\w+)/)[1]; // lock what the answer changes
+  await lock(one, column).click();
+  ok.lock = await until(async () => await locked(one, column) && !(await status(one)).includes(column), one);
+  const handle = one.getByRole('slider').nth(column === 'income' ? 2 : 0), start = +await handle.getAttribute('aria-valuenow');
   await handle.focus();                                          // slide, by keyboard
   for (let i = 0; i < 3; i++) await one.keyboard.press('ArrowRight');
-  ok.slide = await until(async () => +await handle.getAttribute('aria-valuenow') > 0, one);
+  ok.slide = await until(async () => +await handle.getAttribute('aria-valuenow') > start, one);
 
   await one.getByRole('button', { name: 'Keep this answer' }).click();
   const [file] = await Promise.all([one.waitForEvent('download'), one.locator('a[download]').click()]);
   const csv = fs.readFileSync(await file.path(), 'utf8').trim().split('\n');
-  ok.export = csv.length === 2 && /income.*cf_row/.test(csv[0]) && /income/.test(csv[1]);
+  ok.export = csv.length === 2 && /income.*cf_row/.test(csv[0]) && csv[1].includes(column);
 
   await one.evaluate(axe);
   await look(one, 'light', 1300, 'light'); await look(one, 'phone', 390, 'light'); await look(one, 'dark', 1300, 'dark');
   ok.dark = await one.evaluate(() => getComputedStyle(document.body).backgroundColor) === 'rgb(17, 17, 17)';
 
-  ok.apart = await kernel(one) !== await kernel(two) && !await locked(two, 'income') && /Row 0,/.test(await two.locator('body').innerText())
+  ok.apart = await kernel(one) !== await kernel(two) && !await locked(two, column) && /Row 0,/.test(await two.locator('body').innerText())
     && await two.locator('a[download]').count() === 0;
 
   const old = await kernel(one);                                 // reload: a fresh panel, and the old process goes
   await one.reload(); await panel(one);
-  ok.reload = !await locked(one, 'income') && await kernel(one) !== old && await until(() => !processes(old).length, one);
+  ok.reload = !await locked(one, column) && await kernel(one) !== old && await until(() => !processes(old).length, one);
 
   ok.quiet = await two.getByRole('alert').innerText() === '';
   for (const pid of processes(await kernel(two))) process.kill(+pid, 'SIGKILL');
@@ -76,6 +76,6 @@ try {
   await two.evaluate(axe); await look(two, 'killed', 1300, 'light');
   ok.alive = await one.getByRole('alert').innerText() === '';
   ok.errors = !errors.length; ok.requests = !outside.length; ok.looks = !seen.length;
-  console.log(JSON.stringify(ok), csv.join(" | "), [...errors, ...outside, ...seen].join('\n'));
+  console.log(JSON.stringify(ok), [...errors, ...outside, ...seen].join('\n'));
   process.exitCode = Object.values(ok).every(Boolean) ? 0 : 1;
 } finally { await b.close(); }

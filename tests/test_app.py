@@ -46,15 +46,17 @@ class Server(NamedTuple):
         return answer.status, answer.headers.get('Location', ''), text
 
 
-def written(folder):
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
     "A table of loans and a forest fitted on it, as files."
-    xgboost = pytest.importorskip('xgboost')
+    xgboost, folder = pytest.importorskip('xgboost'), tmp_path_factory.mktemp('app')
     rng = np.random.default_rng(0)
     people = pd.DataFrame(dict(income=rng.integers(12, 90, 300)*100, late=rng.integers(0, 9, 300), debt=rng.integers(0, 40, 300)*50))
     granted = people.income/1000 - people.late - people.debt/1000 > 0
     model = xgboost.XGBClassifier(n_estimators=12, max_depth=3, nthread=1).fit(people, granted)
     model.save_model(folder/'<i>model.json')
     people.head(40).to_csv(folder/'<i>loans.csv', index=False)
+    return folder
 
 
 def processes(*words):
@@ -68,10 +70,8 @@ def processes(*words):
 
 
 @pytest.fixture(scope='module')
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('app')
+def server(folder):
     (folder/'tmp').mkdir()
-    written(folder)
     env = os.environ | dict(TMPDIR=str(folder/'tmp'), OMP_NUM_THREADS='1', BROWSER='false')
     cmd = [sys.executable, '-c', 'from gradual_cf.cli import app; app()', 'app', '--model', '<i>model.json', '--rows', '<i>loans.csv']
     with open(folder/'log', 'w') as log:
@@ -131,9 +131,8 @@ def refused(*args):
 
 
 @needs_voila
-def test_mistakes_are_a_line(tmp_path):
-    written(tmp_path)
-    model, rows = tmp_path/'<i>model.json', tmp_path/'<i>loans.csv'
+def test_mistakes_are_a_line(folder, tmp_path):
+    model, rows = folder/'<i>model.json', folder/'<i>loans.csv'
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         s.listen()
