@@ -63,6 +63,8 @@ _OWN = typer.Option(None, '--model', help='A model file: safetensors for a data 
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
+_PLAN = typer.Option(False, '--plan', help='Say in which order to make the changes.')
+_SEVERAL = typer.Option(None, '--several', min=1, help='Show so many ways, the best first.')
 _JSON = typer.Option(False, '--json', help='Print JSON.')
 _IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
 _BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.')
@@ -174,7 +176,7 @@ def _wanted(text):
 def _record(cfs, task, row):
     "One explained row as a JSON object."
     changes = cfs.changes().drop(columns=['row', 'index'], errors='ignore').to_dict('records')
-    texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
+    texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
     stands = {} if cfs.typical is None else dict(typical=_json_value(cfs.typical[0].item()))
@@ -195,6 +197,28 @@ def _answer_text(cfs, task, row):
     "One explained row as people read it; colour where the terminal has it."
     names = None if isinstance(cfs.data, pd.DataFrame) else [row]
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
+
+# %% ../nbs/90_cli.ipynb #498d8913
+def _lines_of(df, by) -> list:
+    "The lines of a frame, gathered by a column, as values of JSON."
+    parts = [part.drop(columns=['row', 'index', by], errors='ignore') for _,part in df.groupby(by)]
+    return [[{k: _json_value(v) for k,v in line.items()} for line in part.to_dict('records')] for part in parts]
+
+def _more_record(plan, several) -> dict:
+    "Order and other answers as values of JSON."
+    told = {} if plan is None else dict(plan=_lines_of(plan.changes(), 'step'))
+    return told if several is None else told | dict(answers=_lines_of(several.changes(), 'answer'))
+
+def _more_text(plan, several, classes) -> list:
+    "Order and other answers as people read them."
+    told = {'step by step': plan, 'several ways': several}
+    without_head = lambda v: v.text(classes).partition('\n')[2]
+    return [f'{name}\n{without_head(v)}' for name,v in told.items() if v is not None]
+
+def _answer(cfs, task, row, plan, several, as_json) -> str:
+    "All that is told about one row."
+    if as_json: return json.dumps(_record(cfs, task, row) | _more_record(plan, several))
+    return '\n'.join([_answer_text(cfs, task, row), *_more_text(plan, several, task.classes)])
 
 # %% ../nbs/90_cli.ipynb #c25
 def _explained_row(task, cf, rows, row, asked, out, html):
@@ -217,6 +241,7 @@ def _explain(
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
     block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
+    plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
@@ -233,8 +258,11 @@ def _explain(
         asked,told = asked | _constraints(immutable, bound, increase_only, decrease_only, max_changes), _tied_by(relations, cost)
         task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
-        cfs = _explained_row(task, _fitted(task, paper, preset), rows, row or 0, asked, out, html)
-    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
+        cf = _fitted(task, paper, preset)
+        cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
+        order = cfs.plan() if plan else None
+        ways = cf.explain_many(cfs.data, k=several, **asked) if several else None
+    typer.echo(_answer(cfs, task, row, order, ways, json_))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/90_cli.ipynb #c34
