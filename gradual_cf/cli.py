@@ -199,6 +199,11 @@ def _answer_text(cfs, task, row):
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
 # %% ../nbs/90_cli.ipynb #498d8913
+def _more(cf, cfs, plan, several, asked) -> tuple:
+    "The order of an answer's changes, and other answers, where they are asked for."
+    order = cfs.plan() if plan else None
+    return order, cf.explain_many(cfs.data, k=several, **asked) if several else None
+
 def _lines_of(df, by) -> list:
     "The lines of a frame, gathered by a column, as values of JSON."
     parts = [part.drop(columns=['row', 'index', by], errors='ignore') for _,part in df.groupby(by)]
@@ -260,9 +265,8 @@ def _explain(
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
-        order = cfs.plan() if plan else None
-        ways = cf.explain_many(cfs.data, k=several, **asked) if several else None
-    typer.echo(_answer(cfs, task, row, order, ways, json_))
+        more = _more(cf, cfs, plan, several, asked)
+    typer.echo(_answer(cfs, task, row, *more, json_))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/90_cli.ipynb #c34
