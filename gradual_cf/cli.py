@@ -226,6 +226,12 @@ def _answer(cfs, task, row, plan, several, as_json) -> str:
     return '\n'.join([_answer_text(cfs, task, row), *_more_text(plan, several, task.classes)])
 
 # %% ../nbs/90_cli.ipynb #c25
+def _check_one(row, text, image):
+    "Raise `ValueError` unless one of three ways to name a row is used."
+    if sum(v is not None for v in (row, text, image)) == 1: return
+    got = f'{row!r}, {text!r}, {image and str(image)!r}'
+    raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
+
 def _explained_row(task, cf, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
@@ -256,9 +262,7 @@ def _explain(
 ):
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
-        if sum(v is not None for v in (row, text, image)) != 1:
-            got = f'{row!r}, {text!r}, {image and str(image)!r}'
-            raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
+        _check_one(row, text, image)
         asked = dict(target=_wanted(target), seed=seed)
         asked,told = asked | _constraints(immutable, bound, increase_only, decrease_only, max_changes), _tied_by(relations, cost)
         task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
