@@ -33,32 +33,34 @@ body.jp-Notebook { background: var(--jp-layout-color0); color: var(--jp-ui-font-
 header, #gone, #rendered_cells { box-sizing: border-box; max-width: 80rem; margin: 0 auto; padding: .5rem 1rem }
 h1 { font-size: 1.4rem; margin: .25rem 0 }
 #main, #jp-main-content-panel, #rendered_cells { position: static !important; contain: none !important;
-  width: auto !important; height: auto !important; min-height: 0 !important; overflow: visible !important; background: none !important }
+  width: auto !important; height: auto !important; min-height: 0 !important; overflow: visible !important;
+  background: none !important }
 .jp-mod-noOutputs.jp-mod-noInput { display: none }
 #rendered_cells a { text-decoration: underline }
 #gone { position: sticky; top: 0; z-index: 10; padding-block: 0 }
-#gone p { background: var(--jp-layout-color0); border: 3px solid #b8372f; border-radius: 4px; margin: 0; padding: .75rem 1rem }
+#gone p { background: var(--jp-layout-color0); border: 3px solid #b8372f; border-radius: 4px; margin: 0;
+  padding: .75rem 1rem }
 #gone button { font: inherit; display: block; margin-top: .5rem; padding: .25rem .75rem }
 '''
 
 # %% ../nbs/54_app.ipynb #c11
-_SCRIPT = '''
-const SAID = {
-  ended: 'This panel has stopped: the process that answers it has ended, perhaps for want of memory. What is shown can still be read, but nothing answers any more. Its settings are lost, and so are answers in the tray that were not saved to a file.',
-  lost: 'No connection to the app: the page cannot answer now, and tries again by itself. If the app was stopped in the terminal, start it there again and open the address that it prints.',
-  never: 'The panel did not come. The terminal that the app was started in may say why.'
-};
-const SLOW = 90000, gone = document.getElementById('gone');
+_SAID = dict(
+    ended='This panel has stopped: the process that answers it has ended, perhaps for want of memory. '
+          'What is shown can still be read, but nothing answers any more. Its settings are lost, '
+          'and so are answers in the tray that were not saved to a file.',
+    lost='No connection to the app: the page cannot answer now, and tries again by itself. If the app was '
+         'stopped in the terminal, start it there again and open the address that it prints.',
+    never='The panel did not come. The terminal that the app was started in may say why.')
+
+# %% ../nbs/54_app.ipynb #c13
+_WATCH = '''const SLOW = 90000, begun = Date.now(), gone = document.getElementById('gone');
 const say = (what, again) => {
   gone.dataset.what = what;
-  const words = document.createElement('p');
+  const words = document.createElement('p'), button = document.createElement('button');
   words.textContent = SAID[what] || '';
-  if (again) {
-    const button = document.createElement('button');
-    button.textContent = 'Start a new panel';
-    button.onclick = () => location.reload();
-    words.append(button);
-  }
+  button.textContent = 'Start a new panel';
+  button.onclick = () => location.reload();
+  if (again) words.append(button);
   gone.replaceChildren(...(what ? [words] : []));
 };
 const onStatus = (_, status) => { if (/dead|restarting/.test(status)) say('ended', true); };
@@ -66,18 +68,18 @@ const onConnection = (_, state) => {
   if (gone.dataset.what === 'ended') return;
   say(state === 'connected' ? '' : 'lost', state === 'disconnected');
 };
-const begun = Date.now();
 const look = setInterval(() => {
-  const kernel = window.jupyterapp?.widgetManager?.kernel;
-  if (kernel) {
-    kernel.statusChanged.connect(onStatus);
-    kernel.connectionStatusChanged.connect(onConnection);
-    document.getElementById('main')?.setAttribute('role', 'main');
-  }
-  if (kernel || Date.now() - begun > SLOW) clearInterval(look);
-  if (!kernel && Date.now() - begun > SLOW) say('never', true);
+  const kernel = window.jupyterapp?.widgetManager?.kernel, late = Date.now() - begun > SLOW;
+  if (kernel || late) clearInterval(look);
+  if (!kernel) return late && say('never', true);
+  kernel.statusChanged.connect(onStatus);
+  kernel.connectionStatusChanged.connect(onConnection);
+  document.getElementById('main')?.setAttribute('role', 'main');
 }, 250);
-const dark = matchMedia('(prefers-color-scheme: dark)');
+'''
+
+# %% ../nbs/54_app.ipynb #c15
+_MEND = '''const dark = matchMedia('(prefers-color-scheme: dark)');
 const paint = () => {
   document.body.dataset.jpThemeLight = !dark.matches;
   document.body.dataset.jpThemeName = dark.matches ? 'JupyterLab Dark' : 'JupyterLab Light';
@@ -90,18 +92,24 @@ const nameHandles = () => document.querySelectorAll('.noUi-handle:not([aria-labe
   if (label) handle.setAttribute('aria-label', label + (slider.querySelector('.noUi-handle-upper') ? end : ''));
 });
 new MutationObserver(nameHandles).observe(document.body, { childList: true, subtree: true });
-window.voila_process = () => {};
 window.addEventListener('pageshow', e => { if (e.persisted) location.reload(); });
+window.voila_process = () => {};
 if (location.search.includes('token=')) history.replaceState(null, '', location.pathname);
 '''
 
-# %% ../nbs/54_app.ipynb #c13
+def _script():
+    "What the page runs."
+    return f'const SAID = {json.dumps(_SAID)};\n{_WATCH}{_MEND}'
+
+# %% ../nbs/54_app.ipynb #c18
 _PAGE = '''{%- extends 'voila/templates/lab/index.html.j2' -%}
 {%- block notebook_css -%}
 {{ resources.include_js('static/voila-style.js') }}
 {{ resources.include_css('static/index.css') }}
-<link rel="stylesheet" href="{{ resources.include_url('static/theme-light.css') }}" media="(prefers-color-scheme: light)">
-<link rel="stylesheet" href="{{ resources.include_url('static/theme-dark.css') }}" media="(prefers-color-scheme: dark)">
+{% for theme in ['light', 'dark'] -%}
+<link rel="stylesheet" media="(prefers-color-scheme: {{ theme }})"
+  href="{{ resources.include_url('static/theme-' + theme + '.css') }}">
+{% endfor -%}
 <style>{% include 'panel.css' %}</style>
 {%- endblock notebook_css -%}
 {%- block html_head_js_logs -%}{%- endblock -%}
@@ -121,7 +129,7 @@ _PAGE = '''{%- extends 'voila/templates/lab/index.html.j2' -%}
 {%- endblock body_header -%}
 '''
 
-# %% ../nbs/54_app.ipynb #c15
+# %% ../nbs/54_app.ipynb #c20
 _KERNEL = 'gradual_cf'
 
 def _notebook(source, title):
@@ -136,37 +144,37 @@ def _kernel(folder):
     argv = [sys.executable, '-m', 'ipykernel_launcher', '-f', '{connection_file}', *quiet]
     return dict(argv=argv, display_name=_KERNEL, language='python')
 
-# %% ../nbs/54_app.ipynb #c18
+# %% ../nbs/54_app.ipynb #c23
 def _write_folder(folder, source, title):
     "Write what is served into a folder."
     source = f'import os\nos.chdir({os.getcwd()!r})\n{source}'
     files = {'panel.ipynb': json.dumps(_notebook(source, title)),
              f'kernels/{_KERNEL}/kernel.json': json.dumps(_kernel(folder)),
-             'template/index.html.j2': _PAGE, 'template/panel.css': _STYLE, 'template/panel.js': _SCRIPT}
+             'template/index.html.j2': _PAGE, 'template/panel.css': _STYLE, 'template/panel.js': _script()}
     (folder/'ipython').mkdir()
     for name,text in files.items():
         (folder/name).parent.mkdir(parents=True, exist_ok=True)
         (folder/name).write_text(text, encoding='utf-8')
 
-# %% ../nbs/54_app.ipynb #c21
+# %% ../nbs/54_app.ipynb #c26
 _EXTENSIONS = ['@jupyter-widgets/jupyterlab-manager', '@voila-dashboards/widgets-manager8']
 _IDLE = 600 # Seconds after which a process without a visitor ends
 
 def _policy(port):
     "Where the page may load from: this server, and what it carries itself."
     own, inline = f"'self' ws://{_HOST}:{port}", "'self' 'unsafe-inline'"
-    rules = {'default-src': "'self'", 'connect-src': own, 'script-src': f"{inline} 'unsafe-eval'", 'style-src': inline,
-             'img-src': "'self' data: blob:", 'font-src': "'self' data:", 'frame-ancestors': "'none'",
+    rules = {'default-src': "'self'", 'connect-src': own, 'script-src': f"{inline} 'unsafe-eval'",
+             'style-src': inline, 'img-src': "'self' data: blob:", 'font-src': "'self' data:", 'frame-ancestors': "'none'",
              'form-action': "'self'", 'base-uri': "'none'", 'object-src': "'none'"}
     return '; '.join(f'{k} {v}' for k,v in rules.items())
 
-# %% ../nbs/54_app.ipynb #c23
+# %% ../nbs/54_app.ipynb #c28
 def _settings(folder, port, token) -> dict[str, Any]:
     "Settings of Voilà, of its kernels and of its login, by class."
     headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
     server = dict(
-        ip=_HOST, port=port, port_retries=0, open_browser=False, token=token, log_level='ERROR', config_file_paths=[],
-        root_dir=str(folder), notebook_path=str(folder/'panel.ipynb'), connection_dir_root=str(folder),
+        ip=_HOST, port=port, port_retries=0, open_browser=False, token=token, log_level='ERROR',
+        config_file_paths=[], root_dir=str(folder), notebook_path=str(folder/'panel.ipynb'), connection_dir_root=str(folder),
         tornado_settings=dict(allow_remote_access=False, headers=headers))
     page = dict(
         template='lab', allow_template_override='NO', allow_theme_override='NO', strip_sources=True,
@@ -176,16 +184,19 @@ def _settings(folder, port, token) -> dict[str, Any]:
         MappingKernelManager=dict(cull_idle_timeout=_IDLE, cull_interval=60),
         IdentityProvider=dict(cookie_options=dict(samesite='Strict')))
 
-# %% ../nbs/54_app.ipynb #c26
+# %% ../nbs/54_app.ipynb #c31
 _DOOR = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>What if?</title>
-<style>:root { color-scheme: light dark } body { font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 1rem auto; padding: 0 1rem }
+<style>:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 1rem auto; padding: 0 1rem }
 input, button { font: inherit }</style>
 <main>
 <h1>What if?</h1>
-<p>This page is for whoever started it. Open the address that <code>gradual-cf app</code> printed in the terminal: it carries a token. Or enter the token here.</p>
-<form action="/"><label>Token <input name="token" type="password" autocomplete="off" required></label> <button>Open</button></form>
+<p>This page is for whoever started it. Open the address that <code>gradual-cf app</code> printed in the
+terminal: it carries a token. Or enter the token here.</p>
+<form action="/"><label>Token <input name="token" type="password" autocomplete="off" required></label>
+<button>Open</button></form>
 </main></html>
 '''
 
@@ -202,7 +213,7 @@ def _door(policy):
         def get_handlers(self): return [('/login', Refusal)]
     return Door
 
-# %% ../nbs/54_app.ipynb #c29
+# %% ../nbs/54_app.ipynb #c34
 def _voila():
     "The class of the server; raises `ValueError` where Voilà is not installed."
     try: from voila.app import Voila
@@ -234,15 +245,16 @@ def _server(folder, port, token):
     voila.template_paths.insert(0, str(folder/'template'))
     return voila
 
-# %% ../nbs/54_app.ipynb #c31
+# %% ../nbs/54_app.ipynb #c36
 def _open_browser(folder, address):
     "Open an address in the browser through a file that only its owner can read."
     import webbrowser
     page = folder/'open.html'
-    page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(address)}"><title>gradual_cf</title>')
+    to = f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">'
+    page.write_text(f'<!doctype html>{to}<title>What if?</title>')
     webbrowser.open(page.as_uri())
 
-# %% ../nbs/54_app.ipynb #c33
+# %% ../nbs/54_app.ipynb #c38
 def _serve(
     source:str,      # Python whose last line is a widget; every visitor's process runs it
     title:str,       # Heading of the page
@@ -265,7 +277,7 @@ def _serve(
         if browser: loop.add_callback(_open_browser, folder, address)
         voila.start()
 
-# %% ../nbs/54_app.ipynb #c35
+# %% ../nbs/54_app.ipynb #c40
 def _panel_or_why(make:Callable) -> Any: # () -> widget
     "The widget, or one that says why there is none."
     import ipywidgets as W
