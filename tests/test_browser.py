@@ -1,4 +1,4 @@
-"""The stepper driven by keyboard, drag and Play under headless Chromium: in a page of its own, and in a live JupyterLab."""
+"""The stepper and the explorer driven by keyboard and mouse under headless Chromium: in a page of its own, and in a live JupyterLab."""
 import os
 import shutil
 import signal
@@ -23,6 +23,16 @@ task = load_task('digits')
 cf = GradualCF(task.model, task.domain).fit(task.X)
 trace = cf.trace(task.X_test[:1], target=(task.y_test[0] + 1) % 10)'''
 
+PANEL = '''import numpy as np, pandas as pd
+from gradual_cf.all import GradualCF, explorer, tabular, tabular_mlp, train
+rng = np.random.default_rng(0)
+people = pd.DataFrame(dict(income=rng.integers(12, 90, 300)*100, late=rng.integers(0, 9, 300), age=rng.integers(20, 70, 300),
+                           housing=rng.choice(['own', 'rent', '<img src=x onerror=alert(1)>'], 300)), index=[f'p{i}' for i in range(300)])
+granted = (people.income/1000 - people.late + 2*(people.housing == 'own') > 2).to_numpy(int)
+domain = tabular(people, immutable=['age'])
+net = train(tabular_mlp(domain.encode(people).x.shape[1], seed=0), domain.encode(people).x, granted, epochs=30, seed=0)
+explorer(GradualCF(net, domain).fit(people), people, classes=('refused', 'granted'), units=dict(income='€'))'''
+
 
 @pytest.fixture(scope='module')
 def trace(networks):
@@ -40,12 +50,14 @@ def drive(script, *args):
 def test_page_of_its_own(trace, tmp_path): drive('page.mjs', save_page(tmp_path/'page.html', trace))
 
 
-@pytest.fixture
-def lab(tmp_path):
-    "The address of a JupyterLab on a folder with one notebook."
-    cells = [nbformat.v4.new_code_cell(SOURCE + '\nstepper(trace)')]
+@pytest.fixture(scope='module')
+def lab(tmp_path_factory):
+    "The addresses of two notebooks in one JupyterLab, by name."
+    tmp_path = tmp_path_factory.mktemp('lab')
     meta = {'kernelspec': {'name': 'python3', 'display_name': 'Python 3', 'language': 'python'}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=meta), tmp_path/'step.ipynb')
+    for name, source in dict(step=SOURCE + '\nstepper(trace)', panel=PANEL).items():
+        cells = [nbformat.v4.new_code_cell(source)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=meta), tmp_path/f'{name}.ipynb')
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]
@@ -57,10 +69,13 @@ def lab(tmp_path):
             with socket.socket() as s:
                 if not s.connect_ex(('127.0.0.1', port)): break
             time.sleep(.5)
-        yield f'http://127.0.0.1:{port}/lab/tree/step.ipynb?token=tok&reset'
+        yield {name: f'http://127.0.0.1:{port}/lab/tree/{name}.ipynb?token=tok&reset' for name in ('step', 'panel')}
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
 
 
-def test_live_jupyterlab(trace, lab): drive('lab.mjs', lab, len(trace))
+def test_live_jupyterlab(trace, lab): drive('lab.mjs', lab['step'], len(trace))
+
+
+def test_explorer_in_jupyterlab(lab): drive('explorer.mjs', lab['panel'], *filter(None, [os.environ.get('SHOTS')]))  # a folder for pictures of it
