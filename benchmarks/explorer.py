@@ -7,9 +7,10 @@ answer wants to change, locks some more, narrows a range and moves a value by ha
 of the panel without a browser: knobs are read, the question is answered, and its parts are written into the widgets.
 
 `first` is the time until the answer is shown, `all` until the order and the other answers are there too, `hand` until the model's word on
-a value moved by hand is; median and 95th percentile in milliseconds, of wall time. `cpu` is the median CPU time of the whole process
-for `first`, which another program on the machine does not lengthen. `switch` is the time from a new question, put while an older one is
-searched for, to its answer. `widgets` counts what travels to the browser when the panel opens, and `open` how long that takes.
+a value moved by hand is: median and 95th percentile in milliseconds of CPU time of the whole process, which other programs on the
+machine do not lengthen much. `wall` is the same as `first` by the clock on the wall, on a machine with as much to do as `load` says
+(running programs for each core). `switch` is wall time from a new question, put while an older one is searched for, to its answer.
+`widgets` counts what travels to the browser when the panel opens, and `open` is the CPU time that this takes.
 """
 import argparse
 import os
@@ -42,12 +43,12 @@ class Clock:
         if part[0] == 'answer': self.answered.set()
 
     def after(self, move):
-        "Milliseconds until each part was shown, after a move of a knob; and CPU time until the answer."
+        "Milliseconds of wall and CPU time until each part was shown, after a move of a knob."
         self.times.clear()
         wall, cpu = time.perf_counter(), time.process_time()
         move()
         self.panel.worker.wait()
-        return {name: 1000*(w - wall) for name, (w, _) in self.times.items()} | {'cpu': 1000*(self.times['answer'][1] - cpu)}
+        return {name: (1000*(w - wall), 1000*(c - cpu)) for name, (w, c) in self.times.items()}
 
 
 def locks_of(panel, names):
@@ -93,7 +94,7 @@ def visit(panel, clock, questions, rng):
         with panel.quietly(): panel.knobs.release()
         for move in moves(panel, rng):
             updates.append(clock.after(move))
-        if hasattr(panel.knobs, 'lines') or hasattr(panel.knobs, 'hand'): hand.append(clock.after(lambda: by_hand(panel))['said'])
+        if hasattr(panel.knobs, 'lines') or hasattr(panel.knobs, 'hand'): hand.append(clock.after(lambda: by_hand(panel))['said'][1])
         switches.append(switched(panel, clock))
     return updates, hand, switches
 
@@ -118,16 +119,17 @@ def measured(name, questions):
     z = cf.logits(rows := take_rows(task.X_test, slice(600)), cf.encode(rows).x)
     target = 1 if z.shape[1] == 2 else 9
     refused = take_rows(rows, (z.argmax(1) != target).nonzero()[:ROWS, 0].numpy())
-    before, start = len(_instances), time.perf_counter()
+    before, start = len(_instances), time.process_time()
     box = explorer(cf, refused, target, task.classes)
-    opened = 1000*(time.perf_counter() - start)
+    opened = 1000*(time.process_time() - start)
     box.wait()
     widgets = len(_instances) - before
     updates, hand, switches = visit(box.panel, Clock(box.panel), questions, rng)
+    told = dict(first=[u['answer'][1] for u in updates], all=[max(c for _, c in u.values()) for u in updates], hand=hand,
+                wall=[u['answer'][0] for u in updates], switch=switches)
     out = dict(data=name, updates=len(updates), widgets=widgets, open=opened)
-    for label, values in dict(first=[u['answer'] for u in updates], all=[max(u.values()) for u in updates], hand=hand, switch=switches).items():
-        if values: out |= {label: np.median(values), f'{label}_95': np.quantile(values, .95)}
-    return out | dict(cpu=np.median([u['cpu'] for u in updates]))
+    for label, values in told.items(): out |= {label: np.median(values), f'{label}_95': np.quantile(values, .95)} if values else {}
+    return out | dict(load=os.getloadavg()[0]/os.cpu_count())
 
 
 def main():

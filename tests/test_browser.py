@@ -25,13 +25,16 @@ trace = cf.trace(task.X_test[:1], target=(task.y_test[0] + 1) % 10)'''
 
 PANEL = '''import numpy as np, pandas as pd
 from gradual_cf.all import GradualCF, explorer, tabular, tabular_mlp, train
-rng = np.random.default_rng(0)
-people = pd.DataFrame(dict(income=rng.integers(12, 90, 300)*100, late=rng.integers(0, 9, 300), age=rng.integers(20, 70, 300),
-                           housing=rng.choice(['own', 'rent', '<img src=x onerror=alert(1)>'], 300)), index=[f'p{i}' for i in range(300)])
-granted = (people.income/1000 - people.late + 2*(people.housing == 'own') > 2).to_numpy(int)
-domain = tabular(people, immutable=['age'])
-net = train(tabular_mlp(domain.encode(people).x.shape[1], seed=0), domain.encode(people).x, granted, epochs=30, seed=0)
-explorer(GradualCF(net, domain).fit(people), people, classes=('refused', 'granted'), units=dict(income='€'))'''
+rng, n = np.random.default_rng(0), 400
+loans = pd.DataFrame(dict(
+    income=rng.lognormal(10.4, .4, n).round(-2), debt=rng.gamma(2., 4000, n).round(-2), months_in_job=rng.integers(0, 180, n),
+    late_payments=rng.poisson(1.2, n), age=rng.integers(20, 70, n), housing=rng.choice(['owns', 'rents', 'with family'], n, p=[.35, .5, .15])))
+score = loans.income/9000 - loans.debt/5000 + loans.months_in_job/40 - 1.3*loans.late_payments - .6*(loans.housing == 'rents')
+domain = tabular(loans, immutable=['age'])
+x = domain.encode(loans).x
+net = train(tabular_mlp(x.shape[1], seed=0), x, (score > 2.5).to_numpy(int), epochs=30, seed=0)
+named = loans.set_index(pd.Index([f'p{i}' for i in range(n - 1)] + ['<img src=x onerror=alert(1)>']))
+explorer(GradualCF(net, domain, tau=.8).fit(loans), named, classes=('refused', 'granted'), units=dict(income='€', debt='€'))'''
 
 
 @pytest.fixture(scope='module')
