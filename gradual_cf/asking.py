@@ -150,7 +150,7 @@ def _checked_target(rows:_Rows, target) -> Any:
 def _cell(c, v, dtypes:dict) -> Any: # A cell of the column; a number for dates and ordinals too, as the chapter on cells reads them
     "A number as a cell of its column."
     if c.kind == 'category': return v
-    cell = _write(c, np.array([[float(v)]]), dtypes)[0][0]
+    cell = pd.Series(_write(c, np.array([[float(v)]]), dtypes)[0]).iloc[0] # a date is a `Timestamp`, no count of nanoseconds
     return cell.item() if isinstance(cell, np.generic) else cell
 
 def _with_cell(df:pd.DataFrame, c, cell) -> pd.DataFrame: # One row
@@ -177,9 +177,8 @@ class _Said(NamedTuple):
     given:bool      # Whether the row as it is has the target already
     against:tuple=()# Columns in which the move breaks the rules of the table
 
-def _score(cf:Explainer, raw, target) -> tuple[float, bool]:
+def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
-    z = cf.logits(raw, cf.encode(raw).x)
     label = _wanted(target, z)
     if cf.numbers: return z[0, 0].item(), bool(in_target(z, label)[0])
     p = target_prob(z, label[None])[0].item()
@@ -187,12 +186,13 @@ def _score(cf:Explainer, raw, target) -> tuple[float, bool]:
 
 def _hand_said(rows:_Rows, q:_Question) -> _Said:
     "What the model says of the row of a question, as it is and as it was moved."
-    raw,new = rows.one(q.row), _edited(rows, q)
-    before,given = _score(rows.cf, raw, q.target)
-    now,reached = _score(rows.cf, new, q.target)
-    names,against = rows.domain.display.names, ()
-    if q.hand and rows.domain.legal and rows.domain.kind == 'table':
-        against = tuple(name for name,ok in zip(names, rows.domain.legal(raw, new)[0]) if not ok)
+    before,given = _score(rows.cf, rows.logits(q.row)[None], q.target)
+    if not q.hand: return _Said(before, before, given, given)
+    raw,new,against = rows.one(q.row), _edited(rows, q), ()
+    now,reached = _score(rows.cf, rows.cf.logits(new, rows.cf.encode(new).x), q.target)
+    if rows.domain.legal and rows.domain.kind == 'table':
+        legal = rows.domain.legal(raw, new)[0]
+        against = tuple(name for name,ok in zip(rows.domain.display.names, legal) if not ok)
     return _Said(before, now, reached, given, against)
 
 # %% ../nbs/50_asking.ipynb #c35

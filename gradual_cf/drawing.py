@@ -68,7 +68,7 @@ body[data-jp-theme-light="false"] .cfx,body.vscode-dark .cfx{--cfx-changed:#ff9d
 .cfx caption{text-align:left;color:var(--cfx-soft);caption-side:top;padding:0 0 2px}
 .cfx .cfx-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .cfx .cfx-after{color:var(--cfx-changed);font-weight:600}
-.cfx td.cfx-after,.cfx td.cfx-v{white-space:nowrap}
+.cfx-wide td.cfx-after,.cfx td.cfx-v{white-space:nowrap}
 .cfx .cfx-soft,.cfx small{color:var(--cfx-soft)}
 .cfx-wide{overflow-x:auto}.cfx small{white-space:nowrap}
 .cfx-track{position:relative;display:block;min-width:70px;height:14px}
@@ -82,6 +82,8 @@ body[data-jp-theme-light="false"] .cfx,body.vscode-dark .cfx{--cfx-changed:#ff9d
 p.cfx-title{margin:10px 0 2px;padding-top:6px;border-top:1px solid var(--cfx-edge);font-weight:600}
 .cfx-status{font-weight:600;min-height:36px}
 .cfx-now{display:block;text-align:right;padding-right:4px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.cfx a{color:inherit;text-decoration:underline}
+.cfx-line .widget-html,.cfx-line .widget-html-content{overflow:hidden;width:100%}
 .cfx-heads{display:flex;color:var(--cfx-soft);font-size:12px}
 .cfx-busy{opacity:.55}
 .cfx-panel{--jp-widgets-inline-height:24px;--jp-widgets-font-size:12px;--jp-widgets-inline-label-width:56px;max-width:1180px}
@@ -92,6 +94,7 @@ p.cfx-title{margin:10px 0 2px;padding-top:6px;border-top:1px solid var(--cfx-edg
 .cfx-panel .widget-slider{min-width:0}.cfx-panel .slider-container{margin-left:8px;margin-right:8px}
 .cfx-panel .cfx-lock{text-align:left;overflow:hidden;text-overflow:ellipsis}
 .cfx-panel .cfx-line>.widget-inline-hbox>.widget-label{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+@media(max-width:600px){.cfx-heads{display:none}.cfx-track{min-width:40px}}
 </style>'''.replace('CHANGED', CHANGED)
 
 # %% ../nbs/50_drawing.ipynb #c17
@@ -112,7 +115,7 @@ def _table_picture(cfs:Counterfactuals, units=None) -> str: # One row
     columns = _columns_of(cfs)
     lines = [_change_row(columns[line.feature], line, units) for line in cfs.changes().itertuples()]
     head = '<thead><tr><th scope="col">column</th><th scope="col" class="cfx-n">now</th><td></td><th scope="col">then</th></tr></thead>'
-    return f'<table>{head}<tbody>{"".join(lines)}</tbody></table>' if lines else '<p>Nothing to change.</p>'
+    return f'<table class="cfx-changes">{head}<tbody>{"".join(lines)}</tbody></table>' if lines else '<p>Nothing to change.</p>'
 
 # %% ../nbs/50_drawing.ipynb #c20
 def _score_text(v:float, numbers:bool) -> str: return f'{v:,.4g}' if numbers else f'{v:.0%}'

@@ -26,8 +26,8 @@ class _Looks:
     "Layouts and styles that the lines of a panel share."
     def __init__(self):
         import ipywidgets as W
-        wide = dict(lock='148px', now='84px', field='64px', slider='auto', hand='86px')
-        grow = dict(slider='1 1 70px')
+        wide = dict(lock='auto', now='70px', field='56px', slider='auto', hand='72px')
+        grow = dict(lock='2 1 116px', slider='3 1 50px')
         self.layout = {name: W.Layout(width=width, flex=grow.get(name), margin='1px 2px') for name,width in wide.items()}
         self.line = W.Layout(flex_flow='row wrap', align_items='center')
         self.styles:dict = {}
@@ -100,7 +100,7 @@ class _Levels:
         told = [(value_text(v), f'{c.name} may become {value_text(v)}') for v in c.offered]
         self.boxes = [W.Checkbox(value=True, indent=False, description=name, tooltip=tip, layout=layout) for name,tip in told]
         for box in self.boxes: box.observe(ask, 'value')
-        self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='1 1 160px', flex_flow='row wrap', max_height='84px', overflow='auto'))]
+        self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 162px', width='auto', flex_flow='row wrap', max_height='84px', overflow='auto'))]
 
     def release(self):
         "Tick all boxes."
@@ -162,7 +162,8 @@ class _Column:
     def show(self, raw:pd.DataFrame, frozen:bool):
         "Set the knobs to a row."
         cell = _values(self.c, raw)[0]
-        self.now.value = f'<span class="cfx cfx-now">{_esc(_unit_text(self.c, cell, self.units))}</span>'
+        text = _esc(_unit_text(self.c, cell, self.units))
+        self.now.value = f'<span class="cfx cfx-now" title="{text}">{text}</span>'
         self.lock.disabled = frozen
         self.lock.tooltip = f'{self.c.name} may not change here' if frozen else f'Lock {self.c.name}: it stays as it is'
         self.hand.show(cell)
@@ -175,8 +176,8 @@ class _Column:
 def _with_icon(change): change['owner'].icon = 'lock' if change['new'] else 'unlock' # Of a toggle that locks
 
 # %% ../nbs/50_editors.ipynb #c28
-_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true"><span style="width:152px">column: click to lock</span><span style="width:88px">now</span>
-<span style="flex:1">may lie between</span><span style="width:88px">by hand</span></div>'''
+_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true"><span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
+<span style="flex:3 1 174px">may lie between</span><span style="width:76px">by hand</span></div>'''
 
 class _TableKnobs:
     "A line of knobs for each column."
