@@ -8,6 +8,7 @@ import html, json, logging, os, secrets, signal, socket, stat, sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 # %% auto #0
@@ -22,7 +23,7 @@ def _free_port(port):
         if os.name == 'posix': s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try: s.bind((_HOST, port))
         except (OSError, OverflowError) as e:
-            raise ValueError(f'port must be free, got {port} ({e}); another one is --port 0') from None
+            raise ValueError(f'port must be free, got {port} ({e}); --port 0 takes any other') from None
         return s.getsockname()[1]
 
 # %% ../nbs/54_app.ipynb #c9
@@ -252,7 +253,7 @@ def _open_browser(folder, address):
     page = folder/'open.html'
     to = f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">'
     page.write_text(f'<!doctype html>{to}<title>What if?</title>')
-    webbrowser.open(page.as_uri())
+    Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 # %% ../nbs/54_app.ipynb #c38
 def _serve(

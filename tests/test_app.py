@@ -6,10 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pandas as pd
@@ -72,10 +74,12 @@ def processes(*words):
 @pytest.fixture(scope='module')
 def server(folder):
     (folder/'tmp').mkdir()
-    env = os.environ | dict(TMPDIR=str(folder/'tmp'), OMP_NUM_THREADS='1', BROWSER='false')
+    (folder/'browser').write_text('#!/bin/sh\necho "$1" > opened\n')
+    (folder/'browser').chmod(0o700)
+    env = os.environ | dict(TMPDIR=str(folder/'tmp'), OMP_NUM_THREADS='1', BROWSER=str(folder/'browser'))
     cmd = [sys.executable, '-c', 'from gradual_cf.cli import app; app()', 'app', '--model', '<i>model.json', '--rows', '<i>loans.csv']
     with open(folder/'log', 'w') as log:
-        process = subprocess.Popen([*cmd, '--target', '1', '--port', '0', '--no-open'], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen([*cmd, '--target', '1', '--port', '0'], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
     assert 'http://127.0.0.1:' in line, (folder/'log').read_text()
     with process:
@@ -102,6 +106,16 @@ def test_strangers_are_refused(server):
     assert server.get(f'/{known}', Host='example.org')[0] == 403                   # a name of the web for this machine
     assert server.get(f'/api/contents{known}')[0] != 200 and server.get(f'/voila/api/contents{known}')[0] != 200
     assert not processes('ipykernel', str(server.folder))                          # nobody was given a process
+
+
+@needs_voila
+def test_the_browser_is_told_where_and_not_the_token(server, folder):
+    for _ in range(100):
+        if (folder/'opened').exists() and (folder/'opened').read_text(): break
+        time.sleep(.1)
+    opened = (folder/'opened').read_text().strip()
+    assert opened.startswith('file:///') and server.token not in opened
+    assert server.address.replace('&', '&amp;') in Path(url2pathname(urlsplit(opened).path)).read_text()
 
 
 @needs_voila
