@@ -24,7 +24,7 @@ from .alternatives import Alternatives
 from .cells import MISSING, Column
 from .core import (Counterfactuals, Domain, _class_name, _row_names, aimed_at, changed_groups, comparable,
                              value_text)
-from .explainer import _Agreed, _Asked, Explainer, target_prob
+from .explainer import _Agreed, _Asked, Explainer, in_target, target_prob
 from .identity import fingerprint
 from .plans import _Between, _lawful
 from .tabular import _check_names, _values
@@ -94,7 +94,7 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     strange = next((t for t in texts if t not in place), None)
     if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
     at = np.array([place[t] for t in texts], int)
-    if len(c.sources) == 1: return {c.name: pd.Series(c.known[at])}
+    if len(c.sources) == 1: return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
     return {source: pd.Series(at == i).astype(int).astype(dtypes[source]) for i,source in enumerate(c.sources)}
 
 # %% ../nbs/51_letter.ipynb #c20
@@ -227,11 +227,14 @@ _UNESCAPE = dict(
 _MD_TOP = '''{% block head %}
 # {% block title %}About this decision{% endblock %}
 
+
+
 {{ date }}, reference {{ row }}
+
 {% endblock %}
+{% block decision %}{% include 'decision' %}
 
-{% block decision %}{% include 'decision' %}{% endblock %}
-
+{% endblock %}
 {% block reasons %}{% if found %}
 ## The principal reasons
 
@@ -240,15 +243,16 @@ _MD_TOP = '''{% block head %}
 {% endfor %}
 
 {% include 'strict' %}
+
 {% endif %}{% endblock %}
 '''
-_DECISION = '''{% if sure.number %}The model behind this decision answered {{ decision }}. It should have been {{ wanted }}.
-{% else %}The model behind this decision decided: {{ decision }}. It gave “{{ wanted }}” a probability of {{ sure.before }}, and {{ sure.level }} was needed.
+_DECISION = '''{% if sure.number %}A statistical model was asked about this case. It answered {{ decision }}; the number should have been {{ wanted }}.
+{% else %}A statistical model was asked about this case. It decided “{{ decision }}”: the probability of “{{ wanted }}” came out at {{ sure.before }}, and {{ sure.level }} was needed.
 {% endif %}
 '''
-_STRICT = '''{% if not sure.alone %}Together they made the difference; putting any single one right would not have been needed.
-{% elif reasons|length > 1 %}Each of them counts by itself: with all the others put right and this one not, the model would have decided as it did.
-{% else %}Had it been otherwise, as described below, the model would have decided differently.
+_STRICT = '''{% if not sure.alone %}These count together. No single one of them is needed where all the others are as described below.
+{% elif reasons|length > 1 %}Each of them counts by itself: with all the others as described below, and this one as it is, the model would still have decided as it did.
+{% else %}Had this alone been otherwise, as described below, the model would have decided differently.
 {% endif %}
 '''
 
@@ -259,6 +263,7 @@ _MD_CHANGES = '''{% block changes %}
 {% if found %}
 {% include 'what' %}
 
+
 | | on record | instead |
 |---|---|---|
 {% for change in changes %}
@@ -266,11 +271,14 @@ _MD_CHANGES = '''{% block changes %}
 {% endfor %}
 
 {% include 'promise' %}
-{% else %}{% include 'none' %}{% endif %}
+
+{% else %}{% include 'none' %}
+
+{% endif %}
 {% endblock %}
 '''
 _WHAT = '''With the following data, and all else as it was, this model {% if sure.number %}would have answered {{ sure.after }}, which is {{ wanted }}.
-{% else %}would have decided: {{ wanted }} (probability {{ sure.after }}).{% endif %}
+{% else %}would have decided “{{ wanted }}” (probability {{ sure.after }}).{% endif %}
 {% if sure.further %} Not all of it is needed for that: {{ sure.further }} keeps the result close to real cases.{% endif %}
 '''
 _PROMISE = 'This says how the model decides today. It is not a promise about a new application.'
@@ -278,6 +286,7 @@ _NONE = '''We looked for other data with which this model would have decided oth
 
 # %% ../nbs/51_letter.ipynb #c44
 _MD_REST = '''{% block ways %}{% if ways %}
+
 ## Other ways
 
 {% for way in ways %}
@@ -315,9 +324,10 @@ _MD_RECORD = '''
 
 {% include 'check' %}
 
+
 `{{ proof }}`
 '''
-_CHECK = 'Whoever has the model can check this letter: put the values of the last column in place, and ask.'
+_CHECK = '''Whoever has the model can check this letter: put the values of the last column in place, and ask. The line below names the model, the data that it was compared with, and the settings.'''
 _SHARED = dict(decision=_DECISION, strict=_STRICT, what=_WHAT, promise=_PROMISE, none=_NONE, check=_CHECK)
 _MD = _SHARED | dict(letter=_MD_TOP + _MD_CHANGES + _MD_REST, record=_MD_RECORD)
 
@@ -333,6 +343,7 @@ caption { text-align: left }
 th, td { text-align: left; font-weight: normal; vertical-align: top; padding: .25rem .6rem .25rem 0;
   border-bottom: 1px solid #d5d5d5 }
 thead th { color: #444; font-size: .85em }
+td { font-variant-numeric: tabular-nums }
 td.changed { font-weight: bold }
 section.record { font-size: .85em }
 code { font-size: .85em }
@@ -343,7 +354,8 @@ code { font-size: .85em }
   tr, li, p { break-inside: avoid }
   p { orphans: 3; widows: 3 }
   thead { display: table-header-group }
-  section.record { break-before: page }
+  section.record { break-before: page; font-size: 9pt; line-height: 1.3 }
+  section.record th, section.record td { padding-top: 1pt; padding-bottom: 1pt }
 }
 '''
 
@@ -540,8 +552,8 @@ _WHY = dict(
     unknown='this is not on record, and nothing can be said about changing it.',
     follows='this follows from the other data.',
     fixed='this cannot be asked of anybody.',
-    rise='this was only allowed to rise.',
-    fall='this was only allowed to fall.')
+    rise='only a rise of this was looked at.',
+    fall='only a fall of this was looked at.')
 _CLOSE = 1e-6 # Distance of a limit from a row's own value at which it is that value, in encoded units
 
 def _encoded_ends(c:Column) -> tuple:
@@ -568,16 +580,19 @@ def _held(answer, enc) -> np.ndarray: # Keys of `_WHY`, '' where nothing held a 
     up,down = _one_way(answer, enc)
     return np.select([gone & frozen, follows, frozen, up, down], list(_WHY), '')
 
-def _kept(said:list, held:np.ndarray) -> list: # Of one row: keys `(g,)`
+def _kept(said:list, held:np.ndarray, changed:np.ndarray) -> list: # Of one row: keys and bool, `(g,)`
     "What was not asked for, and why."
     why = lambda s, key: s.why if s.why is not None and key not in ('unknown', 'follows') else _WHY[key]
-    return [dict(name=s.name, why=why(s, key)) for s,key in zip(said, held.tolist()) if key]
+    return [dict(name=s.name, why=why(s, key)) for s,key in zip(said, np.where(changed, '', held).tolist()) if key]
 
 # %% ../nbs/51_letter.ipynb #c69
 _MOST_PLACES = 6 # Decimals of a percentage
+_LITTLE = .01    # A probability below which no number is given
 
 def _percent(p:float, bar:float) -> str:
-    "A probability that is written on its own side of the bar."
+    "A probability that is written on its own side of the bar, and of 0 and 1."
+    if 0 < p < _LITTLE: return f'less than {_LITTLE:.0%}'
+    if 1 - _LITTLE < p < 1: return f'more than {1 - _LITTLE:.0%}'
     for places in range(_MOST_PLACES):
         text = f'{p:.{places}%}'
         if (float(text[:-1])/100 >= bar) == (p >= bar): return text
@@ -592,9 +607,9 @@ def _opinion(answer, i:int) -> tuple: # Before and after, as texts
 def _standing_lines(answer, i:int) -> list:
     "How an answer stands, in sentences."
     known = {name: v[i].item() for name in ('typical', 'confirmed') if (v := getattr(answer, name)) is not None}
-    say = dict(typical='{:.0%} of the real cases with that decision are more unusual than the case described here.',
-               confirmed='{:.0%} of the other models that were asked agree with this one on it.')
-    return [say[name].format(v) for name,v in known.items() if v == v]
+    say = dict(typical='Of the real cases with that decision, {} are more unusual than the one described here.',
+               confirmed='Of the other models that were asked, {} agree with this one about it.')
+    return [say[name].format(_percent(v, 0.)) for name,v in known.items() if v == v]
 
 # %% ../nbs/51_letter.ipynb #c72
 def _parts_of(model):
@@ -648,16 +663,23 @@ def _case(explainer, answer, said, classes, ways) -> _Case:
     "Ask the model all that the letters need."
     chosen,needed,left = _put_back(explainer, answer)
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    facts = needed.cpu().numpy(), left.cpu().numpy(), _held(answer, enc), answer.valid.cpu().numpy()
+    facts = needed.cpu().numpy(), left.cpu().numpy(), _held(answer, enc), _found(explainer, answer)
     decisions = _decisions(explainer, answer, classes)
     return _Case(answer, said, _texts(answer, chosen), *facts, decisions, classes, _digests(explainer), ways)
+
+_DOUBT = 'no agreement' # Of several models
 
 def _decisions(explainer, answer, classes) -> list:
     "What the model decided, by name."
     z = explainer.logits(answer.data, answer.x)
     if explainer.numbers: return [value_text(v) for v in z[:, 0].tolist()]
-    z = z[:, :-1] if isinstance(explainer.model, _Agreed) else z
-    return [_visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
+    doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
+    return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
+
+def _found(explainer, answer) -> np.ndarray: # bool `(n,)`
+    "Whether the model decides for the target, and with the probability that was asked for."
+    z = explainer.logits(answer.raw, answer.xp)
+    return (answer.valid & in_target(z, answer.target)).cpu().numpy()
 
 # %% ../nbs/51_letter.ipynb #c79
 def _reasons(case:_Case, i:int) -> tuple: # Sentences; whether each counts alone
@@ -687,7 +709,7 @@ def _fields(case:_Case, i:int, row, date:str) -> dict:
     found = bool(case.found[i])
     return dict(row=_visible(row), date=date, decision=case.decisions[i], found=found,
                 wanted=_visible(aimed_at(case.answer, i, case.classes)), reasons=reasons, changes=_changes(case, i),
-                ways=case.ways.get(i, []), kept=_kept(case.said, case.held[i]), sure=_sure(case, i, alone),
+                ways=case.ways.get(i, []), kept=_kept(case.said, case.held[i], case.texts.on[i]), sure=_sure(case, i, alone),
                 record=_record(case.said, case.texts, i, found), proof=_proof(case.digests, case.answer, i))
 
 # %% ../nbs/51_letter.ipynb #c82
@@ -741,12 +763,12 @@ def _read_letter(text:str, count:int) -> _Letter:
     "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
     try: lines = _numbered(text, _format_of(text))
     except (KeyError, TypeError, ValueError): lines = []
-    proof = _PROOF.search(text)
+    proof = _PROOF.findall(text)
     if [l[0] for l in lines] != [str(i + 1) for i in range(count)] or any(len(l) != 3 for l in lines):
         raise ValueError(f'text must hold a record of {count} numbered lines, got {[l[0] for l in lines]}')
-    if proof is None: raise ValueError('text must hold a line with model=… data=… settings=… target=… tau=…, got none')
+    if not proof: raise ValueError('text must hold a line with model=… data=… settings=… target=… tau=…, got none')
     before,after = zip(*(l[1:] for l in lines))
-    return _Letter(before, after, *proof.groups())
+    return _Letter(before, after, *proof[-1]) # a level may hold another one, before it
 
 # %% ../nbs/51_letter.ipynb #c89
 _MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November',
@@ -767,18 +789,20 @@ def _knowing(answer, explainer):
     explainer = answer.explainer if explainer is None else explainer
     if explainer is None:
         raise ValueError('explainer must be given for answers that were loaded or made by hand, got None')
+    if not isinstance(explainer, Explainer): raise ValueError(f'explainer must be an Explainer, got {explainer!r}')
     explainer.check_fitted()
     return explainer
 
 _SHOWN = 10 # Rows that an error names
 
-def _check_refused(answer):
+def _check_refused(explainer, answer):
     "Raise `ValueError` where a row has what it wants already."
-    done = answer.reached(answer.before).nonzero()[:, 0].tolist()
+    there = in_target(explainer.logits(answer.data, answer.x), answer.target) | answer.reached(answer.before)
+    done = there.nonzero()[:, 0].tolist()
     if not done: return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that have the target already, '
-                     f'rows {names}: leave them out, answer[~answer.reached(answer.before)]')
+                     f'rows {names}: leave them out')
 
 # %% ../nbs/51_letter.ipynb #c91
 def _writer(template, format:str) -> Callable: # (**fields) -> text
@@ -800,7 +824,7 @@ def _proven(text:str, fields:dict) -> str:
         raise ValueError(f'template must show every line of record, and proof: {e}; '
                          "{% include 'record' %} does both") from None
     same = all((b, a) == (l['before'], l['after']) for b,a,l in zip(read.before, read.after, record))
-    if same and fields['proof'] in text: return text
+    if same and read[2:] == _PROOF.fullmatch(fields['proof']).groups(): return text
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
 # %% ../nbs/51_letter.ipynb #c92
@@ -827,7 +851,7 @@ def letter(
 ) -> list:                   # A text for each row
     "Write to each person: the reasons, what would have changed the decision, and how to check it; or `ValueError`."
     explainer = _knowing(answer, explainer)
-    _check_refused(answer)
+    _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     answer = _as_told(explainer, answer)
     case,day = _case(explainer, answer, said, classes, _other_ways(said, answer, others)), _date_text(date)
@@ -855,9 +879,9 @@ def _aims(letters:list, numbers:bool, classes:int) -> Tensor: # As `Counterfactu
 def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # What the model says, and whether that does, `(n,)` each
     "What the model says of rows."
     z = explainer.logits(frame, explainer.encode(frame).x)
-    if explainer.numbers: return z[:, 0], (z[:, 0] >= aims[:, 0].to(z)) & (z[:, 0] <= aims[:, 1].to(z))
-    p = target_prob(z, aims.to(z.device))
-    return p, p >= torch.tensor([float(l.tau) for l in letters]).to(p)
+    aims = aims.to(z) if explainer.numbers else aims.to(z.device)
+    p,there = z[:, 0] if explainer.numbers else target_prob(z, aims), in_target(z, aims)
+    return p, there if explainer.numbers else there & (p >= torch.tensor([float(l.tau) for l in letters]).to(p))
 
 # %% ../nbs/51_letter.ipynb #c98
 def _same_rows(explainer, frame, rows, n:int) -> np.ndarray: # bool `(n,)`
