@@ -152,6 +152,7 @@ def _put_back(explainer, answer) -> tuple: # Chosen changes, and those that are 
     between = _Between(explainer, answer)
     needed,left = between.on.clone(), torch.zeros(between.on.shape, dtype=answer.prob.dtype, device=answer.prob.device)
     for places in between.on.nonzero().split(_AT_ONCE):
+        if not len(places): break # nothing was found for any row
         row,g = places.unbind(1)
         less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
         needed[row, g],left[row, g] = ~less.valid, _height(less)
@@ -282,7 +283,7 @@ _WHAT = '''With the following data, and all else as it was, this model {% if sur
 {% if sure.further %} Not all of it is needed for that: {{ sure.further }} keeps the result close to real cases.{% endif %}
 '''
 _PROMISE = 'This says how the model decides today. It is not a promise about a new application.'
-_NONE = '''We looked for other data with which this model would have decided otherwise, within what can change at all. We found none. That is why this letter names no single reason.'''
+_NONE = '''We looked for other data with which this model would have decided otherwise, within what may change. We found none. That is why this letter names no single reason.'''
 
 # %% ../nbs/51_letter.ipynb #c44
 _MD_REST = '''{% block ways %}{% if ways %}
@@ -551,7 +552,7 @@ def _record(said:list, texts:_Texts, i:int, found:bool) -> list:
 _WHY = dict(
     unknown='this is not on record, and nothing can be said about changing it.',
     follows='this follows from the other data.',
-    fixed='this cannot be asked of anybody.',
+    fixed='a change of this was not looked at.',
     rise='only a rise of this was looked at.',
     fall='only a fall of this was looked at.')
 _CLOSE = 1e-6 # Distance of a limit from a row's own value at which it is that value, in encoded units
@@ -570,22 +571,42 @@ def _one_way(answer, enc) -> tuple: # bool `(n, g)` each
     ends = np.array([_encoded_ends(c) for c in columns]).T
     return (low >= x - _CLOSE) & (ends[0] < x - _CLOSE), (high <= x + _CLOSE) & (ends[1] > x + _CLOSE)
 
-# %% ../nbs/51_letter.ipynb #c66
-def _held(answer, enc) -> np.ndarray: # Keys of `_WHY`, '' where nothing held a column, `(n, g)`
+# %% ../nbs/51_letter.ipynb #c67
+def _closed(answer, enc) -> np.ndarray: # Sentences, '' where the whole range was open, `(n, g)`
+    "How far the search looked in columns of numbers."
+    columns = answer.domain.features
+    out,entry = np.full((len(answer), len(columns)), '', object), 0
+    for g,c in enumerate(columns):
+        if enc.low is not None and c.kind in ('number', 'integer'):
+            low,high = (v[:, entry].double().cpu().numpy() for v in (enc.low, enc.high))
+            ends = _encoded_ends(c)
+            for i in np.flatnonzero(low > ends[0] + _CLOSE): out[i, g] = _reach(c, low[i], 'less than')
+            for i in np.flatnonzero(high < ends[1] - _CLOSE): out[i, g] = _reach(c, high[i], 'more than')
+        entry += c.width
+    return out
+
+def _reach(c:Column, end:float, side:str) -> str:
+    "One sentence about a limit."
+    return f'nothing {side} {value_text(round(float(c.decoded(end)), c.digits))} was looked at.'
+
+# %% ../nbs/51_letter.ipynb #c69
+def _held(answer, enc) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
     "What held each column of each row."
     domain,frozen = answer.domain, enc.frozen.cpu().numpy()
     rows,led = domain.rows(answer.data), [] if domain.relations is None else domain.relations.led
     gone = np.stack([rows[c.sources[0]].isna().to_numpy(bool) for c in domain.features], 1)
     follows = np.broadcast_to(np.isin(np.arange(len(domain.features)), list(led)), frozen.shape)
     up,down = _one_way(answer, enc)
-    return np.select([gone & frozen, follows, frozen, up, down], list(_WHY), '')
+    held = np.select([gone & frozen, follows, frozen, up, down], [np.array(w, object) for w in _WHY.values()], np.array('', object))
+    return np.where(held == '', _closed(answer, enc), held)
 
-def _kept(said:list, held:np.ndarray, changed:np.ndarray) -> list: # Of one row: keys and bool, `(g,)`
+def _kept(said:list, held:np.ndarray, changed:np.ndarray) -> list: # Of one row: sentences and bool, `(g,)`
     "What was not asked for, and why."
-    why = lambda s, key: s.why if s.why is not None and key not in ('unknown', 'follows') else _WHY[key]
-    return [dict(name=s.name, why=why(s, key)) for s,key in zip(said, np.where(changed, '', held).tolist()) if key]
+    facts = _WHY['unknown'], _WHY['follows'] # which a bank cannot word otherwise
+    why = lambda s, told: told if s.why is None or told in facts else s.why
+    return [dict(name=s.name, why=why(s, told)) for s,told in zip(said, np.where(changed, '', held).tolist()) if told]
 
-# %% ../nbs/51_letter.ipynb #c69
+# %% ../nbs/51_letter.ipynb #c72
 _MOST_PLACES = 6 # Decimals of a percentage
 _LITTLE = .01    # A probability below which no number is given
 
@@ -611,7 +632,7 @@ def _standing_lines(answer, i:int) -> list:
                confirmed='Of the other models that were asked, {} agree with this one about it.')
     return [say[name].format(_percent(v, 0.)) for name,v in known.items() if v == v]
 
-# %% ../nbs/51_letter.ipynb #c72
+# %% ../nbs/51_letter.ipynb #c75
 def _parts_of(model):
     "What a model is made of."
     if isinstance(model, _Asked): return _parts_of(model.model)
@@ -629,7 +650,7 @@ def _name_of(*parts) -> str|None:
     try: return fingerprint(*parts)
     except ValueError: return None
 
-# %% ../nbs/51_letter.ipynb #c73
+# %% ../nbs/51_letter.ipynb #c76
 def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     "What names the model, the training rows and the settings."
     z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
@@ -644,7 +665,7 @@ def _proof(digests:dict, answer, i:int) -> str:
     aim = '..'.join(map(repr, target)) if isinstance(target, list) else target
     return ' '.join(f'{name}={v}' for name,v in (digests | dict(target=aim, tau=answer.tau)).items())
 
-# %% ../nbs/51_letter.ipynb #c76
+# %% ../nbs/51_letter.ipynb #c79
 class _Case(NamedTuple):
     "All rows, ready to be told."
     answer:Counterfactuals
@@ -681,7 +702,7 @@ def _found(explainer, answer) -> np.ndarray: # bool `(n,)`
     z = explainer.logits(answer.raw, answer.xp)
     return (answer.valid & in_target(z, answer.target)).cpu().numpy()
 
-# %% ../nbs/51_letter.ipynb #c79
+# %% ../nbs/51_letter.ipynb #c82
 def _reasons(case:_Case, i:int) -> tuple: # Sentences; whether each counts alone
     "The principal reasons of one row, the heaviest first."
     strict = case.needed[i]
@@ -709,10 +730,10 @@ def _fields(case:_Case, i:int, row, date:str) -> dict:
     found = bool(case.found[i])
     return dict(row=_visible(row), date=date, decision=case.decisions[i], found=found,
                 wanted=_visible(aimed_at(case.answer, i, case.classes)), reasons=reasons, changes=_changes(case, i),
-                ways=case.ways.get(i, []), kept=_kept(case.said, case.held[i], case.texts.on[i]), sure=_sure(case, i, alone),
+                ways=case.ways.get(i, []), kept=_kept(case.said, case.held[i], case.texts.on[i] & found), sure=_sure(case, i, alone),
                 record=_record(case.said, case.texts, i, found), proof=_proof(case.digests, case.answer, i))
 
-# %% ../nbs/51_letter.ipynb #c82
+# %% ../nbs/51_letter.ipynb #c85
 def _other_ways(said, answer, others) -> dict: # Position of a row -> ways
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
@@ -728,7 +749,7 @@ def _other_ways(said, answer, others) -> dict: # Position of a row -> ways
         out.setdefault(i, []).append(dict(changes=changes, said=told))
     return out
 
-# %% ../nbs/51_letter.ipynb #c85
+# %% ../nbs/51_letter.ipynb #c88
 _PROOF = re.compile(r'model=(\w+) data=(\w+) settings=(\w+) target=(\S+?) tau=([\d.e-]+)')
 _LINES = dict(md=re.compile(r'^\|\s*(\d+)\s*\|(.*)\|\s*$', re.M),
               html=re.compile(r'<tr data-line="?(\d+)"?[^>]*>(.*?)</tr>', re.S))
@@ -749,7 +770,7 @@ def _format_of(text:str) -> str:
     if text.lstrip().startswith('{'): return 'json'
     return 'html' if '<tr data-line' in text else 'md'
 
-# %% ../nbs/51_letter.ipynb #c87
+# %% ../nbs/51_letter.ipynb #c90
 def _numbered(text:str, format:str) -> list: # (number, before, after) as texts
     "The numbered lines of a record."
     if format == 'json': return [(str(l['number']), l['before'], l['after']) for l in json.loads(text)['record']]
@@ -770,7 +791,7 @@ def _read_letter(text:str, count:int) -> _Letter:
     before,after = zip(*(l[1:] for l in lines))
     return _Letter(before, after, *proof[-1]) # a level may hold another one, before it
 
-# %% ../nbs/51_letter.ipynb #c89
+# %% ../nbs/51_letter.ipynb #c92
 _MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November',
            'December')
 
@@ -804,7 +825,7 @@ def _check_refused(explainer, answer):
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that have the target already, '
                      f'rows {names}: leave them out')
 
-# %% ../nbs/51_letter.ipynb #c91
+# %% ../nbs/51_letter.ipynb #c94
 def _writer(template, format:str) -> Callable: # (**fields) -> text
     "What writes letters of a format; raises `ValueError` for an unknown one."
     if format not in ('md', 'html', 'json'): raise ValueError(f"format must be 'md', 'html' or 'json', got {format!r}")
@@ -827,7 +848,7 @@ def _proven(text:str, fields:dict) -> str:
     if same and read[2:] == _PROOF.fullmatch(fields['proof']).groups(): return text
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
-# %% ../nbs/51_letter.ipynb #c92
+# %% ../nbs/51_letter.ipynb #c95
 def _columns_said(domain:Domain, names, units, words, why) -> list:
     "What is said about all columns; raises `ValueError` for names that are none."
     told = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
@@ -851,6 +872,7 @@ def letter(
 ) -> list:                   # A text for each row
     "Write to each person: the reasons, what would have changed the decision, and how to check it; or `ValueError`."
     explainer = _knowing(answer, explainer)
+    if not len(answer): return []
     _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     answer = _as_told(explainer, answer)
@@ -858,7 +880,7 @@ def letter(
     told = (_fields(case, i, row, day) for i,row in enumerate(_row_names(answer)))
     return [_proven(write(**fields), fields) for fields in told]
 
-# %% ../nbs/51_letter.ipynb #c97
+# %% ../nbs/51_letter.ipynb #c100
 def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
     "The rows that letters hold."
     domain = explainer.domain
@@ -883,7 +905,7 @@ def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # What the mod
     p,there = z[:, 0] if explainer.numbers else target_prob(z, aims), in_target(z, aims)
     return p, there if explainer.numbers else there & (p >= torch.tensor([float(l.tau) for l in letters]).to(p))
 
-# %% ../nbs/51_letter.ipynb #c98
+# %% ../nbs/51_letter.ipynb #c101
 def _same_rows(explainer, frame, rows, n:int) -> np.ndarray: # bool `(n,)`
     "Whether the record of each letter is the row of the bank's files."
     own = explainer.domain.rows(rows)
