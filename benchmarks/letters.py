@@ -85,9 +85,10 @@ def main():
     lines = []
     for name in a.data:
         for first, second in zip(in_a_process(name), in_a_process(name)):
-            lines.append(first | dict(same=first['sha256'] == second['sha256']))
-    table = pd.DataFrame(lines).round(3)
-    with atomic(a.out) as tmp: table.to_csv(tmp, index=False)
+            same = first.pop('sha256') == second['sha256']
+            lines.append(first | dict(same=same))
+        table = pd.DataFrame(lines).round(3)
+        with atomic(a.out) as tmp: table.to_csv(tmp, index=False)
     print(table.to_string(index=False))
 
 
