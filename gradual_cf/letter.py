@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date as _Date
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -147,10 +147,10 @@ def _height(cfs) -> Tensor: # `(q,)`
     low,high = cfs.target.unbind(1)
     return -torch.maximum(low - cfs.prob, cfs.prob - high).clamp_min(0)
 
-def _put_back(explainer, answer) -> tuple: # Chosen changes, and those that are needed, bool `(n, g)`; what is left, `(n, g)`
+def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` each; what is left, `(n, g)`
     "Put each change back alone and ask the model."
     between = _Between(explainer, answer)
-    needed,left = between.on.clone(), torch.zeros(between.on.shape, dtype=answer.prob.dtype, device=answer.prob.device)
+    needed,left = between.on.clone(), answer.prob.new_zeros(between.on.shape)
     for places in between.on.nonzero().split(_AT_ONCE):
         if not len(places): break # nothing was found for any row
         row,g = places.unbind(1)
@@ -235,6 +235,7 @@ _MD_TOP = '''{% block head %}
 {% endblock %}
 {% block decision %}{% include 'decision' %}
 
+
 {% endblock %}
 {% block reasons %}{% if found %}
 ## The principal reasons
@@ -245,17 +246,23 @@ _MD_TOP = '''{% block head %}
 
 {% include 'strict' %}
 
+
 {% endif %}{% endblock %}
 '''
-_DECISION = '''{% if sure.number %}A statistical model was asked about this case. It answered {{ decision }}; the number should have been {{ wanted }}.
-{% else %}A statistical model was asked about this case. It decided “{{ decision }}”: the probability of “{{ wanted }}” came out at {{ sure.before }}, and {{ sure.level }} was needed.
-{% endif %}
-'''
-_STRICT = '''{% if not sure.alone %}These count together. No single one of them is needed where all the others are as described below.
-{% elif reasons|length > 1 %}Each of them counts by itself: with all the others as described below, and this one as it is, the model would still have decided as it did.
-{% else %}Had this alone been otherwise, as described below, the model would have decided differently.
-{% endif %}
-'''
+_DECISION = '''{% if sure.number %}
+A statistical model was asked about this case. It answered {{ decision }}; the number should have been {{ wanted }}.
+{%- else %}
+A statistical model was asked about this case. It decided “{{ decision }}”: the probability of “{{ wanted }}” came out
+{#- #} at {{ sure.before }}, and {{ sure.level }} was needed.
+{%- endif %}'''
+_STRICT = '''{% if not sure.alone %}
+These count together. No single one of them is needed where all the others are as described below.
+{%- elif reasons|length > 1 %}
+Each of them counts by itself: with all the others as described below, and this one as it is, the model would still
+{#- #} have decided as it did.
+{%- else %}
+Had this alone been otherwise, as described below, the model would have decided differently.
+{%- endif %}'''
 
 # %% ../nbs/51_letter.ipynb #c42
 _MD_CHANGES = '''{% block changes %}
@@ -268,22 +275,26 @@ _MD_CHANGES = '''{% block changes %}
 | | on record | instead |
 |---|---|---|
 {% for change in changes %}
-| {{ change.name }}{% if change.follows %} (follows from the others){% endif %} | {{ change.before }} | {{ change.after }} |
+| {{ change.name }}{{ ' (follows from the others)' if change.follows }} | {{ change.before }} | {{ change.after }} |
 {% endfor %}
 
 {% include 'promise' %}
 
 {% else %}{% include 'none' %}
 
+
 {% endif %}
 {% endblock %}
 '''
-_WHAT = '''With the following data, and all else as it was, this model {% if sure.number %}would have answered {{ sure.after }}, which is {{ wanted }}.
-{% else %}would have decided “{{ wanted }}” (probability {{ sure.after }}).{% endif %}
-{% if sure.further %} Not all of it is needed for that: {{ sure.further }} keeps the result close to real cases.{% endif %}
-'''
+_WHAT = '''With the following data, and all else as it was, this model would have {% if sure.number -%}
+answered {{ sure.after }}, which is {{ wanted }}.
+{%- else -%}
+decided “{{ wanted }}” (probability {{ sure.after }}).
+{%- endif %}
+{% if sure.further %} Not all of it is needed for that: {{ sure.further }} keeps it close to real cases.{% endif %}'''
 _PROMISE = 'This says how the model decides today. It is not a promise about a new application.'
-_NONE = '''We looked for other data with which this model would have decided otherwise, within what may change. We found none. That is why this letter names no single reason.'''
+_NONE = ('We looked for other data with which this model would have decided otherwise, within what may change. '
+         'We found none. That is why this letter names no single reason.')
 
 # %% ../nbs/51_letter.ipynb #c44
 _MD_REST = '''{% block ways %}{% if ways %}
@@ -291,7 +302,8 @@ _MD_REST = '''{% block ways %}{% if ways %}
 ## Other ways
 
 {% for way in ways %}
-{{ loop.index }}. {% for change in way.changes %}{{ change.name }}: {{ change.after }} instead of {{ change.before }}{{ '; ' if not loop.last }}{% endfor %} ({{ way.said }})
+{{ loop.index }}. {% include 'way' %}
+
 {% endfor %}
 {% endif %}{% endblock %}
 
@@ -328,8 +340,13 @@ _MD_RECORD = '''
 
 `{{ proof }}`
 '''
-_CHECK = '''Whoever has the model can check this letter: put the values of the last column in place, and ask. The line below names the model, the data that it was compared with, and the settings.'''
-_SHARED = dict(decision=_DECISION, strict=_STRICT, what=_WHAT, promise=_PROMISE, none=_NONE, check=_CHECK)
+_CHECK = ('Whoever has the model can check this letter: put the values of the last column in place, and ask. The '
+          'line below names the model, the data that it was compared with, and the settings.')
+_WAY_TEXT = '''{% for change in way.changes %}
+{{ change.name }}: {{ change.after }} instead of {{ change.before }}{{ '; ' if not loop.last }}
+{%- endfor %} ({{ way.said }})'''
+_SHARED = dict(decision=_DECISION, strict=_STRICT, what=_WHAT, promise=_PROMISE, none=_NONE, check=_CHECK,
+               way=_WAY_TEXT)
 _MD = _SHARED | dict(letter=_MD_TOP + _MD_CHANGES + _MD_REST, record=_MD_RECORD)
 
 # %% ../nbs/51_letter.ipynb #c47
@@ -409,7 +426,7 @@ _HTML_REST = '''{% block ways %}{% if ways %}
 <h2>Other ways</h2>
 <ol>
 {% for way in ways %}
-<li>{% for change in way.changes %}{{ change.name }}: {{ change.after }} instead of {{ change.before }}{{ '; ' if not loop.last }}{% endfor %} ({{ way.said }})</li>
+<li>{% include 'way' %}</li>
 {% endfor %}
 </ol>
 {% endif %}{% endblock %}
@@ -453,7 +470,8 @@ _HTML_RECORD = '''
 _HTML = _SHARED | dict(letter=_HTML_TOP + _HTML_CHANGES + _HTML_REST, record=_HTML_RECORD, style=_HTML_STYLE)
 
 # %% ../nbs/51_letter.ipynb #c53
-_FIELDS = ('row', 'date', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure', 'record', 'proof')
+_FIELDS = ('row', 'date', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure', 'record',
+           'proof')
 _HOUSE = dict(md=_MD, html=_HTML)
 _FINALIZE = dict(md=_markdown)
 
@@ -495,8 +513,9 @@ def _said(c:Column, names, units, words, why) -> _Said:
     ready = {way: _compiled(environment, text, _WORD_FIELDS, 'words') for way,text in sentences.items()}
     unit = units.get(c.name, '')
     if unit and (c.levels or c.kind == 'date'): raise ValueError(f'units must name numbers, got {c.name!r}')
-    return _Said(c, _visible(names.get(c.name, c.name)), unit if '{}' in unit else '{} ' + unit if unit else '', ready,
-                 None if c.name not in why else _visible(why[c.name]))
+    if unit and '{}' not in unit: unit = '{} ' + unit
+    reason = _visible(why[c.name]) if c.name in why else None
+    return _Said(c, _visible(names.get(c.name, c.name)), unit, ready, reason)
 
 def _with_unit(said:_Said, text:str) -> str:
     "A number with its unit."
@@ -534,8 +553,8 @@ _WAY = {1: 'up', -1: 'down', 0: 'other'}
 
 def _change(said:_Said, texts:_Texts, i:int, g:int) -> dict:
     "One change as a letter shows it."
-    return dict(name=said.name, before=_with_unit(said, texts.before[g][i]), after=_with_unit(said, texts.after[g][i]),
-                follows=not texts.chosen[i, g].item())
+    before,after = (_with_unit(said, cells[g][i]) for cells in (texts.before, texts.after))
+    return dict(name=said.name, before=before, after=after, follows=not texts.chosen[i, g].item())
 
 def _reason(said:_Said, texts:_Texts, i:int, g:int) -> str:
     "One reason in words."
@@ -597,14 +616,16 @@ def _held(answer, enc) -> np.ndarray: # Sentences, '' where nothing held a colum
     gone = np.stack([rows[c.sources[0]].isna().to_numpy(bool) for c in domain.features], 1)
     follows = np.broadcast_to(np.isin(np.arange(len(domain.features)), list(led)), frozen.shape)
     up,down = _one_way(answer, enc)
-    held = np.select([gone & frozen, follows, frozen, up, down], [np.array(w, object) for w in _WHY.values()], np.array('', object))
-    return np.where(held == '', _closed(answer, enc), held)
+    first = np.select([gone & frozen, follows, frozen, up, down], range(len(_WHY)), len(_WHY))
+    told = np.array([*_WHY.values(), ''], object)[first]
+    return np.where(told == '', _closed(answer, enc), told)
 
 def _kept(said:list, held:np.ndarray, changed:np.ndarray) -> list: # Of one row: sentences and bool, `(g,)`
     "What was not asked for, and why."
     facts = _WHY['unknown'], _WHY['follows'] # which a bank cannot word otherwise
     why = lambda s, told: told if s.why is None or told in facts else s.why
-    return [dict(name=s.name, why=why(s, told)) for s,told in zip(said, np.where(changed, '', held).tolist()) if told]
+    left = np.where(changed, '', held).tolist()
+    return [dict(name=s.name, why=why(s, told)) for s,told in zip(said, left) if told]
 
 # %% ../nbs/51_letter.ipynb #c72
 _MOST_PLACES = 6 # Decimals of a percentage
@@ -666,10 +687,25 @@ def _proof(digests:dict, answer, i:int) -> str:
     return ' '.join(f'{name}={v}' for name,v in (digests | dict(target=aim, tau=answer.tau)).items())
 
 # %% ../nbs/51_letter.ipynb #c79
+_DOUBT = 'no agreement' # Of several models
+
+def _decisions(explainer, answer, classes) -> list:
+    "What the model decided, by name."
+    z = explainer.logits(answer.data, answer.x)
+    if explainer.numbers: return [value_text(v) for v in z[:, 0].tolist()]
+    doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
+    return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
+
+def _found(explainer, answer) -> np.ndarray: # bool `(n,)`
+    "Whether the model decides for the target, and with the probability that was asked for."
+    z = explainer.logits(answer.raw, answer.xp)
+    return (answer.valid & in_target(z, answer.target)).cpu().numpy()
+
+# %% ../nbs/51_letter.ipynb #c82
 class _Case(NamedTuple):
     "All rows, ready to be told."
     answer:Counterfactuals
-    said:list          # What is said about each column
+    said:list          # What is said of columns
     texts:_Texts
     needed:np.ndarray  # Reasons, bool `(n, g)`
     left:np.ndarray    # What is left when a change is put back, `(n, g)`
@@ -688,24 +724,10 @@ def _case(explainer, answer, said, classes, ways) -> _Case:
     decisions = _decisions(explainer, answer, classes)
     return _Case(answer, said, _texts(answer, chosen), *facts, decisions, classes, _digests(explainer), ways)
 
-_DOUBT = 'no agreement' # Of several models
-
-def _decisions(explainer, answer, classes) -> list:
-    "What the model decided, by name."
-    z = explainer.logits(answer.data, answer.x)
-    if explainer.numbers: return [value_text(v) for v in z[:, 0].tolist()]
-    doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
-    return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
-
-def _found(explainer, answer) -> np.ndarray: # bool `(n,)`
-    "Whether the model decides for the target, and with the probability that was asked for."
-    z = explainer.logits(answer.raw, answer.xp)
-    return (answer.valid & in_target(z, answer.target)).cpu().numpy()
-
-# %% ../nbs/51_letter.ipynb #c82
+# %% ../nbs/51_letter.ipynb #c85
 def _reasons(case:_Case, i:int) -> tuple: # Sentences; whether each counts alone
     "The principal reasons of one row, the heaviest first."
-    strict = case.needed[i]
+    strict = case.needed[i] & case.found[i]
     places = np.flatnonzero(strict if strict.any() else case.texts.chosen[i] & case.found[i])
     order = places[np.argsort(case.left[i][places], kind='stable')].tolist()
     return [_reason(case.said[g], case.texts, i, g) for g in order], bool(strict.any())
@@ -718,11 +740,11 @@ def _changes(case:_Case, i:int) -> list:
 
 def _sure(case:_Case, i:int, alone:bool) -> dict:
     "What the model said, and how the answer stands."
-    answer,(before,after) = case.answer, _opinion(case.answer, i)
-    idle = np.flatnonzero(case.texts.chosen[i] & ~case.needed[i] & case.found[i]) if alone else ()
-    return dict(number=answer.target.is_floating_point(), before=before, after=after if case.found[i] else None,
-                level=f'{answer.tau:.6g}' if answer.target.is_floating_point() else f'{100*answer.tau:.6g}%', alone=alone,
-                further=', '.join(case.said[g].name for g in idle), lines=_standing_lines(answer, i) if case.found[i] else [])
+    answer,(before,after),found = case.answer, _opinion(case.answer, i), case.found[i]
+    idle = np.flatnonzero(case.texts.chosen[i] & ~case.needed[i] & found) if alone else ()
+    return dict(number=answer.target.is_floating_point(), before=before, after=after if found else None,
+                level=f'{100*answer.tau:.6g}%', alone=alone, further=', '.join(case.said[g].name for g in idle),
+                lines=_standing_lines(answer, i) if found else [])
 
 def _fields(case:_Case, i:int, row, date:str) -> dict:
     "All that a letter says of one row."
@@ -730,16 +752,19 @@ def _fields(case:_Case, i:int, row, date:str) -> dict:
     found = bool(case.found[i])
     return dict(row=_visible(row), date=date, decision=case.decisions[i], found=found,
                 wanted=_visible(aimed_at(case.answer, i, case.classes)), reasons=reasons, changes=_changes(case, i),
-                ways=case.ways.get(i, []), kept=_kept(case.said, case.held[i], case.texts.on[i] & found), sure=_sure(case, i, alone),
-                record=_record(case.said, case.texts, i, found), proof=_proof(case.digests, case.answer, i))
+                ways=case.ways.get(i, []), kept=_kept(case.said, case.held[i], case.texts.on[i] & found),
+                sure=_sure(case, i, alone), record=_record(case.said, case.texts, i, found),
+                proof=_proof(case.digests, case.answer, i))
 
-# %% ../nbs/51_letter.ipynb #c85
-def _other_ways(said, answer, others) -> dict: # Position of a row -> ways
+# %% ../nbs/51_letter.ipynb #c88
+def _other_ways(explainer, said, answer, others) -> dict: # Position of a row -> ways
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
     if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
         raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, got {others!r}')
     more,out = others.answers, {}
+    if not len(more): return out
+    more = _as_told(explainer, more)
     texts = _texts(more)
     for k,i in enumerate(others.row.tolist()):
         if more.xp[k].equal(answer.xp[i]): continue
@@ -749,11 +774,12 @@ def _other_ways(said, answer, others) -> dict: # Position of a row -> ways
         out.setdefault(i, []).append(dict(changes=changes, said=told))
     return out
 
-# %% ../nbs/51_letter.ipynb #c88
+# %% ../nbs/51_letter.ipynb #c91
 _PROOF = re.compile(r'model=(\w+) data=(\w+) settings=(\w+) target=(\S+?) tau=([\d.e-]+)')
 _LINES = dict(md=re.compile(r'^\|\s*(\d+)\s*\|(.*)\|\s*$', re.M),
               html=re.compile(r'<tr data-line="?(\d+)"?[^>]*>(.*?)</tr>', re.S))
-_CELLS = dict(md=lambda line: re.split(r'(?<!\\)\|', line), html=re.compile(r'<t[dh][^>]*>(.*?)</t[dh]>', re.S).findall)
+_CELLS = dict(md=lambda line: re.split(r'(?<!\\)\|', line),
+              html=re.compile(r'<t[dh][^>]*>(.*?)</t[dh]>', re.S).findall)
 
 class _Letter(NamedTuple):
     "What a letter's text holds."
@@ -770,7 +796,7 @@ def _format_of(text:str) -> str:
     if text.lstrip().startswith('{'): return 'json'
     return 'html' if '<tr data-line' in text else 'md'
 
-# %% ../nbs/51_letter.ipynb #c90
+# %% ../nbs/51_letter.ipynb #c93
 def _numbered(text:str, format:str) -> list: # (number, before, after) as texts
     "The numbered lines of a record."
     if format == 'json': return [(str(l['number']), l['before'], l['after']) for l in json.loads(text)['record']]
@@ -787,13 +813,14 @@ def _read_letter(text:str, count:int) -> _Letter:
     proof = _PROOF.findall(text)
     if [l[0] for l in lines] != [str(i + 1) for i in range(count)] or any(len(l) != 3 for l in lines):
         raise ValueError(f'text must hold a record of {count} numbered lines, got {[l[0] for l in lines]}')
-    if not proof: raise ValueError('text must hold a line with model=… data=… settings=… target=… tau=…, got none')
+    if not proof:
+        raise ValueError('text must hold a line with model=… data=… settings=… target=… tau=…, got none')
     before,after = zip(*(l[1:] for l in lines))
     return _Letter(before, after, *proof[-1]) # a level may hold another one, before it
 
-# %% ../nbs/51_letter.ipynb #c92
-_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November',
-           'December')
+# %% ../nbs/51_letter.ipynb #c95
+_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
+           'November', 'December')
 
 def _date_text(date) -> str:
     "A date in words, whatever the machine's language is."
@@ -825,13 +852,14 @@ def _check_refused(explainer, answer):
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that have the target already, '
                      f'rows {names}: leave them out')
 
-# %% ../nbs/51_letter.ipynb #c94
+# %% ../nbs/51_letter.ipynb #c97
 def _writer(template, format:str) -> Callable: # (**fields) -> text
     "What writes letters of a format; raises `ValueError` for an unknown one."
-    if format not in ('md', 'html', 'json'): raise ValueError(f"format must be 'md', 'html' or 'json', got {format!r}")
+    if format not in (*_HOUSE, 'json'): raise ValueError(f"format must be 'md', 'html' or 'json', got {format!r}")
     if format != 'json':
         text = "{% extends 'letter' %}" if template is None else template
-        if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {type(text).__name__}')
+        kind = type(text).__name__
+        if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {kind}')
         write = _compiled(_environment(format), text, _FIELDS, 'template')
         return lambda **fields: re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
@@ -845,10 +873,10 @@ def _proven(text:str, fields:dict) -> str:
         raise ValueError(f'template must show every line of record, and proof: {e}; '
                          "{% include 'record' %} does both") from None
     same = all((b, a) == (l['before'], l['after']) for b,a,l in zip(read.before, read.after, record))
-    if same and read[2:] == _PROOF.fullmatch(fields['proof']).groups(): return text
+    if same and [read[2:]] == _PROOF.findall(fields['proof']): return text
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
-# %% ../nbs/51_letter.ipynb #c95
+# %% ../nbs/51_letter.ipynb #c98
 def _columns_said(domain:Domain, names, units, words, why) -> list:
     "What is said about all columns; raises `ValueError` for names that are none."
     told = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
@@ -862,7 +890,7 @@ def letter(
     template:str|None=None,  # A template of Jinja2, which may extend 'letter'; None for the letter of the house
     names:dict|None=None,    # Column -> what people call it
     units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
-    words:dict|None=None,    # Column -> why it counted: a sentence, or for numbers one for too low and one for too high
+    words:dict|None=None,    # Column -> why it counted: a sentence; for numbers one for too low, one for too high
     why:dict|None=None,      # Column -> why nobody was asked to change it
     classes:Sequence=(),     # Names of the classes
     others:Alternatives|None=None, # Further answers about the same rows, from `explain_many`
@@ -876,11 +904,12 @@ def letter(
     _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     answer = _as_told(explainer, answer)
-    case,day = _case(explainer, answer, said, classes, _other_ways(said, answer, others)), _date_text(date)
+    day,ways = _date_text(date), _other_ways(explainer, said, answer, others)
+    case = _case(explainer, answer, said, classes, ways)
     told = (_fields(case, i, row, day) for i,row in enumerate(_row_names(answer)))
     return [_proven(write(**fields), fields) for fields in told]
 
-# %% ../nbs/51_letter.ipynb #c100
+# %% ../nbs/51_letter.ipynb #c103
 def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
     "The rows that letters hold."
     domain = explainer.domain
@@ -891,21 +920,22 @@ def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with t
 
 def _aims(letters:list, numbers:bool, classes:int) -> Tensor: # As `Counterfactuals.target`
     "What the letters say is to be reached; raises `ValueError` for another kind of target."
+    aims = [l.target for l in letters]
     try:
-        if numbers: return torch.tensor([[float(v) for v in l.target.split('..')] for l in letters], dtype=torch.float64)
-        aims = torch.tensor([int(l.target) for l in letters])
-    except ValueError: raise ValueError(f'text must aim at what the model answers, got {letters[0].target!r}') from None
-    if aims.min() < 0 or aims.max() >= classes: raise ValueError(f'text must aim at one of {classes} classes, got {aims.tolist()}')
-    return aims
+        if numbers: return torch.tensor([[float(v) for v in aim.split('..')] for aim in aims], dtype=torch.float64)
+        out = torch.tensor([int(aim) for aim in aims])
+    except ValueError: raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}') from None
+    if 0 <= out.min() and out.max() < classes: return out
+    raise ValueError(f'text must aim at one of {classes} classes, got {aims}')
 
-def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # What the model says, and whether that does, `(n,)` each
-    "What the model says of rows."
+def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
+    "What the model says of rows, and whether that is the target."
     z = explainer.logits(frame, explainer.encode(frame).x)
     aims = aims.to(z) if explainer.numbers else aims.to(z.device)
     p,there = z[:, 0] if explainer.numbers else target_prob(z, aims), in_target(z, aims)
     return p, there if explainer.numbers else there & (p >= torch.tensor([float(l.tau) for l in letters]).to(p))
 
-# %% ../nbs/51_letter.ipynb #c101
+# %% ../nbs/51_letter.ipynb #c104
 def _same_rows(explainer, frame, rows, n:int) -> np.ndarray: # bool `(n,)`
     "Whether the record of each letter is the row of the bank's files."
     own = explainer.domain.rows(rows)
@@ -916,8 +946,8 @@ def check_letter(
     text,         # A letter, or a list of letters, in any format
     cf:Explainer, # A fitted explainer with the model that is asked
     rows=None,    # The same rows as the bank has them; None where there are only letters
-) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal, and what is the same: model, data, settings, row
-    "Read the values back from letters, ask the model about them, and say whether its decision flips; or `ValueError`."
+) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
+    "Read values back from letters, ask the model about them, say whether its decision flips; or `ValueError`."
     cf.check_fitted()
     if cf.domain.kind != 'table': raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
     read = [_read_letter(t, len(cf.domain.features)) for t in ([text] if isinstance(text, str) else text)]
@@ -926,6 +956,6 @@ def check_letter(
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l.after)) for l in read], before=before, after=after, flips=~was & now)
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
-    told['legal'] = cf.domain.legal(*frames).all(1)
+    told['legal'] = cast(Any, cf.domain).legal(*frames).all(1)
     told |= {name: [getattr(l, name) == digest for l in read] for name,digest in _digests(cf).items()}
     return pd.DataFrame(told if rows is None else told | dict(row=_same_rows(cf, frames[0], rows, len(read))))
