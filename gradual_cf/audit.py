@@ -374,8 +374,8 @@ def _how_text(audit) -> str:
     held = [f'Withheld where fewer than {audit.least} rows are to be measured: {", ".join(small)}.'] if small else []
     return '\n'.join(held + [
         f'Intervals have {_CONFIDENCE:.0%}, each for itself: Wilson for shares, the bootstrap for medians and ratios '
-        f'of means ({audit.resamples:,} draws). P-values are from {audit.resamples:,} permutations among the rows of each '
-        'measure, corrected by max-T over groups and by Holm over measures.',
+        f'of means ({audit.resamples:,} draws). P-values are from {audit.resamples:,} permutations among the rows of '
+        'each measure, corrected by max-T over groups and by Holm over measures.',
         'A crossing of columns is compared with all rows outside of it, so it may only repeat what holds for one of '
         'its columns.',
         'The numbers do not say why groups differ, and not whether anybody meant them to.'])
@@ -422,10 +422,11 @@ def _html_table(audit) -> str:
 def _audit_html(audit) -> str:
     "Head, differences, a table, and how the numbers came about."
     first,*found = _difference_text(audit).splitlines()
-    items = ''.join(f'<li>{html.escape(t.strip())}</li>' for t in found)
-    head = ''.join(f'<p>{html.escape(t)}</p>' for t in (_head_text(audit), first))
-    told = ''.join(f'<p>{html.escape(t)}</p>' for t in _how_text(audit).splitlines())
-    return f'{head}<ul>{items}</ul>{_html_table(audit)}{told}'
+    items = ''.join(f'<li>{html.escape(t)}</li>' for t in found if t.startswith(' '))
+    rest = [t for t in found if not t.startswith(' ')]
+    paragraphs = lambda lines: ''.join(f'<p>{html.escape(t)}</p>' for t in lines)
+    head = paragraphs([_head_text(audit), first]) + f'<ul>{items}</ul>'*bool(items) + paragraphs(rest)
+    return head + _html_table(audit) + paragraphs(_how_text(audit).splitlines())
 
 # %% ../nbs/52_audit.ipynb #c69
 _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn beyond 0 and 1
