@@ -47,6 +47,22 @@ def test_explain_prints_one_object(sh):
     assert names[0] in text and '→' in text
 
 
+def test_order_and_other_ways(sh):
+    ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--preset', 'believable', '--plan', '--several', 3, *more).stdout
+    one, text = json.loads(ask('--json')), ask()
+    steps = [line for step in one['plan'] for line in step]
+    assert {l['feature']: l['after'] for l in steps} == {l['feature']: l['after'] for l in one['changes']}
+    assert abs(steps[-1]['probability'] - one['prob']) < 1e-6 and 2 <= len(one['answers']) <= 3
+    assert len({tuple(l['feature'] for l in answer) for answer in one['answers']}) == len(one['answers'])
+    assert text.count('row 80') == 1 and text.index('step by step') < text.index('several ways')
+    assert 'several' in sh('explain', 'breast_cancer', '--row', 3, '--several', 0, code=2).stderr
+
+
+def test_a_text_as_an_object(sh):
+    one = json.loads(sh('explain', 'toy_reviews', '--text', 'A dull plot.', '--json').stdout)
+    assert one['text'] == 'A dull plot.' and 'dull' not in one['counterfactual']
+
+
 def test_constraints_come_with_the_question(sh):
     ask = lambda *more: json.loads(sh('explain', 'breast_cancer', '--row', 3, '--json', *more).stdout)
     free = ask()
