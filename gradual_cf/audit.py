@@ -302,8 +302,10 @@ def _value_phrase(line) -> str:
     if pd.isna(line.rows): return f'{_WHAT[line.measure]}: withheld'
     if line.measure in _SHARES:
         return f'{_percent(line.value)} {_WHAT[line.measure]} ({_percent(line.low)} to {_percent(line.high)})'
-    median,low,high,lower,upper = map(_brief_number, (line.value, line.low, line.high, line.lower, line.upper))
-    return f'{_WHAT[line.measure]} {median} in the median ({low} to {high}), {lower} to {upper} for the middle half'
+    told = (line.value, line.low, line.high, line.lower, line.upper, line.average)
+    median,low,high,lower,upper,average = map(_brief_number, told)
+    middle = f'{median} in the median ({low} to {high}), {lower} to {upper} for the middle half'
+    return f'{_WHAT[line.measure]} {middle}, {average} on average'
 
 def _difference_phrase(line) -> str:
     "A comparison in words."
@@ -434,6 +436,7 @@ _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn b
 def _axis_limits(ax, shares:bool):
     "Axes that do not blow up what is small: shares as percent, amounts from zero."
     ax.tick_params(labelsize=8, length=0)
+    ax.locator_params(axis='x', nbins=4)
     if not shares: return ax.set_xlim(0, 1.1*ax.get_xlim()[1])
     low,high = ax.get_xlim()
     wide = max(high - low, _ROOM)
@@ -451,6 +454,7 @@ def _measure_panel(ax, lines:pd.DataFrame, level:float, y:Sequence):
         ax.plot([line.lower, line.upper], [at, at], color='.88', lw=7, solid_capstyle='butt', zorder=1)
         ax.plot([line.low, line.high], [at, at], color=colour, lw=1.5, zorder=2)
         ax.plot(line.value, at, 'o', color=colour, ms=5, zorder=3)
+        if not shares: ax.plot(line.average, at, '|', color=colour, ms=11, mew=1.5, zorder=3)
     ax.axvline(lines.value.iloc[0], color='.6', lw=.8, ls='--', zorder=0)
     ax.set_title(f'{measure} ({"share" if shares else "median"})', fontsize=9)
     _axis_limits(ax, shares)
