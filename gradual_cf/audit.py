@@ -136,8 +136,9 @@ def _interval_of(statistic, samples:Sequence, resamples:int, seed) -> tuple:
     "Percentile bootstrap of a statistic of one sample or two."
     from scipy.stats import bootstrap
     batch = max(1, _CELLS//max(map(len, samples)))
-    found = bootstrap(samples, statistic, n_resamples=resamples, batch=batch, confidence_level=_CONFIDENCE,
-                      method='percentile', vectorized=True, rng=np.random.default_rng(seed))
+    with np.errstate(divide='ignore', invalid='ignore'): # a draw of the others may have none: the ratio has no end
+        found = bootstrap(samples, statistic, n_resamples=resamples, batch=batch, confidence_level=_CONFIDENCE,
+                          method='percentile', vectorized=True, rng=np.random.default_rng(seed))
     return tuple(found.confidence_interval)
 
 def _ratio(a, b, axis=-1): return a.mean(axis)/b.mean(axis)
@@ -295,7 +296,7 @@ _WHAT = dict(refused='are refused', recourse='of these have an answer', cost='co
              changes='columns changed') # Measures in words
 
 def _percent(v) -> str: return f'{v:.1%}'
-def _brief_number(v) -> str: return f'{v:.3g}'
+def _brief_number(v) -> str: return f'{v:.3g}' if np.isfinite(v) else 'no limit'
 
 def _value_phrase(line) -> str:
     "One measure of one group in words."

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toy
 from scipy import stats
 from torch import nn
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.audit import _cohorts, _holm, _shuffled, _standard_errors, _step_down, _told_apart
+from gradual_cf.audit import _cohorts, _holm, _ratio_line, _shuffled, _standard_errors, _step_down, _told_apart
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 
@@ -157,6 +158,22 @@ def test_lines_hold_what_pandas_counts(told):
         assert line(a, group, 'changes').average == standing.changes[refused & here & standing.valid].mean()
     low, high = stats.binomtest(int(refused.sum()), len(rows)).proportion_ci(method='wilson')
     assert (line(a, 'all rows', 'refused').low, line(a, 'all rows', 'refused').high) == (low, high)
+
+
+def test_a_ratio_to_next_to_nothing_has_no_upper_end_and_one_to_nothing_is_none():
+    none, one, some = np.zeros(40), np.eye(40)[0], np.repeat([1., 0.], 20)
+    far = _ratio_line(some, one, False, 99, 0)
+    assert far['ratio'] == 20 and not np.isfinite(far['ratio_high'])
+    assert _ratio_line(some, none, True, 99, 0) == dict(others=0.)
+    assert _ratio_line(none, some, True, 99, 0)['ratio'] == 0
+
+
+@pytest.mark.parametrize('kind', ['tokens', 'blocks'])
+def test_what_is_no_table_is_audited_by_groups_told_apart(kind):
+    p = toy.PROBLEMS[kind]()
+    cf = GradualCF(p.model, p.domain, sigma=0).fit(p.x)
+    a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), resamples=99)
+    assert line(a, '1', 'refused').rows == 100 and 'group 0' in set(a.columns.column)
 
 
 def test_columns_say_how_often_and_how_far(told):
