@@ -1,6 +1,6 @@
 """The explorer: how long does a person wait for an answer?
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/explorer.py [--questions 100] [--out benchmarks/results/explorer.csv]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/explorer.py [--questions 24] [--out benchmarks/results/explorer.csv]
 
 HELOC and the embedded tumours, digits and toy reviews, each with its network. A visitor goes to a row that is refused, locks what the
 answer wants to change, locks some more, narrows a range and moves a value by hand; then to the next row. Every such move is an update
@@ -27,7 +27,7 @@ from gradual_cf.explorer import explorer
 from gradual_cf.gradual import GradualCF
 from gradual_cf.tasks import load_task
 
-TASKS = ('heloc', 'breast_cancer', 'digits', 'toy_reviews')
+TASKS = ('heloc', 'toy_reviews', 'breast_cancer', 'digits')
 ROWS = 100
 
 
@@ -134,14 +134,17 @@ def measured(name, questions):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--questions', type=int, default=100)
+    parser.add_argument('--questions', type=int, default=24)
     parser.add_argument('--data', nargs='*', default=TASKS)
     parser.add_argument('--out')
     args = parser.parse_args()
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
-    df = pd.DataFrame([measured(name, args.questions) for name in args.data]).round(1)
-    print(df.to_string(index=False))
-    if args.out:
+    lines = []
+    for name in args.data:
+        lines.append(measured(name, args.questions))
+        df = pd.DataFrame(lines).round(1)
+        print(df.tail(1).to_string(index=False), flush=True)
+        if not args.out: continue
         with atomic(args.out) as tmp: df.to_csv(tmp, index=False)
 
 

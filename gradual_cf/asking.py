@@ -66,7 +66,7 @@ def _fitting(cf:GradualCF, settings) -> Any:
     except ValueError: return None
     return settings
 
-def _presets(cf:Explainer) -> dict: # Name -> settings; None for those that the explainer has
+def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explainer has
     "The ways to search, the explainer's own first where they are none of the presets."
     known = _known_presets(cf) if isinstance(cf, GradualCF) else {}
     fitting = {name: v for name,settings in known.items() if (v := _fitting(cf, settings)) is not None}
@@ -77,10 +77,10 @@ def _presets(cf:Explainer) -> dict: # Name -> settings; None for those that the 
 def _with_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) pairs
     "An explainer that proposes some levels only."
     if not levels: return cf
-    new = copy(cf)
-    new.domain = cf.domain.offer(dict(levels))
-    m = cf.model
-    if isinstance(m, FrameModel): new.model = FrameModel(m.predictor, m.write, m.columns)
+    new:Any = copy(cf)
+    model,offer = new.model, new.domain.offer
+    new.domain = offer(dict(levels))
+    if isinstance(model, FrameModel): new.model = FrameModel(model.predictor, model.write, model.columns)
     return new
 
 # %% ../nbs/50_asking.ipynb #c20
@@ -96,7 +96,7 @@ class _Rows:
         self.cf,self.domain = cf,cf.domain
         self.rows = cf.domain.rows(rows) if cf.domain.rows else rows
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
-        self.names = [str(v) for v in rows.index] if isinstance(rows, pd.DataFrame) else list(map(str, range(len(self))))
+        self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.kind == 'table' else self.one(0))
         self.said:dict = {} # Number of a part of the rows -> its logits
 
@@ -147,10 +147,10 @@ def _checked_target(rows:_Rows, target) -> Any:
     return int(label) if not rows.cf.numbers else tuple(None if np.isinf(v) else v for v in label.tolist())
 
 # %% ../nbs/50_asking.ipynb #c29
-def _cell(c, v, dtypes:dict) -> Any: # A cell of the column; a number for dates and ordinals too, as the chapter on cells reads them
-    "A number as a cell of its column."
+def _cell(c, v, dtypes:dict) -> Any: # A cell
+    "A number as a cell of its column: days as a date, a position as a level."
     if c.kind == 'category': return v
-    cell = pd.Series(_write(c, np.array([[float(v)]]), dtypes)[0]).iloc[0] # a date is a `Timestamp`, no count of nanoseconds
+    cell = pd.Series(_write(c, np.array([[float(v)]]), dtypes)[0]).iloc[0] # of a date a `Timestamp`
     return cell.item() if isinstance(cell, np.generic) else cell
 
 def _with_cell(df:pd.DataFrame, c, cell) -> pd.DataFrame: # One row
@@ -189,9 +189,10 @@ def _hand_said(rows:_Rows, q:_Question) -> _Said:
     before,given = _score(rows.cf, rows.logits(q.row)[None], q.target)
     if not q.hand: return _Said(before, before, given, given)
     raw,new,against = rows.one(q.row), _edited(rows, q), ()
+    allowed:Any = rows.domain.legal
     now,reached = _score(rows.cf, rows.cf.logits(new, rows.cf.encode(new).x), q.target)
-    if rows.domain.legal and rows.domain.kind == 'table':
-        legal = rows.domain.legal(raw, new)[0]
+    if allowed is not None and rows.domain.kind == 'table':
+        legal = allowed(raw, new)[0]
         against = tuple(name for name,ok in zip(rows.domain.display.names, legal) if not ok)
     return _Said(before, now, reached, given, against)
 
@@ -206,7 +207,8 @@ class _Desk:
         k:int=5,      # Answers side by side, ≥ 1
         seed:int=0,   # Seed of every search
     ):
-        self.rows,self.cf,self.k,self.seed = _Rows(cf, rows), cf, k, seed
+        self.rows,self.k,self.seed = _Rows(cf, rows), k, seed
+        self.cf:Any = cf
         self.presets,self.made,self.kept = _presets(cf), {}, {}
 
     def explainer(self, q:_Question) -> Explainer:
@@ -251,8 +253,8 @@ class _Seek(NamedTuple):
     after:int  # Position from which the search goes on
 
 # %% ../nbs/50_asking.ipynb #c41
-class _Worker:
-    "A thread that works on the newest question, and ends when there is none."
+class _Turns:
+    "The newest question, and the thread that takes it."
     def __init__(self,
         work:Callable,    # Question -> parts
         publish:Callable, # Called with each part
@@ -260,6 +262,8 @@ class _Worker:
         self.work,self.publish,self.lock = work, publish, RLock()
         self.newest:Any = None
         self.number,self.thread = 0, None
+
+    def _run(self): raise NotImplementedError
 
     def put(self, question):
         "Ask; what was asked before is dropped."
@@ -276,6 +280,9 @@ class _Worker:
             if question is None: self.thread = None
             return question, self.number
 
+# %% ../nbs/50_asking.ipynb #c43
+class _Worker(_Turns):
+    "A thread that works on the newest question, and ends when there is none."
     def _run(self):
         while (turn := self._next())[0] is not None: self._answer(*turn)
 

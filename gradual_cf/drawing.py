@@ -58,12 +58,13 @@ def _track(a:float, b:float|None=None, bar:float|None=None) -> str: # In per cen
     return f'<span class="cfx-track" aria-hidden="true">{"".join(parts)}</span>'
 
 # %% ../nbs/50_drawing.ipynb #c14
-_SHEET = '''<style>
-.cfx{--cfx-ink:var(--jp-ui-font-color1,#212121);--cfx-soft:var(--jp-ui-font-color2,#5c5c5c);--cfx-edge:var(--jp-border-color2,#c8c8c8);
+_PAGE_STYLE = '''.cfx{--cfx-ink:var(--jp-ui-font-color1,#212121);--cfx-soft:var(--jp-ui-font-color2,#5c5c5c);
+--cfx-edge:var(--jp-border-color2,#c8c8c8);
 --cfx-page:var(--jp-layout-color1,#fff);--cfx-changed:CHANGED;color:var(--cfx-ink);font-size:13px;line-height:1.35}
 body[data-jp-theme-light="false"] .cfx,body.vscode-dark .cfx{--cfx-changed:#ff9d52}
 .cfx table{border-collapse:collapse;width:100%;margin:0;font-size:inherit;color:inherit}
-.cfx td,.cfx th{padding:2px 8px 2px 0;text-align:left;font-weight:normal;border:0;vertical-align:middle;white-space:normal}
+.cfx td,.cfx th{padding:2px 8px 2px 0;text-align:left;font-weight:normal;border:0;vertical-align:middle;
+white-space:normal}
 .cfx tr{background:none!important}
 .cfx caption{text-align:left;color:var(--cfx-soft);caption-side:top;padding:0 0 2px}
 .cfx .cfx-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
@@ -71,33 +72,43 @@ body[data-jp-theme-light="false"] .cfx,body.vscode-dark .cfx{--cfx-changed:#ff9d
 .cfx-wide td.cfx-after,.cfx td.cfx-v{white-space:nowrap}
 .cfx .cfx-soft,.cfx small{color:var(--cfx-soft)}
 .cfx-wide{overflow-x:auto}.cfx small{white-space:nowrap}
-.cfx-track{position:relative;display:block;min-width:70px;height:14px}
+.cfx p,p.cfx{margin:2px 0}.cfx ol{margin:2px 0;padding-left:22px}
+.cfx a{color:inherit;text-decoration:underline}
+'''.replace('CHANGED', CHANGED)
+
+_TRACK_STYLE = '''.cfx-track{position:relative;display:block;min-width:70px;height:14px}
 .cfx-track::before{content:"";position:absolute;left:0;right:0;top:6px;height:2px;background:var(--cfx-edge)}
 .cfx-track i{position:absolute;display:block}
 .cfx-way{top:5px;height:4px;background:var(--cfx-changed)}
-.cfx-from{top:2px;width:6px;height:6px;margin-left:-5px;border:2px solid var(--cfx-soft);border-radius:50%;background:var(--cfx-page)}
+.cfx-from{top:2px;width:6px;height:6px;margin-left:-5px;border:2px solid var(--cfx-soft);border-radius:50%;
+background:var(--cfx-page)}
 .cfx-to{top:2px;width:10px;height:10px;margin-left:-5px;border-radius:50%;background:var(--cfx-changed)}
 .cfx-bar{top:0;width:2px;height:14px;background:var(--cfx-ink)}
-.cfx p,p.cfx{margin:2px 0}.cfx ol{margin:2px 0;padding-left:22px}
-p.cfx-title{margin:10px 0 2px;padding-top:6px;border-top:1px solid var(--cfx-edge);font-weight:600}
+'''
+
+# %% ../nbs/50_drawing.ipynb #c16
+_PANEL_STYLE = '''p.cfx-title{margin:10px 0 2px;padding-top:6px;border-top:1px solid var(--cfx-edge);font-weight:600}
 .cfx-status{font-weight:600;min-height:36px}
 .cfx-now{display:block;text-align:right;padding-right:4px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.cfx a{color:inherit;text-decoration:underline}
 .cfx-line .widget-html,.cfx-line .widget-html-content{overflow:hidden;width:100%}
 .cfx-heads{display:flex;color:var(--cfx-soft);font-size:12px}
 .cfx-busy{opacity:.55}
-.cfx-panel{--jp-widgets-inline-height:24px;--jp-widgets-font-size:12px;--jp-widgets-inline-label-width:56px;max-width:1180px}
+.cfx-panel{--jp-widgets-inline-height:24px;--jp-widgets-font-size:12px;--jp-widgets-inline-label-width:56px;
+max-width:1180px}
 .cfx-grid{background-size:100% 100%;image-rendering:pixelated}
-.cfx-panel .cfx-grid .widget-toggle-button{background:transparent;border:1px solid #8886;color:#fff;text-shadow:0 0 3px #000,0 0 3px #000;box-shadow:none}
+.cfx-panel .cfx-grid .widget-toggle-button{background:transparent;border:1px solid #8886;color:#fff;
+text-shadow:0 0 3px #000,0 0 3px #000;box-shadow:none}
 .cfx-panel .cfx-grid .mod-active{border:3px solid #2196f3;background:#2196f355}
 .cfx-panel .widget-html{margin:0 2px}
 .cfx-panel .widget-slider{min-width:0}.cfx-panel .slider-container{margin-left:8px;margin-right:8px}
 .cfx-panel .cfx-lock{text-align:left;overflow:hidden;text-overflow:ellipsis}
-.cfx-panel .cfx-line>.widget-inline-hbox>.widget-label{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+.cfx-panel .cfx-line>.widget-inline-hbox>.widget-label{position:absolute;width:1px;height:1px;overflow:hidden;
+clip-path:inset(50%)}
 @media(max-width:600px){.cfx-heads{display:none}.cfx-track{min-width:40px}}
-</style>'''.replace('CHANGED', CHANGED)
+'''
+_SHEET = f'<style>{_PAGE_STYLE}{_TRACK_STYLE}{_PANEL_STYLE}</style>'
 
-# %% ../nbs/50_drawing.ipynb #c17
+# %% ../nbs/50_drawing.ipynb #c19
 def _columns_of(cfs:Counterfactuals) -> dict: # Name -> `Column`; empty for what is no table
     "The columns of a table by name."
     return {c.name: c for c in cfs.domain.features}
@@ -114,10 +125,11 @@ def _table_picture(cfs:Counterfactuals, units=None) -> str: # One row
     "What changed in a row of a table, each change on its track."
     columns = _columns_of(cfs)
     lines = [_change_row(columns[line.feature], line, units) for line in cfs.changes().itertuples()]
-    head = '<thead><tr><th scope="col">column</th><th scope="col" class="cfx-n">now</th><td></td><th scope="col">then</th></tr></thead>'
-    return f'<table class="cfx-changes">{head}<tbody>{"".join(lines)}</tbody></table>' if lines else '<p>Nothing to change.</p>'
+    if not lines: return '<p>Nothing to change.</p>'
+    names = '<th scope="col">column</th><th scope="col" class="cfx-n">now</th><td></td><th scope="col">then</th>'
+    return f'<table class="cfx-changes"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
 
-# %% ../nbs/50_drawing.ipynb #c20
+# %% ../nbs/50_drawing.ipynb #c22
 def _score_text(v:float, numbers:bool) -> str: return f'{v:,.4g}' if numbers else f'{v:.0%}'
 
 def _probability_row(cfs:Counterfactuals, goal:str) -> str: # One row
@@ -142,14 +154,16 @@ def _facts(cfs:Counterfactuals) -> list: # (name, text) pairs
 def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
     "How an answer stands, as a table."
     told = ' · '.join(f'{_esc(name)} <b>{_esc(text)}</b>' for name,text in _facts(cfs))
-    found = '' if cfs.valid[0] else '<p><b>No counterfactual found under these rules.</b> This is the nearest that was seen.</p>'
+    none = '<p><b>No answer found under these rules.</b> This is the nearest that was seen.</p>'
+    found = '' if cfs.valid[0] else none
     return f'<table><tbody>{_probability_row(cfs, goal)}</tbody></table>{found}<p class="cfx-soft">{told}</p>'
 
-# %% ../nbs/50_drawing.ipynb #c23
+# %% ../nbs/50_drawing.ipynb #c25
 def _step_text(lines, columns, units=None) -> str:
     "What one step of a plan changes."
     words = lambda l, v: _esc(_words_of(columns, l.feature, v, units))
-    return ', '.join(f'{_esc(_name_of(l))}{words(l, l.before)} → <b class="cfx-after">{words(l, l.after)}</b>' for l in lines)
+    return ', '.join(f'{_esc(_name_of(l))}{words(l, l.before)} → <b class="cfx-after">{words(l, l.after)}</b>'
+                     for l in lines)
 
 def _name_of(line) -> str: return '' if isinstance(line.feature, int) else f'{line.feature}: ' # A word needs no number
 
@@ -158,11 +172,11 @@ def _plan_picture(plan, units=None) -> str: # Of one answer
     df,columns = plan.changes(), _columns_of(plan.answers)
     numbers = plan.answers.target.is_floating_point()
     steps = [list(part.itertuples()) for _,part in df.groupby('step')]
-    items = [f'<li>{_step_text(lines, columns, units)} <span class="cfx-soft">then {_score_text(lines[-1][-1], numbers)}</span></li>'
-             for lines in steps]
+    then = lambda lines: f'<span class="cfx-soft">then {_score_text(lines[-1][-1], numbers)}</span>'
+    items = [f'<li>{_step_text(lines, columns, units)} {then(lines)}</li>' for lines in steps]
     return f'<ol>{"".join(items)}</ol>' if items else '<p>No steps.</p>'
 
-# %% ../nbs/50_drawing.ipynb #c25
+# %% ../nbs/50_drawing.ipynb #c27
 def _answer_heads(several) -> list:
     "The heads of other answers: number, probability, and how typical."
     a,numbers = several.answers, several.answers.target.is_floating_point()
@@ -184,7 +198,7 @@ def _others_table(several, units=None) -> str: # Of one row
     head = f'<tr><th scope="col">{what}</th><th scope="col">now</th>{"".join(_answer_heads(several))}</tr>'
     return f'<div class="cfx-wide" tabindex="0"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
-# %% ../nbs/50_drawing.ipynb #c28
+# %% ../nbs/50_drawing.ipynb #c30
 _SIDE = 150 # Width of an image on the page, in pixels
 
 def _pixels_png(x) -> str: # An image `(c, h, w)` in [0, 1] -> address of its PNG
@@ -214,18 +228,20 @@ def _image_picture(cfs:Counterfactuals, goal:str) -> str: # One image
              (cfs.xp[0], 'after', f'the image after, to be {goal}')]
     return ''.join(_image_tag(*part) for part in parts)
 
-# %% ../nbs/50_drawing.ipynb #c31
+# %% ../nbs/50_drawing.ipynb #c33
 def _words_picture(cfs:Counterfactuals) -> str: # One text
     "A text with the words that changed."
+    words:Any = cfs.domain.words
     text,end,out = cfs.data[0], 0, []
-    spans = cfs.domain.words(text)
+    spans = words(text)
     for line in cfs.changes().sort_values('feature').itertuples():
         a,b = spans[line.feature]
-        out += [_esc(text[end:a]), f'<del>{_esc(line.before)}</del> <ins class="cfx-after">{_esc(line.after)}</ins>']
+        swap = f'<del>{_esc(line.before)}</del> <ins class="cfx-after">{_esc(line.after)}</ins>'
+        out += [_esc(text[end:a]), swap]
         end = b
     return f'<p>{"".join(out)}{_esc(text[end:])}</p>'
 
-# %% ../nbs/50_drawing.ipynb #c34
+# %% ../nbs/50_drawing.ipynb #c36
 def _goal(cfs:Counterfactuals, classes:Sequence=()) -> str: return aimed_at(cfs, 0, classes) # What a row shall be
 
 def _picture(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # One row
@@ -240,7 +256,7 @@ def _others_picture(several, units=None) -> str: # Of one row
     if not len(several.answers): return '<p>No answer found.</p>'
     return _image_others(several) if several.first.domain.kind == 'image' else _others_table(several, units)
 
-# %% ../nbs/50_drawing.ipynb #c37
+# %% ../nbs/50_drawing.ipynb #c39
 _SPOKEN = 3 # Changes that a sentence names
 
 def _spoken(cfs:Counterfactuals, units=None) -> str:

@@ -26,9 +26,10 @@ class _Looks:
     "Layouts and styles that the lines of a panel share."
     def __init__(self):
         import ipywidgets as W
-        wide = dict(lock='auto', now='70px', field='56px', slider='auto', hand='72px')
+        wide = dict(lock='auto', now='70px', field='66px', slider='auto', hand='76px')
         grow = dict(lock='2 1 116px', slider='3 1 50px')
-        self.layout = {name: W.Layout(width=width, flex=grow.get(name), margin='1px 2px') for name,width in wide.items()}
+        look = lambda name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px')
+        self.layout = {name: look(name) for name in wide}
         self.line = W.Layout(flex_flow='row wrap', align_items='center')
         self.styles:dict = {}
 
@@ -74,7 +75,8 @@ class _Range:
             make,slide = W.BoundedFloatText, W.FloatRangeSlider
         self.least,self.most = (looks.of('field', make, value=v, description=f'{c.name}, {end}', **told)
                                 for v,end in ((low, 'at least'), (high, 'at most')))
-        self.slider = looks.of('slider', slide, value=(low, high), readout=False, description=f'range of {c.name}', **told)
+        told |= dict(readout=False, description=f'range of {c.name}')
+        self.slider = looks.of('slider', slide, value=(low, high), **told)
         self.widgets = [self.least, self.slider, self.most]
         for field in (self.least, self.most): field.observe(self._typed, 'value')
         self.slider.observe(self._slid, 'value')
@@ -98,9 +100,11 @@ class _Levels:
         import ipywidgets as W
         self.c,layout = c, W.Layout(width='auto', margin='0 8px 0 0')
         told = [(value_text(v), f'{c.name} may become {value_text(v)}') for v in c.offered]
-        self.boxes = [W.Checkbox(value=True, indent=False, description=name, tooltip=tip, layout=layout) for name,tip in told]
+        self.boxes = [W.Checkbox(value=True, indent=False, description=name, tooltip=tip, layout=layout)
+                      for name,tip in told]
         for box in self.boxes: box.observe(ask, 'value')
-        self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 162px', width='auto', flex_flow='row wrap', max_height='84px', overflow='auto'))]
+        wrap:Any = dict(flex_flow='row wrap', max_height='84px', overflow='auto')
+        self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 162px', width='auto', **wrap))]
 
     def release(self):
         "Tick all boxes."
@@ -149,7 +153,7 @@ class _Column:
     def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable, units=None):
         import ipywidgets as W
         self.c,self.units = c, units
-        self.lock = looks.of('lock', W.ToggleButton, description=str(c.name), icon='unlock', tooltip=f'Lock {c.name}: it stays as it is')
+        self.lock = looks.of('lock', W.ToggleButton, description=str(c.name), icon='unlock')
         self.lock.add_class('cfx-lock')
         self.now = looks.of('now', W.HTML)
         self.limit = _Levels(c, ask) if c.kind == 'category' else _Range(c, desk, looks, ask)
@@ -176,8 +180,20 @@ class _Column:
 def _with_icon(change): change['owner'].icon = 'lock' if change['new'] else 'unlock' # Of a toggle that locks
 
 # %% ../nbs/50_editors.ipynb #c28
-_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true"><span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
-<span style="flex:3 1 174px">may lie between</span><span style="width:76px">by hand</span></div>'''
+def _table_rules(lines:list) -> dict: # Lines of a table -> fields of a question
+    "What is locked, limited and moved by hand; a category without a level is locked."
+    told = [(line.c, line.limit.read(), line.hand.read()) for line in lines]
+    shut = [line.lock.value or limit == () for line,(_,limit,_) in zip(lines, told)]
+    limits = [(c, limit) for c,limit,_ in told if limit]
+    return dict(locked=tuple(c.name for (c,*_),still in zip(told, shut) if still),
+                bounds=tuple((c.name, limit) for c,limit in limits if c.kind != 'category'),
+                levels=tuple((c.name, limit) for c,limit in limits if c.kind == 'category'),
+                hand=tuple((c.name, v) for c,_,v in told if v is not _STAYS))
+
+# %% ../nbs/50_editors.ipynb #c31
+_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
+<span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
+<span style="flex:3 1 194px">may lie between</span><span style="width:80px">by hand</span></div>'''
 
 class _TableKnobs:
     "A line of knobs for each column."
@@ -202,19 +218,20 @@ class _TableKnobs:
 
     def rules(self) -> dict: # Fields of a question
         "What the knobs say."
-        told = [(line.c, line.limit.read(), line.hand.read()) for line in self.lines]
-        shut = {line.c.name for line in self.lines if line.lock.value} | {c.name for c,limit,_ in told if limit == ()}
-        limits = [(c, limit) for c,limit,_ in told if limit]
-        return dict(locked=tuple(c.name for c,*_ in told if c.name in shut),
-                    bounds=tuple((c.name, limit) for c,limit in limits if c.kind != 'category'),
-                    levels=tuple((c.name, limit) for c,limit in limits if c.kind == 'category'),
-                    hand=tuple((c.name, v) for c,_,v in told if v is not _STAYS))
+        return _table_rules(self.lines)
 
     def release(self):
         "Open all columns."
         for line in self.lines: line.release()
 
-# %% ../nbs/50_editors.ipynb #c32
+# %% ../nbs/50_editors.ipynb #c35
+def _word_lock(word:str, fixed:bool, layout):
+    "A toggle for one word."
+    import ipywidgets as W
+    tip = f'{word} may not change' if fixed else f'Lock {word}'
+    return W.ToggleButton(description=word, disabled=fixed, tooltip=tip, layout=layout)
+
+# %% ../nbs/50_editors.ipynb #c36
 class _WordKnobs:
     "A lock for each word of a text, and the text itself."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
@@ -231,17 +248,11 @@ class _WordKnobs:
         self.text = self.desk.rows.one(row)[0]
         frozen = self.desk.cf.encode([self.text]).frozen[0].tolist()
         old,spans = self.locks, self.desk.cf.domain.words(self.text)
-        self.locks = [self._lock(self.text[slice(*span)], fixed) for span,fixed in zip(spans, frozen) if span is not None]
+        self.locks = [_word_lock(self.text[slice(*span)], fixed, self.layout)
+                      for span,fixed in zip(spans, frozen) if span is not None]
+        for lock in self.locks: lock.observe(self._same, 'value')
         self.words.children,self.hand.value = self.locks, self.text
         for lock in old: lock.close()
-
-    def _lock(self, word:str, fixed:bool):
-        "A toggle for one word."
-        import ipywidgets as W
-        tip = f'{word} may not change' if fixed else f'Lock {word}'
-        lock = W.ToggleButton(description=word, disabled=fixed, tooltip=tip, layout=self.layout)
-        lock.observe(self._same, 'value')
-        return lock
 
     def _same(self, change):
         "Lock or open a word everywhere, and ask."
@@ -259,10 +270,10 @@ class _WordKnobs:
         "Open all words."
         for lock in self.locks: lock.value = False
 
-# %% ../nbs/50_editors.ipynb #c36
+# %% ../nbs/50_editors.ipynb #c40
 _MOST_REGIONS = 8 # Toggles in a row of the grid
 
-def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel, `(h, w)` -> region of each block, regions in a row
+def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel -> region of each block, regions in a row
     "Blocks gathered into at most eight by eight regions."
     down,across = len(np.unique(plane[:, 0])), len(np.unique(plane[0]))
     side = -(-max(down, across)//_MOST_REGIONS)
@@ -270,7 +281,7 @@ def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel
     wide = -(-across//side)
     return rows//side*wide + columns//side, wide
 
-# %% ../nbs/50_editors.ipynb #c39
+# %% ../nbs/50_editors.ipynb #c43
 _GRID = 300 # Width of the grid on the page, in pixels
 
 def _square(wide:int, tall:int):
@@ -307,7 +318,7 @@ class _BlockKnobs:
         "Open all regions."
         for lock in self.locks: lock.value = False
 
-# %% ../nbs/50_editors.ipynb #c42
+# %% ../nbs/50_editors.ipynb #c46
 class _NoKnobs:
     "Nothing to lock."
     def __init__(self, desk:_Desk, ask:Callable, units=None):

@@ -82,7 +82,8 @@ class _Widgets:
         self.target = _target_knob(desk, target, classes, wide)
         self.preset = W.Dropdown(options=list(desk.presets), value=preset, description='preset', layout=wide)
         self.number = W.Dropdown(options=[('first', 1)], value=1, description='answer', layout=wide)
-        for name,(text,tip) in _BUTTONS.items(): setattr(self, name, W.Button(description=text, tooltip=tip, layout=auto))
+        for name,(text,tip) in _BUTTONS.items():
+            setattr(self, name, W.Button(description=text, tooltip=tip, layout=auto))
         for name in _PLACES: setattr(self, name, W.HTML())
 
 # %% ../nbs/50_explorer.ipynb #c17
@@ -91,7 +92,8 @@ def _halves(w:_Widgets, knobs) -> tuple:
     import ipywidgets as W
     line = W.Layout(flex_flow='row wrap', align_items='center')
     title = lambda text: W.HTML(f'<p class="cfx cfx-title">{text}</p>')
-    half = lambda basis, *children: W.VBox(children, layout=W.Layout(flex=f'1 1 {basis}', min_width='0', padding='0 8px'))
+    place = dict(min_width='0', padding='0 8px')
+    half = lambda basis, *children: W.VBox(children, layout=W.Layout(flex=f'1 1 {basis}', **place))
     left = half('430px', title('What may change'), W.HBox([w.release], layout=line), knobs.box)
     right = half('340px', w.status, w.standing, w.picture, w.said, W.HBox([w.number, w.keep], layout=line), w.tray,
                  title('In this order'), w.plan, title('Other answers'), w.others)
@@ -164,14 +166,6 @@ class _PanelQuestions(_PanelState):
                 self.knobs.show(self.row)
             self.ask()
 
-    def find(self, text:str):
-        "Go to the row that is called so."
-        with self.lock:
-            if self.quiet: return
-            row = self.desk.rows.find(text)
-            if row is None: self.say(f'There is no row {text!r}.')
-            else: self.go(row)
-
 # %% ../nbs/50_explorer.ipynb #c24
 class _PanelAnswers(_PanelQuestions):
     "How a panel shows what comes."
@@ -229,17 +223,15 @@ def _moved_by_hand(panel, said) -> str:
     return f'<p class="cfx-hand">By hand: {a} → <b>{b}</b>. {enough}{against}</p>'
 
 # %% ../nbs/50_explorer.ipynb #c27
-class _Panel(_PanelAnswers):
-    "A panel, connected."
-    def __init__(self, *args):
-        super().__init__(*args)
-        w = self.w
-        for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
-        w.find.observe(lambda change: self.find(change['new']), 'value')
-        w.previous.on_click(lambda _: self.go(self.row - 1))
-        w.next.on_click(lambda _: self.go(self.row + 1))
-        for name in ('refused', 'keep', 'release'): getattr(w, name).on_click(getattr(self, name))
-        self.go(0)
+class _PanelButtons(_PanelAnswers):
+    "What the buttons of a panel do."
+    def find(self, text:str):
+        "Go to the row that is called so."
+        with self.lock:
+            if self.quiet: return
+            row = self.desk.rows.find(text)
+            if row is None: self.say(f'There is no row {text!r}.')
+            else: self.go(row)
 
     def refused(self, _=None):
         "Go to the next row that the model does not give to the target."
@@ -262,7 +254,20 @@ class _Panel(_PanelAnswers):
             self.w.tray.value = _tray(self.kept, self.classes, self.units)
             self.say(f'Kept: {len(self.kept)} in the tray.')
 
-# %% ../nbs/50_explorer.ipynb #c30
+# %% ../nbs/50_explorer.ipynb #c28
+class _Panel(_PanelButtons):
+    "A panel, connected."
+    def __init__(self, *args):
+        super().__init__(*args)
+        w = self.w
+        for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
+        w.find.observe(lambda change: self.find(change['new']), 'value')
+        w.previous.on_click(lambda _: self.go(self.row - 1))
+        w.next.on_click(lambda _: self.go(self.row + 1))
+        for name in ('refused', 'keep', 'release'): getattr(w, name).on_click(getattr(self, name))
+        self.go(0)
+
+# %% ../nbs/50_explorer.ipynb #c31
 @cache
 def _box_class():
     "A box that knows its panel; made when somebody asks, since ipywidgets is slow to import."
@@ -295,7 +300,7 @@ def _check_panel(desk:_Desk, preset, k, units):
     bad = [name for name in units or {} if name not in names]
     if bad: raise ValueError(f'units must name columns of the data, got {bad}')
 
-# %% ../nbs/50_explorer.ipynb #c32
+# %% ../nbs/50_explorer.ipynb #c33
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them

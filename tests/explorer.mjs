@@ -95,8 +95,6 @@ try {
   await p.setViewportSize({ width: 390, height: 844 });
   await p.waitForTimeout(1000);
   const wide = await panel.evaluate(e => { const edge = e.getBoundingClientRect().right + 1; return [...e.querySelectorAll('*')].filter(v => !v.closest('.cfx-wide *') && v.getBoundingClientRect().width && v.getBoundingClientRect().right > edge).map(v => `${v.className} ${Math.round(v.getBoundingClientRect().right - edge)}`).slice(0, 5); });
-  await panel.evaluate(e => e.scrollIntoView({ block: 'start' }));
-  await shot('explorer_phone');
   ok.phone = !wide.length;
   ok.errors = !errors.length; ok.requests = !outside.length;
   console.log(JSON.stringify(ok), errors.join(' '), outside.join(' '), light.join(' | '), dark.join(' | '), wide.join(' | '));
