@@ -73,6 +73,13 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(CODE)
 	touch $@
 
+$(VENV)/.all: constraints.txt settings.ini setup.py   # all of these at once, as CI wants it: versions are looked for once
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) pip
+	$(PIP) -e ".[dev,docs,$(EXTRAS)]"
+	$(CODE)
+	touch $(VENV)/.base $(VENV)/.dev $(VENV)/.docs $(VENV)/.extras $@
+
 node_modules/.done: package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --silent
 	touch $@

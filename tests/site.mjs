@@ -57,9 +57,9 @@ const plain = p => p.evaluate(() => {
 // Fresh pairs of a theme are given to axe. A pair is judged when one of its elements passed; one that fails is told again on every page.
 const contrast = async (p, theme) => {
   const [passed, failed] = await p.evaluate(async theme => {
-    document.body.dataset.theme = theme;
     const fresh = window.fresh[theme];
     if (!fresh.size) return [[], []];
+    document.body.dataset.theme = theme;
     const r = await window.axe.run({ include: [...fresh.values()].flatMap(s => [...s]) }, { preload: false, elementRef: true, runOnly: { type: 'rule', values: ['color-contrast'] } });
     const of = found => new Set(found.flatMap(v => v.nodes.map(n => n.element))), good = of(r.passes), bad = of(r.violations);
     const pairs = [...fresh].filter(([, s]) => [...s].some(e => good.has(e)) && ![...s].some(e => bad.has(e))).map(([pair]) => pair);
@@ -69,12 +69,13 @@ const contrast = async (p, theme) => {
   return failed;
 };
 
-// Everything else that axe calls serious or critical.
-const findings = p => p.evaluate(async () => {
+// Everything else that axe calls serious or critical. The sidebar is the same everywhere, and is looked at with a page of each kind.
+const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core'];
+const findings = (p, whole) => p.evaluate(async whole => {
   const values = window.axe._audit.rules.filter(r => r.enabled !== false && ['serious', 'critical'].includes(r.impact) && r.id !== 'color-contrast' && !r.tags.includes('experimental')).map(r => r.id);
-  const r = await window.axe.run(document, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
+  const r = await window.axe.run(whole ? document : { exclude: [['.sidebar-drawer']] }, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
   return r.violations.map(v => `${v.id} (${v.nodes.length}): ${v.nodes[0].target} ${v.nodes[0].any?.[0]?.message ?? ''}`);
-});
+}, whole);
 
 function checkLinks(name, links) {
   for (const href of new Set(links)) {
@@ -99,6 +100,7 @@ async function opened(context) {
   const p = await context.newPage(), log = { seen: new Set(), weight: 0 };
   const local = r => fileURLToPath(new URL(r.url().split(/[?#]/)[0])), count = r => { if (/^file:/.test(r.url()) && !/_static/.test(r.url())) try { log.weight += statSync(local(r)).size; } catch { /* counted as missing */ } };
   await p.addInitScript(axe);
+  await p.addInitScript(() => addEventListener('DOMContentLoaded', () => document.head.insertAdjacentHTML('beforeend', '<style>*, ::before, ::after { transition: none !important; }</style>')));   // colours are there at once
   p.on('console', m => { if (m.type() === 'error') log.seen.add(`console: ${m.text()}`); });
   p.on('pageerror', e => log.seen.add(`error: ${e}`));
   p.on('request', r => { if (!/^(file|data|blob):/.test(r.url())) log.seen.add(`outside request: ${r.url().slice(0, 120)}`); });
@@ -129,12 +131,12 @@ async function visit(p, log, f) {
     if (found.math[1] < found.math[0] || found.math[2]) say(name, `math not rendered: ${found.math}`);
     (await sideways(p)).forEach(l => say(name, `code scrolls sideways at 1280 px: ${l}`));
     if (log.weight > 3e6) say(name, `page of ${(log.weight / 1e6).toFixed(1)} MB`);
-    await p.addStyleTag({ content: '*, *::before, *::after { transition: none !important; }' });   // colours are there at once
     await palette(p, 'dark');
     await palette(p, 'light');
     await plain(p);
-    for (const t of ['dark', 'light']) (await contrast(p, t)).forEach(v => say(name, `axe, ${t}: ${v}`));
-    (await findings(p)).forEach(v => say(name, `axe: ${v}`));
+    (await contrast(p, 'light')).forEach(v => say(name, `axe, light: ${v}`));
+    (await findings(p, WHOLE.includes(name))).forEach(v => say(name, `axe: ${v}`));
+    (await contrast(p, 'dark')).forEach(v => say(name, `axe, dark: ${v}`));
     await p.setViewportSize({ width: 390, height: 844 });
     const over = await wide(p);
     if (over > 0) say(name, `scrolls ${over} px sideways on a phone: ` + await p.evaluate(() => [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.tagName + '.' + e.className).join(' ')));

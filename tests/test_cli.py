@@ -1,5 +1,6 @@
 """The command in a process of its own: output, exit codes, cache."""
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,8 @@ from gradual_cf.tasks import Task
 from shell import shell
 
 
-@pytest.fixture(scope='module')
-def cache(tmp_path_factory): return tmp_path_factory.mktemp('cache')
-
-
 @pytest.fixture
-def sh(cache, tmp_path): return shell(cache, tmp_path)
+def sh(networks, tmp_path): return shell(os.environ['GRADUAL_CF_CACHE'], tmp_path)
 
 
 def test_demo_needs_nothing(sh, tmp_path):
@@ -28,7 +25,8 @@ def test_demo_needs_nothing(sh, tmp_path):
     assert (tmp_path/'gradual_cf_demo.png').read_bytes()[:4] == b'\x89PNG'
 
 
-def test_the_network_is_kept(sh, cache):
+def test_the_network_is_kept(tmp_path):
+    sh, cache = shell(tmp_path/'cache'), tmp_path/'cache'
     sh('train', 'breast_cancer')
     before = {f: f.stat().st_mtime_ns for f in cache.iterdir()}
     assert json.loads(sh('train', 'breast_cancer', '--json').stdout)['accuracy'] > .93
