@@ -166,7 +166,8 @@ def _edited(rows:_Rows, q:_Question) -> Any: # Raw, one row
     if isinstance(q.hand, str): return [q.hand]
     columns = {c.name: c for c in rows.domain.features}
     for name,cell in q.hand: raw = _with_cell(raw, columns[name], cell)
-    return rows.domain.rows(raw) if q.hand else raw # in the dtypes of the training rows
+    typed:Any = rows.domain.rows # in the dtypes of the training rows
+    return typed(raw) if q.hand else raw
 
 # %% ../nbs/50_asking.ipynb #c32
 class _Said(NamedTuple):

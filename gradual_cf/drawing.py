@@ -253,7 +253,7 @@ def _picture(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # One
 
 def _others_picture(several, units=None) -> str: # Of one row
     "Other answers, as the kind of data wants them."
-    if not len(several.answers): return '<p>No answer found.</p>'
+    if not len(several.answers): return '<p>No other answer.</p>'
     return _image_others(several) if several.first.domain.kind == 'image' else _others_table(several, units)
 
 # %% ../nbs/50_drawing.ipynb #c39

@@ -67,7 +67,8 @@ try {
 
   // another answer, keep two, save them
   await panel.getByLabel('answer', { exact: true }).selectOption({ label: 'second' });
-  await settled();
+  const one = await text('.cfx-changes');
+  await until('second', async () => await text('.cfx-changes') !== one);
   const keep = panel.getByRole('button', { name: 'Keep this answer' });
   await keep.click(); await keep.click();
   await until('kept', async () => /Save 2 kept/.test(await text('a')));
