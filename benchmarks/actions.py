@@ -1,7 +1,7 @@
 """Shared actions beside GLOBE-CE and AReS, as `ce-library` ships them: same model, same rows, one run.
 
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/actions.py [--data heloc german] [--models logistic network]
-        [--peers DIR] [--limit 120] [--out FILE]
+        [--peers DIR] [--limit 60] [--out FILE]
 
 Rows are those that the model refuses: test rows of HELOC, all rows of German Credit. The peers are told which columns
 must stay; they take no other rule. Of the library only the modules of the two methods are imported, without the rest of
@@ -279,7 +279,7 @@ def main():
     a.add_argument('--models', nargs='+', default=['logistic', 'network'])
     a.add_argument('--methods', nargs='+', default=list(METHODS))
     a.add_argument('--peers', type=Path, help='folder for the peers; a temporary one without it')
-    a.add_argument('--limit', type=float, default=120, help='CPU seconds of a method')
+    a.add_argument('--limit', type=float, default=60, help='CPU seconds of a method')
     a.add_argument('--out', type=Path, default=Path('benchmarks/results/actions.csv'))
     a = a.parse_args()
     torch.set_num_threads(1)

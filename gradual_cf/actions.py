@@ -245,15 +245,17 @@ class _SharedRows(_AskedRows):
 # %% ../nbs/53_actions.ipynb #c33
 def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a change: row, group, before, after (raw)
     "What answers changed by themselves, in numbers."
+    if not len(answers): return pd.DataFrame(columns=['row', 'group', 'before', 'after'])
     on = (_own_changes(rows.explainer, answers.x, answers.xp) & answers.valid[:, None]).cpu()
     x,xp = (rows.explainer.domain.encode(v).x for v in (answers.data, answers.raw))
-    parts = [pd.DataFrame(dict(row=[], group=[], before=[], after=[]))]
-    for g,(c,at) in enumerate(zip(rows.columns, rows.at)):
-        i = on[:, g].nonzero()[:, 0]
-        number = (lambda v: v.argmax(1).numpy()) if c.kind == 'category' else (lambda v: _numbers(c, v[:, 0].numpy()))
-        before,after = (number(v[i][:, at]).astype(float) for v in (x, xp))
-        parts.append(pd.DataFrame(dict(row=i.numpy(), group=g, before=before, after=after)))
-    return pd.concat(parts, ignore_index=True).astype(dict(row=int, group=int))
+    return pd.concat([_column_lines(c, g, on[:, g], x[:, at], xp[:, at])
+                      for g,(c,at) in enumerate(zip(rows.columns, rows.at))], ignore_index=True)
+
+def _column_lines(c, g:int, on:Tensor, x:Tensor, xp:Tensor) -> pd.DataFrame: # bool `(q,)`; `(q, w)` each
+    "The changes of one column."
+    before,after = ((v.argmax(1).numpy().astype(float) if c.kind == 'category' else _numbers(c, v[:, 0].numpy()))[on.numpy()]
+                    for v in (x, xp))
+    return pd.DataFrame(dict(row=np.flatnonzero(on.numpy()), group=g, before=before, after=after))
 
 def _moves_for(c, line, free:bool) -> list:
     "The moves that a change may become, an amount first."
@@ -365,7 +367,7 @@ class _Terms(NamedTuple):
     columns:int      # Most columns of an action
     free:bool        # Whether each row goes only as far as it needs
 
-class _Catalogue:
+class _Menu:
     "Actions and what they cost each row."
     def __init__(self, rows, terms:_Terms, grain:int):
         self.rows,self.terms,self.grain = rows,terms,grain
@@ -382,6 +384,9 @@ class _Catalogue:
         self.actions += [a for a,h in zip(new, helps) if h]
         self.cost = np.concatenate([self.cost, cost[:, helps]], 1)
 
+# %% ../nbs/53_actions.ipynb #c53
+class _Catalogue(_Menu):
+    "A menu that one can choose from."
     def choice(self) -> list: # Positions
         "The best choice that greed and exchange find."
         gain = _gains(self.cost, self.terms.worth)
@@ -395,7 +400,7 @@ class _Catalogue:
         "Rows that the choice does not help."
         return ~np.isfinite(self.cost[:, self.choice()]).any(1)
 
-    def promising(self, many:int) -> list:
+    def promising(self, many:int) -> list: # Actions
         "Actions that would be best in the place of a chosen one."
         gain,chosen,out = _gains(self.cost, self.terms.worth), self.choice(), set()
         for place in range(len(chosen)):
@@ -403,7 +408,7 @@ class _Catalogue:
             out |= set(np.argsort(-more, kind='stable')[:many].tolist())
         return [self.actions[a] for a in sorted(out)]
 
-# %% ../nbs/53_actions.ipynb #c53
+# %% ../nbs/53_actions.ipynb #c56
 _SAMPLE,_JOIN = 256, 64   # Rows on which variants are tried, and how many of those left over join them
 _ADVISED = 128            # Rows of the sample whose answers are asked for
 _ANSWERS,_WHOLE = 5, 300  # Answers of each row of the sample, and how many of all become actions
@@ -434,7 +439,7 @@ def _improved_catalogue(few, lines:pd.DataFrame, terms:_Terms, start:list) -> _C
         if out.chosen() == before: break
     return out
 
-# %% ../nbs/53_actions.ipynb #c55
+# %% ../nbs/53_actions.ipynb #c58
 _VISITS = 3      # Times that rows left over may join the sample
 _PROMISING = 120 # Candidates in each place that all rows are asked about
 _POLISH = 3      # Times that sizes are varied on all rows
@@ -463,7 +468,7 @@ def _catalogue_for(rows, terms:_Terms, seed:int) -> _Catalogue:
         sample = sorted({*sample, *join})
     return _polished(out)
 
-# %% ../nbs/53_actions.ipynb #c58
+# %% ../nbs/53_actions.ipynb #c61
 _FINE_GRAIN = 64 # Parts of a move in which free actions are told
 
 def _measured_with(rows, action:tuple, place:np.ndarray) -> Counterfactuals:
@@ -485,7 +490,7 @@ def _true_costs(rows, actions, terms:_Terms) -> tuple[np.ndarray, list]: # `(n, 
         cost[i, a],after[a][i] = torch.where(good, price, torch.inf).double().cpu().numpy(), cfs.xp
     return cost, after
 
-# %% ../nbs/53_actions.ipynb #c60
+# %% ../nbs/53_actions.ipynb #c63
 def _cheapest_rows(rows, cost:np.ndarray, after:list) -> tuple[np.ndarray, Tensor]: # `(n,)`, -1 for none; `(n, d)`
     "The cheapest action of each row, and the row after it."
     taken = np.where(np.isfinite(cost).any(1), cost.argmin(1), -1) if cost.shape[1] else np.full(len(rows), -1)
@@ -501,7 +506,7 @@ def _answers_with(rows, actions, terms:_Terms) -> tuple[Counterfactuals, np.ndar
     taken,xp = _cheapest_rows(rows, cost, after)
     return rows.explainer.measure(rows.data, rows.enc, rows.z, xp, rows.target), taken, cost
 
-# %% ../nbs/53_actions.ipynb #c63
+# %% ../nbs/53_actions.ipynb #c66
 @dataclass(frozen=True, repr=False)
 class _ActionRecord:
     "Shared actions and what they do."
@@ -530,14 +535,15 @@ class _ActionRecord:
         n,there = len(self.taken), int(self.helped.sum())
         mean = f' at a mean cost of {self.cost[self.helped].min(1).mean():.3g}' if there else ''
         more = f'; no {len(self)} of {self.candidates:,} candidates help more than {self.ceiling:,}' if len(self) else ''
-        return f'{len(self)} actions for {n:,} rows: {there:,} helped ({there/n:.1%}){mean}{more}'
+        many = f'{len(self)} action' + 's'*(len(self) != 1)
+        return f'{many} for {n:,} rows: {there:,} helped ({there/n:.1%}){mean}{more}'
 
 def _action_text(columns, action:tuple, free:bool) -> str:
     "An action in words."
     parts = [f'{value_text(columns[m.group].name)} {_move_text(columns[m.group], m, free)}' for m in action]
     return (', then ' if free else ' and ').join(parts) + (', as far as needed' if free else '')
 
-# %% ../nbs/53_actions.ipynb #c65
+# %% ../nbs/53_actions.ipynb #c68
 class _ToldActions(_ActionRecord):
     "Shared actions as frames."
     def df(self) -> pd.DataFrame: # One line a move: action, column, move, covers, takes, cost
@@ -570,7 +576,7 @@ class _ToldActions(_ActionRecord):
             lines.append(dict(action=a + 1, rows=int(there.sum()), share=float(there.mean()), cost=float(least[there].mean())))
         return pd.DataFrame(lines, columns=['action', 'rows', 'share', 'cost'])
 
-# %% ../nbs/53_actions.ipynb #c69
+# %% ../nbs/53_actions.ipynb #c72
 _LEFT = 'style="text-align:left"'
 
 def _html_actions(told) -> str:
@@ -604,7 +610,7 @@ def _plot_actions(told):
     left.xaxis.set_major_formatter(lambda v, _: f'{v:.0%}')
     return fig
 
-# %% ../nbs/53_actions.ipynb #c71
+# %% ../nbs/53_actions.ipynb #c74
 class Actions(_ToldActions):
     "A few actions for many rows: in words, as frames, as a picture, and to be applied."
     def apply(self,
@@ -629,7 +635,7 @@ def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
     return rows.lead(rows.enc.x, rows.target) >= 0
 
-# %% ../nbs/53_actions.ipynb #c72
+# %% ../nbs/53_actions.ipynb #c75
 def _applied_to_needy(rows, actions, terms:_Terms) -> Counterfactuals:
     "Each row that is not there after its cheapest action."
     xp,needy = rows.enc.x.clone(), (~_there_by_now(rows)).nonzero()[:, 0].tolist()
@@ -644,7 +650,7 @@ def _applied_to_all(rows, action:tuple, terms:_Terms) -> Counterfactuals:
     xp = torch.where((ok & lawful)[:, None], xp, rows.enc.x)
     return rows.explainer.measure(rows.data, rows.enc, rows.z, xp, rows.target)
 
-# %% ../nbs/53_actions.ipynb #c75
+# %% ../nbs/53_actions.ipynb #c78
 def _check_actions(cf, k, worth, columns):
     "Raise `ValueError` for a question that makes no sense."
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
@@ -667,7 +673,7 @@ def _needy_rows(cf, question) -> tuple: # Rows that are not there, and how many 
     if there.all(): raise ValueError(f'rows must have one that is not there yet, got {len(rows)} that all are')
     return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum())
 
-# %% ../nbs/53_actions.ipynb #c77
+# %% ../nbs/53_actions.ipynb #c80
 def actions(
     cf:Explainer,         # Fitted, of a table
     rows,                 # Raw rows, as `explain` takes them
