@@ -96,7 +96,8 @@ class _MovedRows(_RawRows):
     "Rows and their moves."
     def entries(self, move:_Move) -> tuple[Tensor, Tensor]: # `(n, w)`, bool `(n,)`
         "What a move makes of its column in each row, and where that is legal."
-        if move not in self.known: self.known[move] = self._level(move) if move.kind == 'level' else self._number(move)
+        if move not in self.known:
+            self.known[move] = self._level(move) if move.kind == 'level' else self._number(move)
         return self.known[move]
 
     def _level(self, move):
@@ -109,7 +110,7 @@ class _MovedRows(_RawRows):
         c,v,at = self.columns[move.group], self.raw[move.group], self.at[move.group]
         old,there = self.enc.x[:, at], ~np.isnan(v) & ~np.isin(v, c.codes)
         new = np.where(there, _moved_by(c, v, move), v)
-        legal = np.where(there, ~np.isin(new, c.codes), move.kind != 'by') # a threshold asks nothing where no number is
+        legal = np.where(there, ~np.isin(new, c.codes), move.kind != 'by') # a threshold asks nothing of no number
         stays,legal = (torch.from_numpy(b).to(old.device) for b in (~there | (new == v), legal))
         x = torch.where(stays[:, None], old, torch.from_numpy(np.nan_to_num(c.encoded(new))).to(old)[:, None])
         return self._inside(x, old, at.start), legal & (stays | self._fits(x[:, 0], move.group, at.start))
@@ -157,7 +158,7 @@ class _TiedRows(_BoundRows):
 
 _SURE = 1e-12 # Probabilities nearer to 1 than that count as that
 
-# %% ../nbs/53_actions.ipynb #c25
+# %% ../nbs/53_actions.ipynb #c26
 class _RoundedRows(_TiedRows):
     "Rows on their way, in the form of their columns."
     def __init__(self, *asked):
@@ -180,13 +181,13 @@ class _RoundedRows(_TiedRows):
             xp[:, at] = torch.where(xp[:, at] == x[:, at], x[:, at], one)
         return xp
 
-# %% ../nbs/53_actions.ipynb #c27
+# %% ../nbs/53_actions.ipynb #c28
 _PAIRS_AT_ONCE = 2**15 # Rows with an action each that the model is asked about at once
 
 class _AskedRows(_RoundedRows):
     "Rows and actions, put to the model."
-    def pairs(self, actions) -> tuple: # `(q·n, d)` for each place in an action; bool `(q·n,)`; numbers of moves `(q·n,)`
-        "How far each move of each action takes each row, and where the action is legal."
+    def pairs(self, actions) -> tuple: # `(places, q·n, d)`; bool `(q·n,)`; `(q·n,)`
+        "How far each move of each action takes each row, where the action is legal, and how many moves it has."
         n,d = self.enc.x.shape
         steps = self.enc.x.new_zeros(max(map(len, actions)), len(actions), n, d)
         ok = torch.ones(len(actions), n, dtype=torch.bool, device=steps.device)
@@ -210,7 +211,7 @@ class _AskedRows(_RoundedRows):
         if ok.any(): ok[ok.clone()] = self.lead(xp[ok], target[ok]) >= 0
         return xp, ok
 
-# %% ../nbs/53_actions.ipynb #c30
+# %% ../nbs/53_actions.ipynb #c31
 class _SharedRows(_AskedRows):
     "What shared actions make of rows."
     def reached(self, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
@@ -221,8 +222,8 @@ class _SharedRows(_AskedRows):
 
     def _reached(self, actions, grain):
         (steps,ok,many),n = self.pairs(actions), len(self)
-        rows,cost = torch.arange(n, device=ok.device).repeat(len(actions)), torch.full(ok.shape, torch.inf, dtype=torch.double)
-        place = many.double()
+        rows,place = torch.arange(n, device=ok.device).repeat(len(actions)), many.double()
+        cost = torch.full(ok.shape, torch.inf, dtype=torch.double)
         live = ok.nonzero()[:, 0]
         xp,across = self.there(self.enc.take(rows[live]), self.target[rows[live]], steps[:, live], place[live])
         live,xp = live[across], xp[across]
@@ -242,7 +243,7 @@ class _SharedRows(_AskedRows):
             low,high = torch.where(todo & ~across, middle, low), torch.where(todo & across, middle, high)
         return high.double()/grain
 
-# %% ../nbs/53_actions.ipynb #c33
+# %% ../nbs/53_actions.ipynb #c34
 def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a change: row, group, before, after (raw)
     "What answers changed by themselves, in numbers."
     if not len(answers): return pd.DataFrame(columns=['row', 'group', 'before', 'after'])
@@ -253,9 +254,9 @@ def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a c
 
 def _column_lines(c, g:int, on:Tensor, x:Tensor, xp:Tensor) -> pd.DataFrame: # bool `(q,)`; `(q, w)` each
     "The changes of one column."
-    before,after = ((v.argmax(1).numpy().astype(float) if c.kind == 'category' else _numbers(c, v[:, 0].numpy()))[on.numpy()]
-                    for v in (x, xp))
-    return pd.DataFrame(dict(row=np.flatnonzero(on.numpy()), group=g, before=before, after=after))
+    number = (lambda v: v.argmax(1).numpy().astype(float)) if c.kind == 'category' else (lambda v: _numbers(c, v[:, 0].numpy()))
+    rows = np.flatnonzero(on.numpy())
+    return pd.DataFrame(dict(row=rows, group=g, before=number(x)[rows], after=number(xp)[rows]))
 
 def _moves_for(c, line, free:bool) -> list:
     "The moves that a change may become, an amount first."
@@ -265,7 +266,7 @@ def _moves_for(c, line, free:bool) -> list:
     plain = c.kind != 'ordinal' and line.before not in c.codes and far == far
     return [_Move(line.group, 'by', far), to] if plain and far and not free else [to]
 
-# %% ../nbs/53_actions.ipynb #c36
+# %% ../nbs/53_actions.ipynb #c37
 _QUANTILES = np.linspace(.1, 1, 10) # Of what answers needed: the sizes of moves
 _SHARES = (.25, .5, 1.)             # Parts of an amount that are moves of their own
 
@@ -274,12 +275,14 @@ def _whole_answers(rows, lines:pd.DataFrame, free:bool) -> list:
     count:dict[tuple, int] = {}
     for _,part in lines.groupby('row'):
         ways = [_moves_for(rows.columns[l.group], l, free) for l in part.itertuples()]
-        for action in {tuple(w[0] for w in ways), tuple(w[-1] for w in ways)}: count[action] = count.get(action, 0) + 1
+        for action in {tuple(w[0] for w in ways), tuple(w[-1] for w in ways)}:
+            count[action] = count.get(action, 0) + 1
     return sorted(count, key=lambda a: (-count[a], a))
 
 def _sizes(values, shares=(1.,)) -> list:
     "Quantiles of some numbers, and parts of them."
-    return [v*share for v in np.quantile(values, _QUANTILES, method='nearest') for share in shares] if len(values) else []
+    if not len(values): return []
+    return [v*share for v in np.quantile(values, _QUANTILES, method='nearest') for share in shares]
 
 def _moves_of_column(c, g:int, part:pd.DataFrame, free:bool) -> list:
     "Moves of one column in several sizes, as its answers need them."
@@ -291,7 +294,7 @@ def _moves_of_column(c, g:int, part:pd.DataFrame, free:bool) -> list:
         if not free and c.kind != 'ordinal': out += [_Move(g, 'by', _sayable(c, v)) for v in _sizes(far, _SHARES)]
     return sorted({m for m in out if m.kind != 'by' or m.value})
 
-# %% ../nbs/53_actions.ipynb #c39
+# %% ../nbs/53_actions.ipynb #c40
 def _gains(cost:np.ndarray, worth:float|None) -> np.ndarray: # `(n, m)` each
     "What each action is worth to each row; `None`: a row is worth more than all costs together."
     known = np.isfinite(cost)
@@ -306,10 +309,13 @@ def _added(gain:np.ndarray, chosen) -> np.ndarray: # `(m,)`
 def _greedy_choice(gain:np.ndarray, k:int) -> list:
     "At most `k` actions, each the one that adds most; the first of equals."
     chosen:list[int] = []
-    while gain.shape[1] and len(chosen) < k and (more := _added(gain, chosen)).max() > 0: chosen.append(int(more.argmax()))
+    while len(chosen) < k and gain.shape[1]:
+        more = _added(gain, chosen)
+        if more.max() <= 0: break
+        chosen.append(int(more.argmax()))
     return chosen
 
-# %% ../nbs/53_actions.ipynb #c44
+# %% ../nbs/53_actions.ipynb #c45
 _REAL = 1e-9 # Share by which an exchange must be better
 
 def _exchanged(gain:np.ndarray, chosen:list) -> list:
@@ -330,7 +336,7 @@ def _most_covered(across:np.ndarray, chosen:list, k:int) -> int: # bool `(n, m)`
     more = np.sort((across & ~there[:, None]).sum(0))[::-1][:k].sum()
     return int(min(across.any(1).sum(), there.sum() + more))
 
-# %% ../nbs/53_actions.ipynb #c47
+# %% ../nbs/53_actions.ipynb #c48
 _FACTORS = (.5, .7, .85, .95, 1.05, 1.15, 1.4, 2.)  # Sizes that are tried beside an amount
 _AWAY = (-.1, -.03, -.01, .01, .03, .1)             # Ranges that a threshold is moved by
 
@@ -359,7 +365,7 @@ def _variants(rows, action:tuple, singles:Sequence, most:int, free:bool) -> list
     if len(action) < most: out += _longer(action, singles, free)
     return [a for a in out if a]
 
-# %% ../nbs/53_actions.ipynb #c50
+# %% ../nbs/53_actions.ipynb #c51
 class _Terms(NamedTuple):
     "What a choice is asked for."
     k:int            # Most actions
@@ -384,7 +390,7 @@ class _Menu:
         self.actions += [a for a,h in zip(new, helps) if h]
         self.cost = np.concatenate([self.cost, cost[:, helps]], 1)
 
-# %% ../nbs/53_actions.ipynb #c53
+# %% ../nbs/53_actions.ipynb #c54
 class _Catalogue(_Menu):
     "A menu that one can choose from."
     def choice(self) -> list: # Positions
@@ -408,7 +414,7 @@ class _Catalogue(_Menu):
             out |= set(np.argsort(-more, kind='stable')[:many].tolist())
         return [self.actions[a] for a in sorted(out)]
 
-# %% ../nbs/53_actions.ipynb #c56
+# %% ../nbs/53_actions.ipynb #c57
 _SAMPLE,_JOIN = 256, 64   # Rows on which variants are tried, and how many of those left over join them
 _ADVISED = 128            # Rows of the sample whose answers are asked for
 _ANSWERS,_WHOLE = 5, 300  # Answers of each row of the sample, and how many of all become actions
@@ -439,7 +445,7 @@ def _improved_catalogue(few, lines:pd.DataFrame, terms:_Terms, start:list) -> _C
         if out.chosen() == before: break
     return out
 
-# %% ../nbs/53_actions.ipynb #c58
+# %% ../nbs/53_actions.ipynb #c60
 _VISITS = 3      # Times that rows left over may join the sample
 _PROMISING = 120 # Candidates in each place that all rows are asked about
 _POLISH = 3      # Times that sizes are varied on all rows
@@ -468,7 +474,7 @@ def _catalogue_for(rows, terms:_Terms, seed:int) -> _Catalogue:
         sample = sorted({*sample, *join})
     return _polished(out)
 
-# %% ../nbs/53_actions.ipynb #c61
+# %% ../nbs/53_actions.ipynb #c63
 _FINE_GRAIN = 64 # Parts of a move in which free actions are told
 
 def _measured_with(rows, action:tuple, place:np.ndarray) -> Counterfactuals:
@@ -490,7 +496,7 @@ def _true_costs(rows, actions, terms:_Terms) -> tuple[np.ndarray, list]: # `(n, 
         cost[i, a],after[a][i] = torch.where(good, price, torch.inf).double().cpu().numpy(), cfs.xp
     return cost, after
 
-# %% ../nbs/53_actions.ipynb #c63
+# %% ../nbs/53_actions.ipynb #c66
 def _cheapest_rows(rows, cost:np.ndarray, after:list) -> tuple[np.ndarray, Tensor]: # `(n,)`, -1 for none; `(n, d)`
     "The cheapest action of each row, and the row after it."
     taken = np.where(np.isfinite(cost).any(1), cost.argmin(1), -1) if cost.shape[1] else np.full(len(rows), -1)
@@ -500,13 +506,13 @@ def _cheapest_rows(rows, cost:np.ndarray, after:list) -> tuple[np.ndarray, Tenso
         xp[i] = x[i]
     return taken, xp
 
-def _answers_with(rows, actions, terms:_Terms) -> tuple[Counterfactuals, np.ndarray, np.ndarray]: # taken `(n,)`, cost `(n, m)`
-    "Each row after the cheapest action that helps it, or as it was."
+def _answers_with(rows, actions, terms:_Terms) -> tuple: # `Counterfactuals`, `(n,)`, `(n, m)`
+    "Each row after the cheapest action that helps it, or as it was; which one that is, and all costs."
     cost,after = _true_costs(rows, actions, terms) if len(actions) else (np.zeros((len(rows), 0)), [])
     taken,xp = _cheapest_rows(rows, cost, after)
     return rows.explainer.measure(rows.data, rows.enc, rows.z, xp, rows.target), taken, cost
 
-# %% ../nbs/53_actions.ipynb #c66
+# %% ../nbs/53_actions.ipynb #c69
 @dataclass(frozen=True, repr=False)
 class _ActionRecord:
     "Shared actions and what they do."
@@ -534,26 +540,27 @@ class _ActionRecord:
     def __repr__(self):
         n,there = len(self.taken), int(self.helped.sum())
         mean = f' at a mean cost of {self.cost[self.helped].min(1).mean():.3g}' if there else ''
-        more = f'; no {len(self)} of {self.candidates:,} candidates help more than {self.ceiling:,}' if len(self) else ''
+        more = f'; no {len(self)} of {self.candidates:,} candidates help more than {self.ceiling:,}'*(len(self) > 0)
         many = f'{len(self)} action' + 's'*(len(self) != 1)
         return f'{many} for {n:,} rows: {there:,} helped ({there/n:.1%}){mean}{more}'
 
 def _action_text(columns, action:tuple, free:bool) -> str:
     "An action in words."
     parts = [f'{value_text(columns[m.group].name)} {_move_text(columns[m.group], m, free)}' for m in action]
-    return (', then ' if free else ' and ').join(parts) + (', as far as needed' if free else '')
+    if free: return ', then '.join(parts) + ', as far as needed'
+    return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
-# %% ../nbs/53_actions.ipynb #c68
+# %% ../nbs/53_actions.ipynb #c71
 class _ToldActions(_ActionRecord):
     "Shared actions as frames."
     def df(self) -> pd.DataFrame: # One line a move: action, column, move, covers, takes, cost
-        "The actions: rows that each one covers, rows that take it because it is their cheapest, and these rows' mean cost."
+        "The moves; rows that an action covers, rows that take it because it is their cheapest, their mean cost."
         columns,lines = self.explainer.domain.features, []
         for a,action in enumerate(self.moves):
-            own = self.taken == a + 1
-            told = dict(covers=int(np.isfinite(self.cost[:, a]).sum()), takes=int(own.sum()), cost=float(self.cost[own, a].mean()))
-            lines += [dict(action=a + 1, column=columns[m.group].name, move=_move_text(columns[m.group], m, self.terms.free)) | told
-                      for m in action]
+            own,covers = self.taken == a + 1, int(np.isfinite(self.cost[:, a]).sum())
+            told = dict(covers=covers, takes=int(own.sum()), cost=float(self.cost[own, a].mean()))
+            lines += [dict(action=a + 1, column=columns[m.group].name,
+                           move=_move_text(columns[m.group], m, self.terms.free)) | told for m in action]
         return pd.DataFrame(lines, columns=['action', 'column', 'move', 'covers', 'takes', 'cost'])
 
     def rows(self) -> pd.DataFrame: # One line a row: row, action, cost, before, after
@@ -573,49 +580,61 @@ class _ToldActions(_ActionRecord):
         for a in range(len(self)):
             least = self.cost[:, :a + 1].min(1)
             there = np.isfinite(least)
-            lines.append(dict(action=a + 1, rows=int(there.sum()), share=float(there.mean()), cost=float(least[there].mean())))
+            told = dict(rows=int(there.sum()), share=float(there.mean()), cost=float(least[there].mean()))
+            lines.append(dict(action=a + 1) | told)
         return pd.DataFrame(lines, columns=['action', 'rows', 'share', 'cost'])
 
-# %% ../nbs/53_actions.ipynb #c72
+# %% ../nbs/53_actions.ipynb #c75
 _LEFT = 'style="text-align:left"'
+_HEADS = ('', 'action', 'rows that take it', 'helped so far', 'mean cost so far')
+
+def _html_line(words:str, takes:int, s) -> str:
+    "One action; `s` is its line of `sums`."
+    cells = f'<td>{takes:,}</td><td>{s.rows:,} ({s.share:.1%})</td><td>{s.cost:.3g}</td>'
+    return f'<tr><td>{s.action}</td><th scope="row" {_LEFT}>{html.escape(words)}</th>{cells}</tr>'
 
 def _html_actions(told) -> str:
     "The actions as a table."
-    sums,takes = told.sums(), np.bincount(told.taken, minlength=len(told) + 1)
-    heads = ('', 'action', 'rows that take it', 'helped so far', 'mean cost so far')
-    body = []
-    for words,s in zip(told.words, sums.itertuples()):
-        cells = f'<td>{takes[s.action]:,}</td><td>{s.rows:,} ({s.share:.1%})</td><td>{s.cost:.3g}</td>'
-        body.append(f'<tr><td>{s.action}</td><th scope="row" {_LEFT}>{html.escape(words)}</th>{cells}</tr>')
-    head = ''.join(f'<th scope="col" {_LEFT}>{h}</th>' for h in heads)
-    return f'<table><caption {_LEFT}>{html.escape(repr(told))}</caption><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    takes = np.bincount(told.taken, minlength=len(told) + 1)
+    lines = [_html_line(words, takes[s.action], s) for words,s in zip(told.words, told.sums().itertuples())]
+    head = ''.join(f'<th scope="col" {_LEFT}>{h}</th>' for h in _HEADS)
+    caption = f'<caption {_LEFT}>{html.escape(repr(told))}</caption>'
+    return f'<table>{caption}<thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
 
+# %% ../nbs/53_actions.ipynb #c78
 _WRAP = 46 # Characters of a line in a picture
+
+def _draw_shares(ax, sums:pd.DataFrame, takes:np.ndarray, words:Sequence):
+    "The share of rows that the first actions help, and of those that take each."
+    import textwrap
+    y = -np.arange(len(sums))
+    ax.barh(y, sums.share, color='.85', label='helped so far')
+    ax.barh(y, takes, color='C0', height=.4, label='take it in the end')
+    beside = dict(textcoords='offset points', va='center', fontsize=8)
+    for at,share in zip(y, sums.share): ax.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
+    ax.set_yticks(y, [textwrap.fill(f'{i}. {w}', _WRAP) for i,w in enumerate(words, 1)], fontsize=8)
+    ax.set(xlim=(0, 1.2), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
+    if len(y): ax.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
 
 def _plot_actions(told):
     "What the first actions help together, and what that costs."
-    import textwrap
     import matplotlib.pyplot as plt
-    sums,y = told.sums(), -np.arange(len(told))
-    fig,(left,right) = plt.subplots(1, 2, figsize=(8.5, 1 + .55*max(len(told), 1)), sharey=True, width_ratios=(3, 2), layout='constrained')
+    sums = told.sums()
+    shape:Any = dict(figsize=(8.5, 1 + .55*max(len(told), 1)), width_ratios=(3, 2), layout='constrained')
+    fig,(left,right) = plt.subplots(1, 2, sharey=True, **shape)
     plt.close(fig) # it is returned, and so shown once
-    left.barh(y, sums.share, color='.85')
-    left.barh(y, sums.share.diff().fillna(sums.share), left=sums.share.shift(fill_value=0), color='C0')
-    for at,s in zip(y, sums.itertuples()): left.annotate(f'{s.share:.1%}', (s.share, at), (3, 0), textcoords='offset points', va='center', fontsize=8)
-    right.plot(sums.cost, y, 'o-', color='.3', ms=4)
-    left.set_yticks(y, [textwrap.fill(f'{i}. {w}', _WRAP) for i,w in enumerate(told.words, 1)], fontsize=8)
-    left.set(xlim=(0, 1.15), xlabel='share of rows helped so far')
-    right.set(xlabel='mean cost of these')
-    right.set_xlim(0)
-    left.xaxis.set_major_formatter(lambda v, _: f'{v:.0%}')
+    takes = np.array([(told.taken == a).mean() for a in sums.action])
+    _draw_shares(left, sums, takes, told.words)
+    right.plot(sums.cost, -np.arange(len(sums)), 'o-', color='.3', ms=4)
+    right.set(xlabel='mean cost so far', xlim=(0, 1.1*sums.cost.max() if len(sums) else 1))
     return fig
 
-# %% ../nbs/53_actions.ipynb #c74
+# %% ../nbs/53_actions.ipynb #c81
 class Actions(_ToldActions):
     "A few actions for many rows: in words, as frames, as a picture, and to be applied."
     def apply(self,
         rows,             # Raw rows, as `explain` takes them
-        action:int|None=None, # An action's number from 1, for each row where it is legal; None for the cheapest that helps
+        action:int|None=None, # The number of one action, from 1, for all rows where it is legal; None for the cheapest
         **constraints,    # As `explain` takes them
     ) -> Counterfactuals: # `raw` holds the changed rows, `valid` says which of them are there
         "Change rows as the actions say; a row that is there, or that no action helps, stays as it is."
@@ -635,7 +654,7 @@ def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
     return rows.lead(rows.enc.x, rows.target) >= 0
 
-# %% ../nbs/53_actions.ipynb #c75
+# %% ../nbs/53_actions.ipynb #c82
 def _applied_to_needy(rows, actions, terms:_Terms) -> Counterfactuals:
     "Each row that is not there after its cheapest action."
     xp,needy = rows.enc.x.clone(), (~_there_by_now(rows)).nonzero()[:, 0].tolist()
@@ -650,7 +669,7 @@ def _applied_to_all(rows, action:tuple, terms:_Terms) -> Counterfactuals:
     xp = torch.where((ok & lawful)[:, None], xp, rows.enc.x)
     return rows.explainer.measure(rows.data, rows.enc, rows.z, xp, rows.target)
 
-# %% ../nbs/53_actions.ipynb #c78
+# %% ../nbs/53_actions.ipynb #c85
 def _check_actions(cf, k, worth, columns):
     "Raise `ValueError` for a question that makes no sense."
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
@@ -673,7 +692,7 @@ def _needy_rows(cf, question) -> tuple: # Rows that are not there, and how many 
     if there.all(): raise ValueError(f'rows must have one that is not there yet, got {len(rows)} that all are')
     return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum())
 
-# %% ../nbs/53_actions.ipynb #c80
+# %% ../nbs/53_actions.ipynb #c87
 def actions(
     cf:Explainer,         # Fitted, of a table
     rows,                 # Raw rows, as `explain` takes them
@@ -700,4 +719,5 @@ def _told_choice(rows, found:_Catalogue, goal, already:int) -> Actions:
     moves = [moves[a] for a in _greedy_choice(_gains(cost, terms.worth), len(moves))]
     answers,taken,cost = _answers_with(rows, moves, terms)
     ceiling = _most_covered(_gains(found.cost, terms.worth) > 0, chosen, terms.k)
-    return Actions(rows.explainer, tuple(moves), terms, goal, answers, taken + 1, cost, already, len(found.actions), ceiling)
+    counted = already, len(found.actions), ceiling
+    return Actions(rows.explainer, tuple(moves), terms, goal, answers, taken + 1, cost, *counted)
