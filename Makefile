@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 -c constraints.txt
+PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 --no-compile -c constraints.txt
+# Byte code of what was installed, on all cores where pip compiles on one; what does not compile is nobody's import.
+CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
+EXTRAS := ray,transformers,models,app
 
 JOBS   ?= 2
 .PHONY: demo test types bench docs site serve readme lab export clean
@@ -52,19 +55,30 @@ $(VENV)/.base: constraints.txt settings.ini setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) pip  # older ones take minutes to resolve what docs and tests need
 	$(PIP) -e .
+	$(CODE)
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e ".[dev]"
+	$(CODE)
 	touch $@
 
 $(VENV)/.extras: $(VENV)/.dev   # Ray, transformers, the app and more makes of models: without them their tests skip
-	$(PIP) -e ".[ray,transformers,models,app]"
+	$(PIP) -e ".[$(EXTRAS)]"
+	$(CODE)
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
 	$(PIP) -e ".[docs]"
+	$(CODE)
 	touch $@
+
+$(VENV)/.all: constraints.txt settings.ini setup.py   # all of these at once, as CI wants it: versions are looked for once
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) pip
+	$(PIP) -e ".[dev,docs,$(EXTRAS)]"
+	$(CODE)
+	touch $(VENV)/.base $(VENV)/.dev $(VENV)/.docs $(VENV)/.extras $@
 
 node_modules/.done: package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --silent

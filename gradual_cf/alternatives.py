@@ -417,6 +417,24 @@ def _html_several(several) -> str:
     more = f'<p>… and {len(several) - _SHOWN:,} more rows</p>' if len(several) > _SHOWN else ''
     return ''.join(tables) + more
 
+# %% ../nbs/01_alternatives.ipynb #7844f9f5
+def _one_line(lines, said:str) -> str:
+    "The changes of one answer, and what the model says of it."
+    changes = ', '.join(f'{l.feature}: {value_text(l.before)} → {value_text(l.after)}' for l in lines.itertuples())
+    return f'{changes}  ({said})'
+
+def _text_several(several, classes=()) -> str:
+    "Every answer as a line of plain text."
+    lines,out = several.changes(), []
+    for i,name in enumerate(_row_names(several.first)):
+        answers = several[i]
+        many = f'{len(answers)} answer' + 's'*(len(answers) != 1)
+        out.append(f'row {name}: to be {aimed_at(several.first, i, classes)}, {many}')
+        parts = [part for _,part in lines[lines.row == i].groupby('answer')]
+        told = zip(parts, _said(answers.prob, answers.target))
+        out += [f'    {n}. {_one_line(part, said)}' for n,(part,said) in enumerate(told, 1)]
+    return '\n'.join(out)
+
 # %% ../nbs/01_alternatives.ipynb #c50
 _BESIDE = -.06 # Where a missing cell stands: beside the track
 
@@ -487,6 +505,12 @@ def _plot_several(several, row:int, most:int):
 # %% ../nbs/01_alternatives.ipynb #c55
 class Alternatives(_Compared):
     "Several answers to each question, the best first: distinct, and without idle changes."
+    def text(self,
+        classes=(), # Names of the classes
+    ) -> str:
+        "The answers as plain text."
+        return _text_several(self, classes)
+
     def plot(self,
         row:int=0,  # Position of the row
         most:int=5, # Answers drawn, ≥ 1

@@ -63,6 +63,8 @@ _OWN = typer.Option(None, '--model', help='A model file: safetensors for a data 
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
+_PLAN = typer.Option(False, '--plan', help='Say in which order to make the changes.')
+_SEVERAL = typer.Option(None, '--several', min=1, help='Show so many ways, the best first.')
 _JSON = typer.Option(False, '--json', help='Print JSON.')
 _IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
 _BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.')
@@ -174,7 +176,7 @@ def _wanted(text):
 def _record(cfs, task, row):
     "One explained row as a JSON object."
     changes = cfs.changes().drop(columns=['row', 'index'], errors='ignore').to_dict('records')
-    texts = dict(text=cfs.data.text.iloc[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
+    texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.kind == 'text' else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
     stands = {} if cfs.typical is None else dict(typical=_json_value(cfs.typical[0].item()))
@@ -196,7 +198,40 @@ def _answer_text(cfs, task, row):
     names = None if isinstance(cfs.data, pd.DataFrame) else [row]
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
+# %% ../nbs/90_cli.ipynb #498d8913
+def _more(cf, cfs, plan, several, asked) -> tuple:
+    "The order of an answer's changes, and other answers, where they are asked for."
+    order = cfs.plan() if plan else None
+    return order, cf.explain_many(cfs.data, k=several, **asked) if several else None
+
+def _lines_of(df, by) -> list:
+    "The lines of a frame, gathered by a column, as values of JSON."
+    parts = [part.drop(columns=['row', 'index', by], errors='ignore') for _,part in df.groupby(by)]
+    return [[{k: _json_value(v) for k,v in line.items()} for line in part.to_dict('records')] for part in parts]
+
+def _more_record(plan, several) -> dict:
+    "Order and other answers as values of JSON."
+    told = {} if plan is None else dict(plan=_lines_of(plan.changes(), 'step'))
+    return told if several is None else told | dict(answers=_lines_of(several.changes(), 'answer'))
+
+def _more_text(plan, several, classes) -> list:
+    "Order and other answers as people read them."
+    told = {'step by step': plan, 'several ways': several}
+    without_head = lambda v: v.text(classes).partition('\n')[2]
+    return [f'{name}\n{without_head(v)}' for name,v in told.items() if v is not None]
+
+def _answer(cfs, task, row, plan, several, as_json) -> str:
+    "All that is told about one row."
+    if as_json: return json.dumps(_record(cfs, task, row) | _more_record(plan, several))
+    return '\n'.join([_answer_text(cfs, task, row), *_more_text(plan, several, task.classes)])
+
 # %% ../nbs/90_cli.ipynb #c25
+def _check_one(row, text, image):
+    "Raise `ValueError` unless one of three ways to name a row is used."
+    if sum(v is not None for v in (row, text, image)) == 1: return
+    got = f'{row!r}, {text!r}, {image and str(image)!r}'
+    raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
+
 def _explained_row(task, cf, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
@@ -217,6 +252,7 @@ def _explain(
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
     block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
+    plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
@@ -226,15 +262,15 @@ def _explain(
 ):
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
-        if sum(v is not None for v in (row, text, image)) != 1:
-            got = f'{row!r}, {text!r}, {image and str(image)!r}'
-            raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
+        _check_one(row, text, image)
         asked = dict(target=_wanted(target), seed=seed)
         asked,told = asked | _constraints(immutable, bound, increase_only, decrease_only, max_changes), _tied_by(relations, cost)
         task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
-        cfs = _explained_row(task, _fitted(task, paper, preset), rows, row or 0, asked, out, html)
-    typer.echo(json.dumps(_record(cfs, task, row)) if json_ else _answer_text(cfs, task, row))
+        cf = _fitted(task, paper, preset)
+        cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
+        more = _more(cf, cfs, plan, several, asked)
+    typer.echo(_answer(cfs, task, row, *more, json_))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/90_cli.ipynb #c34

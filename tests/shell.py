@@ -31,7 +31,7 @@ def command(args, env, cwd, out):
 
 
 def shell(cache, cwd=None):
-    "A function that runs the command with its own cache and without any data, and checks its exit code."
+    "A function that runs the command with a cache folder and without any data, and checks its exit code."
     env = without_data() | dict(GRADUAL_CF_CACHE=str(cache), HF_HUB_OFFLINE='1')
     def run(*args, code=0):
         with tempfile.TemporaryDirectory() as out:

@@ -1,7 +1,7 @@
 // Walk over every page of the built site in headless Chromium, as a reader with a mouse, a phone, dark glasses and a screen reader would.
 // usage: node tests/site.mjs _docs [--shots DIR] [--only PART] ; prints JSON: {pages, steppers, problems: [...]}
 import { chromium } from 'playwright-core';
-import { readFileSync, readdirSync, existsSync, mkdirSync } from 'node:fs';
+import { readFileSync, readdirSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createRequire } from 'node:module';
@@ -14,12 +14,68 @@ const anchors = f => { if (!ids.has(f)) ids.set(f, new Set([...readFileSync(f, '
 const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
 
 const settled = p => p.evaluate(() => window.MathJax?.startup?.promise).catch(() => null);
-const theme = (p, t) => p.evaluate(t => { document.body.dataset.theme = t; }, t);
 const wide = p => p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-// The colours of code come from one theme, so the contrast of its thousands of words is measured on some pages and left out on the others.
-const COLOURED = ['index', 'masking', 'gradual', 'bring_your_own_model', 'api-core'];
-const findings = async (p, whole, only) => (await p.evaluate(([whole, only]) => window.axe.run(whole ? document : { exclude: [['.highlight pre']] }, { preload: false, resultTypes: ['violations'], ...(only ? { runOnly: { type: 'rule', values: only } } : {}) })
-  .then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => `${v.id} (${v.nodes.length}): ${v.nodes[0].target} ${v.nodes[0].any?.[0]?.message ?? ''}`)), [whole, only]));
+
+// Pages drawn: what may still change is a widget's picture, and what site.js mends 100 ms after the last change of the page.
+const drawn = p => p.evaluate(() => Promise.all([new Promise(r => setTimeout(r, 130)), ...[...document.images].map(i => i.decode().catch(() => null))]));
+
+// Contrast is a matter of a few dozen pairs of colours that thousands of words share. `palette` notes the pairs of a page that axe has not judged yet:
+// the colour of a text, the grounds below it down to an opaque one, and whether it counts as large; with three elements each.
+const judged = new Set();
+const palette = (p, theme) => p.evaluate(([theme, known]) => {
+  document.body.dataset.theme = theme;
+  const grounds = new Map([[null, '']]), fresh = new Map(), old = new Set(known);
+  const ground = e => {
+    if (grounds.has(e)) return grounds.get(e);
+    const { backgroundColor: colour, backgroundImage: picture, opacity, filter } = getComputedStyle(e);
+    const more = [picture, filter].filter(v => v !== 'none').concat(opacity === '1' ? [] : `at ${opacity}`), bare = !more.length && /,\s*0\)$/.test(colour);
+    const rest = more.length || /rgba/.test(colour) ? ground(e.parentElement) : '';
+    grounds.set(e, bare ? rest : [colour, ...more, rest].join(' '));
+    return grounds.get(e);
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), words = new Map();
+  for (let t; (t = texts.nextNode());) {
+    const e = t.parentElement, code = e.localName === 'span' && e.parentElement.localName === 'pre' ? e.parentElement : null;
+    if (!t.data.trim() || code && words.get(code)?.has(e.className)) continue;   // one word of each kind in a piece of code
+    if (code) words.set(code, (words.get(code) ?? new Set()).add(e.className));
+    if (!e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    const s = getComputedStyle(e), size = parseFloat(s.fontSize), large = size >= 24 || size >= 18.66 && s.fontWeight >= 700;
+    const pair = `${s.color} on ${ground(e)}${large ? ', large' : ''}${s.textShadow === 'none' ? '' : ', with a shadow'}`;
+    if (old.has(pair)) continue;
+    if (!fresh.has(pair)) fresh.set(pair, new Set());
+    if (fresh.get(pair).size < 3) fresh.get(pair).add(e);
+  }
+  (window.fresh ??= {})[theme] = fresh;
+}, [theme, [...judged]]);
+
+// axe looks at every element of a page, and most are words of code: code whose colours are known becomes one text.
+const plain = p => p.evaluate(() => {
+  const shown = Object.values(window.fresh).flatMap(m => [...m.values()].flatMap(s => [...s]));
+  document.querySelectorAll('.highlight pre').forEach(e => { if (!shown.some(s => s !== e && e.contains(s))) e.textContent = e.textContent; });
+});
+
+// Fresh pairs of a theme are given to axe. A pair is judged when one of its elements passed; one that fails is told again on every page.
+const contrast = async (p, theme) => {
+  const [passed, failed] = await p.evaluate(async theme => {
+    const fresh = window.fresh[theme];
+    if (!fresh.size) return [[], []];
+    document.body.dataset.theme = theme;
+    const r = await window.axe.run({ include: [...fresh.values()].flatMap(s => [...s]) }, { preload: false, elementRef: true, runOnly: { type: 'rule', values: ['color-contrast'] } });
+    const of = found => new Set(found.flatMap(v => v.nodes.map(n => n.element))), good = of(r.passes), bad = of(r.violations);
+    const pairs = [...fresh].filter(([, s]) => [...s].some(e => good.has(e)) && ![...s].some(e => bad.has(e))).map(([pair]) => pair);
+    return [pairs, r.violations.flatMap(v => v.nodes.map(n => `color-contrast: ${n.target} ${n.any[0].message}`))];
+  }, theme);
+  passed.forEach(pair => judged.add(pair));
+  return failed;
+};
+
+// Everything else that axe calls serious or critical. The sidebar is the same everywhere, and is looked at with a page of each kind.
+const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core'];
+const findings = (p, whole) => p.evaluate(async whole => {
+  const values = window.axe._audit.rules.filter(r => r.enabled !== false && ['serious', 'critical'].includes(r.impact) && r.id !== 'color-contrast' && !r.tags.includes('experimental')).map(r => r.id);
+  const r = await window.axe.run(whole ? document : { exclude: [['.sidebar-drawer']] }, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
+  return r.violations.map(v => `${v.id} (${v.nodes.length}): ${v.nodes[0].target} ${v.nodes[0].any?.[0]?.message ?? ''}`);
+}, whole);
 
 function checkLinks(name, links) {
   for (const href of new Set(links)) {
@@ -32,55 +88,62 @@ function checkLinks(name, links) {
   }
 }
 
-// Code that is wider than its cell, folded cells too: the longest line of each.
+// Code that is wider than its cell: the longest line of each. Folded cells are opened, and stay so for what follows.
 const sideways = p => p.evaluate(() => {
-  const folds = [...document.querySelectorAll('article details:not([open])')];
-  folds.forEach(d => { d.open = true; });
+  document.querySelectorAll('article details').forEach(d => { d.open = true; });
   const wide = [...document.querySelectorAll('article .highlight pre')].filter(e => !e.closest('.cell_output') && e.scrollWidth > e.clientWidth + 1);
-  const lines = wide.map(e => e.innerText.split('\n').reduce((a, l) => l.length > a.length ? l : a)).map(l => `${l.length} characters: ${l.trim().slice(0, 80)}`);
-  folds.forEach(d => { d.open = false; });
-  return lines;
+  return wide.map(e => e.innerText.split('\n').reduce((a, l) => l.length > a.length ? l : a)).map(l => `${l.length} characters: ${l.trim().slice(0, 80)}`);
 });
 
-async function visit(context, f) {
-  const name = f.replace(/\.html$/, ''), p = await context.newPage(), seen = [], start = Date.now();
-  let weight = 0;
-  p.on('console', m => { if (m.type() === 'error') seen.push(`console: ${m.text()}`); });
-  p.on('pageerror', e => seen.push(`error: ${e}`));
-  p.on('request', r => { if (!/^(file|data|blob):/.test(r.url())) seen.push(`outside request: ${r.url().slice(0, 120)}`); });
-  p.on('requestfailed', r => seen.push(`missing: ${r.url().slice(-80)}`));
-  p.on('requestfinished', r => { if (/^file:/.test(r.url()) && !/_static/.test(r.url())) try { weight += readFileSync(fileURLToPath(new URL(r.url().split(/[?#]/)[0]))).length; } catch { /* counted as missing */ } });
+// A page of a browser, and what it complained about since `log` was emptied.
+async function opened(context) {
+  const p = await context.newPage(), log = { seen: new Set(), weight: 0 };
+  const local = r => fileURLToPath(new URL(r.url().split(/[?#]/)[0])), count = r => { if (/^file:/.test(r.url()) && !/_static/.test(r.url())) try { log.weight += statSync(local(r)).size; } catch { /* counted as missing */ } };
+  await p.addInitScript(axe);
+  await p.addInitScript(() => addEventListener('DOMContentLoaded', () => document.head.insertAdjacentHTML('beforeend', '<style>*, ::before, ::after { transition: none !important; }</style>')));   // colours are there at once
+  p.on('console', m => { if (m.type() === 'error') log.seen.add(`console: ${m.text()}`); });
+  p.on('pageerror', e => log.seen.add(`error: ${e}`));
+  p.on('request', r => { if (!/^(file|data|blob):/.test(r.url())) log.seen.add(`outside request: ${r.url().slice(0, 120)}`); });
+  p.on('requestfailed', r => log.seen.add(`missing: ${r.url().slice(-80)}`));
+  p.on('requestfinished', count);
+  return [p, log];
+}
+
+async function visit(p, log, f) {
+  const name = f.replace(/\.html$/, ''), start = Date.now();
+  Object.assign(log, { seen: new Set(), weight: 0 });
   try {
+    await p.setViewportSize({ width: 1280, height: 900 });
     await p.goto(pathToFileURL(join(root, f)).href, { waitUntil: 'load' });
     await settled(p);
     if (await p.locator('.widget-hslider, .jupyter-widgets').count() === 0 && await p.locator('script[type="application/vnd.jupyter.widget-view+json"]').count())
       await p.waitForSelector('.jupyter-widgets', { timeout: 15000 }).catch(() => say(name, 'no widget appeared'));
-    await p.waitForTimeout(250);
+    await drawn(p);
     const found = await p.evaluate(() => ({
       links: [...document.querySelectorAll('a[href]')].map(a => a.href),
       images: [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src.slice(0, 80)),
       math: [document.querySelectorAll('.math').length, document.querySelectorAll('mjx-container').length, document.querySelectorAll('mjx-merror, [data-mjx-error]').length],
-      raw: (document.querySelector('article')?.innerText ?? '').match(/\\(frac|sum|lVert|mathbb|circ)\b/)?.[0] ?? null,
+      raw: [...document.querySelectorAll('article :is(p, li, td, th, dd, h1, h2, h3)')].map(e => e.textContent.match(/\\(frac|sum|lVert|mathbb|circ)\b/)?.[0]).find(Boolean),
     }));
     checkLinks(name, found.links);
     found.images.forEach(i => say(name, `broken image ${i}`));
+    if (found.raw) say(name, `math as it is typed: ${found.raw}`);
     if (found.math[1] < found.math[0] || found.math[2]) say(name, `math not rendered: ${found.math}`);
     (await sideways(p)).forEach(l => say(name, `code scrolls sideways at 1280 px: ${l}`));
-    if (weight > 3e6) say(name, `page of ${(weight / 1e6).toFixed(1)} MB`);
-    await p.evaluate(axe);
-    await theme(p, 'light');
-    (await findings(p, COLOURED.includes(name))).forEach(v => say(name, `axe: ${v}`));
-    await theme(p, 'dark');
-    await p.waitForTimeout(300);   // colours fade over
-    (await findings(p, COLOURED.includes(name), ['color-contrast'])).forEach(v => say(name, `axe, dark: ${v}`));
+    if (log.weight > 3e6) say(name, `page of ${(log.weight / 1e6).toFixed(1)} MB`);
+    await palette(p, 'dark');
+    await palette(p, 'light');
+    await plain(p);
+    (await contrast(p, 'light')).forEach(v => say(name, `axe, light: ${v}`));
+    (await findings(p, WHOLE.includes(name))).forEach(v => say(name, `axe: ${v}`));
+    (await contrast(p, 'dark')).forEach(v => say(name, `axe, dark: ${v}`));
     await p.setViewportSize({ width: 390, height: 844 });
-    await p.waitForTimeout(100);
     const over = await wide(p);
     if (over > 0) say(name, `scrolls ${over} px sideways on a phone: ` + await p.evaluate(() => [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.tagName + '.' + e.className).join(' ')));
   } catch (e) { say(name, `failed: ${String(e).slice(0, 300)}`); }
-  [...new Set(seen)].forEach(s => say(name, s));
-  process.stderr.write(`${name} ${((Date.now() - start) / 1000).toFixed(0)} s\n`);
-  await p.close();
+  log.seen.forEach(s => say(name, s));
+  process.stderr.write(`${name} ${((Date.now() - start) / 1000).toFixed(1)} s\n`);
+  await p.goto('about:blank');
 }
 
 // The picture that is shown changes at every key, and comes back.
@@ -152,13 +215,17 @@ async function shots(dir) {
 try {
   if (option('--shots')) await shots(option('--shots'));
   else {
-    const queue = [...files], worker = async () => { const c = await b.newContext({ viewport: { width: 1280, height: 900 } }); for (let f; (f = queue.shift());) await visit(c, f); await c.close(); };
-    await Promise.all([worker(), worker()]);
+    const size = f => statSync(join(root, f)).size, steppers = files.filter(f => /"_model_name": ?"StackModel"/.test(readFileSync(join(root, f), 'utf8')));
+    const jobs = files.sort((f, g) => size(g) - size(f)).map(f => (c, p, log) => visit(p, log, f));   // the longest first: nobody waits for one at the end
+    jobs.unshift(...steppers.slice(0, 4).map(f => c => drive(c, f).catch(e => say(f, `stepper: ${String(e).slice(0, 200)}`))));
+    if (!option('--only')) jobs.unshift(c => folds(c, 'masking.html'), search);
+    const worker = async () => {
+      const c = await b.newContext({ viewport: { width: 1280, height: 900 } }), [p, log] = await opened(c);
+      for (let job; (job = jobs.shift());) await job(c, p, log);
+      await c.close();
+    };
+    await Promise.all([worker(), worker(), worker()]);   // while one waits, two work
     if (option('--only')) console.error(problems.join('\n'));
-    const steppers = files.filter(f => /"_model_name": ?"StackModel"/.test(readFileSync(join(root, f), 'utf8')));
-    const c = await b.newContext({ viewport: { width: 1280, height: 900 } });
-    for (const f of steppers.slice(0, 4)) await drive(c, f).catch(e => say(f, `stepper: ${String(e).slice(0, 200)}`));
-    if (!option('--only')) { await folds(c, 'masking.html'); await search(c); }
     console.log(JSON.stringify({ pages: files.length, steppers, problems }, null, 1));
     process.exitCode = problems.length ? 1 : 0;
   }

@@ -502,7 +502,7 @@ def test_200_000_rows_killed_three_times(tmp_path, workers):
 # ---- the command
 
 @pytest.fixture(scope='module')
-def sh(tmp_path_factory): return shell(tmp_path_factory.mktemp('cache'))
+def sh(networks): return shell(os.environ['GRADUAL_CF_CACHE'])
 
 
 def test_the_command(sh, tmp_path):

@@ -1,5 +1,6 @@
 """The command in a process of its own: output, exit codes, cache."""
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,8 @@ from gradual_cf.tasks import Task
 from shell import shell
 
 
-@pytest.fixture(scope='module')
-def cache(tmp_path_factory): return tmp_path_factory.mktemp('cache')
-
-
 @pytest.fixture
-def sh(cache, tmp_path): return shell(cache, tmp_path)
+def sh(networks, tmp_path): return shell(os.environ['GRADUAL_CF_CACHE'], tmp_path)
 
 
 def test_demo_needs_nothing(sh, tmp_path):
@@ -28,7 +25,8 @@ def test_demo_needs_nothing(sh, tmp_path):
     assert (tmp_path/'gradual_cf_demo.png').read_bytes()[:4] == b'\x89PNG'
 
 
-def test_the_network_is_kept(sh, cache):
+def test_the_network_is_kept(tmp_path):
+    sh, cache = shell(tmp_path/'cache'), tmp_path/'cache'
     sh('train', 'breast_cancer')
     before = {f: f.stat().st_mtime_ns for f in cache.iterdir()}
     assert json.loads(sh('train', 'breast_cancer', '--json').stdout)['accuracy'] > .93
@@ -45,6 +43,22 @@ def test_explain_prints_one_object(sh):
     assert not {names[0], 'mean radius'} & {c['feature'] for c in other['changes']}
     text = sh('explain', 'breast_cancer', '--row', 3).stdout
     assert names[0] in text and '→' in text
+
+
+def test_order_and_other_ways(sh):
+    ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--preset', 'believable', '--plan', '--several', 3, *more).stdout
+    one, text = json.loads(ask('--json')), ask()
+    steps = [line for step in one['plan'] for line in step]
+    assert {l['feature']: l['after'] for l in steps} == {l['feature']: l['after'] for l in one['changes']}
+    assert abs(steps[-1]['probability'] - one['prob']) < 1e-6 and 2 <= len(one['answers']) <= 3
+    assert len({tuple(l['feature'] for l in answer) for answer in one['answers']}) == len(one['answers'])
+    assert text.count('row 80') == 1 and text.index('step by step') < text.index('several ways')
+    assert 'several' in sh('explain', 'breast_cancer', '--row', 3, '--several', 0, code=2).stderr
+
+
+def test_a_text_as_an_object(sh):
+    one = json.loads(sh('explain', 'toy_reviews', '--text', 'A dull plot.', '--json').stdout)
+    assert one['text'] == 'A dull plot.' and 'dull' not in one['counterfactual']
 
 
 def test_constraints_come_with_the_question(sh):

@@ -60,11 +60,46 @@ def test_figures_say_what_they_claim():
         assert top < re.search('class="cell', page).start(), p.stem
 
 
-@pytest.mark.skipif(not (ROOT/'node_modules/playwright-core').exists(), reason='node_modules/ is missing: npm ci')
-@pytest.mark.skipif(not (shutil.which('chromium') and shutil.which('node')), reason='no chromium or node on this machine')
-def test_in_a_browser():
-    r = subprocess.run(['node', str(ROOT/'tests/site.mjs'), str(SITE)], capture_output=True, text=True, timeout=1500)
-    assert r.stdout, r.stderr[-2000:]
-    out = json.loads(r.stdout)
+@pytest.fixture
+def walk():
+    "Walks over a site in a browser; gives what was seen there."
+    if not (ROOT/'node_modules/playwright-core').exists(): pytest.skip('node_modules/ is missing: npm ci')
+    if not (shutil.which('chromium') and shutil.which('node')): pytest.skip('no chromium or node on this machine')
+    def run(site, *more):
+        r = subprocess.run(['node', str(ROOT/'tests/site.mjs'), str(site), *more], capture_output=True, text=True, timeout=1500)
+        assert r.stdout, r.stderr[-2000:]
+        return json.loads(r.stdout)
+    return run
+
+
+def test_in_a_browser(walk):
+    out = walk(SITE)
     assert out['problems'] == []
     assert out['pages'] > 30 and len(out['steppers']) >= 3
+
+
+PLANTED = {
+    'axe, light: color-contrast: .pale': '<p class="pale" style="color: #bbb">Pale.</p>',
+    'axe, dark: color-contrast: .dim': '<p class="dim">Dim where it is dark.</p>',
+    'axe, light: color-contrast: .k': '<div class="highlight"><pre><span>x = 1</span> <span class="k">pass</span></pre></div>',
+    'axe: image-alt (1)': '<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=" width="9" height="9">',
+    'broken image': '<img alt="Nothing" src="none.png">',
+    'broken link other.html': '<a href="other.html">other</a>',
+    'no anchor #nowhere': '<a href="b.html#nowhere">there</a>',
+    'math as it is typed: \\frac': '<p>A share is \\frac{a}{b}.</p>',
+    'code scrolls sideways': f'<details><summary>Source</summary><div class="highlight"><pre style="overflow: auto">{"x"*400}</pre></div></details>',
+    'scrolls': '<div style="width: 700px">Wide.</div>',
+    'error: Error: thrown': '<script>throw new Error("thrown")</script>',
+    'outside request': '<script>fetch("http://127.0.0.1:9/")</script>',
+}
+
+
+def test_what_is_wrong_with_a_page_is_told(walk, tmp_path):
+    "Each defect on the second page only: what the first one is judged by must not hide it."
+    style = '<style>body { background: #fff; color: #111 } [data-theme=dark] { background: #111; color: #eee } .k { color: #ccc } [data-theme=dark] .dim { color: #333 }</style>'
+    page = f'<!DOCTYPE html><html lang="en"><head><title>A page</title>{style}</head><body><main><article><h1>A page</h1>%s</article></main></body></html>'
+    (tmp_path/'a.html').write_text(page % ('<p>All is well.</p>'*500))
+    (tmp_path/'b.html').write_text(page % '\n'.join(PLANTED.values()))
+    problems = walk(tmp_path, '--only', '.html')['problems']
+    assert [p for p in problems if not p.startswith('b: ')] == []
+    assert [k for k in PLANTED if not any(p.startswith(f'b: {k}') for p in problems)] == [], problems
