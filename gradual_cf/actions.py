@@ -38,12 +38,16 @@ def _written_number(c, v:float) -> str:
     if c.kind == 'date': return value_text(pd.Timestamp(0) + pd.Timedelta(days=v))
     return value_text(round(v) if c.unit else float(v))
 
+def _amount_text(c, v:float) -> str:
+    "By how much a number changes."
+    far = value_text(round(abs(v)) if c.unit else abs(v))
+    if c.kind == 'date': return f'{"earlier" if v < 0 else "later"} by {far} days'
+    return f'{"lower" if v < 0 else "higher"} by {far}'
+
 def _move_text(c, move:_Move, free:bool) -> str:
     "What a move asks for, without the name of its column."
     if move.kind == 'level': return f'becomes {value_text(c.levels[int(move.value)])}'
-    if move.kind == 'by':
-        sign,far = '−' if move.value < 0 else '+', abs(move.value)
-        return f'{sign}{value_text(round(far) if c.unit else far)}' + (' days' if c.kind == 'date' else '')
+    if move.kind == 'by': return _amount_text(c, move.value)
     least,most = ('up to', 'down to') if free else ('at least', 'at most')
     return f'{least if move.kind == "least" else most} {_written_number(c, move.value)}'
 
