@@ -96,7 +96,23 @@ class _RawRows:
 # %% ../nbs/53_actions.ipynb #c18
 _ROOM = 1e-6 # What a bound may be missed by in 32 bits
 
-class _MovedRows(_RawRows):
+class _BoundRows(_RawRows):
+    "Rows and the room that they have."
+    def _fits(self, v:Tensor, group:int, at:int) -> Tensor: # bool `(n,)`
+        "Whether numbers lie in the room of their rows."
+        free = ~self.enc.frozen[:, group]
+        if self.enc.low is None or self.enc.high is None: return free
+        return free & (v >= self.enc.low[:, at] - _ROOM) & (v <= self.enc.high[:, at] + _ROOM)
+
+    def _inside(self, x:Tensor, old:Tensor, at:int) -> Tensor: # `(n, 1)`
+        "Numbers that miss a bound by what 32 bits round, put on it."
+        if self.enc.low is None or self.enc.high is None: return x
+        low,high = (v[:, at, None] for v in (self.enc.low, self.enc.high))
+        near = torch.minimum(torch.maximum(x, low), high)
+        return torch.where((x != old) & ((near - x).abs() <= _ROOM), near, x)
+
+# %% ../nbs/53_actions.ipynb #c21
+class _MovedRows(_BoundRows):
     "Rows and their moves."
     def entries(self, move:_Move) -> tuple[Tensor, Tensor]: # `(n, w)`, bool `(n,)`
         "What a move makes of its column in each row, and where that is legal."
@@ -119,23 +135,7 @@ class _MovedRows(_RawRows):
         x = torch.where(stays[:, None], old, torch.from_numpy(np.nan_to_num(c.encoded(new))).to(old)[:, None])
         return self._inside(x, old, at.start), legal & (stays | self._fits(x[:, 0], move.group, at.start))
 
-# %% ../nbs/53_actions.ipynb #c19
-class _BoundRows(_MovedRows):
-    "Rows and the room that they have."
-    def _fits(self, v:Tensor, group:int, at:int) -> Tensor: # bool `(n,)`
-        "Whether numbers lie in the room of their rows."
-        free = ~self.enc.frozen[:, group]
-        if self.enc.low is None or self.enc.high is None: return free
-        return free & (v >= self.enc.low[:, at] - _ROOM) & (v <= self.enc.high[:, at] + _ROOM)
-
-    def _inside(self, x:Tensor, old:Tensor, at:int) -> Tensor: # `(n, 1)`
-        "Numbers that miss a bound by what 32 bits round, put on it."
-        if self.enc.low is None or self.enc.high is None: return x
-        low,high = (v[:, at, None] for v in (self.enc.low, self.enc.high))
-        near = torch.minimum(torch.maximum(x, low), high)
-        return torch.where((x != old) & ((near - x).abs() <= _ROOM), near, x)
-
-# %% ../nbs/53_actions.ipynb #c22
+# %% ../nbs/53_actions.ipynb #c24
 def _price_of(domain): # (x, xp) -> `(n,)`
     "What changes cost: as the domain says, else the distance in ranges, without columns that only follow."
     if domain.cost is not None: return domain.cost
@@ -143,7 +143,7 @@ def _price_of(domain): # (x, xp) -> `(n,)`
     led = np.broadcast_to(False if relations is None else relations.computed, len(columns))
     return _Cost(columns, _entry_slices(columns), {}, [c.name for c,follows in zip(columns, led) if follows])
 
-class _TiedRows(_BoundRows):
+class _TiedRows(_MovedRows):
     "Rows, the model, and what hangs together."
     def lawful(self, enc:Encoded, xp:Tensor) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
         "Rows with what follows, and whether they keep everything."
@@ -162,7 +162,7 @@ class _TiedRows(_BoundRows):
 
 _SURE = 1e-12 # Probabilities nearer to 1 than that count as that
 
-# %% ../nbs/53_actions.ipynb #c26
+# %% ../nbs/53_actions.ipynb #c28
 class _RoundedRows(_TiedRows):
     "Rows on their way, in the form of their columns."
     def __init__(self, *asked):
@@ -185,7 +185,7 @@ class _RoundedRows(_TiedRows):
             xp[:, at] = torch.where(xp[:, at] == x[:, at], x[:, at], one)
         return xp
 
-# %% ../nbs/53_actions.ipynb #c28
+# %% ../nbs/53_actions.ipynb #c30
 _PAIRS_AT_ONCE = 2**15 # Rows with an action each that the model is asked about at once
 
 class _AskedRows(_RoundedRows):
@@ -215,7 +215,7 @@ class _AskedRows(_RoundedRows):
         if ok.any(): ok[ok.clone()] = self.lead(xp[ok], target[ok]) >= 0
         return xp, ok
 
-# %% ../nbs/53_actions.ipynb #c31
+# %% ../nbs/53_actions.ipynb #c33
 class _SharedRows(_AskedRows):
     "What shared actions make of rows."
     def reached(self, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
@@ -247,7 +247,7 @@ class _SharedRows(_AskedRows):
             low,high = torch.where(todo & ~across, middle, low), torch.where(todo & across, middle, high)
         return high.double()/grain
 
-# %% ../nbs/53_actions.ipynb #c34
+# %% ../nbs/53_actions.ipynb #c36
 def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a change: row, group, before, after (raw)
     "What answers changed by themselves, in numbers."
     if not len(answers): return pd.DataFrame(columns=['row', 'group', 'before', 'after'])
@@ -258,9 +258,10 @@ def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a c
 
 def _column_lines(c, g:int, on:Tensor, x:Tensor, xp:Tensor) -> pd.DataFrame: # bool `(q,)`; `(q, w)` each
     "The changes of one column."
-    number = (lambda v: v.argmax(1).numpy().astype(float)) if c.kind == 'category' else (lambda v: _numbers(c, v[:, 0].numpy()))
+    def numbers(v):
+        return v.argmax(1).numpy().astype(float) if c.kind == 'category' else _numbers(c, v[:, 0].numpy())
     rows = np.flatnonzero(on.numpy())
-    return pd.DataFrame(dict(row=rows, group=g, before=number(x)[rows], after=number(xp)[rows]))
+    return pd.DataFrame(dict(row=rows, group=g, before=numbers(x)[rows], after=numbers(xp)[rows]))
 
 def _moves_for(c, line, free:bool) -> list:
     "The moves that a change may become, an amount first."
@@ -270,7 +271,7 @@ def _moves_for(c, line, free:bool) -> list:
     plain = c.kind != 'ordinal' and line.before not in c.codes and far == far
     return [_Move(line.group, 'by', far), to] if plain and far and not free else [to]
 
-# %% ../nbs/53_actions.ipynb #c37
+# %% ../nbs/53_actions.ipynb #c39
 _QUANTILES = np.linspace(.1, 1, 10) # Of what answers needed: the sizes of moves
 _SHARES = (.25, .5, 1.)             # Parts of an amount that are moves of their own
 
@@ -298,7 +299,7 @@ def _moves_of_column(c, g:int, part:pd.DataFrame, free:bool) -> list:
         if not free and c.kind != 'ordinal': out += [_Move(g, 'by', _sayable(c, v)) for v in _sizes(far, _SHARES)]
     return sorted({m for m in out if m.kind != 'by' or m.value})
 
-# %% ../nbs/53_actions.ipynb #c40
+# %% ../nbs/53_actions.ipynb #c42
 def _gains(cost:np.ndarray, worth:float|None) -> np.ndarray: # `(n, m)` each
     "What each action is worth to each row; `None`: a row is worth more than all costs together."
     known = np.isfinite(cost)
@@ -319,7 +320,7 @@ def _greedy_choice(gain:np.ndarray, k:int) -> list:
         chosen.append(int(more.argmax()))
     return chosen
 
-# %% ../nbs/53_actions.ipynb #c45
+# %% ../nbs/53_actions.ipynb #c47
 _REAL = 1e-9 # Share by which an exchange must be better
 
 def _exchanged(gain:np.ndarray, chosen:list) -> list:
@@ -336,11 +337,11 @@ def _exchanged(gain:np.ndarray, chosen:list) -> list:
 
 def _most_covered(across:np.ndarray, chosen:list, k:int) -> int: # bool `(n, m)`
     "Rows that no choice of `k` of these actions can go beyond."
-    there = across[:, chosen].any(1)
-    more = np.sort((across & ~there[:, None]).sum(0))[::-1][:k].sum()
-    return int(min(across.any(1).sum(), there.sum() + more))
+    alone = across[:, chosen].sum(1) == 0
+    more = np.sort(across[alone].sum(0))[::-1][:k].sum()
+    return int(min(across.any(1).sum(), (~alone).sum() + more))
 
-# %% ../nbs/53_actions.ipynb #c48
+# %% ../nbs/53_actions.ipynb #c50
 _FACTORS = (.5, .7, .85, .95, 1.05, 1.15, 1.4, 2.)  # Sizes that are tried beside an amount
 _AWAY = (-.1, -.03, -.01, .01, .03, .1)             # Ranges that a threshold is moved by
 
@@ -369,7 +370,7 @@ def _variants(rows, action:tuple, singles:Sequence, most:int, free:bool) -> list
     if len(action) < most: out += _longer(action, singles, free)
     return [a for a in out if a]
 
-# %% ../nbs/53_actions.ipynb #c51
+# %% ../nbs/53_actions.ipynb #c53
 class _Terms(NamedTuple):
     "What a choice is asked for."
     k:int            # Most actions
@@ -394,7 +395,7 @@ class _Menu:
         self.actions += [a for a,h in zip(new, helps) if h]
         self.cost = np.concatenate([self.cost, cost[:, helps]], 1)
 
-# %% ../nbs/53_actions.ipynb #c54
+# %% ../nbs/53_actions.ipynb #c56
 class _Catalogue(_Menu):
     "A menu that one can choose from."
     def choice(self) -> list: # Positions
@@ -408,7 +409,7 @@ class _Catalogue(_Menu):
 
     def left_over(self) -> np.ndarray: # bool `(n,)`
         "Rows that the choice does not help."
-        return ~np.isfinite(self.cost[:, self.choice()]).any(1)
+        return np.isfinite(self.cost[:, self.choice()]).sum(1) == 0
 
     def promising(self, many:int) -> list: # Actions
         "Actions that would be best in the place of a chosen one."
@@ -418,7 +419,7 @@ class _Catalogue(_Menu):
             out |= set(np.argsort(-more, kind='stable')[:many].tolist())
         return [self.actions[a] for a in sorted(out)]
 
-# %% ../nbs/53_actions.ipynb #c57
+# %% ../nbs/53_actions.ipynb #c59
 _SAMPLE,_JOIN = 256, 64   # Rows on which variants are tried, and how many of those left over join them
 _ADVISED = 128            # Rows of the sample whose answers are asked for
 _ANSWERS,_WHOLE = 5, 300  # Answers of each row of the sample, and how many of all become actions
@@ -449,7 +450,7 @@ def _improved_catalogue(few, lines:pd.DataFrame, terms:_Terms, start:list) -> _C
         if out.chosen() == before: break
     return out
 
-# %% ../nbs/53_actions.ipynb #c60
+# %% ../nbs/53_actions.ipynb #c62
 _VISITS = 3      # Times that rows left over may join the sample
 _PROMISING = 120 # Candidates in each place that all rows are asked about
 _POLISH = 3      # Times that sizes are varied on all rows
@@ -478,7 +479,7 @@ def _catalogue_for(rows, terms:_Terms, seed:int) -> _Catalogue:
         sample = sorted({*sample, *join})
     return _polished(out)
 
-# %% ../nbs/53_actions.ipynb #c63
+# %% ../nbs/53_actions.ipynb #c65
 _FINE_GRAIN = 64 # Parts of a move in which free actions are told
 
 def _measured_with(rows, action:tuple, place:np.ndarray) -> Counterfactuals:
@@ -500,7 +501,7 @@ def _true_costs(rows, actions, terms:_Terms) -> tuple[np.ndarray, list]: # `(n, 
         cost[i, a],after[a][i] = torch.where(good, price, torch.inf).double().cpu().numpy(), cfs.xp
     return cost, after
 
-# %% ../nbs/53_actions.ipynb #c66
+# %% ../nbs/53_actions.ipynb #c68
 def _cheapest_rows(rows, cost:np.ndarray, after:list) -> tuple[np.ndarray, Tensor]: # `(n,)`, -1 for none; `(n, d)`
     "The cheapest action of each row, and the row after it."
     taken = np.where(np.isfinite(cost).any(1), cost.argmin(1), -1) if cost.shape[1] else np.full(len(rows), -1)
@@ -516,7 +517,14 @@ def _answers_with(rows, actions, terms:_Terms) -> tuple: # `Counterfactuals`, `(
     taken,xp = _cheapest_rows(rows, cost, after)
     return rows.explainer.measure(rows.data, rows.enc, rows.z, xp, rows.target), taken, cost
 
-# %% ../nbs/53_actions.ipynb #c69
+# %% ../nbs/53_actions.ipynb #c71
+def _action_text(columns, action:tuple, free:bool) -> str:
+    "An action in words."
+    parts = [f'{value_text(columns[m.group].name)} {_move_text(columns[m.group], m, free)}' for m in action]
+    if free: return ', then '.join(parts) + ', as far as needed'
+    return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+# %% ../nbs/53_actions.ipynb #c74
 @dataclass(frozen=True, repr=False)
 class _ActionRecord:
     "Shared actions and what they do."
@@ -548,13 +556,7 @@ class _ActionRecord:
         many = f'{len(self)} action' + 's'*(len(self) != 1)
         return f'{many} for {n:,} rows: {there:,} helped ({there/n:.1%}){mean}{more}'
 
-def _action_text(columns, action:tuple, free:bool) -> str:
-    "An action in words."
-    parts = [f'{value_text(columns[m.group].name)} {_move_text(columns[m.group], m, free)}' for m in action]
-    if free: return ', then '.join(parts) + ', as far as needed'
-    return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-# %% ../nbs/53_actions.ipynb #c71
+# %% ../nbs/53_actions.ipynb #c76
 class _ToldActions(_ActionRecord):
     "Shared actions as frames."
     def df(self) -> pd.DataFrame: # One line a move: action, column, move, covers, takes, cost
@@ -588,7 +590,7 @@ class _ToldActions(_ActionRecord):
             lines.append(dict(action=a + 1) | told)
         return pd.DataFrame(lines, columns=['action', 'rows', 'share', 'cost'])
 
-# %% ../nbs/53_actions.ipynb #c75
+# %% ../nbs/53_actions.ipynb #c80
 _LEFT = 'style="text-align:left"'
 _HEADS = ('', 'action', 'rows that take it', 'helped so far', 'mean cost so far')
 
@@ -600,12 +602,12 @@ def _html_line(words:str, takes:int, s) -> str:
 def _html_actions(told) -> str:
     "The actions as a table."
     takes = np.bincount(told.taken, minlength=len(told) + 1)
-    lines = [_html_line(words, takes[s.action], s) for words,s in zip(told.words, told.sums().itertuples())]
+    lines = [_html_line(words, int(takes[s.action]), s) for words,s in zip(told.words, told.sums().itertuples())]
     head = ''.join(f'<th scope="col" {_LEFT}>{h}</th>' for h in _HEADS)
     caption = f'<caption {_LEFT}>{html.escape(repr(told))}</caption>'
     return f'<table>{caption}<thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
 
-# %% ../nbs/53_actions.ipynb #c78
+# %% ../nbs/53_actions.ipynb #c83
 _WRAP = 46 # Characters of a line in a picture
 
 def _draw_shares(ax, sums:pd.DataFrame, takes:np.ndarray, words:Sequence):
@@ -633,7 +635,7 @@ def _plot_actions(told):
     right.set(xlabel='mean cost so far', xlim=(0, 1.1*sums.cost.max() if len(sums) else 1))
     return fig
 
-# %% ../nbs/53_actions.ipynb #c81
+# %% ../nbs/53_actions.ipynb #c86
 class Actions(_ToldActions):
     "A few actions for many rows: in words, as frames, as a picture, and to be applied."
     def apply(self,
@@ -658,7 +660,7 @@ def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
     return rows.lead(rows.enc.x, rows.target) >= 0
 
-# %% ../nbs/53_actions.ipynb #c82
+# %% ../nbs/53_actions.ipynb #c87
 def _applied_to_needy(rows, actions, terms:_Terms) -> Counterfactuals:
     "Each row that is not there after its cheapest action."
     xp,needy = rows.enc.x.clone(), (~_there_by_now(rows)).nonzero()[:, 0].tolist()
@@ -673,7 +675,7 @@ def _applied_to_all(rows, action:tuple, terms:_Terms) -> Counterfactuals:
     xp = torch.where((ok & lawful)[:, None], xp, rows.enc.x)
     return rows.explainer.measure(rows.data, rows.enc, rows.z, xp, rows.target)
 
-# %% ../nbs/53_actions.ipynb #c85
+# %% ../nbs/53_actions.ipynb #c90
 def _check_actions(cf, k, worth, columns):
     "Raise `ValueError` for a question that makes no sense."
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
@@ -696,7 +698,7 @@ def _needy_rows(cf, question) -> tuple: # Rows that are not there, and how many 
     if there.all(): raise ValueError(f'rows must have one that is not there yet, got {len(rows)} that all are')
     return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum())
 
-# %% ../nbs/53_actions.ipynb #c87
+# %% ../nbs/53_actions.ipynb #c92
 def actions(
     cf:Explainer,         # Fitted, of a table
     rows,                 # Raw rows, as `explain` takes them
