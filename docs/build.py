@@ -39,8 +39,9 @@ GROUPS = [  # captions of the sidebar, and which notebooks stand under them: fol
     ('Stepper and batch', r'4\d_'), ('Answers in use', r'5\d_'), ('Figures and tables of the paper', 'figures/'),
     ('How the paper was reproduced', r'6\d_'), ('Background', 'explanations/'), ('Command line', r'9[0-8]_')]
 FIRST = ['explain_a_loan', 'bring_your_own_model', 'explain_trees', 'when_there_is_no_way', 'believable', 'will_it_hold',
-         'plans_and_other_ways', 'one_advice_for_many', 'what_hangs_together', 'a_number_not_a_class', 'explain_a_digit', 'explain_a_review',
-         'a_thousand_rows', 'add_a_dataset', 'add_a_loss', 'add_a_baseline', 'choosing_settings', 'limits', 'speed',
+         'plans_and_other_ways', 'what_hangs_together', 'ask_what_if', 'write_the_letter', 'equally_long', 'one_advice_for_many',
+         'a_number_not_a_class', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows', 'add_a_dataset', 'add_a_loss',
+         'add_a_baseline', 'choosing_settings', 'limits', 'audit_of_three_tables', 'speed',
          'paper_code_ours', 'conventions']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 

@@ -645,9 +645,9 @@ class _Asking(_Measured):
         "What rows of these classes must reach: here the probability `tau`, and nothing else."
         return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
 
-# %% ../nbs/01_explainer.ipynb #c132
-class _Searched(_Asking):
-    "Check, batch and measure; a subclass writes `search`."
+# %% ../nbs/01_explainer.ipynb #6d722ef2
+class _Answering(_Asking):
+    "How an explainer answers; a subclass writes `search`."
     def search(self,
         enc:Encoded,   # Inputs, `(n, *s)`, and what may become of them
         target:Tensor, # Target class of each row, long `(n,)`
@@ -656,6 +656,24 @@ class _Searched(_Asking):
         "Find counterfactuals: the one method a subclass writes."
         raise NotImplementedError
 
+    def answer(self,
+        data,          # Raw rows, as `ask` returns them, like the next three
+        enc:Encoded,   # The same, encoded, and what the question allows
+        z:Tensor,      # Logits at the rows, `(n, k)`
+        target:Tensor, # Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
+        seed:int=0,    # Seed of everything random
+        progress:bool=False, # Show a progress bar
+    ) -> Counterfactuals:
+        "Search and measure, for all rows of a question or for some of them."
+        size = self.settings.batch_size
+        shown:Any = dict(disable=not progress, desc=type(self).__name__, unit_scale=size, unit='row')
+        starts = tqdm(range(0, len(z), size), **shown)
+        xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
+        return self.measure(data, enc, z, xp, target)
+
+# %% ../nbs/01_explainer.ipynb #c132
+class _Searched(_Answering):
+    "Read a question and answer it."
     def explain(self,
         data,            # Raw inputs, as `fit` takes them: many rows or one
         target=None,     # Class index, one per row, or None for the other one of two classes
@@ -670,12 +688,7 @@ class _Searched(_Asking):
     ) -> Counterfactuals:
         "Change the least in each row that makes the model decide for `target`."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        data,enc,z,target = self.ask(data, target, max_changes, **rules)
-        size = self.settings.batch_size
-        shown:Any = dict(disable=not progress, desc=type(self).__name__, unit_scale=size, unit='row')
-        starts = tqdm(range(0, len(z), size), **shown)
-        xp = torch.cat([self.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
-        return self.measure(data, enc, z, xp, target)
+        return self.answer(*self.ask(data, target, max_changes, **rules), seed, progress)
 
 # %% ../nbs/01_explainer.ipynb #c134
 class _Hooked(_Searched):

@@ -219,3 +219,15 @@ def test_a_shared_change_keeps_to_the_most_changes():
     free,held = (GradualCF(p.model, p.domain, spread=3, max_changes=m).fit(p.x).explain(p.x[:60]) for m in (None, 1))
     assert changed(free).max() > 1 and changed(held).max() <= 1
     assert changed(GradualCF(p.model, p.domain, spread=3).fit(p.x).explain(p.x[:60], max_changes=1)).max() <= 1
+
+
+def test_some_rows_of_a_question_are_answered_as_all_of_them_with_the_constraints_of_each():
+    p = toy.columns()
+    e = GradualCF(p.model, p.domain, sigma=0).fit(p.x)
+    rows, some = p.x[:12], torch.arange(12) % 3 == 1
+    question = e.ask(rows, None, max_changes=[1, 2]*6)
+    data, enc, z, target = question
+    part, whole = e.answer(data[some], enc.take(some), z[some], target[some]), e.explain(rows, max_changes=[1, 2]*6)
+    assert part.xp.equal(whole.xp[some])
+    assert part.enc.most.tolist() == torch.tensor([1, 2]*6)[some].tolist()
+    assert e.answer(*question).xp.equal(whole.xp)

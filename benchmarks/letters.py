@@ -1,0 +1,95 @@
+"""Letters by the thousand: how long they take, whether what they say is so, and whether two runs write the same.
+
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/letters.py [--data heloc german adult] [--out FILE]
+
+The paper's kind of network is trained on each table. All rows of the table that it refuses are explained, with the
+constraints of benchmarks/believable.py; HELOC's are repeated up to 10,000 rows. Then they become letters in each format,
+and each letter is checked: its values are read back from its text alone, and the network is asked about them.
+
+rows, found       rows that were refused, and those for which an answer was found: the other letters say that none was
+explain, letters  CPU seconds for all rows, of the search and of writing; total is their sum
+check             CPU seconds of reading all letters and asking about what they hold
+flips, legal      share of the letters with an answer whose values flip the decision, and are legal
+reasons           share of these letters with at least one reason that counts by itself
+same              whether a second process wrote the same bytes
+"""
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from believable import LOAD, network
+from gradual_cf.all import GradualCF, tabular
+from gradual_cf.core import atomic
+from gradual_cf.letter import check_letter, letter
+
+ROWS = dict(heloc=10_000, german=1_000, adult=2_000)  # Rows at most; HELOC's are repeated up to them
+FORMATS = 'md', 'html', 'json'
+SETTINGS = dict(classes=('refused', 'granted'), date='1 March 2026')
+
+
+def refused(data, cf):
+    "Rows of all parts that the network refuses, as many as there shall be."
+    rows = pd.concat([data.X, data.held, data.rows])
+    wanted = 1 if data.wanted is None else data.wanted
+    rows = rows[(cf.logits(rows, cf.encode(rows).x).argmax(1) != wanted).numpy()]
+    count = ROWS[data.name] if data.name == 'heloc' else min(len(rows), ROWS[data.name])
+    return rows.iloc[np.arange(count) % len(rows)].reset_index(drop=True), wanted
+
+
+def timed(f):
+    "What a function returns, and its CPU seconds."
+    start = time.process_time()
+    return f(), time.process_time() - start
+
+
+def run(name):
+    "One line for each format."
+    data = LOAD[name]()
+    domain = tabular(data.X, **data.rules)
+    cf = GradualCF(network(domain.encode(data.X).x.float(), data.y, 0), domain).fit(data.X)
+    rows, wanted = refused(data, cf)
+    answer, explain = timed(lambda: cf.explain(rows, wanted))
+    for form in FORMATS:
+        texts, writing = timed(lambda: letter(answer, format=form, **SETTINGS))
+        check, checking = timed(lambda: check_letter(texts, cf, rows))
+        told, strict = check[check.changes > 0], sum('by itself' in t or 'this alone' in t or '"alone": true' in t for t in texts)
+        assert check.row.all() and check.model.all()
+        yield dict(data=name, format=form, rows=len(rows), found=len(told), explain=explain, letters=writing,
+                   total=explain + writing, check=checking, flips=told.flips.mean(), legal=told.legal.mean(),
+                   reasons=strict/max(len(told), 1), characters=np.mean([len(t) for t in texts]),
+                   sha256=hashlib.sha256('\0'.join(texts).encode()).hexdigest()[:16])
+
+
+def in_a_process(name):
+    "The lines of a run of its own."
+    done = subprocess.run([sys.executable, __file__, '--once', name], capture_output=True, text=True)
+    if done.returncode: raise SystemExit(done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--data', nargs='*', default=list(ROWS))
+    parser.add_argument('--once', help='print the lines of one table and stop')
+    parser.add_argument('--out', default=str(Path(__file__).parent/'results/letters.csv'))
+    a = parser.parse_args()
+    if a.once:
+        for line in run(a.once): print(json.dumps(line), flush=True)
+        return
+    lines = []
+    for name in a.data:
+        for first, second in zip(in_a_process(name), in_a_process(name)):
+            same = first.pop('sha256') == second['sha256']
+            lines.append(first | dict(same=same))
+        table = pd.DataFrame(lines).round(3)
+        with atomic(a.out) as tmp: table.to_csv(tmp, index=False)
+    print(table.to_string(index=False))
+
+
+if __name__ == '__main__': main()

@@ -1,0 +1,399 @@
+"""Groups, their way, and what chance explains: against SciPy and brute force, on banks with and without a longer way."""
+import random
+import re
+import sys
+from dataclasses import replace
+from itertools import chain, combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import toy
+from scipy import stats
+from torch import nn
+
+from gradual_cf.all import Audit, GradualCF, audit, tabular
+from gradual_cf.audit import _cohorts, _holm, _ratio_line, _shuffled, _standard_errors, _step_down, _told_apart
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
+
+
+class Score(nn.Module):
+    "A linear score of income and debt; more by `higher` is asked of men."
+    def __init__(self, higher):
+        super().__init__()
+        self.weights = nn.Parameter(torch.tensor([6., -4., 0., -higher]))
+
+    def forward(self, x):
+        z = x @ self.weights - 1.2
+        return torch.stack([-z, z], 1)/2
+
+
+def people(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(dict(income=rng.integers(0, 101, n), debt=rng.integers(0, 101, n), sex=rng.choice(['f', 'm'], n),
+                             region=rng.choice(['north', 'south', 'isles'], n, p=[.57, .4, .03])))
+
+
+def made(higher=1., n=600, **rules):
+    "Rows with a region that the model does not read, and an explainer."
+    rows = people(n)
+    read = rows.drop(columns='region')
+    return GradualCF(Score(higher), tabular(read, immutable=['sex'], **rules)).fit(read), rows
+
+
+@pytest.fixture(scope='module')
+def told():
+    cf, rows = made()
+    return cf, rows, audit(cf, rows, ['sex', 'region'], resamples=199)
+
+
+def line(a, group, measure):
+    found = a.frame[(a.frame.group == group) & (a.frame.measure == measure)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+# Statistics
+
+def drawn(seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    member = np.stack([rng.random(n) < .4, rng.random(n) < .5, rng.random(n) < .3], 1)
+    return rng.exponential(size=n) + .8*member[:, 0], member
+
+
+def test_distances_between_groups_are_welchs_t_and_for_shares_that_of_pooled_proportions(monkeypatch):
+    monkeypatch.setattr('gradual_cf.audit._PRIOR', 0)
+    v, member = drawn()
+    t = _standard_errors((v - v.mean())[None], member.astype(float), False)[0]
+    np.testing.assert_allclose(t, [stats.ttest_ind(v[m], v[~m], equal_var=False).statistic for m in member.T])
+    share = (v > 1).astype(float)
+    z = _standard_errors((share - share.mean())[None], member.astype(float), True)[0]
+    table = lambda m: [[share[m].sum(), (1 - share[m]).sum()], [share[~m].sum(), (1 - share[~m]).sum()]]
+    np.testing.assert_allclose(z**2, [stats.chi2_contingency(table(m), correction=False).statistic for m in member.T])
+
+
+def test_a_small_group_draws_on_the_spread_of_all_rows_as_if_fifty_of_them_were_its_own():
+    v, member = drawn()
+    a, b = v[member[:, 1]], v[~member[:, 1]]
+    drawn_in = lambda s: ((len(s) - 1)*s.var(ddof=1) + 50*v.var())/(len(s) - 1 + 50)/len(s)
+    t = _standard_errors((v - v.mean())[None], member.astype(float), False)[0, 1]
+    assert t == pytest.approx((a.mean() - b.mean())/np.sqrt(drawn_in(a) + drawn_in(b)))
+
+
+def test_groups_without_any_spread_have_the_p_value_of_their_shuffles():
+    member = np.repeat([[1.], [0.]], 4, 0)
+    v = member[:, 0] - .5
+    p, _ = _step_down(abs(_standard_errors(v[None], member, False)[0]), _shuffled(v, member, False, 4000, np.random.default_rng(0)))
+    assert p.item() == pytest.approx(2/70, abs=.01)  # two of the 70 ways to choose four of eight
+
+
+def test_p_values_of_single_groups_are_those_of_scipys_permutation_test(monkeypatch):
+    v, member = drawn(n=12)
+    member = member[:, :1] | (np.arange(12) < 3)[:, None]
+    m = member[:, 0]
+    monkeypatch.setattr('gradual_cf.audit._PRIOR', 0)
+    vectorized = lambda a, b, axis: abs(stats.ttest_ind(a, b, equal_var=False, axis=axis).statistic)
+    exact = stats.permutation_test((v[m], v[~m]), vectorized, vectorized=True, n_resamples=np.inf, alternative='greater').pvalue
+    centred = v - v.mean()
+    by_chance = _shuffled(centred, member.astype(float), False, 5000, np.random.default_rng(0))
+    p, corrected = _step_down(abs(_standard_errors(centred[None], member.astype(float), False)[0]), by_chance)
+    assert p.item() == corrected.item() == pytest.approx(exact, abs=.02)
+
+
+def test_max_t_goes_down_step_by_step_as_by_hand():
+    v, member = drawn()
+    centred, m = v - v.mean(), member.astype(float)
+    seen = abs(_standard_errors(centred[None], m, False)[0])
+    by_chance = _shuffled(centred, m, False, 500, np.random.default_rng(1))
+    alone, corrected = _step_down(seen, by_chance)
+    left, so_far = list(np.argsort(-seen)), 0.
+    while left:
+        hits = sum(max(row[left]) >= seen[left[0]]*(1 - 1e-9) for row in by_chance)
+        so_far = max(so_far, (1 + hits)/501)
+        assert corrected[left[0]] == so_far
+        left.pop(0)
+    assert (corrected >= alone).all()
+    twin = np.concatenate([m, 1 - m], 1)  # the others of each group tell nothing new, and cost nothing
+    seen, by_chance = abs(_standard_errors(centred[None], twin, False)[0]), np.concatenate([by_chance]*2, 1)
+    np.testing.assert_array_equal(_step_down(seen, by_chance)[1], [*corrected]*2)
+
+
+def test_families_are_corrected_no_less_than_a_closed_test_of_all_intersections_demands():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        t, by_chance = rng.exponential(size=4)*2, rng.exponential(size=(200, 4))
+        family = np.array([0, 0, 1, 1])
+        p = np.concatenate([_step_down(t[family == f], by_chance[:, family == f])[1] for f in (0, 1)])
+        def of_one(some): return (1 + (by_chance[:, some].max(1) >= t[some].max()).sum())/201
+        def of(some):
+            parts = [[h for h in some if family[h] == f] for f in (0, 1)]
+            parts = [part for part in parts if part]
+            return min(1, len(parts)*min(map(of_one, parts)))
+        every = [list(s) for s in chain.from_iterable(combinations(range(4), k) for k in range(1, 5))]
+        closed = np.array([max(of(s) for s in every if h in s) for h in range(4)])
+        assert (_holm(p, family) >= closed - 1e-12).all()
+    np.testing.assert_allclose(_holm(np.array([.03, .01, .5]), np.array([0, 1, 2])), [.06, .03, .5])
+
+
+# What is measured
+
+def test_lines_hold_what_pandas_counts(told):
+    cf, rows, a = told
+    answers = cf.explain(rows.drop(columns='region'), target=1)
+    refused = answers.before.numpy() < .5
+    np.testing.assert_array_equal(a.refused, refused)
+    standing = answers.standing().set_index(rows.index)
+    for group in ('f', 'm'):
+        here = (rows.sex == group).to_numpy()
+        assert line(a, group, 'refused').value == refused[here].mean() and line(a, group, 'refused').rows == here.sum()
+        assert line(a, group, 'recourse').value == standing.valid[here & refused].mean()
+        ways, others = (standing.distance[refused & side & standing.valid] for side in (here, ~here))
+        one = line(a, group, 'distance')
+        np.testing.assert_allclose([one.value, one.lower, one.upper, one.average], [ways.median(), *ways.quantile([.25, .75]), ways.mean()], rtol=1e-5)
+        np.testing.assert_allclose([one.others, one.ratio], [others.mean(), ways.mean()/others.mean()], rtol=1e-5)
+        assert one.low <= one.value <= one.high and one.ratio_low < one.ratio < one.ratio_high
+        assert line(a, group, 'changes').average == standing.changes[refused & here & standing.valid].mean()
+    low, high = stats.binomtest(int(refused.sum()), len(rows)).proportion_ci(method='wilson')
+    assert (line(a, 'all rows', 'refused').low, line(a, 'all rows', 'refused').high) == (low, high)
+
+
+def test_a_ratio_to_next_to_nothing_has_no_upper_end_and_one_to_nothing_is_none():
+    none, one, some = np.zeros(40), np.eye(40)[0], np.repeat([1., 0.], 20)
+    far = _ratio_line(some, one, False, 99, 0)
+    assert far['ratio'] == 20 and not np.isfinite(far['ratio_high'])
+    assert _ratio_line(some, none, True, 99, 0) == dict(others=0.)
+    assert _ratio_line(none, some, True, 99, 0)['ratio'] == 0
+
+
+@pytest.mark.parametrize('kind', ['tokens', 'blocks'])
+def test_what_is_no_table_is_audited_by_groups_told_apart(kind):
+    p = toy.PROBLEMS[kind]()
+    cf = GradualCF(p.model, p.domain, sigma=0).fit(p.x)
+    a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), resamples=99)
+    assert line(a, '1', 'refused').rows == 100 and 'group 0' in set(a.columns.column)
+
+
+def test_columns_say_how_often_and_how_far(told):
+    _, rows, a = told
+    women = (rows.sex[a.refused] == 'f').to_numpy() & a.answers.valid.numpy()
+    raw, data = a.answers.raw[women], a.answers.data[women]
+    income = a.columns[(a.columns.group == 'f') & (a.columns.column == 'income')].iloc[0]
+    assert income.changed == (raw.income != data.income).mean()
+    assert income.way == pytest.approx(abs(raw.income - data.income).mean()/100, rel=1e-4)
+
+
+def test_small_groups_are_named_and_not_measured(told):
+    _, rows, a = told
+    assert ('region', 'isles') in a.withheld and (rows.region == 'isles').sum() < 30
+    isles = a.frame[a.frame.group.str.contains('isles')]
+    assert isles[isles.columns[3:]].isna().all().all()
+    assert not a.columns.group.str.contains('isles').any()
+    assert '  isles: withheld' in a.text().splitlines()
+
+
+def test_a_group_is_not_compared_where_its_others_are_too_few():
+    cf, rows = made()
+    few = pd.Series(np.where(rows.index < 12, 'few', 'many'), name='size')
+    a = audit(cf, rows.drop(columns='region'), pd.concat([few, rows.sex], axis=1), resamples=99, crossed=1)
+    assert pd.notna(line(a, 'many', 'refused').value)
+    assert a.frame[a.frame.group == 'many'][['others', 'ratio', 'p', 'corrected']].isna().all().all()
+    many = a.columns[a.columns.group == 'many']
+    assert many.others_changed.isna().all() and many.changed.notna().all()
+
+
+def test_groups_come_by_name_or_apart_and_a_missing_cell_is_a_group():
+    cf, rows = made()
+    read = rows.drop(columns='region')
+    apart = audit(cf, read, rows.region, resamples=99)
+    pd.testing.assert_frame_equal(apart.frame, audit(cf, rows, 'region', resamples=99).frame)
+    gone = rows.assign(region=rows.region.where(rows.index % 3 > 0))
+    a = audit(cf, gone, 'region', resamples=99)
+    assert line(a, 'missing', 'refused').rows == gone.region.isna().sum()
+
+
+def test_other_columns_and_their_order_do_not_matter_and_a_missing_one_is_named():
+    cf, rows = made()
+    mixed = rows.assign(name='x')[['name', 'sex', 'region', 'debt', 'income']]
+    pd.testing.assert_frame_equal(audit(cf, mixed, 'sex', resamples=99).frame, audit(cf, rows, 'sex', resamples=99).frame)
+    with pytest.raises(ValueError, match=r"missing \['debt'\]"): audit(cf, mixed.drop(columns='debt'), 'sex')
+
+
+def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
+    rows = people()
+    groups = _cohorts(_told_apart(rows, ['sex', 'region']), 2)
+    assert len(groups) == 2 + 3 + 6
+    own = next(g for g in groups if g.name == 'f × south')
+    np.testing.assert_array_equal(own.member, (rows.sex == 'f') & (rows.region == 'south'))
+    assert len(_cohorts(_told_apart(rows, ['sex', 'region']), 1)) == 5
+    only = rows.assign(region=np.where(rows.sex == 'f', 'north', 'south'))
+    assert len(_cohorts(_told_apart(only, ['sex', 'region']), 2)) == 6
+
+
+def test_constraints_of_each_row_stay_with_their_rows():
+    cf, rows = made()
+    read, bounds = rows.drop(columns='region'), [dict(income=(None, int(v) + 25)) for v in rows.income]
+    a = audit(cf, rows, 'sex', resamples=99, bounds=bounds, immutable=['debt'])
+    kept = [b for b, r in zip(bounds, a.refused) if r]
+    plain = cf.explain(read[a.refused], target=1, bounds=kept, immutable=['debt'])
+    assert a.answers.xp.equal(plain.xp) and 0 < a.answers.valid.sum() < len(kept)
+    assert (a.answers.raw.income - a.answers.data.income).max() <= 25
+
+
+def test_recourse_that_one_group_lacks_is_found():
+    cf, rows = made(higher=0.)
+    tied = [['income', 'debt'] if f and i % 4 == 0 else [] for i, f in enumerate(rows.sex == 'f')]
+    a = audit(cf, rows, 'sex', resamples=199, immutable=tied)
+    assert line(a, 'f', 'recourse').corrected <= .05 and line(a, 'f', 'recourse').value < .9
+    assert set(a.differences.measure) == {'recourse'}
+
+
+def test_prices_take_the_place_of_distance():
+    cf, rows = made(cost=dict(income=3., debt=1.))
+    a = audit(cf, rows, 'sex', resamples=99)
+    own = a.answers.domain.cost(a.answers.x, a.answers.xp)[a.answers.valid]
+    assert line(a, 'all rows', 'cost').average == pytest.approx(own.mean().item(), rel=1e-5)
+    assert 'what the table says that changes cost' in a.text() and 'distance' not in set(a.frame.measure)
+
+
+def test_numbers_have_an_interval_as_their_target():
+    from sklearn.linear_model import LinearRegression
+    rows = people()
+    read = rows[['income', 'debt']]
+    cf = GradualCF(LinearRegression().fit(read, read.income - .5*read.debt), tabular(read)).fit(read)
+    a = audit(cf, rows, 'sex', target=(20.25, None), resamples=99)
+    np.testing.assert_array_equal(a.refused, read.income - .5*read.debt < 20.25)
+    assert 'at least 20.25' in a.text()
+
+
+# Determinism
+
+def test_same_seed_same_audit_and_no_global_random_state_is_touched():
+    cf, rows = made()
+    random.seed(0), np.random.seed(0), torch.manual_seed(0)
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    a, b, other = (audit(cf, rows, 'sex', resamples=99, seed=s) for s in (3, 3, 4))
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
+    pd.testing.assert_frame_equal(a.frame, b.frame)
+    assert a.text() == b.text() and not a.frame.equals(other.frame)
+
+
+def test_draws_in_parts_are_the_draws_at_once(monkeypatch):
+    v, member = drawn()
+    shuffle = lambda: _shuffled(v - v.mean(), member.astype(float), False, 50, np.random.default_rng(0))
+    whole = shuffle()
+    monkeypatch.setattr('gradual_cf.audit._CELLS', 7*len(v))
+    np.testing.assert_allclose(shuffle(), whole)
+
+
+# Banks
+
+@pytest.mark.parametrize('kind', ['threshold', 'start', 'steps'])
+def test_a_longer_way_is_found(kind):
+    import audit as banks
+    got = banks.audited(kind, 1, 6000, resamples=299)
+    assert got['found'] and got['mistakes'] == 0 and 1.05 < got['ratio'] < 1.4
+
+
+def test_where_only_refusals_differ_no_longer_way_is_found():
+    import audit as banks
+    got = banks.audited('oftener', 1, 4000, resamples=299)
+    assert not got['found'] and got['wrong_way'] == 0
+
+
+def test_random_labels_are_rarely_found():
+    "Of 60 audits with labels that mean nothing, some find something: not many more than one in twenty."
+    cf, rows = made(higher=0., n=300)
+    whole = audit(cf, rows, 'sex', resamples=99)
+    from gradual_cf.audit import _measures_of, _tests
+    measures, hits = _measures_of(whole.refused, whole.answers), 0
+    for seed in range(60):
+        labels = pd.DataFrame(np.random.default_rng(seed).integers(0, 3, (300, 2)), columns=['a', 'b'])
+        p = _tests(measures, _cohorts(labels, 2), 20, 199, seed)
+        hits += min(v for _, v in p.values()) <= .05
+    assert hits <= 8  # more than that would be chance once in a hundred times
+
+
+# What is said
+
+def test_names_from_data_are_escaped():
+    cf, rows = made()
+    bad = '<script>alert(1)</script>'
+    named = rows.region.where(rows.region != 'north', bad).rename('<b>where</b>')
+    page = audit(cf, rows.drop(columns='region'), named, resamples=99)._repr_html_()
+    assert '<script' not in page and '<b>where' not in page
+    assert '&lt;script&gt;alert(1)&lt;/script&gt;' in page and '&lt;b&gt;where&lt;/b&gt;' in page
+    assert '<' not in re.sub(r'</?(p|ul|li|table|thead|tbody|tr|th|td|small)( [^<>]*)?>', '', page)
+
+
+def test_numbers_of_the_text_stand_in_the_frame(told):
+    _, rows, a = told
+    numbers = np.concatenate([df.select_dtypes('number').astype(float).to_numpy().ravel() for df in (a.frame, a.columns)])
+    numbers = numbers[np.isfinite(numbers)]
+    known = {f'{v:.1%}' for v in numbers} | {f'{v:.3g}' for v in numbers} | {f'{int(v):,}' for v in numbers if v % 1 == 0}
+    head, found, *groups, how = a.text().split('\n\n')
+    said = re.findall(r'(?<![\w.])\d[\d,]*\.?\d*(?:e-\d+)?%?', '\n'.join(groups) + '\n'.join(found.splitlines()[1:-1]))
+    assert len(said) > 150 and [v for v in said if v.rstrip(',') not in known] == []
+    assert f'{len(rows):,} rows' in head and f'{a.refused.sum():,} are refused' in head and '199' in how
+
+
+def test_text_gives_no_causes_and_keeps_what_was_not_found_open(told):
+    text = told[2].text().lower()
+    for word in ('because', 'discriminat', 'unfair', 'biased', 'bias ', 'intend', 'to blame', 'significant'): assert word not in text
+    assert 'does not show that those groups are alike' in text and 'do not say why' in text
+
+
+def test_two_groups_are_compared_once_in_text_and_the_one_with_more_is_told(told):
+    a = told[2]
+    pair = a.frame[(a.frame.by == 'sex') & (a.frame.measure == 'distance')]
+    assert pair.corrected.nunique() == 1 and (pair.corrected <= .05).all()
+    lines = [t for t in a.text().splitlines() if re.match(r'  [fm]: distance', t)]
+    assert len(lines) == 1 and lines[0].startswith('  m: distance')
+
+
+def test_a_picture_has_every_group_and_shares_keep_their_room(told):
+    a = told[2]
+    fig = a.plot()
+    assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == \
+        [g + (' (withheld)' if (b, g) in a.withheld and 'isles' in g else '') for b, g in dict.fromkeys(zip(a.frame.by, a.frame.group))]
+    low, high = fig.axes[1].get_xlim()
+    assert high - low >= .25 and low < 1 <= high and fig.axes[2].get_xlim()[0] == 0
+
+
+def test_an_audit_says_what_it_is(told):
+    a = told[2]
+    assert isinstance(a, Audit) and re.fullmatch(r'audit of 600 rows in 11 groups, \d+ differences found, \d+ groups withheld', repr(a))
+    assert len(replace(a, level=1e-9).differences) == 0
+    assert 'to be granted' in a.text(classes=['refused', 'granted'])
+
+
+# Bad input
+
+REGION = people().region
+BAD = {
+    'no column': (dict(by='job'), r"by must name columns of rows, got \['job'\]"),
+    'empty': (dict(by=[]), 'by must name at least one column'),
+    'an empty frame': (dict(by=people()[[]]), 'by must have at least one column'),
+    'twice': (dict(by=['sex', 'sex']), 'each once'),
+    'one member': (dict(by=pd.Series('all', REGION.index, name='all')), "at least two groups in column 'all', got only"),
+    'numbers': (dict(by=pd.Series(np.arange(600.), REGION.index, name='pay')), "got 600 in column 'pay': cut it first"),
+    'written alike': (dict(by=pd.Series([1, '1']*300, REGION.index)), 'written differently'),
+    'another length': (dict(by=REGION[:5]), r'one line for each row \(600\), got 5'),
+    'another index': (dict(by=REGION.set_axis(REGION.index + 1)), 'index of rows'),
+    'nothing': (dict(by=None), 'by must name at least one column'),
+    'least': (dict(least=1), 'least must be a whole number of at least 2, got 1'),
+    'all too small': (dict(least=10_000), 'least must leave a group to be measured'),
+    'resamples': (dict(resamples=10), 'resamples must be a whole number of at least 99, got 10'),
+    'crossed': (dict(crossed=0), 'crossed must be'),
+    'level': (dict(level=5), r'level must be in \(0, 1\), got 5'),
+    'all accepted': (dict(rows=people()[lambda d: (d.income > 80) & (d.debt < 30)], least=2), 'that the model refuses, got'),
+    'no recourse': (dict(immutable=['income', 'debt']), 'with an answer, got none among')}
+
+
+@pytest.mark.parametrize('name', BAD)
+def test_bad_input_is_a_clear_error(name):
+    given, says = BAD[name]
+    cf, rows = made(higher=0.)
+    with pytest.raises(ValueError, match=says): audit(cf, **dict(rows=rows, by='sex' if name == 'all accepted' else 'region') | given)

@@ -1,0 +1,369 @@
+"""Letters: what they say is true, what they hold comes back, and nothing gets out of its cell."""
+import datetime
+import json
+import re
+import shutil
+import subprocess
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings, strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from gradual_cf.all import BELIEVABLE, Counterfactuals, GradualCF, confirm, images, tabular
+from gradual_cf.letter import _as_told, _column_texts, _digests, _frame_of, _put_back, check_letter, letter
+
+DAY = datetime.date(2026, 3, 1)
+FORMATS = 'md', 'html', 'json'
+EVIL = ['<script>alert(1)</script>', 'a|b', '"quoted" & \'so\'', 'two\nlines', '[x](http://x)', '**b** _i_ `c`', '# 1. - x', 'Zoë 日本 \u202e\u200b',
+        '{{ 7*7 }}{% x %}', '| 1 | a | b | c |', '<tr data-line="1"><td>', '\\', '\\|', 'a\\', ' ', 'a  b', 'a b', '1', '1,000', '1000', '&lt;', 'missing',
+        'None', 'model=aa data=bb settings=cc target=0 tau=0.5', '</table>', '~~x~~ $y$ ^z^']
+
+
+def linear(domain, df, weights=None, shift=1e-4):
+    "An explainer of a linear model of the encoded rows, with half of the rows in each class."
+    x = domain.encode(df).x
+    w = torch.as_tensor(np.random.default_rng(0).normal(size=x.shape[1]) if weights is None else weights).to(x)
+    middle = (x @ w).median() + shift  # no row lies on it
+    model = lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4
+    return GradualCF(model, domain).fit(df)
+
+
+def refused(cf, df, target=1): return df[(cf.logits(df, cf.encode(df).x).argmax(1) != target).numpy()]
+
+
+@pytest.fixture(scope='module')
+def bank():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'<b>income</b>': rng.gamma(6, 400, 80).round(2), 'late | payments': rng.poisson(2, 80),
+                       'home': rng.choice(['own', '<i>rent</i>', 'with\nparents'], 80), 'age': rng.integers(19, 80, 80)})
+    cf = linear(tabular(df, immutable=['age'], increase_only=['<b>income</b>']), df, [3, -2, .2, 0, .1, 1])
+    return cf, df, cf.explain(refused(cf, df), 1)
+
+
+def column(draw, kind, n):
+    "Cells of one kind, some of them missing where the kind knows that."
+    rng = np.random.default_rng(draw(st.integers(0, 9999)))
+    if kind in ('float64', 'float32', 'Float64'):
+        scale, places = draw(st.sampled_from([1e-9, 1., 1e3, 1e12])), draw(st.integers(0, 9))
+        v = pd.Series((rng.normal(size=n)*scale).round(places)).astype(kind)
+        return v.mask(pd.Series(rng.random(n) < .1)) if draw(st.booleans()) else v
+    if kind in ('int8', 'int64', 'Int64', 'uint16'):
+        v = pd.Series(rng.integers(0, 100, n)*(10**6 if kind == 'int64' else 1)).astype(kind)
+        return v.mask(pd.Series(rng.random(n) < .1)) if kind == 'Int64' else v
+    if kind == 'bool': return pd.Series(rng.random(n) < .5)
+    if kind == 'boolean': return pd.Series(rng.random(n) < .5).astype('boolean').mask(pd.Series(rng.random(n) < .2))
+    if kind == 'date': return pd.Series([datetime.date(2000, 1, 1) + datetime.timedelta(int(d)) for d in rng.integers(0, 9999, n)], dtype=object)
+    if kind == 'time': return pd.Series(pd.Timestamp('2020-01-01') + pd.to_timedelta(rng.integers(0, 10**8, n), 's'))
+    if kind == 'zone': return pd.Series(pd.Timestamp('2020-01-01', tz='UTC') + pd.to_timedelta(rng.integers(0, 10**8, n), 's')).dt.tz_convert('Europe/Berlin')
+    if kind == 'Decimal': return pd.Series([Decimal(int(v)).scaleb(-2) for v in rng.integers(0, 10**7, n)], dtype=object)
+    if kind == 'numeral': return pd.Series([f'{v:.2f}' for v in rng.random(n)*1e5], dtype=object)
+    levels = draw(st.lists(st.sampled_from(EVIL) | st.text(max_size=8), min_size=2, max_size=5, unique=True))
+    cells = pd.Series([levels[i] for i in rng.integers(0, len(levels), n)], dtype=object)
+    if kind == 'ordered': return cells.astype(pd.CategoricalDtype(levels, ordered=True))
+    if kind == 'category': return cells.astype(pd.CategoricalDtype(levels)).mask(pd.Series(rng.random(n) < .1))
+    return cells.where(pd.Series(rng.random(n) > .1), None)
+
+
+KINDS = ['float64', 'float32', 'Float64', 'int8', 'int64', 'Int64', 'uint16', 'bool', 'boolean', 'date', 'time', 'zone', 'Decimal', 'numeral', 'ordered',
+         'category', 'text']
+
+
+@st.composite
+def tables(draw):
+    names = draw(st.lists(st.sampled_from(EVIL) | st.text(min_size=1, max_size=8), min_size=2, max_size=4, unique=True))
+    df = pd.DataFrame({i: column(draw, draw(st.sampled_from(KINDS)), 24) for i in range(len(names))})
+    return df.set_axis(pd.Index(names, dtype=object), axis=1)
+
+
+QUICK = dict(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+@settings(max_examples=20, **QUICK)
+@given(tables())
+def test_any_table_comes_back_as_it_was(df):
+    domain = tabular(df, categorical=[c for c in df if df[c].map(lambda v: isinstance(v, str)).any() and not df[c].dropna().map(numeral).all()])
+    back = _frame_of(domain, dict(df.dtypes), [_column_texts(c, df) for c in domain.features])
+    pd.testing.assert_frame_equal(domain.rows(back), domain.rows(df), check_index_type=False, check_column_type=False)
+
+
+def numeral(v): return bool(re.fullmatch(r'-?\d+\.\d+', str(v)))
+
+
+@settings(max_examples=8, **QUICK)
+@given(tables(), st.sampled_from(FORMATS))
+def test_letters_of_any_table_prove_themselves(df, form):
+    domain = tabular(df, categorical=[c for c in df if df[c].map(lambda v: isinstance(v, str)).any() and not df[c].dropna().map(numeral).all()])
+    cf = linear(domain, df)
+    rows = refused(cf, df)
+    if len(rows) in (0, len(df)): return  # columns of one value
+    answer = cf.explain(rows.iloc[:4], 1)
+    check = check_letter(letter(answer, format=form, date=DAY), cf, answer.data)
+    assert check.row.all() and check.model.all() and (check.flips == answer.valid.numpy()).all()
+    assert check.legal.all()
+
+
+@pytest.mark.parametrize('form', FORMATS)
+def test_values_read_from_the_text_flip_the_decision(bank, form):
+    cf, df, answer = bank
+    check = check_letter(letter(answer, format=form, date=DAY), cf, refused(cf, df))
+    assert len(check) == len(answer) and check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all()
+    assert np.allclose(check.after, answer.prob) and np.allclose(check.before, answer.before)
+
+
+def test_the_same_twice(bank):
+    cf, _, answer = bank
+    for form in FORMATS: assert letter(answer, format=form, date=DAY) == letter(answer, format=form, date=DAY)
+
+
+def test_a_changed_letter_does_not_pass(bank):
+    cf, df, answer = bank
+    one = json.loads(letter(answer[:1], format='json', date=DAY)[0])
+    for line in one['record']: line['after'] = line['after'] and line['before']
+    assert not check_letter(json.dumps(one), cf).flips.any()
+    one['record'][0]['before'] = '1.00'
+    assert not check_letter(json.dumps(one), cf, df.loc[answer.data.index[:1]]).row.any()
+
+
+def test_texts_that_are_no_letters(bank):
+    cf, _, answer = bank
+    page, text = (letter(answer[:1], format=f, date=DAY)[0] for f in ('html', 'md'))
+    for broken in ('', 'Dear customer', '{"record": 1}', page.replace('data-line="2"', ''), text.replace('| 1 |', '| 7 |')):
+        with pytest.raises(ValueError, match='text must hold a record of 4 numbered lines'): check_letter(broken, cf)
+    with pytest.raises(ValueError, match='text must hold a line with model'): check_letter(text.replace('model=', ''), cf)
+    with pytest.raises(ValueError, match='known level'): check_letter(re.sub(r'(\| 3 \| home \| )\S+', r'\1castle', text), cf)
+    with pytest.raises(ValueError, match='number|integer'): check_letter(re.sub(r'(\| 4 \| age \| )\d+', r'\1old', text), cf)
+    with pytest.raises(ValueError, match='one of 2 classes'): check_letter(text.replace('target=1', 'target=9'), cf)
+    with pytest.raises(ValueError, match='what the model answers'): check_letter(text.replace('target=1', 'target=1..2'), cf)
+    with pytest.raises(ValueError, match='at least one letter'): check_letter([], cf)
+    with pytest.raises(ValueError, match='rows must be one for each of 1'): check_letter(text, cf, answer.data)
+
+
+def test_nothing_gets_out_of_its_cell():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'<img src=x onerror=alert(1)>': rng.random(60).round(2), 'a|b': rng.choice(EVIL[:6], 60), '# **h** [l](http://x)': rng.random(60).round(2)})
+    cf = linear(tabular(df, immutable=['a|b']), df)
+    answer = cf.explain(refused(cf, df), 1)
+    told = dict(words={'<img src=x onerror=alert(1)>': '<u>{{ before }}</u>'}, why={'a|b': '<u>no</u>'}, classes=('<u>no</u>', '<u>yes</u>'), date='<u>1</u>')
+    from markdown_it import MarkdownIt
+    for page, text in zip(letter(answer, format='html', **told), letter(answer, **told)):
+        body = page[page.index('<body>'):]
+        tags = {t.split()[0].strip('/<>') for t in re.findall(r'</?\w[^>]*>', body)}
+        assert not tags & {'img', 'script', 'u'} and 'onerror=alert(1)>' not in body and '&lt;u&gt;no' in body
+        made = MarkdownIt('gfm-like', dict(html=True, linkify=False)).render(text)
+        assert not re.search('<(img|script|u|strong|a)[ >]', made) and made.count('<h1>') == 1
+        assert [len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)][-3:] == [4, 4, 4]
+
+
+def test_values_are_those_of_the_prose(bank):
+    cf, _, answer = bank
+    for text in letter(answer, format='json', date=DAY):
+        one = json.loads(text)
+        assert [(c['before'], c['after']) for c in one['changes']] and {(c['before'], c['after']) for c in one['changes']} == {
+            (l['before'], l['after']) for l in one['record'] if l['after']}
+
+
+def test_templates_of_the_bank(bank):
+    cf, _, answer = bank
+    own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
+    for form in ('md', 'html'):
+        texts = letter(answer, own, format=form, date=DAY)
+        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_letter(texts, cf).flips.all()
+    bare = "{% for l in record %}| {{ l.number }} | {{ l.before }} | {{ l.after }} |\n{% endfor %}{{ proof }}"
+    assert check_letter(letter(answer, bare), cf).flips.all()
+
+
+@pytest.mark.parametrize('template, error', [
+    ('Dear {{ salary }}', r"fields among .*, got \['salary'\]"), ('{% if %}', 'got line 1'), ('Dear customer', 'every line of record'),
+    ("{% include 'record' %}{{ sure.nobody }}", 'use fields as they are'), ("{{ ''.__class__.__mro__ }}{% include 'record' %}", 'use fields as they are'),
+    ("{% include '/etc/passwd' %}", 'use fields as they are'), (7, 'a text of Jinja2'), ("{% include 'record' %}{{ 1/0 }}", 'use fields as they are'),
+    ("{% for l in record %}| {{ l.number }} | {{ l.after }} | {{ l.before }} |\n{% endfor %}{{ proof }}", 'the record as it is')])
+def test_templates_with_mistakes(bank, template, error):
+    with pytest.raises(ValueError, match=error): letter(bank[2][:1], template)
+
+
+@pytest.mark.parametrize('told, error', [
+    (dict(format='pdf'), "format must be 'md', 'html' or 'json'"), (dict(format='json', template='x'), 'template must be left out'),
+    (dict(names={'salary': 'x'}), 'names must name columns'), (dict(names=['x']), 'names must be a dict'), (dict(units={'home': '€'}), 'units must name numbers'),
+    (dict(words={'home': ('a', 'b')}), 'words must hold one sentence'), (dict(words={'age': 3}), 'words must hold a sentence, or a pair'),
+    (dict(words={'age': '{{ salary }}'}), r"words must have fields among .*, got \['salary'\]"), (dict(date=7), 'date must be a date or a text'),
+    (dict(others=3), 'others must be what explain_many says'), (dict(explainer=3), 'explainer must be an Explainer')])
+def test_settings_with_mistakes(bank, told, error):
+    with pytest.raises(ValueError, match=error): letter(bank[2][:1], **told)
+
+
+def test_who_was_not_refused(bank):
+    cf, df, _ = bank
+    some = df.iloc[:20]
+    granted = sorted(set(some.index) - set(refused(cf, some).index))
+    with pytest.raises(ValueError, match=f'{len(granted)} that have the target already') as e: letter(cf.explain(some, 1))
+    assert str(granted[:10]) in str(e.value)
+    every = cf.explain(some, 1)
+    assert len(letter(every[~every.reached(every.before)])) == len(some) - len(granted)
+
+
+def test_who_has_no_way(bank):
+    cf, df, _ = bank
+    answer = cf.explain(refused(cf, df).iloc[:4], 1, immutable=['<b>income</b>', 'late | payments'], bounds={})
+    assert not answer.valid.all()
+    texts = letter(answer, date=DAY)
+    none = [t for t, ok in zip(texts, answer.valid.tolist()) if not ok]
+    assert all('We found none' in t and 'principal reasons' not in t for t in none)
+    check = check_letter(texts, cf)
+    assert (check.flips == answer.valid.numpy()).all() and (check.changes[~check.flips] == 0).all()
+    assert all('age: a change of this was not looked at.' in t and 'home: nothing' not in t for t in none)
+    assert letter(answer[~answer.valid], date=DAY) == none  # nobody has a way
+    assert letter(answer[:0], date=DAY) == []
+
+
+def test_each_reason_is_one():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=400)
+    df = pd.DataFrame({'a': a.round(2), 'b': (a + rng.normal(size=400)*.3).round(2), 'c': rng.normal(size=400).round(2)})
+    domain = tabular(df)
+    model = linear(domain, df, [2, 2, .1]).model
+    cf = GradualCF(model, domain, BELIEVABLE).fit(df)
+    answer = cf.explain(refused(cf, df).iloc[:30], 1)
+    on, needed, _ = _put_back(cf, answer)
+    told = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
+    assert (on & ~needed).any() and any(t['sure']['further'] for t in told)
+    x, xp, groups = answer.x, answer.xp, domain.groups(answer.x.shape[1:])
+    for i, one in enumerate(told):
+        if not one['found']: continue
+        stays = [cf.logits(None, torch.where(groups == g, x[i], xp[i])[None]).argmax().item() == 0 for g in on[i].nonzero()[:, 0].tolist()]
+        assert len(one['reasons']) == (sum(stays) or len(stays)) and one['sure']['alone'] == any(stays)
+
+
+def test_no_more_decimals_than_the_column():
+    df = pd.DataFrame({'children': [0., 1., 2., 3.]*10, 'share': np.tile([.1, .2, .3, .4, .5], 8)})
+    domain = tabular(df)
+    cf = linear(domain, df, [1, 1])
+    answer = cf.explain(refused(cf, df), 1)
+    assert (answer.raw.children % 1 != 0).any() or (answer.raw.share*10 % 1 != 0).any()
+    tidy = [json.loads(t)['record'] for t in letter(answer, format='json', date=DAY)]
+    assert all(re.fullmatch(r'\d*', r[0]['after']) and re.fullmatch(r'(\d\.\d)?', r[1]['after']) for r in tidy)
+    assert check_letter(letter(answer, date=DAY), cf).flips.all()
+    several = cf.explain_many(answer.data, 1, k=3)
+    ways = [c['after'] for t in letter(answer, others=several, format='json', date=DAY) for w in json.loads(t)['ways'] for c in w['changes']]
+    assert ways and all(re.fullmatch(r'\d(\.\d)?', v) for v in ways)
+
+
+def test_a_number_that_has_to_be_exact_stays_exact():
+    df = pd.DataFrame({'children': [0., 1., 2., 3.]*10, 'vip': [0]*32 + [1]*8})
+    domain = tabular(df, immutable=['vip'])
+    narrow = lambda x: torch.stack([torch.zeros(len(x)), torch.maximum(1 - 40*(x[:, 0] - .5).abs(), 9*x[:, 1] - 5)], 1)
+    cf = GradualCF(narrow, domain).fit(df)  # who is no VIP gets there near one and a half children only
+    answer = cf.explain(df.iloc[:4], 1)
+    texts = letter(answer, date=DAY)
+    assert answer.valid.all() and check_letter(texts, cf).flips.all()
+    assert _as_told(cf, answer).raw.equals(answer.raw)
+
+
+def test_two_columns_with_the_same_words(bank):
+    cf, _, answer = bank
+    texts = letter(answer, names={c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}, date=DAY)
+    assert check_letter(texts, cf).flips.all()
+
+
+def test_digests_follow_what_they_name(bank):
+    cf, df, _ = bank
+    own = _digests(cf)
+    assert own == _digests(linear(cf.domain, df, [3, -2, .2, 0, .1, 1]))
+    assert _digests(linear(cf.domain, df, [3, -1, .2, 0, .1, 1]))['model'] != own['model']
+    assert _digests(GradualCF(cf.model, cf.domain, tau=.7).fit(df))['settings'] != own['settings']
+    less = GradualCF(cf.model, cf.domain).fit(df.iloc[1:])
+    assert _digests(less)['data'] != own['data']
+
+
+def test_fitted_models_of_libraries():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'a': rng.normal(size=120).round(2), 'b': rng.integers(0, 9, 120)})
+    y, domain, named = (df.a + df.b/4 > 1).astype(int), tabular(df), []
+    for seed, make in ((0, RandomForestClassifier), (0, RandomForestClassifier), (1, RandomForestClassifier), (0, LogisticRegression)):
+        model = make(random_state=seed, **(dict(n_estimators=5) if make is RandomForestClassifier else {})).fit(df, y)
+        cf = GradualCF(model, domain).fit(df)
+        answer = cf.explain(refused(cf, df).iloc[:5], 1)
+        assert (check_letter(letter(answer, date=DAY), cf).flips == answer.valid.numpy()).all()
+        named.append(_digests(cf)['model'])
+    assert named[0] == named[1] and len(set(named)) == 3
+
+
+def test_a_number_not_a_class():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'rooms': rng.integers(1, 9, 100), 'size': rng.random(100).round(2)})
+    cf = GradualCF(LinearRegression().fit(df, df.rooms*100 + df['size']*50), tabular(df)).fit(df)
+    rows = df[df.rooms < 4].iloc[:8]
+    answer = cf.explain(rows, (500, None))
+    texts = letter(answer, date=DAY)
+    assert 'at least 500' in texts[0] and 'probability' not in texts[0] and check_letter(texts, cf).flips.all()
+    with pytest.raises(ValueError, match='have the target already'): letter(cf.explain(df, (500, None)))
+
+
+def test_what_is_no_table():
+    cf = GradualCF(lambda x: torch.stack([x.sum((1, 2, 3)) - 8, 8 - x.sum((1, 2, 3))], 1), images(block=2)).fit(np.random.default_rng(0).random((20, 4, 4)))
+    with pytest.raises(ValueError, match='rows of a table'): letter(cf.explain(np.zeros((1, 4, 4)), 0))
+    with pytest.raises(ValueError, match='rows of a table'): check_letter('x', cf)
+
+
+def test_answers_from_a_file(bank, tmp_path):
+    cf, _, answer = bank
+    loaded = Counterfactuals.load(answer.save(tmp_path/'a.parquet'), cf.domain)
+    with pytest.raises(ValueError, match='explainer must be given'): letter(loaded)
+    assert letter(loaded, explainer=cf, date=DAY) == letter(answer, date=DAY)
+
+
+def test_what_is_said_of_limits_standing_and_other_ways(bank):
+    cf, df, answer = bank
+    rows = refused(cf, df).iloc[:6]
+    sure = confirm(cf.explain(rows, 1, immutable=['home']), [cf.model])
+    several = cf.explain_many(rows, 1, k=3, immutable=['home'])
+    one = [json.loads(t) for t in letter(sure, others=several, why={'home': 'it is yours.'}, format='json', date=DAY)]
+    for i, told in enumerate(one):
+        kept = {k['name']: k['why'] for k in told['kept']}
+        assert kept['home'] == 'it is yours.' and kept['age'] == 'a change of this was not looked at.'
+        assert ('<b>income</b>' in kept) == ('<b>income</b>' not in {c['name'] for c in told['changes']})
+        assert any('100% agree' in l for l in told['sure']['lines'])
+        same = [k for k in np.flatnonzero(several.row == i) if several.answers.xp[k].equal(sure.xp[i])]
+        assert len(told['ways']) == (several.row == i).sum() - len(same)
+    with pytest.raises(ValueError, match='of the same 6 rows'): letter(sure, others=cf.explain_many(df.iloc[:6], 1))
+
+
+def test_siblings_and_what_follows():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'red': rng.integers(0, 2, 60), 'a': rng.integers(0, 50, 60), 'b': rng.integers(0, 50, 60)})
+    df.insert(1, 'blue', 1 - df.red)
+    df['sum'] = df.a + df.b
+    domain = tabular(df, categorical={'colour': ['red', 'blue']}, derive={'sum': lambda f: f.a + f.b})
+    cf = linear(domain, df, [0, 2, 0, 0, 3])
+    answer = cf.explain(refused(cf, df), 1)
+    texts = letter(answer, date=DAY)
+    assert check_letter(texts, cf, answer.data)[['flips', 'row', 'legal']].to_numpy().all()
+    one = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
+    followed = [c for t in one for c in t['changes'] if c['follows']]
+    assert followed and {c['name'] for c in followed} == {'sum'} and not any('sum is' in r for t in one for r in t['reasons'])
+
+
+def test_states_are_left_as_they_were(bank):
+    cf, _, answer = bank
+    torch.manual_seed(3)
+    np.random.seed(3)
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    check_letter(letter(answer[:2]), cf)
+    assert torch.get_rng_state().equal(before) and torch.get_num_threads() == threads
+    assert np.random.random() == np.random.RandomState(3).random_sample()
+
+
+def test_a_page_prints_well(tmp_path):
+    chromium = shutil.which('chromium') or shutil.which('google-chrome')
+    if chromium is None: pytest.skip('needs Chromium, to print a page')
+    df = pd.DataFrame(np.random.default_rng(0).random((40, 30)).round(2), columns=[f'column {i}' for i in range(30)])
+    cf = linear(tabular(df), df)
+    (tmp_path/'a.html').write_text(letter(cf.explain(refused(cf, df).iloc[:1], 1), format='html')[0], encoding='utf-8')
+    arguments = ['--headless', '--no-sandbox', '--disable-gpu', f'--user-data-dir={tmp_path}/profile', '--no-pdf-header-footer']
+    subprocess.run([chromium, *arguments, f'--print-to-pdf={tmp_path}/a.pdf', str(tmp_path/'a.html')], capture_output=True, timeout=120, check=True)
+    pages = re.findall(rb'/Type\s*/Page\b', (tmp_path/'a.pdf').read_bytes())
+    assert len(pages) == 2  # the letter, and the record on a page of its own
