@@ -214,6 +214,25 @@ def test_numbers_and_intervals():
     assert told.apply(plain).valid.sum() == told.already + told.helped.sum()
 
 
+@pytest.mark.parametrize('free', [False, True])
+def test_levels_in_order_dates_siblings_and_quantiles(free):
+    n = 150
+    rows = pd.DataFrame(dict(
+        size=pd.Categorical(RNG.choice(['s', 'm', 'l'], n), ['s', 'm', 'l'], ordered=True),
+        since=pd.to_datetime('2020-01-01') + pd.to_timedelta(RNG.integers(0, 900, n), 'D'), v=RNG.normal(0, 1, n).round(3),
+        a=RNG.integers(0, 2, n)))
+    rows['b'] = 1 - rows.a
+    domain = tabular(rows, categorical={'ab': ['a', 'b']}, increase_only=['since'], scale='quantile')
+    x = domain.encode(rows).x.float()
+    y = (rows['size'].cat.codes > 0).astype(int) + (rows.since > '2021-03-01') + (rows.v > 0) + rows.a > 2
+    cf = GradualCF(train(tabular_mlp(x.shape[1], seed=0), x, torch.as_tensor(np.array(y, int)), seed=0), domain).fit(rows)
+    told = actions(cf, rows, 2, 1, free=free)
+    old, new = told.answers.data, told.answers.raw
+    assert told.helped.mean() > .8 and (said(cf, new) == told.helped).all() and domain.legal(old, new).all()
+    assert (new.since >= old.since).all() and (new.a + new.b == 1).all() and (new.since == new.since.dt.normalize()).all()
+    assert (new.dtypes == old.dtypes).all()
+
+
 def test_apply_to_new_rows(net):
     told = actions(net, X.iloc[:120], 3, 1)
     new = told.apply(X.iloc[120:])
