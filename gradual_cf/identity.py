@@ -6,6 +6,7 @@
 from __future__ import annotations
 import dis, functools, json, pickle, platform, sys, sysconfig
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from filelock import FileLock
 from pandas.util import hash_pandas_object
 from torch import Tensor, nn
 
@@ -130,6 +132,16 @@ def _versions() -> dict: # Library -> version
     return dict(python='.'.join(platform.python_version_tuple()[:2]), torch=torch.__version__, numpy=np.__version__)
 
 # %% ../nbs/10_identity.ipynb #c44
+def _make_once(path, make, write):
+    "Make a file unless another process has made it while this one waited."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f'.{path.name}.lock')
+    with FileLock(lock):
+        if not path.is_file():
+            made = make()
+            with atomic(path) as tmp: write(made, tmp)
+    with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
+
 def kept(
     name:str,       # Start and ending of the file's name, 'heloc.safetensors'
     make:Callable,  # () -> what is kept; called when there is no file yet
@@ -141,7 +153,5 @@ def kept(
     "What was made once, under a name that follows settings, data, versions and code; made now where there is none."
     stem,ending = Path(name).stem, Path(name).suffix
     path = Path(folder or cache_dir())/f'{stem}-{fingerprint(_versions(), _program(make), *parts)}{ending}'
-    if not path.is_file():
-        made = make()
-        with atomic(path) as tmp: write(made, tmp)
+    if not path.is_file(): _make_once(path, make, write)
     return read(path)

@@ -2,6 +2,8 @@
 import functools
 import math
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 import torch
 
 from gradual_cf.composition import _Const
-from gradual_cf.identity import fingerprint
+from gradual_cf.identity import fingerprint, kept
 from gradual_cf.models import tabular_mlp, train
 
 
@@ -61,3 +63,25 @@ def test_a_constant_does_not_grow_with_use_in_a_pickle():
 def test_what_cannot_be_named_is_said_in_a_line():
     with pytest.raises(ValueError, match='settings, data or functions') as e: fingerprint(torch.ones(999), (i for i in 'ab'))
     assert len(str(e.value)) < 200
+
+
+def test_what_two_want_at_once_is_made_once(tmp_path):
+    made = []
+    def make():
+        made.append(1)
+        time.sleep(.3)
+        return 7
+    write, read = lambda v, path: path.write_text(str(v)), lambda path: int(path.read_text())
+    with ThreadPoolExecutor(3) as ex: got = list(ex.map(lambda i: kept('seven.txt', make, write, read, folder=tmp_path/'new'), range(3)))
+    assert got == [7]*3 and len(made) == 1 and len(list((tmp_path/'new').iterdir())) == 1
+
+
+def test_a_lock_that_was_left_behind_stops_nobody(tmp_path):
+    write, read, tries = lambda v, path: path.write_text(str(v)), lambda path: int(path.read_text()), []
+    def make():
+        tries.append(1)
+        if len(tries) == 1: raise RuntimeError('the first time')
+        return 7
+    with pytest.raises(RuntimeError): kept('seven.txt', make, write, read, folder=tmp_path)
+    assert [p.suffix for p in tmp_path.iterdir()] == ['.lock']
+    assert kept('seven.txt', make, write, read, folder=tmp_path) == 7 and [p.suffix for p in tmp_path.iterdir()] == ['.txt']
