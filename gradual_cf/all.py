@@ -15,8 +15,8 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE',
            'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours',
            'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
-           'plot_summary', 'summary', 'Actions', 'actions', 'check_letter', 'letter', 'Audit', 'audit', 'ablate',
-           'questions', 'survey', 'tally', 'reproduce']
+           'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter', 'letter', 'Audit', 'audit',
+           'ablate', 'questions', 'survey', 'tally', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -57,6 +57,7 @@ from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed
 from .stepper import frames, save_page, stepper
 from .batch import batch_fn, explain_dataset, explain_ray
 from .summary import plot_summary, summary
+from .explorer import explorer
 from .letter import check_letter, letter
 from .audit import Audit, audit
 from .actions import Actions, actions
@@ -79,6 +80,6 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
          'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
-         'Actions', 'actions',
+         'explorer', 'Actions', 'actions',
          'check_letter', 'letter', 'Audit', 'audit',
          'ablate', 'questions', 'survey', 'tally', 'reproduce']

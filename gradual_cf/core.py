@@ -271,6 +271,8 @@ class Domain:
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
     relations:Any=None           # What ties groups together, see the chapter on relations; None where nothing does
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
+    words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for a group without one
+    offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None for what has none
 
     def __repr__(self):
         names = self.display.names

@@ -5,9 +5,10 @@
 # %% ../nbs/01_explainer.ipynb #c4
 from __future__ import annotations
 import inspect, operator, warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
@@ -23,12 +24,33 @@ from .plans import Plan, plan_of
 # %% auto #0
 __all__ = ['check_logits', 'pass_rows', 'predict', 'setting', 'told', 'Common', 'Explainer']
 
+# %% ../nbs/01_explainer.ipynb #46185faf
+_GONE:dict = {} # Thread -> function that says whether nobody waits any more
+
+class Cancelled(Exception):
+    "Nobody waits for this answer."
+
+@contextmanager
+def cancelled_when(
+    gone:Callable, # () -> whether nobody waits any more
+):
+    "Let every question to a model raise `Cancelled` once `gone()` is true."
+    _GONE[get_ident()] = gone
+    try: yield
+    finally: del _GONE[get_ident()]
+
+def _go_on():
+    "Raise `Cancelled` where nobody waits."
+    gone = _GONE.get(get_ident())
+    if gone is not None and gone(): raise Cancelled
+
 # %% ../nbs/01_explainer.ipynb #c6
 @contextmanager
 def evaluating(
     model, # A module, or any function of a tensor
 ):
-    "Switch every sub-module to eval mode; put each back as it was on leaving."
+    "Switch every sub-module to eval mode; put each back as it was on leaving; raises `Cancelled` where nobody waits."
+    _go_on()
     modules = model.modules() if isinstance(model, nn.Module) else []
     was = [(m, m.training) for m in modules if hasattr(m, 'training')]  # what torch.jit froze has no mode
     try:
@@ -202,6 +224,7 @@ def with_graph(
     x:Tensor, # Its input, which requires grad, `(n, *s)`
 ) -> Tensor:  # Raw logits with a graph, `(n, k)`
     "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
+    _go_on()
     with torch.enable_grad():
         try: return model(x)
         except RuntimeError as e:

@@ -111,8 +111,8 @@ def _without_gradient(
     return replace(h, sigma=0, margin=h.margin if asked else 0.)
 
 # %% ../nbs/09_gradual.ipynb #c25
-class _Aiming(Explainer):
-    "Where each class lives, and what rows must reach."
+class _Learnt(Explainer):
+    "What is learnt of a model, before it is."
     Settings = Settings
     reaches_intervals = True
 
@@ -126,18 +126,35 @@ class _Aiming(Explainer):
         self.company:Any = None # The fitted part of the shortfall
         self.held:dict = {} # Group -> values of training rows that are tried, once asked for
 
+# %% ../nbs/09_gradual.ipynb #d49b4ae9
+class _Aiming(_Learnt):
+    "Where each class lives, and what rows must reach."
     def fit(self,
         data, # Training rows, raw
     ):
         "Learn where each class lives in logit space; returns the explainer."
         super().fit(data)
         self.held = {}
-        if self.numbers: self.loss = _loss_of(self.settings, self.domain.kind, _spread(self.z_train))
-        else: self.stats = fit_logits(self.z_train, self.settings.n_ref, match=self.settings.match)
-        self.company = None if self.settings.company is None else self.settings.company.fit(self)
+        self._learn()
+        return self
+
+    def _learn(self):
+        "Learn from what the model said of the training rows."
+        h = self.settings
+        self.loss = _loss_of(h, self.domain.kind, _spread(self.z_train) if self.numbers else 1.)
+        if not self.numbers: self.stats = fit_logits(self.z_train, h.n_ref, match=h.match)
+        self.company = None if h.company is None else h.company.fit(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, self.z_train)
-        return self
+
+    def _under(self, settings:Settings): # The same class of explainer, fitted
+        "The same model, domain and training rows under other settings; the model is not asked about the rows again."
+        new = copy(self)
+        new.settings = settings
+        if not getattr(self.model, 'differentiable', True): new.settings = _without_gradient(settings, False)
+        _check_fit(new.settings, self.domain, self.model)
+        new._learn()
+        return new
 
 # %% ../nbs/09_gradual.ipynb #c27
 _HELD = 24 # Values of a column that most rows share

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from .cells import MISSING, Column, _exact, _objects, _read, _read_numbers, _rounded, _write
-from .columns import _fit_columns, _interval, _inward, _rescaled, _treated
+from .columns import _fit_columns, _interval, _inward, _offered, _rescaled, _treated
 from .core import CHANGED, Counterfactuals, Display, Domain, Encoded, comparable, value_text, went
 from .composition import Entrywise, chain, steps
 from .costs import _Cost, _never
@@ -518,7 +518,15 @@ def _domain(table:_Table) -> Domain:
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults=TABLE,
                   kind='table', features=table.columns, relations=table.relations, cost=table.price,
-                  measures=partial(_measures, table) if table.relations is not None or table.price else None)
+                  measures=partial(_measures, table) if table.relations is not None or table.price else None,
+                  offer=partial(_offering, table))
+
+# %% ../nbs/11_tabular.ipynb #157a1e12
+def _offering(table:_Table, levels:dict) -> Domain:
+    "The same table, of which some categories propose fewer levels; raises `ValueError` for others than it knows."
+    _check_names(table.columns, levels=list(levels))
+    fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
+    return _domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
 # %% ../nbs/11_tabular.ipynb #29defe89
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`

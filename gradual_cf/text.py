@@ -598,7 +598,8 @@ def sentences(
         partial(_encode, reader), partial(_decode, reader), token_groups, project=partial(_to_words, reader),
         probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
         defaults=TEXT, rows=_raw_texts, legal=partial(_legal, reader),
-        constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader))
+        constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
+        measures=partial(_measures, reader))
 
 # %% ../nbs/14_text.ipynb #c160
 class _Lookup(nn.Module):

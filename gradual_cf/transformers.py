@@ -200,5 +200,6 @@ def tokens(
         partial(_encode_pieces, reader), partial(_decode_pieces, reader), _row_groups,
         probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
         defaults=replace(TEXT, batch_size=16), rows=_raw_texts, legal=partial(_legal_pieces, reader),
-        constrain=partial(_constrain, partial(_places, reader)), measures=partial(_measures, reader),
+        constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
+        measures=partial(_measures, reader),
         adapt=_FromEmbeddings)

@@ -1,4 +1,4 @@
-"""The stepper driven by keyboard, drag and Play under headless Chromium: in a page of its own, and in a live JupyterLab."""
+"""The stepper and the explorer driven by keyboard and mouse under headless Chromium: in a page of its own, and in a live JupyterLab."""
 import os
 import shutil
 import signal
@@ -23,6 +23,19 @@ task = load_task('digits')
 cf = GradualCF(task.model, task.domain).fit(task.X)
 trace = cf.trace(task.X_test[:1], target=(task.y_test[0] + 1) % 10)'''
 
+PANEL = '''import numpy as np, pandas as pd
+from gradual_cf.all import GradualCF, explorer, tabular, tabular_mlp, train
+rng, n = np.random.default_rng(0), 400
+loans = pd.DataFrame(dict(
+    income=rng.lognormal(10.4, .4, n).round(-2), debt=rng.gamma(2., 4000, n).round(-2), months_in_job=rng.integers(0, 180, n),
+    late_payments=rng.poisson(1.2, n), age=rng.integers(20, 70, n), housing=rng.choice(['owns', 'rents', 'with family'], n, p=[.35, .5, .15])))
+score = loans.income/9000 - loans.debt/5000 + loans.months_in_job/40 - 1.3*loans.late_payments - .6*(loans.housing == 'rents')
+domain = tabular(loans, immutable=['age'])
+x = domain.encode(loans).x
+net = train(tabular_mlp(x.shape[1], seed=0), x, (score > 2.5).to_numpy(int), epochs=30, seed=0)
+named = loans.set_index(pd.Index([f'p{i}' for i in range(n - 1)] + ['<img src=x onerror=alert(1)>']))
+explorer(GradualCF(net, domain, tau=.8).fit(loans), named, classes=('refused', 'granted'), units=dict(income='€', debt='€'))'''
+
 
 @pytest.fixture(scope='module')
 def trace(networks):
@@ -40,12 +53,14 @@ def drive(script, *args):
 def test_page_of_its_own(trace, tmp_path): drive('page.mjs', save_page(tmp_path/'page.html', trace))
 
 
-@pytest.fixture
-def lab(tmp_path):
-    "The address of a JupyterLab on a folder with one notebook."
-    cells = [nbformat.v4.new_code_cell(SOURCE + '\nstepper(trace)')]
+@pytest.fixture(scope='module')
+def lab(tmp_path_factory):
+    "The addresses of two notebooks in one JupyterLab, by name."
+    tmp_path = tmp_path_factory.mktemp('lab')
     meta = {'kernelspec': {'name': 'python3', 'display_name': 'Python 3', 'language': 'python'}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=meta), tmp_path/'step.ipynb')
+    for name, source in dict(step=SOURCE + '\nstepper(trace)', panel=PANEL).items():
+        cells = [nbformat.v4.new_code_cell(source)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=meta), tmp_path/f'{name}.ipynb')
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]
@@ -57,10 +72,13 @@ def lab(tmp_path):
             with socket.socket() as s:
                 if not s.connect_ex(('127.0.0.1', port)): break
             time.sleep(.5)
-        yield f'http://127.0.0.1:{port}/lab/tree/step.ipynb?token=tok&reset'
+        yield {name: f'http://127.0.0.1:{port}/lab/tree/{name}.ipynb?token=tok&reset' for name in ('step', 'panel')}
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
 
 
-def test_live_jupyterlab(trace, lab): drive('lab.mjs', lab, len(trace))
+def test_live_jupyterlab(trace, lab): drive('lab.mjs', lab['step'], len(trace))
+
+
+def test_explorer_in_jupyterlab(lab): drive('explorer.mjs', lab['panel'], *filter(None, [os.environ.get('SHOTS')]))  # a folder for pictures of it

@@ -1,0 +1,396 @@
+"""The explorer without a browser: its widgets are moved, and what it shows is read."""
+import base64
+import io
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import toy
+from gradual_cf.asking import _checked_target, _Desk, _parts, _presets, _Question, _Rows, _Worker
+from gradual_cf.drawing import _unit_text
+from gradual_cf.editors import _knobs, _regions
+from gradual_cf.explainer import Cancelled, cancelled_when, predict
+from gradual_cf.explorer import explorer
+from gradual_cf.gradual import PAPER, TABLE, GradualCF
+from gradual_cf.images import images
+from gradual_cf.masking import block_groups
+from gradual_cf.models import seeded, tabular_mlp, train
+from gradual_cf.tabular import tabular
+from gradual_cf.typical import BELIEVABLE
+
+EVIL = '<img src=x onerror=alert(1)>'
+
+
+def make_people(n=300):
+    "Rows with a number, a whole number with holes, an order, a date, a category and a column of an evil name."
+    rng = np.random.default_rng(0)
+    late = rng.integers(0, 9, n).astype(float)
+    late[::9] = np.nan
+    school = pd.Categorical(rng.choice(['none', 'school', 'college'], n), ['none', 'school', 'college'], ordered=True)
+    since = pd.Timestamp('2012-01-01') + pd.to_timedelta(rng.integers(0, 3000, n), unit='D')
+    df = pd.DataFrame(dict(income=rng.integers(12, 90, n)*100, late=late, school=school, since=since,
+                           housing=rng.choice(['own', 'rent', EVIL], n)))
+    df[EVIL] = rng.random(n).round(2)
+    return df.set_index(pd.Index([f'p{i}' for i in range(n)]))
+
+
+@pytest.fixture(scope='module')
+def bank():
+    "Rows, and a fitted explainer of a small network."
+    people = make_people()
+    granted = (people.income/1000 - people.late.fillna(3)/2 + 2*(people.housing == 'own') + people.school.cat.codes > 4.5).to_numpy(int)
+    domain = tabular(people)
+    x = domain.encode(people).x
+    net = train(tabular_mlp(x.shape[1], seed=0), x, granted, epochs=30, seed=0)
+    return people, granted, GradualCF(net, domain).fit(people)
+
+
+@pytest.fixture
+def box(bank):
+    "A panel at the first row that is refused."
+    people, _, cf = bank
+    box = explorer(cf, people, classes=('refused', EVIL), units=dict(income='€'), k=1)
+    box.panel.w.refused.click()
+    assert box.wait()
+    yield box
+    box.close()
+
+
+def line_of(box, name): return next(line for line in box.panel.knobs.lines if line.c.name == name)
+
+
+def features(box): return set(box.panel.shown[1].changes().feature)
+
+
+def page(box): return ' '.join(getattr(box.panel.w, name).value for name in ('about', 'status', 'standing', 'picture', 'said', 'tray', 'plan', 'others'))
+
+
+def test_a_locked_column_stays(box):
+    changed = features(box)
+    for name in changed: line_of(box, name).lock.value = True
+    assert box.wait() and box.panel.asked.locked and not changed & features(box)
+    assert line_of(box, min(changed)).lock.icon == 'lock'
+    box.panel.w.release.click()
+    assert box.wait() and features(box) == changed
+
+
+def test_ranges_are_obeyed(box):
+    for line in box.panel.knobs.lines: line.lock.value = line.c.name != 'income'
+    assert box.wait() and features(box) == {'income'}
+    free, now = (int(df.income.iloc[0]) for df in (box.panel.shown[1].raw, box.panel.shown[1].data))
+    line_of(box, 'income').limit.slider.value = (1200, (now + free)//2)
+    assert box.wait() and box.panel.asked.bounds == (('income', (1200, (now + free)//2)),)
+    assert box.panel.shown[1].raw.income.iloc[0] <= (now + free)//2 < free and not box.panel.shown[1].valid[0]
+    assert 'No answer found' in box.panel.w.status.value
+
+
+@pytest.mark.parametrize('name, ends, cells', [('school', (0., 1.), ('none', 'school')), ('since', None, None)])
+def test_ranges_of_named_stops(box, name, ends, cells):
+    line = line_of(box, name)
+    options = [v for _, v in line.limit.slider.options]
+    line.limit.least.value, line.limit.most.value = ends or (options[0], options[len(options)//2])
+    low, high = dict(box.panel.knobs.rules()['bounds'])[name]
+    assert (low, high) == cells if cells else low < high and isinstance(high, pd.Timestamp)
+    assert box.wait()
+    after = box.panel.shown[1].raw[name].iloc[0]
+    assert name not in features(box) or low <= after <= high
+
+
+def test_levels_are_obeyed_and_none_is_a_lock(box):
+    line = line_of(box, 'housing')
+    for other in box.panel.knobs.lines: other.lock.value = other is not line
+    assert box.wait() and box.panel.shown[1].raw.housing.iloc[0] == 'own'
+    line.limit.boxes[line.c.offered.index('own')].value = False
+    assert box.wait() and box.panel.shown[1].raw.housing.iloc[0] != 'own'
+    for one in line.limit.boxes: one.value = False
+    assert 'housing' in box.panel.knobs.rules()['locked'] and not box.panel.knobs.rules()['levels']
+
+
+def test_levels_are_obeyed_by_trees(bank):
+    lightgbm = pytest.importorskip('lightgbm')
+    people, granted, _ = bank
+    plain = people[['income', 'housing']].astype({'housing': 'category'})
+    trees = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1).fit(plain, granted)
+    domain = tabular(plain)
+    desk = _Desk(GradualCF(trees, domain).fit(plain), plain)
+    assert list(desk.presets) == ['nearest', 'believable']   # trees have no gradient for the paper's search
+    rows = [i for i in range(200) if granted[i] == 0 and plain.housing.iloc[i] != 'own'][:8]
+    for levels in ((), (('housing', ('rent', EVIL)),)):
+        answers = [next(part for name, part in _parts(desk, _Question(i, 1, 'nearest', ('income',), levels=levels)) if name == 'answer') for i in rows]
+        assert any(cfs.raw.housing.iloc[0] == 'own' for _, cfs in answers) is (not levels)
+
+
+def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, bank):
+    people, _, cf = bank
+    row, shown = box.panel.row, box.panel.shown
+    line_of(box, 'income').hand.widget.value = 8700
+    line_of(box, 'housing').hand.widget.value = 'own'
+    assert box.wait() and box.panel.shown[1] is shown[1]
+    changed = people.iloc[[row]].assign(income=8700, housing='own')
+    p = predict(cf.model, cf.encode(changed).x).softmax(1)[0, 1].item()
+    assert f'<b>{p:.0%}</b>' in box.panel.w.said.value
+    box.panel.w.next.click()
+    assert box.wait() and box.panel.w.said.value == '<div class="cfx"></div>'
+
+
+def test_by_hand_the_rules_speak(bank):
+    people, _, cf = bank
+    strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income'])).fit(people)
+    box = explorer(strict, people, k=1)
+    line_of(box, 'income').hand.widget.value = 1200
+    assert line_of(box, 'housing').lock.disabled and box.wait()
+    assert 'do not allow this for income' in box.panel.w.said.value
+
+
+def test_a_missing_cell_can_be_set_by_hand(bank):
+    people, _, cf = bank
+    box = explorer(cf, people, k=1)                   # `late` of the first row is missing
+    line = line_of(box, 'late')
+    assert 'missing' in line.now.value and box.panel.knobs.rules()['hand'] == ()
+    line.hand.widget.value = 5
+    assert box.panel.knobs.rules()['hand'] == (('late', 5.),) and box.wait()
+    assert 'By hand' in box.panel.w.said.value
+
+
+def test_what_comes_from_data_is_escaped(box):
+    for line in box.panel.knobs.lines: line.lock.value = line.c.name not in (EVIL, 'housing')
+    line_of(box, EVIL).hand.widget.value = .5
+    box.panel.w.keep.click()
+    assert box.wait() and EVIL not in page(box) and '&lt;img' in page(box)
+    assert all('<img' not in line.now.value for line in box.panel.knobs.lines)
+
+
+def test_presets_answer_as_explainers_of_their_own(bank):
+    people, _, cf = bank
+    assert list(_presets(cf)) == ['nearest', 'believable', 'paper']
+    desk, rows = _Desk(cf, people), people.iloc[[5]]
+    for name, settings in dict(nearest=TABLE, believable=BELIEVABLE).items():
+        own = GradualCF(cf.model, cf.domain, settings).fit(people).explain(rows, 1)
+        assert dict(_parts(desk, _Question(5, 1, name)))['answer'][1].xp.equal(own.xp)
+    kept = desk.explainer(_Question(0, 1, 'paper')).settings
+    assert kept.legal and kept.sigma == PAPER.sigma and kept.tau == cf.settings.tau
+    assert cf.settings == TABLE and cf.company is None
+
+
+def test_presets_keep_the_bar_of_the_explainer(bank):
+    people, _, cf = bank
+    high = GradualCF(cf.model, cf.domain, tau=.8, max_changes=2, sigma=3).fit(people)
+    desk = _Desk(high, people)
+    assert list(desk.presets) == ['as fitted', 'nearest', 'believable', 'paper']
+    for name in desk.presets:
+        h = desk.explainer(_Question(0, 1, name)).settings
+        assert (h.tau, h.max_changes) == (.8, 2)
+    assert explorer(high, people).panel.w.preset.value == 'as fitted'
+
+
+def test_rows_are_found(box):
+    w, panel = box.panel.w, box.panel
+    w.find.value = 'p17'
+    assert panel.row == 17
+    w.previous.click()
+    assert panel.row == 16 and w.find.value == 'p16'
+    w.find.value = 'nobody'
+    assert panel.row == 16 and 'There is no row' in w.status.value and box.wait()
+
+
+def test_next_refused_goes_round(bank):
+    people, _, cf = bank
+    z = predict(cf.model, cf.encode(people).x).argmax(1)
+    last = int((z == 0).nonzero()[-1])
+    box = explorer(cf, people, k=1)
+    box.panel.go(last)
+    box.panel.w.refused.click()
+    assert box.wait() and box.panel.row == int((z == 0).nonzero()[0])
+    good = explorer(cf, people[(z == 1).numpy()])
+    good.panel.w.refused.click()
+    assert good.wait() and 'every row' in good.panel.w.status.value
+
+
+def test_the_tray_is_a_frame_and_a_file(bank):
+    people, _, cf = bank
+    box = explorer(cf, people)
+    box.panel.w.refused.click()
+    assert box.wait() and box.kept.empty and 'answer 2' in box.panel.w.others.value
+    box.panel.w.keep.click()
+    first = box.panel.shown[1]
+    box.panel.w.number.value = 2
+    assert box.wait() and box.panel.shown[1].xp.ne(first.xp).any()
+    box.panel.w.keep.click()
+    kept = box.kept
+    assert kept[first.raw.columns].iloc[[0]].equals(first.raw) and kept.cf_row.tolist() == [first.raw.index[0]]*2
+    data = box.panel.w.tray.value.split('base64,')[1].split('"')[0]
+    read = pd.read_csv(io.BytesIO(base64.b64decode(data)))
+    assert read.income.tolist() == kept.income.tolist() and read.cf_preset.tolist() == ['nearest']*2
+
+
+def test_numbers_have_the_decimals_and_units_of_their_column():
+    df = pd.DataFrame(dict(share=[.1, .25, 2.], whole=[1, 20, 3000], free=[.1234567, 3.3, 9.]))
+    share, whole, free = tabular(df).features
+    assert _unit_text(whole, 1234, dict(whole='€')) == '1,234 €' and _unit_text(share, 2.) == '2.00'
+    assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
+
+
+def test_a_newer_question_ends_an_older_one(bank):
+    people, _, cf = bank
+    began, shown = threading.Event(), []
+
+    def work(q):
+        "Asks the model for ever where it is asked to."
+        yield 'began', q
+        while q == 'slow':
+            began.set()
+            predict(cf.model, cf.x_train[:1])
+        yield 'ended', q
+    worker = _Worker(work, shown.append)
+    worker.put('slow')
+    assert began.wait(20)
+    worker.put('quick')
+    assert worker.wait(20) and shown == [('began', 'slow'), ('began', 'quick'), ('ended', 'quick')]
+    assert worker.thread is None
+
+
+def test_a_hundred_questions_leave_nothing_behind(bank):
+    people, _, cf = bank
+    cf.model.train()
+    torch.manual_seed(7)
+    state, threads, alive = torch.get_rng_state(), torch.get_num_threads(), threading.active_count()
+    box = explorer(cf, people, k=1)
+    for value in range(100): line_of(box, 'income').limit.slider.value = (1200, 8900 - 10*value)
+    assert box.wait() and box.panel.shown[0].bounds == (('income', (1200, 7910)),)
+    assert threading.active_count() == alive and torch.get_num_threads() == threads
+    assert torch.get_rng_state().equal(state) and cf.model.training and all(m.training for m in cf.model.modules())
+    cf.model.eval()
+
+
+def test_the_same_question_has_the_same_answer(bank):
+    people, _, cf = bank
+    q = _Question(5, 1, 'nearest', bounds=(('income', (1200, 8000)),))
+    a, b = (dict(_parts(_Desk(cf, people), q)) for _ in range(2))
+    assert a['answer'][1].xp.equal(b['answer'][1].xp) and a['others'].answers.xp.equal(b['others'].answers.xp)
+
+
+def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):
+    import gradual_cf.asking as asking
+    with monkeypatch.context() as m:
+        m.setattr(asking, '_answer', lambda *args: 1/0)
+        box.panel.w.next.click()
+        assert box.wait() and 'ZeroDivisionError' in box.panel.w.status.value
+    box.panel.w.next.click()
+    assert box.wait() and 'Error' not in box.panel.w.status.value
+
+
+def test_cancelled_when_belongs_to_a_thread(bank):
+    _, _, cf = bank
+    seen = []
+    with cancelled_when(lambda: True):
+        other = threading.Thread(target=lambda: seen.append(predict(cf.model, cf.x_train[:1])))
+        other.start(), other.join()
+        with pytest.raises(Cancelled): predict(cf.model, cf.x_train[:1])
+        with pytest.raises(Cancelled): cf.explain(make_people().iloc[:2])
+    assert len(seen) == 1 and len(predict(cf.model, cf.x_train[:1])) == 1
+
+
+def test_bad_input(bank):
+    people, _, cf = bank
+    for rows, error in ((people.iloc[:0], 'at least one row'), (people.drop(columns='late'), 'missing'),
+                        (people.assign(housing='boat'), 'known levels')):
+        with pytest.raises(ValueError, match=error): explorer(cf, rows)
+    for told, error in ((dict(units=dict(nobody='€')), 'units must name columns'), (dict(preset='best'), 'preset must be one of'),
+                        (dict(k=0), 'k must be a whole number in 1..5'), (dict(target=2), 'target must be in 0..1')):
+        with pytest.raises(ValueError, match=error): explorer(cf, people, **told)
+    with pytest.raises(ValueError, match='fit must be called'): explorer(GradualCF(cf.model, cf.domain), people)
+
+
+def test_numbers_are_asked_for_an_interval(bank):
+    people, _, cf = bank
+    class Price(nn.Module):
+        kind = 'number'
+        def forward(self, x): return 1000*x[:, :1] + 3
+    priced = GradualCF(Price(), cf.domain).fit(people)
+    box = explorer(priced, people, k=1)
+    assert box.wait() and list(box.panel.desk.presets) == ['nearest']
+    box.panel.w.target.value = '900..'
+    assert box.wait() and box.panel.asked.target == (900., None) and box.panel.shown[1].valid[0]
+    box.panel.w.target.value = 'much'
+    assert 'LOW..HIGH' in box.panel.w.status.value
+    assert _checked_target(_Rows(priced, people), (None, 5)) == (None, 5.)
+
+
+def test_words(networks):
+    task = networks['toy_reviews']
+    cf = GradualCF(task.model, task.domain).fit(task.X.iloc[:200])
+    box = explorer(cf, pd.DataFrame(dict(text=['The plot is awful. I found the cast awful. What a <b>plot</b>!'])), classes=task.classes)
+    assert box.wait() and {'awful'} <= set(box.panel.shown[1].changes().before)
+    locks = box.panel.knobs.locks
+    next(lock for lock in locks if lock.description == 'awful').value = True
+    assert [lock.value for lock in locks if lock.description == 'awful'] == [True, True] and box.wait()
+    assert box.panel.asked.locked == ('awful',) and 'awful' not in set(box.panel.shown[1].changes().before)
+    assert '<b>plot' not in page(box) and 'LOW' not in page(box)
+    box.panel.knobs.hand.value = 'The plot is wonderful.'
+    assert box.wait() and 'That is enough' in box.panel.w.said.value
+    box.panel.w.keep.click()
+    assert box.kept.text.tolist() == box.panel.shown[1].raw
+
+
+def test_regions(networks):
+    task = networks['digits']
+    cf = GradualCF(task.model, task.domain, sigma=2).fit(task.X[:200])
+    box = explorer(cf, task.X_test[:3], target=9, classes=task.classes, k=1)
+    assert box.wait()
+    changed = features(box)
+    lock = box.panel.knobs.locks[box.panel.knobs.names.index(min(changed))]
+    lock.value = True
+    assert box.wait() and min(changed) not in features(box) and len(box.panel.shown[0].locked) == 1
+    assert page(box).count('data:image/png') == 3 and 'alt=' in page(box)
+
+
+def test_small_blocks_share_a_toggle():
+    region, wide = _regions(block_groups((1, 28, 28), 1)[0].numpy())
+    assert wide == 7 and len(region) == 784 and region.max() == 48 and np.bincount(region).tolist() == [16]*49
+
+
+def test_other_kinds_have_a_panel_without_knobs():
+    p = toy.columns()
+    box = explorer(GradualCF(p.model, p.domain).fit(p.x), p.x[:5])
+    assert box.wait() and type(box.panel.knobs).__name__ == '_NoKnobs' and 'group' in box.panel.w.picture.value
+    assert list(box.panel.desk.presets) == ['as fitted']
+
+
+def test_a_panel_without_front_end_code(box):
+    kinds = {type(w).__module__.split('.')[0] for w in walk(box)}
+    assert kinds <= {'ipywidgets', 'gradual_cf'} and len(walk(box)) < 100
+    assert all(getattr(w, 'tooltip', None) or getattr(w, 'description', None) or type(w).__name__ in ('HTML', 'HBox', 'VBox', 'Explorer')
+               for w in walk(box))
+
+
+def walk(w): return [w, *(v for child in getattr(w, 'children', ()) for v in walk(child))]
+
+
+LEAVES = '''
+from threading import Event
+from gradual_cf.asking import _Worker
+from gradual_cf.explainer import predict
+import torch
+net, began = torch.nn.Linear(2, 2), Event()
+def work(q):
+    while True:
+        predict(net, torch.zeros(1, 2))
+        began.set()
+        yield q
+_Worker(work, lambda part: None).put(1)
+began.wait()
+'''
+
+
+def test_a_program_may_end_while_a_panel_searches():
+    began = time.time()
+    done = subprocess.run([sys.executable, '-c', LEAVES], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert time.time() - began < 50
