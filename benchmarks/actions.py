@@ -23,8 +23,6 @@ import contextlib
 import io
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import types
@@ -40,6 +38,7 @@ import torch
 from gradual_cf.actions import actions
 from gradual_cf.all import GradualCF, load_heloc, predict, tabular, tabular_mlp, train
 from gradual_cf.core import atomic
+from installed import hollow, install
 
 PEERS = ['ce-library==0.1.1', 'mlxtend==0.23.4'] # the second is imported by AReS
 COLUMNS = 4 # Most columns of an action of ours; a rule of AReS may have seven conditions
@@ -259,20 +258,6 @@ METHODS = {'4 actions': ours(4, False), '1 action': ours(1, False), '4 free acti
            'each row alone': alone, 'floor': floor}
 
 
-def install(folder):
-    "Put the peers into a folder and on the path; of `cel` only the packages on the way to the two methods, empty."
-    folder.mkdir(parents=True, exist_ok=True)
-    for what in PEERS:
-        if list(folder.glob(what.split('==')[0].replace('-', '_') + '-*')): continue
-        pip = [sys.executable, '-m', 'pip', 'install', '-q', '--disable-pip-version-check']
-        r = subprocess.run([*pip, '--no-deps', '--target', folder, what], capture_output=True, text=True)
-        if r.returncode: print(f'{what} does not install:', (r.stderr.strip().splitlines() or ['?'])[-1][:150])
-    sys.path.append(str(folder))
-    for name in ('cel', 'cel.cf_methods', 'cel.models'):
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__path__ = [str(folder/name.replace('.', '/'))]
-
-
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--data', nargs='+', default=['heloc', 'german'])
@@ -288,7 +273,9 @@ def main():
     lines = pd.read_csv(a.out).to_dict('records') if a.out.is_file() else []
     done = {(l['data'], l['model'], l['method']) for l in lines}
     with tempfile.TemporaryDirectory() as d:
-        install(a.peers or Path(d))
+        folder = a.peers or Path(d)
+        install(folder, PEERS)
+        hollow(folder, 'cel', 'cel.cf_methods', 'cel.models')
         for data in a.data:
             for model in a.models:
                 case = case_of(data, model)

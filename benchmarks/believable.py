@@ -23,7 +23,6 @@ explained and those trained on the second half confirm. A line is kept as soon a
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -39,8 +38,9 @@ import torch
 from gradual_cf.all import BELIEVABLE, GradualCF, confirm, load_heloc, load_uci_credit, tabular, tabular_mlp, train
 from gradual_cf.core import atomic, cache_dir, changed_groups
 from gradual_cf.explainer import predict
+from installed import hollow, install
 
-PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2'] # the last is imported by dice-ml
+PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2', 'ce-library==0.1.1'] # raiutils is imported by dice-ml
 
 
 @dataclass
@@ -324,21 +324,28 @@ def dice(case, limit):
     return one_by_one(case, ask, limit)
 
 
+def cadex(case, limit):
+    "CADEX of ce-library on the encoded row: the fewest of 1, 2, 3, 5 and all entries that it finds an answer with."
+    from cel.cf_methods.local_methods.cadex.cadex import CadexEngine
+    d, x = case.domain, case.domain.encode(case.rows).x.float()
+    groups = d.groups(x.shape[1:])
+    sets = [torch.where(groups == g)[0].tolist() for g in groups.unique()]
+    e = CadexEngine(case.net, categorical_attributes=[s for s in sets if len(s) > 1] or None)
+    def ask(i):
+        for most in (1, 2, 3, 5, None):
+            xp, _ = e.train(x[i:i + 1].numpy(), int(case.target[i]), 2, num_changed_attributes=most)
+            if xp is None: continue
+            raw = d.decode(torch.as_tensor(xp).float(), case.rows.iloc[[i]], False)
+            if said(case, raw)[0].argmax() == case.target[i]: return raw
+        return None
+    return one_by_one(case, ask, limit)
+
+
 METHODS = {
     'default': lambda case, limit: ours(case), 'quantile=.5': lambda case, limit: ours(case, quantile=.5),
     'BELIEVABLE': lambda case, limit: ours(case, BELIEVABLE), 'NICE (sparsity)': nice('sparsity'),
-    'NICE (proximity)': nice('proximity'), 'NICE (plausibility)': nice('plausibility'), 'DiCE random': dice}
-
-
-def install(folder):
-    "Put the peers into a folder and on the path; one that does not install says why when it is imported."
-    folder.mkdir(parents=True, exist_ok=True)
-    for what in PEERS:
-        if list(folder.glob(what.split('==')[0].replace('-', '_') + '-*')): continue
-        pip = [sys.executable, '-m', 'pip', 'install', '-q', '--disable-pip-version-check']
-        r = subprocess.run([*pip, '--no-deps', '--target', folder, what], capture_output=True, text=True)
-        if r.returncode: print(f'{what} does not install:', (r.stderr.strip().splitlines() or ['?'])[-1][:150])
-    sys.path.append(str(folder))
+    'NICE (proximity)': nice('proximity'), 'NICE (plausibility)': nice('plausibility'), 'DiCE random': dice,
+    'CADEX': cadex}
 
 
 def lines_of(case, methods, limit, done):
@@ -399,7 +406,9 @@ def main():
         return print(table.to_string())
     lines = pd.read_csv(a.out).to_dict('records') if a.out.is_file() else []
     with tempfile.TemporaryDirectory() as d:
-        install(a.peers or Path(d))
+        folder = a.peers or Path(d)
+        install(folder, PEERS)
+        hollow(folder, 'cel', 'cel.cf_methods', 'cel.cf_methods.local_methods', 'cel.models')
         for seed in range(a.seeds):
             for name in a.data:
                 done = {(l['data'], l['seed'], l['method']) for l in lines}

@@ -20,7 +20,6 @@ import contextlib
 import io
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ import torch
 from gradual_cf.all import GradualCF, load_heloc, tabular
 from gradual_cf.core import atomic
 from gradual_cf.predictors import predictor
+from installed import install
 
 PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2'] # the last is imported by dice-ml
 RULES = dict(adult=dict(immutable=['sex', 'race', 'native-country'], increase_only=['age']), heloc={})
@@ -319,17 +319,6 @@ def ratio(columns, reference):
     return columns[:n][both].mean()/reference[:n][both].mean() if both.any() else np.nan
 
 
-def install(folder):
-    "Put the peers into a folder and on the path; what did not install says why when it is imported."
-    folder.mkdir(parents=True, exist_ok=True)
-    for what in PEERS:
-        if list(folder.glob(what.split('==')[0].replace('-', '_') + '-*')): continue
-        pip = [sys.executable, '-m', 'pip', 'install', '-q', '--disable-pip-version-check']
-        r = subprocess.run([*pip, '--no-deps', '--target', folder, what], capture_output=True, text=True)
-        if r.returncode: print(f'{what} does not install:', (r.stderr.strip().splitlines() or ['?'])[-1][:150])
-    sys.path.append(str(folder))
-
-
 def lines_of(a):
     "The lines of each model: first all methods, then missing cells."
     for name in a.data:
@@ -359,7 +348,7 @@ def main():
     warnings.filterwarnings('ignore')
     lines = []
     with tempfile.TemporaryDirectory() as d:
-        install(a.peers or Path(d))
+        install(a.peers or Path(d), PEERS)
         for more in lines_of(a):
             lines += more
             with atomic(a.out) as tmp: table(lines).to_csv(tmp, index=False)

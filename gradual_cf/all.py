@@ -80,7 +80,6 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
          'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
-         'explorer',
-         'Actions', 'actions',
+         'explorer', 'Actions', 'actions',
          'check_letter', 'letter', 'Audit', 'audit',
          'ablate', 'questions', 'survey', 'tally', 'reproduce']

@@ -201,7 +201,7 @@ def _answer_text(cfs, task, row):
     return task.domain.display.text(cfs, task.classes, sys.stdout.isatty(), names)
 
 # %% ../nbs/90_cli.ipynb #498d8913
-def _more(cf, cfs, plan, several, asked) -> tuple:
+def _more(cf, cfs, plan, several, asked) -> tuple[Any, Any]:
     "The order of an answer's changes, and other answers, where they are asked for."
     order = cfs.plan() if plan else None
     return order, cf.explain_many(cfs.data, k=several, **asked) if several else None

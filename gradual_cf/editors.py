@@ -232,7 +232,7 @@ def _word_lock(word:str, fixed:bool, layout):
     return W.ToggleButton(description=word, disabled=fixed, tooltip=tip, layout=layout)
 
 # %% ../nbs/50_editors.ipynb #c36
-class _WordKnobs:
+class _Words:
     "A lock for each word of a text, and the text itself."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
@@ -254,6 +254,11 @@ class _WordKnobs:
         self.words.children,self.hand.value = self.locks, self.text
         for lock in old: lock.close()
 
+    def _same(self, change): raise NotImplementedError
+
+# %% ../nbs/50_editors.ipynb #c38
+class _WordKnobs(_Words):
+    "Locks that are read as fields of a question."
     def _same(self, change):
         "Lock or open a word everywhere, and ask."
         word = change['owner'].description.lower()
@@ -270,7 +275,7 @@ class _WordKnobs:
         "Open all words."
         for lock in self.locks: lock.value = False
 
-# %% ../nbs/50_editors.ipynb #c40
+# %% ../nbs/50_editors.ipynb #c42
 _MOST_REGIONS = 8 # Toggles in a row of the grid
 
 def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel -> region of each block, regions in a row
@@ -281,7 +286,7 @@ def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel
     wide = -(-across//side)
     return rows//side*wide + columns//side, wide
 
-# %% ../nbs/50_editors.ipynb #c43
+# %% ../nbs/50_editors.ipynb #c45
 _GRID = 300 # Width of the grid on the page, in pixels
 
 def _square(wide:int, tall:int):
@@ -318,7 +323,7 @@ class _BlockKnobs:
         "Open all regions."
         for lock in self.locks: lock.value = False
 
-# %% ../nbs/50_editors.ipynb #c46
+# %% ../nbs/50_editors.ipynb #c48
 class _NoKnobs:
     "Nothing to lock."
     def __init__(self, desk:_Desk, ask:Callable, units=None):

@@ -111,8 +111,8 @@ def _without_gradient(
     return replace(h, sigma=0, margin=h.margin if asked else 0.)
 
 # %% ../nbs/09_gradual.ipynb #c25
-class _Aiming(Explainer):
-    "Where each class lives, and what rows must reach."
+class _Learnt(Explainer):
+    "What is learnt of a model, before it is."
     Settings = Settings
     reaches_intervals = True
 
@@ -126,6 +126,9 @@ class _Aiming(Explainer):
         self.company:Any = None # The fitted part of the shortfall
         self.held:dict = {} # Group -> values of training rows that are tried, once asked for
 
+# %% ../nbs/09_gradual.ipynb #d49b4ae9
+class _Aiming(_Learnt):
+    "Where each class lives, and what rows must reach."
     def fit(self,
         data, # Training rows, raw
     ):

@@ -56,7 +56,7 @@ def bank():
 def box(bank):
     "A panel at the first row that is refused."
     people, _, cf = bank
-    box = explorer(cf, people, classes=('refused', EVIL), units=dict(income='€'))
+    box = explorer(cf, people, classes=('refused', EVIL), units=dict(income='€'), k=1)
     box.panel.w.refused.click()
     assert box.wait()
     yield box
@@ -143,7 +143,7 @@ def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, bank):
 def test_by_hand_the_rules_speak(bank):
     people, _, cf = bank
     strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income'])).fit(people)
-    box = explorer(strict, people)
+    box = explorer(strict, people, k=1)
     line_of(box, 'income').hand.widget.value = 1200
     assert line_of(box, 'housing').lock.disabled and box.wait()
     assert 'do not allow this for income' in box.panel.w.said.value
@@ -151,7 +151,7 @@ def test_by_hand_the_rules_speak(bank):
 
 def test_a_missing_cell_can_be_set_by_hand(bank):
     people, _, cf = bank
-    box = explorer(cf, people)                        # `late` of the first row is missing
+    box = explorer(cf, people, k=1)                   # `late` of the first row is missing
     line = line_of(box, 'late')
     assert 'missing' in line.now.value and box.panel.knobs.rules()['hand'] == ()
     line.hand.widget.value = 5
@@ -204,7 +204,7 @@ def test_next_refused_goes_round(bank):
     people, _, cf = bank
     z = predict(cf.model, cf.encode(people).x).argmax(1)
     last = int((z == 0).nonzero()[-1])
-    box = explorer(cf, people)
+    box = explorer(cf, people, k=1)
     box.panel.go(last)
     box.panel.w.refused.click()
     assert box.wait() and box.panel.row == int((z == 0).nonzero()[0])
@@ -213,8 +213,11 @@ def test_next_refused_goes_round(bank):
     assert good.wait() and 'every row' in good.panel.w.status.value
 
 
-def test_the_tray_is_a_frame_and_a_file(box):
-    assert box.kept.empty
+def test_the_tray_is_a_frame_and_a_file(bank):
+    people, _, cf = bank
+    box = explorer(cf, people)
+    box.panel.w.refused.click()
+    assert box.wait() and box.kept.empty and 'answer 2' in box.panel.w.others.value
     box.panel.w.keep.click()
     first = box.panel.shown[1]
     box.panel.w.number.value = 2
@@ -258,7 +261,7 @@ def test_a_hundred_questions_leave_nothing_behind(bank):
     cf.model.train()
     torch.manual_seed(7)
     state, threads, alive = torch.get_rng_state(), torch.get_num_threads(), threading.active_count()
-    box = explorer(cf, people)
+    box = explorer(cf, people, k=1)
     for value in range(100): line_of(box, 'income').limit.slider.value = (1200, 8900 - 10*value)
     assert box.wait() and box.panel.shown[0].bounds == (('income', (1200, 7910)),)
     assert threading.active_count() == alive and torch.get_num_threads() == threads
@@ -311,7 +314,7 @@ def test_numbers_are_asked_for_an_interval(bank):
         kind = 'number'
         def forward(self, x): return 1000*x[:, :1] + 3
     priced = GradualCF(Price(), cf.domain).fit(people)
-    box = explorer(priced, people)
+    box = explorer(priced, people, k=1)
     assert box.wait() and list(box.panel.desk.presets) == ['nearest']
     box.panel.w.target.value = '900..'
     assert box.wait() and box.panel.asked.target == (900., None) and box.panel.shown[1].valid[0]
