@@ -17,10 +17,11 @@ import gradual_cf
 from .app import _free_port, _panel_or_why, _serve, _voila
 from .batch import explain_dataset, explain_ray
 from .explainer import predict
-from .core import take_rows
+from .core import atomic, take_rows
 from .explorer import explorer
 from .gradual import PAPER, GradualCF
 from .images import pixels
+from .letter import letter
 from .metrics import evaluate
 from .typical import BELIEVABLE
 from .models import _read_checkpoint, save_model
@@ -65,6 +66,9 @@ _OWN = typer.Option(None, '--model', help='A model file: safetensors for a data 
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
+_OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
+_HTML = typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.')
+_LETTER = typer.Option(None, '--letter', help='Write a letter about the row to this file: .md, .html or .json.')
 _PLAN = typer.Option(False, '--plan', help='Say in which order to make the changes.')
 _SEVERAL = typer.Option(None, '--several', min=1, help='Show so many ways, the best first.')
 _JSON = typer.Option(False, '--json', help='Print JSON.')
@@ -243,6 +247,15 @@ def _explained_row(task, cf, rows, row, asked, out, html):
     if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
     return cfs
 
+# %% ../nbs/90_cli.ipynb #3e2e3033
+def _write_letter(path, cfs, classes):
+    "Write the letter about one row."
+    forms = ('md', 'html', 'json')
+    form = path.suffix.removeprefix('.')
+    if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
+    text = letter(cfs, classes=classes, format=form)[0]
+    with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
+
 # %% ../nbs/90_cli.ipynb #c28
 @app.command('explain')
 def _explain(
@@ -255,8 +268,7 @@ def _explain(
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
     block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
     plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
-    out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
-    html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.'),
+    out:Optional[Path]=_OUT, html:Optional[Path]=_HTML, letter_:Optional[Path]=_LETTER,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
@@ -271,6 +283,7 @@ def _explain(
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
+        if letter_: _write_letter(letter_, cfs, task.classes)
         more = _more(cf, cfs, plan, several, asked)
     typer.echo(_answer(cfs, task, row, *more, json_))
     raise typer.Exit(0 if cfs.valid.all() else 3)
