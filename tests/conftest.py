@@ -17,7 +17,7 @@ def pytest_configure(config):
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
 
 
-LONG = ['ray', 'images', 'batch', 'predictors', 'baselines', 'abele', 'real_data', 'browser', 'text', 'reproduce']  # files that take longest
+LONG = ['ray', 'images', 'batch', 'app', 'audit', 'explorer', 'predictors', 'baselines', 'abele', 'real_data', 'browser', 'letter', 'text', 'reproduce']  # files that take longest
 
 
 def turn(scope):
