@@ -37,8 +37,6 @@ h1 { font-size: 1.4rem; margin: .25rem 0 }
   width: auto !important; height: auto !important; min-height: 0 !important; overflow: visible !important;
   background: none !important }
 .jp-mod-noOutputs.jp-mod-noInput { display: none }
-#rendered_cells a { text-decoration: underline }
-.cfx-line { flex-shrink: 0 }
 #gone { position: sticky; top: 0; z-index: 10; padding-block: 0 }
 #gone p { background: var(--jp-layout-color0); border: 3px solid #b8372f; border-radius: 4px; margin: 0;
   padding: .75rem 1rem }

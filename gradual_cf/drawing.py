@@ -99,7 +99,7 @@ max-width:1180px}
 .cfx-panel .cfx-grid .widget-toggle-button{background:transparent;border:1px solid #8886;color:#fff;
 text-shadow:0 0 3px #000,0 0 3px #000;box-shadow:none}
 .cfx-panel .cfx-grid .mod-active{border:3px solid #2196f3;background:#2196f355}
-.cfx-panel .widget-html{margin:0 2px}
+.cfx-panel .widget-html{margin:0 2px}.cfx-panel .cfx-line{flex-shrink:0}.cfx-panel a{text-decoration:underline}
 .cfx-panel .widget-slider{min-width:0}.cfx-panel .slider-container{margin-left:8px;margin-right:8px}
 .cfx-panel .cfx-lock{text-align:left;overflow:hidden;text-overflow:ellipsis}
 .cfx-panel .cfx-line>.widget-inline-hbox>.widget-label{position:absolute;width:1px;height:1px;overflow:hidden;

@@ -26,7 +26,7 @@ class _Looks:
     "Layouts and styles that the lines of a panel share."
     def __init__(self):
         import ipywidgets as W
-        wide = dict(lock='auto', now='70px', field='66px', slider='auto', hand='76px')
+        wide = dict(lock='auto', now='70px', field='74px', slider='auto', hand='80px')
         grow = dict(lock='2 1 116px', slider='3 1 50px')
         look = lambda name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px')
         self.layout = {name: look(name) for name in wide}
@@ -104,7 +104,7 @@ class _Levels:
                       for name,tip in told]
         for box in self.boxes: box.observe(ask, 'value')
         wrap:Any = dict(flex_flow='row wrap', max_height='84px', overflow='auto')
-        self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 162px', width='auto', **wrap))]
+        self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 178px', width='auto', **wrap))]
 
     def release(self):
         "Tick all boxes."
@@ -193,7 +193,7 @@ def _table_rules(lines:list) -> dict: # Lines of a table -> fields of a question
 # %% ../nbs/50_editors.ipynb #c31
 _HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
 <span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
-<span style="flex:3 1 194px">may lie between</span><span style="width:80px">by hand</span></div>'''
+<span style="flex:3 1 210px">may lie between</span><span style="width:84px">by hand</span></div>'''
 
 class _TableKnobs:
     "A line of knobs for each column."

@@ -136,11 +136,13 @@ def _make_once(path, make, write):
     "Make a file unless another process has made it while this one waited."
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f'.{path.name}.lock')
-    with FileLock(lock):
-        if not path.is_file():
+    try:
+        with FileLock(lock):
+            if path.is_file(): return
             made = make()
             with atomic(path) as tmp: write(made, tmp)
-    with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
+    finally:
+        with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
 
 def kept(
     name:str,       # Start and ending of the file's name, 'heloc.safetensors'
