@@ -66,8 +66,8 @@ try {
   await settled();
 
   // another answer, keep two, save them
-  await panel.getByLabel('answer', { exact: true }).selectOption({ label: 'second' });
   const one = await text('.cfx-changes');
+  await panel.getByLabel('answer', { exact: true }).selectOption({ label: 'second' });
   await until('second', async () => await text('.cfx-changes') !== one);
   const keep = panel.getByRole('button', { name: 'Keep this answer' });
   await keep.click(); await keep.click();
