@@ -302,9 +302,8 @@ class _BlockKnobs:
         ids = desk.cf.domain.groups(desk.cf.x_train.shape[1:])
         self.names,(self.region,wide) = _block_names(ids), _regions(ids[0].numpy())
         self.desk,layout = desk, W.Layout(width='auto', height='auto', margin='0', padding='0')
-        self.locks = [W.ToggleButton(description=f'{r//wide + 1}.{r % wide + 1}', layout=layout,
-                                     tooltip=f'Lock the region in row {r//wide + 1}, column {r % wide + 1}')
-                      for r in range(self.region.max() + 1)]
+        places = [f'{r//wide + 1}.{r % wide + 1}' for r in range(self.region.max() + 1)] # row and column
+        self.locks = [W.ToggleButton(description=at, layout=layout, tooltip=f'Lock region {at}') for at in places]
         for lock in self.locks: lock.observe(ask, 'value')
         self.grid,self.image = W.GridBox(self.locks, layout=_square(wide, len(self.locks)//wide)), W.HTML()
         for name in ('cfx-grid', f'cfx-grid-{self.grid.model_id}'): self.grid.add_class(name)
