@@ -58,7 +58,7 @@ def _main(
 
 # %% ../nbs/90_cli.ipynb #c11
 _DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
-_OR_OWN = typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with --csv and a fitted --model of your own.')
+_OR_OWN = typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with a file of rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
 _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
 _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
@@ -66,6 +66,7 @@ _OWN = typer.Option(None, '--model', help='A model file: safetensors for a data 
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
+_BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.')
 _OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
 _HTML = typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.')
 _LETTER = typer.Option(None, '--letter', help='Write a letter about the row to this file: .md, .html or .json.')
@@ -262,11 +263,11 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH of a number; by default the other class.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default the other class.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
-    block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
+    block:Optional[int]=_BLOCK,
     plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
     out:Optional[Path]=_OUT, html:Optional[Path]=_HTML, letter_:Optional[Path]=_LETTER,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
@@ -277,8 +278,8 @@ def _explain(
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
         _check_one(row, text, image)
-        asked = dict(target=_wanted(target), seed=seed)
-        asked,told = asked | _constraints(immutable, bound, increase_only, decrease_only, max_changes), _tied_by(relations, cost)
+        told,rules = _tied_by(relations, cost), _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        asked = dict(target=_wanted(target), seed=seed) | rules
         task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
@@ -429,11 +430,11 @@ def _check_asked(options):
 
 @app.command('app')
 def _app(
-    dataset:Optional[str]=typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with --rows and a fitted --model of your own.'),
-    rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows to look at, instead of the test set.'),
+    dataset:Optional[str]=_OR_OWN,
+    rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.'),
     model:Optional[Path]=_OWN,
     target:Optional[str]=typer.Option(None, '--target', help='Class to begin with, or LOW..HIGH of a number.'),
-    block:Optional[int]=typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.'),
+    block:Optional[int]=_BLOCK,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
