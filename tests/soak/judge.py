@@ -39,7 +39,7 @@ def wrong_number(kind, s, old, new, bounds, up, down):
     at,there = order(kind, s), [v for v in s.tolist() if not is_missing(v)]
     low,high,slack = min(map(at, there)), max(map(at, there)), SLACK.get(kind, 1e-12)
     a,b = bounds or (None, None)
-    low,high = low if a is None else max(a, low) if kind == 'never' else a, high if b is None else b
+    low,high = (end if told is None else told for told,end in ((a, low), (b, high)))
     v,room = at(new), slack*max(abs(low), abs(high))
     if not low - room <= v <= high + room: return f'{new!r} is outside of {low}..{high}'
     if kind in WHOLE and v != int(v): return f'{new!r} is not whole'
