@@ -386,11 +386,16 @@ def _unlabel(labels, names):
     return pd.MultiIndex.from_tuples(labels, names=names) if tuples else pd.Index(labels, name=names[0])
 
 # %% ../nbs/00_core.ipynb #c76
+def _levels_told(name, dtype):
+    "Levels of a category as JSON can hold them; raises `ValueError` for others than texts and numbers."
+    levels = dtype.categories.tolist()
+    odd = [v for v in levels if not isinstance(v, (str, int, float))]
+    if odd: raise ValueError(f'data must have levels of text or numbers to be saved, got {odd[0]!r} in column {name!r}')
+    return dict(levels=levels, dtype=str(dtype.categories.dtype), ordered=dtype.ordered)
+
 def _forgotten(s):
     "What parquet forgets of a column: that it holds objects, integers among them, the unit of dates, and levels."
-    if isinstance(s.dtype, pd.CategoricalDtype):
-        levels = s.cat.categories
-        return dict(levels=levels.tolist(), dtype=str(levels.dtype), ordered=s.cat.ordered)
+    if isinstance(s.dtype, pd.CategoricalDtype): return _levels_told(s.name, s.dtype)
     if s.dtype != object: return str(s.dtype) if getattr(s.dtype, 'kind', '') == 'M' else ''
     return 'integers' if pd.api.types.infer_dtype(s) == 'integer' else 'object'
 
