@@ -185,6 +185,12 @@ def _least_lead(z, label, share):
         out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
     return out
 
+def _reachable(stats, label, quantile):
+    "The gap that counts as inside; raises `ValueError` for a class whose training rows are all the same to the model."
+    alone = label[stats.gaps[label, -1] <= 0].unique().tolist()
+    if not alone: return stats.within(label, quantile)
+    raise ValueError(f'quantile must be None for a class with one training row, got {quantile} and class {alone}')
+
 class _Addressed(_Proposing):
     "What rows must reach."
     def aim(self,
@@ -196,7 +202,7 @@ class _Addressed(_Proposing):
         none = label[mu.isnan().any(1)].unique().tolist()
         if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
         level = torch.full(label.shape, h.tau + h.margin*(1 - h.tau), dtype=mu.dtype, device=label.device)
-        gap = None if h.quantile is None else self.stats.within(label, h.quantile)
+        gap = None if h.quantile is None else _reachable(self.stats, label, h.quantile)
         return Target(label, level, mu, gap, lead=None if h.lead is None else _least_lead(self.z_train, label, h.lead))
 
 # %% ../nbs/09_gradual.ipynb #c30

@@ -130,6 +130,7 @@ class _Pixels:
     block:int    # Side of a block in pixels
     low:tuple    # Value of black for each channel
     high:tuple   # Value of white for each channel
+    regions:Tensor|None=None # Region of every pixel, long `(h, w)`; None for square blocks
 
     @property
     def channels(self): return len(self.low)
@@ -162,9 +163,25 @@ def _encode(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
     black,white = (x.new_tensor(v).expand_as(x) for v in (0., 1.))
     return Encoded(x, torch.zeros(len(x), groups, dtype=torch.bool), black, white)
 
-def _groups(p, shape): return block_groups(shape, p.block)
+def _groups(p, shape):
+    "The block or the region of every entry; raises `ValueError` for images of another size than the regions."
+    if p.regions is None: return block_groups(shape, p.block)
+    if tuple(shape[-2:]) == tuple(p.regions.shape): return p.regions.expand(*shape).clone()
+    (h, w), got = p.regions.shape, '×'.join(map(str, shape[-2:]))
+    raise ValueError(f'data must be images of {h}×{w}, as the regions, got {got}')
 
 # %% ../nbs/12_images.ipynb #c50
+def _read_regions(regions) -> Tensor|None: # long `(h, w)`
+    "A map of regions; raises `ValueError` for what is none."
+    if regions is None: return None
+    v = torch.as_tensor(np.array(regions)) if not isinstance(regions, Tensor) else regions.cpu()
+    whole = v.ndim == 2 and v.numel() and not v.is_floating_point() and not v.is_complex()
+    if not whole: raise ValueError(f'regions must be whole numbers (h, w), got {v.dtype} of shape {tuple(v.shape)}')
+    used = v.long().unique()
+    if used.equal(torch.arange(len(used))): return v.long()
+    raise ValueError(f'regions must be numbered from 0 without a gap, got {used[0]}..{used[-1]} with {len(used)} of them')
+
+# %% ../nbs/12_images.ipynb #c53
 def _checked_rows(p, data):
     "Images as a list or an array; raises `ValueError` for floating pixels outside the bounds."
     data = _image_rows(data)
@@ -172,26 +189,26 @@ def _checked_rows(p, data):
     if v.is_floating_point(): _check_bounds(p, v)
     return data
 
-# %% ../nbs/12_images.ipynb #c52
+# %% ../nbs/12_images.ipynb #c55
 def _check_bounds(p, v):
     "Raise `ValueError` for values outside the bounds, NaN included."
     low,high = _limits(p, v)
     outside = ~((v >= low) & (v <= high))
     if outside.any(): raise ValueError(f'data must lie in the bounds {_bounds_text(p)}, got {v[outside][0].item():g}')
 
-# %% ../nbs/12_images.ipynb #c54
+# %% ../nbs/12_images.ipynb #c57
 def _bounds_text(p):
     "Bounds as people write them, once where all channels have the same."
     pairs = [f'[{a:g}, {b:g}]' for a,b in zip(p.low, p.high)]
     return pairs[0] if len(set(pairs)) == 1 else ', '.join(pairs)
 
-# %% ../nbs/12_images.ipynb #c58
+# %% ../nbs/12_images.ipynb #c61
 def _eight_bit(x):
     "Shares as the nearest of 256 levels, `(n, h, w)` or `(n, h, w, c)`."
     v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
     return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
 
-# %% ../nbs/12_images.ipynb #c61
+# %% ../nbs/12_images.ipynb #c64
 def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     "Images as they came; without legality floating, and as far outside the range as they are."
     came = None if raw is None else pixels(raw, p.channels)
@@ -204,7 +221,7 @@ def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     old = _values(p, came).to(x)
     return torch.where(x == _shares(p, old), old, values)
 
-# %% ../nbs/12_images.ipynb #c64
+# %% ../nbs/12_images.ipynb #c67
 def _moved(x, down, right):
     "Images `(n, c, h, w)` moved by up to a pixel; the edge repeats itself."
     wide = nn.functional.pad(x, [1]*4, mode='replicate')
@@ -212,19 +229,19 @@ def _moved(x, down, right):
 
 _SHIFTS = tuple(partial(_moved, down=d, right=r) for d,r in ((0, 0), (0, -1), (-1, 0), (0, 1), (1, 0)))
 
-# %% ../nbs/12_images.ipynb #c68
+# %% ../nbs/12_images.ipynb #c71
 def _block_corners(ids):
     "Row and column of the first pixel of each block, from the block of every entry, `(c, h, w)`."
     plane = ids[0].numpy()
     _,first = np.unique(plane, return_index=True)
     return [divmod(int(f), plane.shape[1]) for f in first]
 
-# %% ../nbs/12_images.ipynb #c71
+# %% ../nbs/12_images.ipynb #c74
 def _block_names(ids):
     "A name for each block."
     return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
 
-# %% ../nbs/12_images.ipynb #c74
+# %% ../nbs/12_images.ipynb #c77
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
@@ -235,7 +252,7 @@ def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
             lines.append((i, *corners[g], names[g], cfs.x[i][at].mean().item(), cfs.xp[i][at].mean().item()))
     return pd.DataFrame(lines, columns=['row', 'top', 'left', 'feature', 'before', 'after'])
 
-# %% ../nbs/12_images.ipynb #c76
+# %% ../nbs/12_images.ipynb #c79
 def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for each row
     "What each row holds fixed; raises `ValueError` for other constraints."
     if other: raise ValueError(f'{next(iter(other))} must be left out for {kind}, got {next(iter(other.values()))!r}')
@@ -245,7 +262,7 @@ def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for eac
     if len(rows) != n: raise ValueError(f'immutable must be one list, or one for each row ({n}), got {len(rows)}')
     return rows
 
-# %% ../nbs/12_images.ipynb #c79
+# %% ../nbs/12_images.ipynb #c82
 def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
@@ -256,7 +273,7 @@ def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
         row[[names.index(b) for b in kept]] = True
     return enc._replace(frozen=frozen)
 
-# %% ../nbs/12_images.ipynb #c83
+# %% ../nbs/12_images.ipynb #c86
 def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every block keeps to the bounds, or is as it was."
     before,after = _values(p, old), pixels(new, p.channels)
@@ -265,13 +282,13 @@ def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
-# %% ../nbs/12_images.ipynb #c86
+# %% ../nbs/12_images.ipynb #c89
 def _shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
     return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
 
-# %% ../nbs/12_images.ipynb #c89
+# %% ../nbs/12_images.ipynb #c92
 def draw_image(
     ax,            # A matplotlib axis
     x:Tensor,      # An image, `(c, h, w)`
@@ -284,14 +301,14 @@ def draw_image(
     ax.set_title(title, fontsize=9)
     return picture
 
-# %% ../nbs/12_images.ipynb #c91
+# %% ../nbs/12_images.ipynb #c94
 def _border(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
     across = [[(j - 1.5, i - .5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=0)))]
     return across + [[(j - .5, i - 1.5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=1)))]
 
-# %% ../nbs/12_images.ipynb #c94
+# %% ../nbs/12_images.ipynb #c97
 def outline(
     ax,          # A matplotlib axis that shows an image
     on:Tensor,   # Pixels inside, bool `(h, w)`
@@ -301,7 +318,7 @@ def outline(
     from matplotlib.collections import LineCollection
     return ax.add_collection(LineCollection(_border(on), capstyle='projecting', **style), autolim=False)
 
-# %% ../nbs/12_images.ipynb #c97
+# %% ../nbs/12_images.ipynb #c100
 _DIM = .25 # brightness of what did not change, in the picture of what did
 
 def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
@@ -317,13 +334,13 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
         draw_image(after, cfs.xp[i], title=f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{found}')
     return fig
 
-# %% ../nbs/12_images.ipynb #c99
+# %% ../nbs/12_images.ipynb #c102
 def _in_words(cfs):
     "What the picture of one image shows."
     blocks = len(cfs.changes())
     return f'to class {cfs.target[0]}, {blocks} blocks changed, probability {cfs.before[0]:.2f} to {cfs.prob[0]:.2f}'
 
-# %% ../nbs/12_images.ipynb #c101
+# %% ../nbs/12_images.ipynb #c104
 def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
     png = io.BytesIO()
@@ -332,17 +349,18 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
-# %% ../nbs/12_images.ipynb #c103
+# %% ../nbs/12_images.ipynb #c106
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
     channels:int=1,  # Channels of an image, 1 or 3
+    regions=None,    # Region of every pixel in place of blocks, whole numbers `(h, w)` from 0 on; None for blocks
 ) -> Domain:
     "Describe images: blocks, bounds, and the settings that make believable pictures."
     if not isinstance(block, int) or block < 1:
         raise ValueError(f'block must be a whole number of at least 1, got {block!r}')
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
-    p = _Pixels(block, *_read_bounds(bounds, channels))
+    p = _Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions))
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
     settings = replace(IMAGE, moves=(put_back,)) if channels == 3 else IMAGE
     return Domain(
@@ -352,7 +370,7 @@ def images(
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         adapt=partial(_InRange, low=p.low, high=p.high) if own_range else None, views=_SHIFTS)
 
-# %% ../nbs/12_images.ipynb #c106
+# %% ../nbs/12_images.ipynb #c109
 class _ClassPCA:
     "A loss term: the squared part of $X'$ that the target's principal components do not explain."
     __name__ = 'class_pca'
@@ -378,7 +396,7 @@ class _ClassPCA:
     def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
     def __call__(self, s): return self.rest(s).pow(2).sum(1)
 
-# %% ../nbs/12_images.ipynb #c110
+# %% ../nbs/12_images.ipynb #c113
 def without_images(
     weight:float=.2, # Of the part that the class's components do not explain
     rank:int=20,     # Principal components of each class
@@ -387,13 +405,13 @@ def without_images(
     terms = dict(pca=(weight, _ClassPCA(rank)))
     return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
 
-# %% ../nbs/12_images.ipynb #c113
+# %% ../nbs/12_images.ipynb #c116
 def _digit_features():
     "The columns of a data set of digits."
     import datasets
     return datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=[str(d) for d in range(10)]))
 
-# %% ../nbs/12_images.ipynb #c116
+# %% ../nbs/12_images.ipynb #c119
 def load_digits(
     seed:int=0, # Seed of the split
 ) -> tuple:     # (train, test): 1,347 and 450 rows of `image`, 8×8, and `label`
@@ -407,7 +425,7 @@ def load_digits(
     part = lambda i: dict(image=[Image.fromarray(v) for v in values[i]], label=data.target[i].tolist())
     return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
-# %% ../nbs/12_images.ipynb #c119
+# %% ../nbs/12_images.ipynb #c122
 def _from_hub(name):
     "Train and test split of a data set of the hub; raises `ValueError` where it cannot be reached."
     import datasets
@@ -416,7 +434,7 @@ def _from_hub(name):
         hint = 'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached'
         raise ValueError(f'{hint}, got None and {type(e).__name__} for {name!r}') from e
 
-# %% ../nbs/12_images.ipynb #c121
+# %% ../nbs/12_images.ipynb #c124
 def _parquet_files(folder, name):
     "The two parquet files of a data set in a data folder; raises `ValueError` for a missing one."
     files = [Path(folder)/f'{name}/{s}-00000-of-00001.parquet' for s in ('train', 'test')]
@@ -424,7 +442,7 @@ def _parquet_files(folder, name):
     if lost: raise ValueError(f'path must be a data folder with {name}/{lost[0].name}, got {str(folder)!r}')
     return files
 
-# %% ../nbs/12_images.ipynb #c124
+# %% ../nbs/12_images.ipynb #c127
 def load_mnist(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`

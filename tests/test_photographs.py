@@ -1,0 +1,123 @@
+"""What photographs ask of the image domain, and the numbers of the page about them."""
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import gradual_cf.gradual as gradual
+import gradual_cf.prototypes as prototypes
+from gradual_cf.baselines.fido import FIDO
+from gradual_cf.baselines.goyal import Goyal
+from gradual_cf.gradual import GradualCF, Settings
+from gradual_cf.images import images
+
+RESULTS = Path(__file__).resolve().parents[1]/'benchmarks/results'
+PASTE = Settings(tau=.6, rank='gain', init='prototype', keep='last', margin=0., sigma=0)
+
+
+class Redness(nn.Module):
+    "Three classes: more red, more green, more blue."
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(20.))
+    def forward(self, x): return self.scale*x.mean((2, 3))
+
+
+@pytest.fixture
+def photos():
+    "Six photographs of 12×10 pixels, two of each class."
+    g = torch.Generator().manual_seed(0)
+    v = torch.rand(6, 12, 10, 3, generator=g)*.4
+    for i in range(6): v[i, ..., i//2] += .5
+    return (v*255).round().to(torch.uint8).numpy()
+
+
+def patches(seed):
+    "Uneven regions."
+    g = np.random.default_rng(seed)
+    seeds = g.random((9, 2))*[12, 10]
+    at = np.stack(np.meshgrid(np.arange(12), np.arange(10), indexing='ij'), -1)[:, :, None]
+    return np.unique(((at - seeds)**2).sum(-1).argmin(-1), return_inverse=True)[1].reshape(12, 10)
+
+
+def test_each_photograph_may_have_regions_of_its_own(photos):
+    "Whole regions change and nothing else; a change is named by its first pixel, and can be forbidden."
+    for i in (0, 3):
+        regions = patches(i)
+        cf = GradualCF(Redness(), images(channels=3, regions=regions), PASTE).fit(photos)
+        cfs = cf.explain(photos[i:i + 1], [(i//2 + 1) % 3])
+        assert cfs.valid.all()
+        on, differs = cfs.mask[0, 0].numpy(), (cfs.x != cfs.xp)[0].any(0).numpy()
+        touched = set(regions[differs])
+        assert 0 < len(touched) < regions.max() + 1 and np.array_equal(on, np.isin(regions, list(touched)))
+        first = cfs.changes().feature[0]
+        top, left = map(int, first.removeprefix('block at ').split(','))
+        assert regions[top, left] in touched
+        assert first not in set(cf.explain(photos[i:i + 1], [(i//2 + 1) % 3], immutable=[first]).changes().feature)
+        assert cf.domain.legal(photos[i:i + 1], cfs.raw).all()
+
+
+def test_regions_that_are_none():
+    for wrong in ([[0., 1.]], [0, 1], [[0, 2]], [[-1, 0]], np.zeros((2, 2, 2), int), np.zeros((0, 3), int)):
+        with pytest.raises(ValueError, match='regions must be'): images(regions=wrong)
+
+
+@pytest.mark.parametrize('cls, more', [(GradualCF, dict(rank='gain', sigma=0, quantile=None)), (FIDO, dict(steps=3)), (Goyal, dict(donors=1))])
+def test_a_photograph_of_another_size_is_refused(photos, cls, more):
+    if cls is Goyal:
+        net = nn.Sequential(nn.Conv2d(3, 3, 2, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3)).requires_grad_(False)
+    else: net = Redness()
+    e = cls(net, images(channels=3), **more).fit(photos)
+    small = photos[:1, :8]
+    with pytest.raises(ValueError, match=r'data must have rows of shape \(3, 12, 10\), as the training data, got \(3, 8, 10\)'): e.explain(small, [1])
+    with pytest.raises(ValueError, match='data must be images of one size'): e.explain([photos[0], small[0]], [1, 1])
+    regions = images(channels=3, regions=patches(0))
+    with pytest.raises(ValueError, match='data must be images of 12×10, as the regions, got 8×10'): cls(net, regions, **more).fit(small)
+
+
+def test_no_prototype_is_searched_for_rows_that_are_there(photos, monkeypatch):
+    cf, asked = GradualCF(Redness(), images(channels=3), PASTE).fit(photos), []
+    search = prototypes.nearest_prototype
+    monkeypatch.setattr(gradual, 'nearest_prototype', lambda cf, s, groups: asked.append(len(s.x)) or search(cf, s, groups))
+    assert torch.equal(cf.explain(photos, [0, 0, 1, 1, 2, 2]).xp, cf.encode(photos).x) and asked == []
+    cf.explain(photos, [0, 0, 1, 1, 2, 0])
+    assert asked == [1]
+
+
+def test_one_donor_is_refused_where_more_are_needed(photos):
+    few = photos[[0, 2, 3, 4, 5]]                                         # one red photograph
+    cf = GradualCF(Redness(), images(channels=3), PASTE, quantile=.2).fit(few)
+    with pytest.raises(ValueError, match=r'quantile must be None for a class with one training row, got 0.2 and class \[0\]'): cf.explain(few[1:], 0)
+    assert cf.explain(few[:1], 1).valid.all()
+    assert GradualCF(Redness(), images(channels=3), PASTE).fit(few).explain(few[1:], 0).valid.all()
+    conv = nn.Conv2d(3, 3, 2, 2, bias=False)
+    conv.weight.data = torch.eye(3)[..., None, None].expand(3, 3, 2, 2)/4
+    linear = nn.Linear(3, 3, bias=False)
+    linear.weight.data = 20*torch.eye(3)
+    net = nn.Sequential(conv, nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear).requires_grad_(False)
+    with pytest.raises(ValueError, match='donors must be at most 1 for class 0, got 2'):
+        Goyal(net, images(channels=3), donors=2).fit(few).edits(few[1:], 0)
+    assert Goyal(net, images(channels=3)).fit(few).edits(few[1:], 0).there.all()
+
+
+@pytest.fixture(scope='module')
+def table(): return pd.read_csv(RESULTS/'photographs.csv')
+
+
+def test_the_numbers_of_the_page(table):
+    "Six pairs each way; features need few cells, pixels do not follow."
+    assert (table.groupby('way').size() == 6).all()
+    by = table.set_index('way')
+    goyal = by.loc['goyal']
+    assert (goyal.reached & (goyal.parts <= 17)).sum() >= 5 and goyal.leads.sum() <= 1
+    pairs = pd.read_csv(RESULTS/'photographs_pairs.csv')
+    assert len(pairs) == 56 and (pairs.leads <= 17).mean() > .9
+
+
+def test_pictures_are_small_and_complete(table):
+    files = {f.stem: f.stat().st_size for f in (RESULTS/'photographs').iterdir()}
+    assert sum(files.values()) < 400_000
+    for line in table.itertuples(): assert f'{line.photograph}_{line.way}' in files
