@@ -279,9 +279,8 @@ class Domain:
     again:Callable|None=None     # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows as to be asked
 
     def __repr__(self):
-        names = self.display.names
-        few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
-        return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
+        few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
+        return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
 
 # %% ../nbs/00_core.ipynb #c56
 def take_rows(

@@ -23,7 +23,7 @@ from .gradual import TEXT
 from .images import _from_hub, _kept_names, _parquet_files
 from .lookahead import _shortlist, lookahead
 from .masking import token_groups
-from .reading import _can_tag, reads_well
+from .reading import _can_tag, _pipeline, _tags, reads_well
 
 # %% auto #0
 __all__ = ['load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending', 'sentences']
@@ -425,21 +425,56 @@ def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, positi
         swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
     return swaps
 
+# %% ../nbs/14_text.ipynb #a21a0219
+def _ear(reader):
+    "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
+    if reader.reads is None or reader.reads.texts is None: return None
+    if 'ear' not in reader.kept:
+        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, _lookup_form)
+    return reader.kept['ear']
+
+def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
+    "The words of texts, as the rule numbers them."
+    spans = [list(reader.tokenizer(t))[:reader.length] for t in texts]
+    ids = torch.full((len(texts), reader.length), -1)
+    for row,t,s in zip(ids, texts, spans):
+        row[:len(s)] = torch.tensor([reader.vectors.index.get(_lookup_form(t[a:b]), -1) for a,b in s], dtype=torch.long)
+    return _ear(reader).numbered(ids, spans)
+
+def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
+    "How swaps read, by row and position; NaN where nothing was learnt."
+    rows,at = (torch.as_tensor(np.asarray(v, int)) for v in (rows, at))
+    if _ear(reader) is None: return np.full(len(rows), np.nan)
+    old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
+    return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
+
 # %% ../nbs/14_text.ipynb #c115
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
-    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+    table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+    return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
+
+# %% ../nbs/14_text.ipynb #b0a3e5ab
+def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 or 1; one NaN without a tagger
+    "Whether the part of speech of each swapped word is what it was."
+    rule = reads_well() if reader.reads is None and _can_tag() else reader.reads
+    if rule is None or rule.tagger is None: return np.full(1, np.nan)
+    tagged = [_tags(_pipeline(rule.tagger), t, [list(reader.tokenizer(s))[:reader.length] for s in t])
+              for t in map(_raw_texts, (cfs.data, cfs.raw))]
+    return np.array([tagged[0][i][p] == tagged[1][i][p] for i,p in zip(rows, at)], float)
 
 # %% ../nbs/14_text.ipynb #c117
-def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; cosine and known are for each swap
+def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but the first two are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changes(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
     known = np.array([_lookup_form(w) in reader.vectors for w in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=known)
+    swaps = dict(cosine=np.array(table.cosine, float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
+                 tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
+    return dict(words=words, valid_before_snapping=found >= cfs.tau, **swaps)
 
 # %% ../nbs/14_text.ipynb #c119
 def _gaps(text, spans):
@@ -494,6 +529,11 @@ def _headline(cfs, classes):
     found = '' if cfs.valid[0] else ' (none found)'
     return f'to be {name}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}'
 
+def _how_it_reads(reader, cfs):
+    "The score of one answer, a mean over its swaps; nothing where none was learnt."
+    table = _changes(reader, cfs)
+    return f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
+
 # %% ../nbs/14_text.ipynb #c135
 def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
@@ -503,7 +543,7 @@ def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str:
     "Each text with deletions struck and insertions underlined."
     page = ''
     for i in range(min(most, len(cfs))):
-        headline = html.escape(_headline(cfs[i], classes))
+        headline = html.escape(_headline(cfs[i], classes) + _how_it_reads(reader, cfs[i]))
         page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
@@ -512,7 +552,8 @@ def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=Fals
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
-    return '\n'.join(f'{_headline(cfs[i], classes)}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
+    head = lambda one: _headline(one, classes) + _how_it_reads(reader, one)
+    return '\n'.join(f'{head(cfs[i])}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
 
 # %% ../nbs/14_text.ipynb #c142
 def _word_pool(
@@ -563,12 +604,6 @@ def _fits(reader, v, classes, similarity, at, cosine):
     return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
 
 # %% ../nbs/14_text.ipynb #e0365c6f
-def _ear(reader):
-    "What the rule has learnt, from the first question on."
-    if 'ear' not in reader.kept:
-        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, _lookup_form)
-    return reader.kept['ear']
-
 def _note(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question."
     texts,ids,_ = _read(reader, raw)
