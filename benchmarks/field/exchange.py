@@ -13,7 +13,8 @@ from gradual_cf.models import save_model
 
 from .environments import environment, last_line
 
-PATIENCE = 240 # Wall seconds in which a peer must start
+PATIENCE = 300 # Wall seconds in which a peer must start
+WAIT = 10 # Wall seconds for a CPU second, until a peer must say something
 HERE = Path(__file__).resolve().parent
 
 
@@ -83,7 +84,7 @@ def converse(case, pipe, budget):
             if np.isnan(told['fit']): raise RuntimeError(f'does not start in {PATIENCE} s') from None
             return codes + [np.full(rows.shape[1], np.nan)], seconds + [budget], words + ['cut off'], told
         if 'failed' in head: raise RuntimeError(f'does not start: {head["failed"]}')
-        if 'ready' in head: told['fit'], wait = head['ready'], 15*budget + 5
+        if 'ready' in head: told['fit'], wait = head['ready'], WAIT*budget*len(rows)
         if 'ask' in head: reply(case, pipe, head, body)
         if 'done' in head: return codes, seconds, words, told | dict(memory=head['done'])
         if 'answer' in head:

@@ -14,7 +14,7 @@ from gradual_cf.typical import BELIEVABLE
 
 from .memory import Peak
 
-ALONE = 5 # Rows that are explained once more, one at a time
+ALONE = 3 # Rows that are explained once more, one at a time
 SETTINGS = {'ours': TABLE, 'ours, quantile .5': replace(TABLE, quantile=.5), 'ours, lead .35': replace(TABLE, lead=.35),
             'ours, spread 3': replace(TABLE, spread=3), 'ours, believable': BELIEVABLE, "ours, the paper's": PAPER}
 BASELINES = {'our Wachter': Wachter, 'our CEM': CEM, 'our Growing Spheres': GrowingSpheres, 'our LORE': LORE}

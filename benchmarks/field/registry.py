@@ -6,9 +6,13 @@ PEERS = {
     'NICE (none)': ('nice', 'none'), 'NICE (sparsity)': ('nice', 'sparsity'),
     'NICE (proximity)': ('nice', 'proximity'), 'NICE (plausibility)': ('nice', 'plausibility'),
     'DiCE random': ('dice', 'random'), 'DiCE genetic': ('dice', 'genetic'),
-    'DiCE kd-tree': ('dice', 'kdtree'), 'DiCE gradient': ('dice', 'gradient')}
+    'DiCE kd-tree': ('dice', 'kdtree'), 'DiCE gradient': ('dice', 'gradient'),
+    'cfnow greedy': ('cfnow', 'greedy'), 'cfnow random': ('cfnow', 'random'),
+    'cfnow random-sequential': ('cfnow', 'random-sequential'),
+    'alibi prototypes': ('alibi', 'prototypes'), 'alibi CEM': ('alibi', 'cem'),
+    'CADEX': ('cel', 'CADEX'), 'PPCEF': ('cel', 'PPCEF'), 'GLOBE-CE': ('cel', 'GLOBE-CE'), 'WACH': ('cel', 'WACH')}
 METHODS = (*ours.METHODS, *PEERS)
-NETWORKS_ONLY = {'DiCE gradient', *ours.NEED_GRADIENT}
+NETWORKS_ONLY = {'DiCE gradient', 'alibi CEM', 'CADEX', 'PPCEF', *ours.NEED_GRADIENT}
 
 
 def applies(method, model):
