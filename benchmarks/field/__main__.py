@@ -36,6 +36,7 @@ def arguments():
     a.add_argument('--envs', type=Path, default=cache_dir()/'field-envs', help='where the environments of the peers are made')
     a.add_argument('--again', action='store_true', help='do parts that are there once more')
     a.add_argument('--out', type=Path, default=Path('benchmarks/results'), help='folder of what is gathered')
+    a.add_argument('--gather', action='store_true', help='run nothing, gather what is there')
     a.add_argument('--quick', action='store_true', help='two tables, two models, 20 rows, one seed')
     return a.parse_args()
 
@@ -78,8 +79,8 @@ def main():
     a = settled(arguments())
     torch.set_num_threads(1)
     warnings.filterwarnings('ignore')
-    work(a)
-    gather.main(a.parts, a.out)
+    if not a.gather: work(a)
+    gather.main(a.parts, a.out, a.rows)
 
 
 if __name__ == '__main__': main()

@@ -11,6 +11,7 @@ from gradual_cf.tabular import tabular
 
 from . import learners, tables
 
+PLENTY = 300 # Rows of a large call
 WHOLE = 1e-3 # A number this near to one that the column can hold is taken for it when it comes back from 32 bits
 
 
@@ -24,6 +25,8 @@ class Case:
     seed:int
     rows:pd.DataFrame # Rows to explain
     target:np.ndarray # The class each of them should get
+    plenty:pd.DataFrame # These and more rows of the kind, for timing a large call
+    aims:np.ndarray   # Their classes
 
     @property
     def is_network(self): return isinstance(self.model, torch.nn.Module)
@@ -86,10 +89,11 @@ def case_of(data, model, seed, n):
     table = tables.load(data, seed)
     domain = tabular(table.X, **table.rules)
     net = learners.fitted(model, table, domain, seed)
-    case = Case(table, model, net, domain, seed, table.pool, np.zeros(0))
+    case = Case(table, model, net, domain, seed, table.pool, np.zeros(0), table.pool, np.zeros(0))
     p = case.ask(case.codes(table.pool))
     said, target = p.argmax(1), np.argsort(p, 1)[:, -2]
     if table.wanted is not None: target = np.full(len(p), table.wanted)
-    open_rows = np.flatnonzero(said != target)[:n]
-    case.rows, case.target = table.pool.iloc[open_rows], target[open_rows]
+    refused = np.flatnonzero(said != target)[:max(n, PLENTY)]
+    case.plenty, case.aims = table.pool.iloc[refused], target[refused]
+    case.rows, case.target = case.plenty.iloc[:n], case.aims[:n]
     return case

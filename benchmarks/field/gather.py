@@ -32,11 +32,12 @@ def line(df, rng):
     return out
 
 
-def gathered(folder):
-    "All parts of a folder."
+def gathered(folder, rows=None):
+    "All parts of a folder, of each the first so many rows."
     rng, lines = np.random.default_rng(0), []
     for path in sorted(folder.glob('*.parquet')):
         df = pd.read_parquet(path)
+        if rows and 'row' in df: df = df[df.row < rows]
         key = {k: df[k].iloc[0] for k in KEY}
         failed = 'row' in df and (df.row == -1).all()
         told = dict(rows=0, words=df.words.iloc[0], budget=df.budget.iloc[0], asked=df.asked.iloc[0]) if failed else line(df, rng)
@@ -49,9 +50,9 @@ def small(df):
     return df.astype({c: 'float32' for c in df.select_dtypes('float64')})
 
 
-def main(folder, out):
+def main(folder, out, rows=None):
     "Write the table, the words, and the cards."
-    df = gathered(folder)
+    df = gathered(folder, rows)
     if df.empty: return
     out.mkdir(parents=True, exist_ok=True)
     with atomic(out/'field.parquet') as tmp: small(df).to_parquet(tmp, index=False, compression='zstd')

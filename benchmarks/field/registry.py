@@ -24,4 +24,4 @@ def applies(method, model):
 def run(method, case, folder, budget, limit):
     "Answers as codes, seconds a row, and what it took."
     if method in PEERS: return exchange.run(*PEERS[method], case, folder, budget, limit)
-    return ours.run(method, case, budget)
+    return ours.run(method, case, budget, limit)
