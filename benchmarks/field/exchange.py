@@ -1,7 +1,7 @@
 """The other end of the pipe: start a peer in its environment, answer its questions, collect its answers."""
 import json
 import os
-import selectors
+import select
 import subprocess
 import tempfile
 import time
@@ -41,11 +41,9 @@ class Pipe:
     "Lines of JSON and raw numbers, with a limit on waiting."
     def __init__(self, process):
         self.process, self.fd, self.buffer = process, process.stdout.fileno(), b''
-        self.waiting = selectors.DefaultSelector()
-        self.waiting.register(self.fd, selectors.EVENT_READ)
 
     def _more(self, seconds):
-        if not self.waiting.select(max(0, seconds)): raise TimeoutError
+        if not select.select([self.fd], [], [], max(0, seconds))[0]: raise TimeoutError
         got = os.read(self.fd, 1 << 20)
         if not got: raise EOFError
         self.buffer += got
@@ -99,6 +97,15 @@ def answered(case, head, body, row):
     return body.copy() if head['space'] == 'codes' else case.decode(body[None], row[None])[0]
 
 
+def end(process):
+    "Nothing is left of a peer."
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        try: pipe.close()
+        except BrokenPipeError: pass # what it never read
+
+
 def run(package, method, case, folder, budget, limit):
     "A peer's answers as codes, seconds a row, and what it took; raises `RuntimeError` with its own words."
     python = environment(folder, package)
@@ -113,9 +120,7 @@ def run(package, method, case, folder, budget, limit):
         except (EOFError, BrokenPipeError):
             process.wait(10)
             raise RuntimeError(f'ends by itself: {last_line((Path(d)/"err").read_text())}') from None
-        finally:
-            process.kill()
-            process.wait()
+        finally: end(process)
     if not codes: raise RuntimeError('answers no row')
     said = [w for w in words if w]
     told['words'] = f'{len(said)} of {len(words)} rows: {max(set(said), key=said.count)}' if said else ''
