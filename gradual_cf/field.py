@@ -62,7 +62,8 @@ def _undominated(
     "Which rows no other row dominates."
     no_worse = (v[:, None] >= v[None]).all(2) # [i, j]: j is at least as good as i
     better = (v[:, None] > v[None]).any(2)
-    return ~(no_worse & better).any(1)
+    dominated:np.ndarray = no_worse & better
+    return np.logical_not(dominated.any(-1))
 
 def _front(
     df:pd.DataFrame,  # As `who_wins` takes it
@@ -109,11 +110,13 @@ def _field_text(df:pd.DataFrame) -> str:
     rows = df[df.method != _REAL].rows
     counts = f'{df.data.nunique()} tables, {df.model.nunique()} models, {df.method.nunique() - 1} methods, {df.seed.nunique()} seeds'
     first = f'{counts}; at most {int(rows.max())} rows a cell, {int((rows == 0).sum())} cells in which a method does not work'
+    again = 'A cell once more: python -m benchmarks.field --data D --models M --methods "NAME" --seed 0 --rows 20 --limit 2 --again'
     show = dict(float_format='{:.2f}'.format, na_rep='–')
     wins = who_wins(df)
-    wins = wins[wins.drop(columns='takes part').sum(1) > 0]
+    wins = wins[wins.drop(columns='takes part').sum(axis=1) > 0]
     last = f'Who wins how many cells, among methods that answer {_ENOUGH:.0%} of the rows, {_ENOUGH:.0%} of that legally:'
-    return '\n\n'.join([first, _overall(df).to_string(**show), last, wins.to_string(**show | dict(float_format='{:.1f}'.format))])
+    won = wins.to_string(float_format='{:.1f}'.format, na_rep='–')
+    return '\n\n'.join([first, _overall(df).to_string(**show), last, won, again])
 
 # %% ../nbs/63_field.ipynb #c28
 def _field_values(df:pd.DataFrame) -> dict:

@@ -10,7 +10,7 @@ PACKAGES = dict(
     cfnow=(None, ['cfnow==0.0.6'], []),
     alibi=(None, ['alibi[tensorflow]==0.9.6', 'click', 'pandas', 'safetensors'], []),
     cel=(None, ['ce-library==0.1.1', 'safetensors'], []),
-    carla=('3.8', ['carla-recourse==0.0.5', 'safetensors'], []))
+    carla=('3.7', ['carla-recourse==0.0.5', 'protobuf==3.20.3'], ['safetensors']))
 PIP = ['-m', 'pip', 'install', '-q', '--disable-pip-version-check']
 
 
