@@ -62,8 +62,7 @@ def _undominated(
     "Which rows no other row dominates."
     no_worse = (v[:, None] >= v[None]).all(2) # [i, j]: j is at least as good as i
     better = (v[:, None] > v[None]).any(2)
-    dominated:np.ndarray = no_worse & better
-    return np.logical_not(dominated.any(-1))
+    return ~np.logical_or.reduce(no_worse & better, axis=1)
 
 def _front(
     df:pd.DataFrame,  # As `who_wins` takes it

@@ -1,4 +1,4 @@
-"""Run the parts that are not there yet, then gather them.
+"""Run the parts that are not there yet, then gather them; the quick form prints what it found.
 
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python -m benchmarks.field [--data …] [--models …] [--methods …] [--seeds 5]
         [--rows 300] [--budget 2] [--limit 600] [--parts FOLDER] [--envs FOLDER] [--again] [--quick]
@@ -10,16 +10,20 @@ import time
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 from gradual_cf.core import cache_dir
+from gradual_cf.field import _field_text
 
 from . import gather, learners, registry, tables
 from .case import case_of
 from .judges import Judges
 from .parts import REAL, Part, do
 
-QUICK = dict(data=['german', 'wine'], models=['network', 'xgboost'], rows=20, seeds=1, limit=10.)
+# The quick form; methods that are slow or that take long to install are left out
+QUICK = dict(data=['german', 'wine'], models=['network', 'xgboost'], rows=20, seeds=1, limit=2.,
+             methods=[*(m for m in registry.METHODS if m.startswith(('our', 'NICE')) and m != 'our CEM'), 'DiCE random', REAL])
 
 
 def arguments():
@@ -43,7 +47,7 @@ def arguments():
 
 def settled(a):
     "Arguments, those of the quick form put in."
-    if a.quick: vars(a).update(QUICK, out=a.parts/'gathered')
+    if a.quick: vars(a).update(QUICK, parts=a.parts/'quick', out=a.parts/'quick/gathered')
     a.parts.mkdir(parents=True, exist_ok=True)
     a.envs.mkdir(parents=True, exist_ok=True)
     return a
@@ -81,6 +85,7 @@ def main():
     warnings.filterwarnings('ignore')
     if not a.gather: work(a)
     gather.main(a.parts, a.out, a.rows)
+    if a.quick: print(_field_text(pd.read_parquet(a.out/'field.parquet')))
 
 
 if __name__ == '__main__': main()
