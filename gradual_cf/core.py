@@ -27,6 +27,7 @@ class Encoded(NamedTuple):
     low:Tensor|None=None  # Smallest value of each entry, `(n, *s)`; None for no limit
     high:Tensor|None=None # Largest value of each entry, `(n, *s)`; None for no limit
     most:Tensor|None=None # Most groups that may change, long `(n,)`; None for any number
+    notes:Any=None        # What else the domain knows of each row, a named tuple; None where it knows nothing
 
     def take(self, i) -> Encoded: # The rows `i`
         "Select rows by slice, index or mask."
@@ -273,11 +274,13 @@ class Domain:
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for a group without one
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None for what has none
+    learn:Callable|None=None     # Raw training rows -> the same domain that has learnt from them
+    note:Callable|None=None      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
+    again:Callable|None=None     # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows as to be asked
 
     def __repr__(self):
-        names = self.display.names
-        few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
-        return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
+        few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
+        return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
 
 # %% ../nbs/00_core.ipynb #c56
 def take_rows(

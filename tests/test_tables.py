@@ -777,6 +777,16 @@ def test_the_search_sees_the_decimals_that_are_written():
     assert torch.allclose(written, c, atol=1e-12) and not c.equal(x)
 
 
+def test_huge_numbers_have_the_digits_that_32_bits_know():
+    r = np.random.default_rng(5828)
+    df = pd.DataFrame({'gain': r.gamma(2, 1e12, 60).round(3), 'x': filler(60)})
+    cf = explainer(df, k=3)
+    cfs = cf.explain(df, 1)
+    for i in (3, 17, 40): pd.testing.assert_frame_equal(cf.explain(df.iloc[[i]], 1).raw, cfs.raw.iloc[[i]], check_exact=True)
+    new = cfs.raw.gain[cfs.raw.gain != df.gain]
+    assert len(new) and (new % 1e6 == 0).all()
+
+
 # Files of answers
 
 def kept(tmp_path, df, **told):

@@ -28,6 +28,11 @@ def number(v):
     return float(v)
 
 
+def is_whole(kind, s):
+    "Whether a column counts: floats do where only holes made them floats."
+    return kind in WHOLE and (not kind.startswith('whole') or any(map(is_missing, s.tolist())))
+
+
 def order(kind, s):
     "A function from cells of a column to where they stand."
     if kind != 'ordered': return number
@@ -42,7 +47,7 @@ def wrong_number(kind, s, old, new, bounds, up, down):
     low,high = (end if told is None else told for told,end in ((a, low), (b, high)))
     v,room = at(new), slack*max(abs(low), abs(high))
     if not low - room <= v <= high + room: return f'{new!r} is outside of {low}..{high}'
-    if kind in WHOLE and v != int(v): return f'{new!r} is not whole'
+    if is_whole(kind, s) and v != int(v): return f'{new!r} is not whole'
     if kind in DATES and v != int(v): return f'{new!r} is not a day'
     if up and v < at(old): return f'{new!r} is less than {old!r}'
     if down and v > at(old): return f'{new!r} is more than {old!r}'
