@@ -52,13 +52,14 @@ CANDIDATES = 16 # Typical rows among which the search picks a start
 
 def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
     "The typical training rows of the target class that differ from each input in the fewest groups."
-    groups = explainer.groups(x)
-    out = x.new_empty(len(x), CANDIDATES, *x.shape[1:])
-    for t in label.unique().tolist():
-        pool = explainer.x_train[typical(explainer.z_train, explainer.stats, t, match=explainer.settings.match)]
-        far = _groups_apart(x[label == t], pool, groups)
-        near = far.argsort(dim=1, stable=True)[:, :CANDIDATES]
-        missing = CANDIDATES - near.shape[1]
+    groups,h = explainer.groups(x), explainer.settings
+    pools = {t: explainer.x_train[typical(explainer.z_train, explainer.stats, t, match=h.match)]
+             for t in label.unique().tolist()}
+    many = min(CANDIDATES, max(map(len, pools.values()))) # where every class has one row, there is one candidate
+    out = x.new_empty(len(x), many, *x.shape[1:])
+    for t,pool in pools.items():
+        near = _groups_apart(x[label == t], pool, groups).argsort(dim=1, stable=True)[:, :many]
+        missing = many - near.shape[1]
         out[label == t] = pool[torch.cat([near, near[:, -1:].expand(-1, missing)], 1)]
     return out
 
@@ -117,9 +118,9 @@ def nearest_prototype(
     groups:Tensor, # Group of every entry, long `(*s)`
 ) -> Tensor:       # `(n, *s)`
     "Of the target's typical training rows, the one of which the fewest pasted groups arrive."
-    n = len(s.x)
     c = _nearest_typical(s.x, s.target.label, explainer)
-    row = torch.arange(n, device=c.device).repeat_interleave(CANDIDATES)
+    n,many = c.shape[:2]
+    row = torch.arange(n, device=c.device).repeat_interleave(many)
     start = State(s.enc.take(row), s.x[row], None, s.target.take(row))
-    score = _pasted(explainer, start, groups, c.flatten(0, 1), CANDIDATES)
-    return c[torch.arange(n, device=c.device), score.view(n, CANDIDATES).argmax(1)]
+    score = _pasted(explainer, start, groups, c.flatten(0, 1), many)
+    return c[torch.arange(n, device=c.device), score.view(n, many).argmax(1)]

@@ -71,7 +71,7 @@ def test_blocks_bounds_and_untouched_pixels(block, channels):
 def test_other_bounds_and_floating_images():
     net,x = toy()
     v = x.double()/255*2 - 1
-    cf = GradualCF(net, images(3, bounds=(-1, 1)), tau=.6, sigma=2).fit(v)
+    cf = GradualCF(net, images(3, bounds=(-1, 1)), tau=.6, sigma=2, quantile=None).fit(v)
     cfs = cf.explain(v[:5], target=(predict(net, v[:5]).argmax(1) + 1) % 3)
     assert isinstance(cfs.raw, torch.Tensor) and ((cfs.raw >= -1) & (cfs.raw <= 1)).all() and cfs.raw[~cfs.mask].equal(v[:5][~cfs.mask])
     assert cfs.prob.allclose(predict(net, cfs.raw).softmax(1).gather(1, cfs.target[:, None])[:, 0])

@@ -103,6 +103,14 @@ def test_one_donor_is_refused_where_more_are_needed(photos):
     assert Goyal(net, images(channels=3)).fit(few).edits(few[1:], 0).there.all()
 
 
+def test_donors_are_distinct(photos, monkeypatch):
+    "With one donor a class there is one candidate, not sixteen times the same."
+    many, search = [], prototypes._pasted
+    monkeypatch.setattr(prototypes, '_pasted', lambda cf, s, groups, c, n: many.append((n, len(c.unique(dim=0)))) or search(cf, s, groups, c, n))
+    GradualCF(Redness(), images(channels=3), PASTE).fit(photos[::2]).explain(photos[:2], 2)
+    assert many == [(1, 1)]
+
+
 @pytest.fixture(scope='module')
 def table(): return pd.read_csv(RESULTS/'photographs.csv')
 
