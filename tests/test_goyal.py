@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradual_cf.baselines.goyal import Goyal, _Editing, _collage, _exact_scores, _pooled_linear, _slope_scores
+from gradual_cf.baselines.goyal import Goyal, _collage, _exact_scores, _pooled_linear, _slope_scores
 from gradual_cf.explainer import log_prob, predict
 from gradual_cf.images import images
 from gradual_cf.tasks import load_task
