@@ -49,7 +49,18 @@ def _groups_apart(
 
 # %% ../nbs/07_prototypes.ipynb #c12
 CANDIDATES = 16 # Typical rows among which the search picks a start
+_STRANGE = 1.5  # A row that differs in so many times the groups of the best one is no candidate
 
+def _few_nearest(
+    apart:Tensor, # In how many groups rows differ from each input, `(n, m)`
+) -> Tensor:      # Positions of the candidates, long `(n, CANDIDATES)`; the best one stands in for those that are missing
+    "The rows that differ in the fewest groups, as long as they are not much worse than the best one."
+    apart,near = apart.sort(dim=1, stable=True)
+    apart,near = apart[:, :CANDIDATES], near[:, :CANDIDATES]
+    near = torch.where(apart <= _STRANGE*apart[:, :1], near, near[:, :1])
+    return torch.cat([near, near[:, :1].expand(-1, CANDIDATES - near.shape[1])], 1)
+
+# %% ../nbs/07_prototypes.ipynb #c15
 def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
     "The typical training rows of the target class that differ from each input in the fewest groups."
     groups = explainer.groups(x)
@@ -57,19 +68,17 @@ def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
     for t in label.unique().tolist():
         pool = explainer.x_train[typical(explainer.z_train, explainer.stats, t, match=explainer.settings.match)]
         far = _groups_apart(x[label == t], pool, groups)
-        near = far.argsort(dim=1, stable=True)[:, :CANDIDATES]
-        missing = CANDIDATES - near.shape[1]
-        out[label == t] = pool[torch.cat([near, near[:, -1:].expand(-1, missing)], 1)]
+        out[label == t] = pool[_few_nearest(far)]
     return out
 
-# %% ../nbs/07_prototypes.ipynb #c14
+# %% ../nbs/07_prototypes.ipynb #c17
 def towards(
     match:Callable, # How far logits are from the class, a loss term
 ) -> _Mix:
     "A loss whose gradient points to where the match falls."
     return mix(match=(-1., match))
 
-# %% ../nbs/07_prototypes.ipynb #c16
+# %% ../nbs/07_prototypes.ipynb #c19
 class _Pasting:
     "Candidates of several inputs, `many` beside each other, on their way."
     def __init__(self, explainer, s, groups, c, many):
@@ -99,7 +108,7 @@ class _Pasting:
         self.on[live, group] = True
         self.xp[live] = torch.where(in_group(self.groups, group), self.c[live], self.xp[live])
 
-# %% ../nbs/07_prototypes.ipynb #c17
+# %% ../nbs/07_prototypes.ipynb #c20
 def _pasted(explainer, s, groups, c, many):
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
     state,live = _Pasting(explainer, s, groups, c, many), torch.arange(len(c), device=c.device)
@@ -110,7 +119,7 @@ def _pasted(explainer, s, groups, c, many):
             if len(live): state.paste(live, g[go])
     return merit(state.short, state.cost)
 
-# %% ../nbs/07_prototypes.ipynb #c19
+# %% ../nbs/07_prototypes.ipynb #c22
 def nearest_prototype(
     explainer,     # A fitted `GradualCF`
     s:State,       # Rows at their inputs
