@@ -387,7 +387,8 @@ def without_images(
 ) -> Settings:
     "Settings that use statistics of the training images, and none of the images."
     terms = dict(pca=(weight, _ClassPCA(rank)))
-    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
+    asked = dict(quantile=.1, lead=.25, max_changes=20)
+    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, **asked)
 
 # %% ../nbs/12_images.ipynb #c113
 def _digit_features():
