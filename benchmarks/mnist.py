@@ -1,7 +1,7 @@
 """MNIST digits, each to a random other class: what the network, an independent judge and an RBF-SVM say, and what it cost.
 
     python benchmarks/mnist.py --rows 500 --json mnist.json            # quick networks (12,000 training rows each)
-    python benchmarks/mnist.py --rows 500 --full                       # networks on half of the training rows each
+    python benchmarks/mnist.py --rows 500 --full --seeds 0 1 2 --json FILE  # networks on half of the training rows each; goes on where it stopped
     python benchmarks/mnist.py --model net.safetensors --judge judge.safetensors --only default
     python benchmarks/mnist.py --speed --json FILE                     # ratios of time: an inner step, 64 images at once
     python benchmarks/mnist.py --train-all                             # the paper's network on all 60,000 rows
@@ -60,10 +60,37 @@ def row(name, settings, task, judge, svm, x, target):
                 in_bounds=bool(((xp >= 0) & (xp <= 1)).all()), untouched=bool((xp == cfs.x)[~cfs.mask].all()))
 
 
-def done(path, about):
-    "Lines of an earlier run on the same rows and networks."
-    old = json.loads(Path(path).read_text()) if path and Path(path).is_file() else {}
-    return old['settings'] if {k: old.get(k) for k in about} == about else []
+def asked(task, rows, seed):
+    "Random test rows, each with a random other class than the network's."
+    rng = np.random.default_rng(seed)
+    x = np.array(task.X_test[np.sort(rng.permutation(len(task.X_test))[:rows])])
+    pred = predict(task.model, task.domain.encode(x).x).argmax(1).numpy()
+    return x, (pred + rng.integers(1, 10, rows)) % 10
+
+
+class Lines:
+    "What was measured so far: a file that is read, and written after each line. Lines of other rows or networks go."
+    def __init__(self, path, about):
+        self.path,self.about,old = path,about,{}
+        if path and Path(path).is_file(): old = json.loads(Path(path).read_text())
+        same = all(old.get(k) == v for k,v in about.items())
+        self.networks,self.lines = (old['networks'], old['settings']) if same else ([], [])
+        self.before = {k: old[k] for k in ('before',) if k in old}
+
+    def network(self, about):
+        "Say which networks a seed has; lines of others with that seed go."
+        if about in self.networks: return
+        self.networks = [n for n in self.networks if n['seed'] != about['seed']] + [about]
+        self.lines = [l for l in self.lines if l['seed'] != about['seed']]
+
+    def has(self, name, seed): return any(l['setting'] == name and l['seed'] == seed for l in self.lines)
+
+    def add(self, line):
+        self.lines.append(line)
+        print(line, flush=True)
+        if not self.path: return
+        with atomic(self.path) as f:
+            f.write_text(json.dumps(self.about | dict(networks=self.networks, settings=self.lines) | self.before, indent=1))
 
 
 def speed(task):
@@ -92,38 +119,39 @@ def speed(task):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name,value in dict(rows=100, block=4, seed=0).items(): p.add_argument(f'--{name}', type=int, default=value)
+    for name,value in dict(rows=100, block=4).items(): p.add_argument(f'--{name}', type=int, default=value)
+    p.add_argument('--seeds', type=int, nargs='+', default=[0], help='of the digits, the targets and both networks')
     for name in ('json', 'model', 'judge'): p.add_argument(f'--{name}')
     for name in ('full', 'speed', 'train-all'): p.add_argument(f'--{name}', action='store_true')
     p.add_argument('--only', nargs='*', choices=SETTINGS, default=list(SETTINGS))
     a = p.parse_args()
-    task = load_task('mnist', seed=0, model=a.model, full=a.full, block=a.block)
+    lines = Lines(None if a.speed else a.json, dict(rows=a.rows, block=a.block, full=a.full))
+    for seed in a.seeds: run(a, seed, lines)
+    if lines.lines: print(pd.DataFrame(lines.lines).groupby('setting', sort=False).mean(numeric_only=True).round(4).to_string())
+
+
+def run(a, seed, lines):
+    "All settings with the networks and digits of one seed; or speed, or the network on all rows."
+    task = load_task('mnist', seed=seed, model=a.model, full=a.full, block=a.block)
     judge = load_model(a.judge) if a.judge else task.judge
     test = lambda m: accuracy(m, task.domain.encode(np.array(task.X_test)).x, torch.tensor(task.y_test))
-    out = dict(network=test(task.model), judge=test(judge))
+    about = dict(seed=seed, network=test(task.model), judge=test(judge))
+    print(about, flush=True)
     if a.train_all:
         from gradual_cf.images import load_mnist, pixels
         ds = load_mnist()[0]
-        net = train(digit_cnn(seed=0), pixels(ds)/255, torch.tensor(ds['label']), epochs=10, batch_size=128, patience=3)
-        out['network_on_all_rows'] = test(net)
-    elif a.speed:
-        out |= speed(task)
+        net = train(digit_cnn(seed=seed), pixels(ds)/255, torch.tensor(ds['label']), epochs=10, batch_size=128, patience=3)
+        return print('network on all rows', test(net))
+    if a.speed:
+        about |= speed(task)
         if a.json:
-            with atomic(a.json) as f: f.write_text(json.dumps(out, indent=1))
-    else:
-        rng = np.random.default_rng(a.seed)
-        x = np.array(task.X_test[np.sort(rng.permutation(len(task.X_test))[:a.rows])])
-        pred = predict(task.model, task.domain.encode(x).x).argmax(1).numpy()
-        target,svm = (pred + rng.integers(1, 10, len(x))) % 10, svm_of(task)
-        about = out | dict(rows=a.rows, block=a.block, seed=a.seed, full=a.full)
-        lines = done(a.json, about)
-        for name in [n for n in a.only if n not in {l['setting'] for l in lines}]:
-            lines.append(row(name, SETTINGS[name], task, judge, svm, x, target))
-            print(lines[-1], flush=True)
-            if a.json:
-                with atomic(a.json) as f: f.write_text(json.dumps(about | dict(settings=lines), indent=1))
-        print(pd.DataFrame(lines).set_index('setting').to_string())
-    print(json.dumps(out))
+            with atomic(a.json) as f: f.write_text(json.dumps(about, indent=1))
+        return print(json.dumps(about))
+    lines.network(about)
+    (x,target),svm = asked(task, a.rows, seed), None
+    for name in [n for n in a.only if not lines.has(n, seed)]:
+        svm = svm or svm_of(task)
+        lines.add(dict(seed=seed) | row(name, SETTINGS[name], task, judge, svm, x, target))
 
 
 if __name__ == '__main__': main()

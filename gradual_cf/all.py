@@ -10,13 +10,13 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'init_composite', 'steps', 'improve', 'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF',
            'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'Company', 'BELIEVABLE', 'bootstrap', 'confirm',
            'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train',
-           'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead', 'reads_well',
-           'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
-           'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
-           'ABELE', 'FIDO', 'Goyal', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures',
-           'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset',
-           'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter', 'letter',
-           'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce']
+           'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'without_images', 'lookahead',
+           'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
+           'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
+           'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp', 'relevance', 'coherence', 'evaluate',
+           'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page',
+           'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions',
+           'actions', 'check_letter', 'letter', 'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -42,6 +42,7 @@ from .lookahead import lookahead
 from .reading import reads_well
 from .text import corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences
 from .transformers import tokens
+from .animals import load_animals
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
 from .proof import prove
 from .tasks import Task, load_task
@@ -78,9 +79,9 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'Company', 'BELIEVABLE', 'bootstrap', 'confirm',
          'accuracy', 'digit_cnn', 'load_model',
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
-         'load_mnist', 'without_images', 'lookahead', 'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb',
-         'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',
-         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp',
+         'load_mnist', 'load_animals', 'without_images', 'lookahead', 'reads_well',
+         'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc',
+         'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp',
          'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
          'explorer', 'Actions', 'actions',

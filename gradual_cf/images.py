@@ -350,6 +350,8 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
 # %% ../nbs/12_images.ipynb #c106
+_COLOUR = replace(IMAGE, quantile=.2, lr=.03, pull=3., moves=(put_back,))
+
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
@@ -362,7 +364,7 @@ def images(
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     p = _Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions))
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
-    settings = replace(IMAGE, moves=(put_back,)) if channels == 3 else IMAGE
+    settings = _COLOUR if channels == 3 else IMAGE
     return Domain(
         partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)),
         kind='image', defaults=settings,
@@ -403,7 +405,8 @@ def without_images(
 ) -> Settings:
     "Settings that use statistics of the training images, and none of the images."
     terms = dict(pca=(weight, _ClassPCA(rank)))
-    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, max_changes=20)
+    asked = dict(quantile=.1, lead=.25, max_changes=20)
+    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, **asked)
 
 # %% ../nbs/12_images.ipynb #c116
 def _digit_features():

@@ -49,7 +49,19 @@ def _groups_apart(
 
 # %% ../nbs/07_prototypes.ipynb #c12
 CANDIDATES = 16 # Typical rows among which the search picks a start
+_STRANGE = 1.5  # A row that differs in so many times the groups of the best one is no candidate
 
+def _few_nearest(
+    apart:Tensor, # In how many groups rows differ from each input, `(n, m)`
+    many:int,     # Candidates, ≥ 1
+) -> Tensor:      # Their positions, long `(n, many)`; the best one stands in for those that are missing
+    "The rows that differ in the fewest groups, as long as they are not much worse than the best one."
+    apart,near = apart.sort(dim=1, stable=True)
+    apart,near = apart[:, :many], near[:, :many]
+    near = torch.where(apart <= _STRANGE*apart[:, :1], near, near[:, :1])
+    return torch.cat([near, near[:, :1].expand(-1, many - near.shape[1])], 1)
+
+# %% ../nbs/07_prototypes.ipynb #c15
 def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
     "The typical training rows of the target class that differ from each input in the fewest groups."
     groups,h = explainer.groups(x), explainer.settings
@@ -57,20 +69,17 @@ def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
              for t in label.unique().tolist()}
     many = min(CANDIDATES, max(map(len, pools.values()))) # where every class has one row, there is one candidate
     out = x.new_empty(len(x), many, *x.shape[1:])
-    for t,pool in pools.items():
-        near = _groups_apart(x[label == t], pool, groups).argsort(dim=1, stable=True)[:, :many]
-        missing = many - near.shape[1]
-        out[label == t] = pool[torch.cat([near, near[:, -1:].expand(-1, missing)], 1)]
+    for t,pool in pools.items(): out[label == t] = pool[_few_nearest(_groups_apart(x[label == t], pool, groups), many)]
     return out
 
-# %% ../nbs/07_prototypes.ipynb #c14
+# %% ../nbs/07_prototypes.ipynb #c17
 def towards(
     match:Callable, # How far logits are from the class, a loss term
 ) -> _Mix:
     "A loss whose gradient points to where the match falls."
     return mix(match=(-1., match))
 
-# %% ../nbs/07_prototypes.ipynb #c16
+# %% ../nbs/07_prototypes.ipynb #c19
 class _Pasting:
     "Candidates of several inputs, `many` beside each other, on their way."
     def __init__(self, explainer, s, groups, c, many):
@@ -100,7 +109,7 @@ class _Pasting:
         self.on[live, group] = True
         self.xp[live] = torch.where(in_group(self.groups, group), self.c[live], self.xp[live])
 
-# %% ../nbs/07_prototypes.ipynb #c17
+# %% ../nbs/07_prototypes.ipynb #c20
 def _pasted(explainer, s, groups, c, many):
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
     state,live = _Pasting(explainer, s, groups, c, many), torch.arange(len(c), device=c.device)
@@ -111,7 +120,7 @@ def _pasted(explainer, s, groups, c, many):
             if len(live): state.paste(live, g[go])
     return merit(state.short, state.cost)
 
-# %% ../nbs/07_prototypes.ipynb #c19
+# %% ../nbs/07_prototypes.ipynb #c22
 def nearest_prototype(
     explainer,     # A fitted `GradualCF`
     s:State,       # Rows at their inputs

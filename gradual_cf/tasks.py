@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from .animals import _ANIMALS, load_animals
 from .core import Domain, take_rows
 from .images import images, load_digits, load_mnist
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
@@ -197,7 +198,9 @@ _DIGITS = tuple(f'a {d}' for d in range(10))
 RECIPES |= dict(
     digits=Recipe(lambda path, seed: load_digits(), _DIGITS, dict(epochs=60, batch_size=32), kind='image',
                   domain=dict(block=2)),
-    mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), kind='image', rows=12000))
+    mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), kind='image', rows=12000),
+    animals=Recipe(lambda path, seed: load_animals(), _ANIMALS, dict(epochs=5, batch_size=32), kind='image',
+                   domain=dict(channels=3)))
 
 # %% ../nbs/19_tasks.ipynb #c40
 _BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task)
