@@ -115,7 +115,7 @@ def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag
 
 # %% ../nbs/13_reading.ipynb #c27
 _TAGGED = 300_000 # Words of the training texts that are tagged
-_SHARE = .3       # Share of a word's occurrences from which a tag is one of its own
+_SHARE = .5       # Share of a word's occurrences from which a tag is one of its own
 
 def _numbers(nlp): return {tag: i for i,tag in enumerate(nlp.get_pipe('tagger').labels)} # Tag -> its number
 
@@ -219,7 +219,7 @@ class _Rule(NamedTuple):
 # %% ../nbs/13_reading.ipynb #c36
 def reads_well(
     texts:Any=None, # Training texts to learn from; None for those that the explainer is fitted on
-    most:Sequence=(2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
+    most:Sequence=(1., 2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
     tagger:Any='en',# What keeps the part of speech: 'en', a spaCy pipeline with a tagger, or None
 ) -> _Rule:
     "A rule for swaps that read well: words of the same kind that are likely in their place."

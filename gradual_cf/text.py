@@ -443,7 +443,7 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     "How swaps read, by row and position; NaN where nothing was learnt."
-    rows,at = (torch.as_tensor(np.asarray(v, int)) for v in (rows, at))
+    rows,at = (torch.tensor(np.array(v, int)) for v in (rows, at))
     if _ear(reader) is None: return np.full(len(rows), np.nan)
     old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
     return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
@@ -716,13 +716,14 @@ def _reading_hooks(reader):
 # %% ../nbs/14_text.ipynb #06377380
 class _Tried(NamedTuple):
     "How many candidates are tried."
-    positions:int # in a step
-    words:int     # at each
-    beam:int      # sets that are kept
+    similarity:float # of old word and new, at least
+    positions:int    # in a step
+    words:int        # at each
+    beam:int         # sets that are kept
 
     def chosen(self, *given): return [v if g is None else g for v,g in zip(self, given)] # What was given, else these
 
-_FULL,_FILTERED = _Tried(16, 32, 4), _Tried(12, 8, 2) # Without a rule and with one
+_FULL,_FILTERED = _Tried(.2, 16, 32, 4), _Tried(0., 12, 8, 2) # Without a rule and with one
 
 # %% ../nbs/14_text.ipynb #c156
 def sentences(
@@ -730,17 +731,18 @@ def sentences(
     length:int=256,     # Words that the network reads, ≥ 5
     tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
-    similarity:float=.2,# Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
+    similarity:float|None=None, # Smallest cosine of old word and new, in [-1, 1]; None for 0 under a rule, .2 without
     common:int|None=10_000, # Propose the most frequent words only; None for all
-    positions:int|None=None, # Positions tried in a step; None for 12 of those that read well, 16 without a rule
-    words:int|None=None,# Words tried at each; None for 8 or 32
-    beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 or 4
+    positions:int|None=None, # Positions tried in a step; None for 12 under a rule, 16 without
+    words:int|None=None,# Words tried at each; None for 8 under a rule, 32 without
+    beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 under a rule, 4 without
     depth:int=3,        # Words looked ahead
     reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
 ) -> Domain:
     "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
     rule = _rule_of(reads)
-    positions,words,beam = (_FULL if rule is None else _FILTERED).chosen(positions, words, beam)
+    usual = _FULL if rule is None else _FILTERED
+    similarity,positions,words,beam = usual.chosen(similarity, positions, words, beam)
     _check_text_settings(length, similarity, positions, words)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
     pool = dict(p=positions, q=words, similarity=similarity, common=common)
