@@ -101,7 +101,7 @@ def _pipeline(tagger) -> Any:
 _TOGETHER = 32 # Texts that are tagged together
 
 def _plain(text, spans): # What is tagged of a text
-    end = spans[-1][1] if spans else 0
+    end = max((s[1] for s in spans if s), default=0)
     return re.sub(r'<br\s*/?>', lambda m: ' '*len(m[0]), text[:end])
 
 def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag of each place, '' for none
@@ -109,7 +109,7 @@ def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag
     out = []
     for doc,places in zip(nlp.pipe(map(_plain, texts, spans), batch_size=_TOGETHER), spans):
         starts,tags = [w.idx for w in doc], [w.tag_ for w in doc] + ['']
-        at = np.searchsorted(starts, [a for a,_ in places], side='right') - 1
+        at = np.searchsorted(starts, [-1 if s is None else s[0] for s in places], side='right') - 1
         out.append([tags[i] for i in at])
     return out
 
@@ -147,7 +147,10 @@ class _Notes(NamedTuple):
     tags:Tensor # Tag in each place, -1 for none, long `(n, l)`
     rung:Tensor # How far down the ladder a text starts, long `(n,)`
 
-    def take(self, i) -> _Notes: return _Notes(*(f[i] for f in self)) # Rows `i`
+    def take(self, i) -> _Notes: # Rows `i`
+        "Select rows; notes stay on the CPU, wherever the network is."
+        i = i.cpu() if isinstance(i, Tensor) else i
+        return _Notes(*(f[i] for f in self))
 
 # %% ../nbs/13_reading.ipynb #c31
 @dataclass(frozen=True, eq=False)
@@ -160,7 +163,8 @@ class _Hearing:
 
     def numbered(self, ids:Tensor, spans:Sequence) -> Tensor: # Long `(n, l)`
         "Words `(n, l)`, -1 for none, with numbers for unknown ones and for what lies behind the end."
-        there = torch.arange(ids.shape[1]) < torch.tensor([len(s) for s in spans])[:, None]
+        there = torch.zeros_like(ids, dtype=torch.bool)
+        for row,s in zip(there, spans): row[:len(s)] = torch.tensor([p is not None for p in s], dtype=torch.bool)
         return torch.where(ids >= 0, ids, torch.where(there, self.model.base - 2, self.model.base - 1))
 
     def note(self, texts:Sequence, spans:Sequence, ids:Tensor) -> _Notes:

@@ -315,6 +315,7 @@ class _Reader:
     reads:Any=None     # What shall read well; None for every word that fits
     kept:dict=field(default_factory=dict) # What was copied to a device, or learnt
 
+    def form(self, word): return _lookup_form(word) # The name of a word in the table
     def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
@@ -430,7 +431,7 @@ def _ear(reader):
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
     if 'ear' not in reader.kept:
-        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, _lookup_form)
+        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
     return reader.kept['ear']
 
 def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
@@ -438,7 +439,7 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     spans = [list(reader.tokenizer(t))[:reader.length] for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans):
-        row[:len(s)] = torch.tensor([reader.vectors.index.get(_lookup_form(t[a:b]), -1) for a,b in s], dtype=torch.long)
+        row[:len(s)] = torch.tensor([reader.vectors.index.get(reader.form(t[a:b]), -1) for a,b in s], dtype=torch.long)
     return _ear(reader).numbered(ids, spans)
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
@@ -613,7 +614,7 @@ def _note(reader, enc:Encoded, raw) -> Encoded:
 def _ids_now(reader, notes, moved, v):
     "The words of texts as they stand, `(n, l)`; `v` `(n, l, e)` are their vectors."
     ids = notes.ids.clone()
-    ids[moved] = _nearest_words(reader.vectors.table, v[moved].cpu())[0][:, 0]
+    ids[moved] = _nearest_words(reader.vectors.table, v.cpu()[moved].float())[0][:, 0]
     return ids
 
 # %% ../nbs/14_text.ipynb #56916cb2
@@ -623,10 +624,11 @@ def _in_place(reader, s, words, fits, moved, v):
     "What fits, what is free and what is likely, where texts shall read well."
     notes = s.enc.notes
     if notes is None: return fits, None
-    ear,ids = _ear(reader), _ids_now(reader, notes, moved, v)
+    ear,moved = _ear(reader), moved.cpu()
+    ids = _ids_now(reader, notes, moved, v)
     notes = ear.lowered(notes, moved.sum(1))
-    kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at, words)
-    return kind, lambda at, k: ear.likely(notes, ids, at, words[k])
+    kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at.cpu(), words).to(at.device)
+    return kind, lambda at, k: ear.likely(notes, ids, at.cpu(), words[k.cpu()]).to(at.device)
 
 def _likely_ones(at, gain, likely):
     "The words that promise most and are likely: which, and what they promise."
@@ -673,12 +675,12 @@ def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs."
     ear,notes = _ear(reader), enc.notes
     if notes is None: return torch.zeros(0, dtype=torch.long), enc
-    moved = (xp != enc.x).any(2)
-    rows,_,drops = _swap_drops(reader, notes, xp, moved)
-    clash = torch.zeros_like(arrived)
+    moved = (xp != enc.x).flatten(2).any(2).cpu()
+    rows,_,drops = _swap_drops(reader, notes, xp.flatten(2)[..., :reader.vectors.table.shape[1]], moved)
+    clash = torch.zeros(len(moved), dtype=torch.bool)
     limit = ear.limit(ear.lowered(notes, moved.sum(1)))
     clash[rows[drops > limit[rows]]] = True
-    down = (clash | ~arrived) & (notes.rung < len(ear.most))
+    down = (clash | ~arrived.cpu()) & (notes.rung < len(ear.most))
     return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))
 
 # %% ../nbs/14_text.ipynb #64d0d63d
@@ -709,9 +711,9 @@ def _text_domain(reader, pool, ahead) -> Domain:
         constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
         measures=partial(_measures, reader), **_reading_hooks(reader))
 
-def _reading_hooks(reader):
+def _reading_hooks(reader, note:Callable=_note) -> dict:
     "What a domain does where texts shall read well."
-    return {} if reader.reads is None else dict(note=partial(_note, reader), again=partial(_search_again, reader))
+    return {} if reader.reads is None else dict(note=partial(note, reader), again=partial(_search_again, reader))
 
 # %% ../nbs/14_text.ipynb #06377380
 class _Tried(NamedTuple):
