@@ -2,7 +2,7 @@
 
     GRADUAL_CF_DATA=... python benchmarks/words.py                       # 300 reviews, three seeds, benchmarks/results/words.csv
     GRADUAL_CF_DATA=... python benchmarks/words.py --rows 60 --seeds 0   # a look; names another file with --csv
-    GRADUAL_CF_DATA=... python benchmarks/words.py --read 40             # forty swaps of the default, before and after, words_read.csv
+    GRADUAL_CF_DATA=... python benchmarks/words.py --read 40             # forty swaps of the default, before and after, words_to_read.csv
 
 The rule learns from the even training reviews. The judge (`words_judge.py`) is a recurrent network that has read the odd ones.
 A swap's score is what the judge's log-probability of the first 256 words gains by it, with all other swaps in place.
@@ -116,7 +116,8 @@ def main():
     net, index = judge()
     if a.read:
         found = answers('both', a.rows, a.seeds[0])
-        some_lines(found, judged(found, net, index), a.read).to_csv(a.csv.with_name('words_read.csv'), index=False)
+        lines = some_lines(found, judged(found, net, index), a.read).assign(badly='', remark='')  # a person fills them in
+        lines.to_csv(a.csv.with_name('words_to_read.csv'), index=False)
         return
     table = pd.read_csv(a.csv) if a.csv.is_file() else pd.DataFrame(columns=['filter', 'rows', 'seed'])
     for seed in a.seeds:
