@@ -8,7 +8,7 @@ CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/l
 EXTRAS := ray,transformers,models,fluent,app
 
 JOBS   ?= 2
-.PHONY: demo test types bench docs site serve readme lab export clean
+.PHONY: demo test soak types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -16,6 +16,11 @@ demo: $(VENV)/.base      ## explain a few rows of the embedded data
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
 test: $(VENV)/.dev       ## run every notebook and every test; those of the site are `make site`
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10 --ignore=tests/test_site.py
+
+soak: export OMP_NUM_THREADS = 1
+soak: export SOAK_SIZE := $(or $(SIZE),100000)
+soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, beside `make test`
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=5 tests/soak
 
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py
@@ -29,6 +34,16 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
 	-$(BIN)/python benchmarks/gpu.py
+
+field: export OMP_NUM_THREADS = 1
+field: $(VENV)/.extras   ## this package against others: hours, part by part; what is there is not done again
+	$(BIN)/python -m benchmarks.field
+	$(BIN)/python -m pip install -q scikit-posthocs==0.17.1
+	$(BIN)/python -m benchmarks.field.ranks
+
+field-quick: export OMP_NUM_THREADS = 1
+field-quick: $(VENV)/.extras   ## two tables and two models of it, in minutes
+	$(BIN)/python -m benchmarks.field --quick
 
 docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/
 	$(BIN)/python docs/build.py

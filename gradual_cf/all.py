@@ -13,10 +13,10 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead', 'reads_well',
            'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
            'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
-           'ABELE', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed',
-           'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
-           'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter', 'letter', 'Audit', 'audit',
-           'ablate', 'questions', 'survey', 'tally', 'reproduce']
+           'ABELE', 'FIDO', 'Goyal', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures',
+           'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset',
+           'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter', 'letter',
+           'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -52,6 +52,8 @@ from .baselines.cem import CEM
 from .baselines.spheres import GrowingSpheres
 from .baselines.lore import LORE, because
 from .baselines.abele import ABELE
+from .baselines.fido import FIDO
+from .baselines.goyal import Goyal
 from .lrp import lrp, relevance
 from .typical import BELIEVABLE, bootstrap, confirm
 from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
@@ -78,8 +80,8 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
          'load_mnist', 'without_images', 'lookahead', 'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb',
          'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',
-         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
-         'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
+         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp',
+         'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
          'explorer', 'Actions', 'actions',
          'check_letter', 'letter', 'Audit', 'audit',

@@ -489,6 +489,18 @@ def _reproduce(
         typer.echo(json.dumps(report.as_dict()) if json_ else f'{report}\n')
     if failed: raise typer.Exit(3 if name == 'all' else 2)
 
+# %% ../nbs/90_cli.ipynb #bc06b128
+@app.command('field')
+def _field(
+    data:Optional[str]=typer.Option(None, '--data', help='One table of the run, such as heloc.'),
+    model:Optional[str]=typer.Option(None, '--model', help='One model of the run, such as xgboost.'),
+    json_:bool=_JSON,
+):
+    "Print the committed benchmark: how each method did, and who wins what."
+    from gradual_cf.field import _chosen, _field_text, _field_values
+    with _clear_errors(): run = _chosen(data, model)
+    typer.echo(json.dumps(_field_values(run)) if json_ else _field_text(run))
+
 # %% ../nbs/90_cli.ipynb #c54
 def _demo_table(out, rows, seed):
     "Explain rows of the embedded table, print and draw them; whether all were found."

@@ -62,7 +62,7 @@ class Settings(Common):
 # %% ../nbs/09_gradual.ipynb #c14
 PAPER = Settings(rank='gradient', init='normal', keep='last', legal=False, margin=0., sigma=500)
 TABLE = Settings()
-IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last', margin=0., average=True,
+IMAGE = Settings(tau=.9, quantile=.1, init='prototype', rank='gain', keep='last', margin=0., average=True,
                  sigma=10, lam=.1, eta=.05, pull=.3, batch_size=64)
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 

@@ -56,7 +56,8 @@ def _picture(path):
     return Image(data=path.read_bytes(), format='png')
 
 # %% ../../nbs/62_paper.reproduce.ipynb #c16
-_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _picture}
+_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _picture,
+         '.parquet': pd.read_parquet}
 
 # %% ../../nbs/62_paper.reproduce.ipynb #c18
 def results(

@@ -1,0 +1,198 @@
+"""The benchmark of the field: its parts, its pipe, its judges, and the committed run against a new one."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+pytest.importorskip('xgboost', reason='xgboost is not installed: the field has models of it')
+from benchmarks.field import exchange, learners, parts, registry, tables  # noqa: E402
+from benchmarks.field.case import case_of  # noqa: E402
+from benchmarks.field.gather import gathered  # noqa: E402
+from benchmarks.field.judges import Judges, log_kernel_density  # noqa: E402
+from benchmarks.field.parts import Part  # noqa: E402
+from gradual_cf.field import _front, _without_us, who_wins  # noqa: E402
+
+DATA = os.environ.get('GRADUAL_CF_DATA')
+ROWS = 20
+PEER = '''
+import sys
+sys.path.insert(0, {peers!r})
+from client import serve
+
+def odd(task):
+    def one(i):
+        if i == 1: raise ValueError('no way')
+        while i == 2: pass
+        p = task.ask(task.train)
+        return task.train[p[:, int(task.target[i])].argmax()]
+    return 'codes', one
+
+def none(task): raise KeyError('nothing')
+
+serve(dict(odd=odd, none=none))
+'''
+
+
+def committed(): return pd.read_parquet(ROOT/'benchmarks/results/field.parquet')
+
+
+@pytest.fixture(scope='module')
+def wine(): return case_of('wine', 'xgboost', 0, ROWS)
+
+
+def judges_of(case):
+    "With one witness: five take five times as long."
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(learners, 'witnesses', lambda table, domain, seed: [learners.network(table, domain, 8, seed)])
+        return Judges(case)
+
+
+@pytest.fixture(scope='module')
+def judges(wine): return judges_of(wine)
+
+
+@pytest.mark.parametrize('data', ['wine', pytest.param('german', marks=pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set'))])
+def test_a_new_run_is_within_bounds_of_the_committed_one(data, wine, judges, tmp_path):
+    case = wine if data == 'wine' else case_of(data, 'xgboost', 0, ROWS)
+    judge = judges if data == 'wine' else judges_of(case)
+    for method in ('ours', 'our Growing Spheres'):
+        parts.do(case, judge, Part(data, 'xgboost', method, 0), tmp_path, tmp_path, 2., 1.)
+    new, old = gathered(tmp_path).set_index('method'), committed().query(f'data == {data!r} and model == "xgboost" and seed == 0')
+    old = old.set_index('method').loc[new.index]
+    assert (new[['found', 'legal']] == 1).all().all() and (old[['found', 'legal']] == 1).all().all()
+    assert new['columns'].to_numpy() == pytest.approx(old['columns'].to_numpy(), abs=.35)
+    assert new.l2.to_numpy() == pytest.approx(old.l2.to_numpy(), rel=.25)
+    assert new.refitted.to_numpy() == pytest.approx(old.refitted.to_numpy(), abs=.2)
+
+
+def test_the_committed_run_is_broad_and_ours_answers_everything_legally():
+    df = committed()
+    methods = df.method[df.method != parts.REAL].nunique()
+    assert df.data.nunique() >= 10 and df.model.nunique() >= 4 and methods >= 12
+    cells = df[df.method != parts.REAL].groupby(['data', 'model']).method.nunique()
+    assert (cells >= 12).sum() >= 40
+    ours = df[df.method.isin(['ours', 'ours, quantile .5', 'ours, believable'])]
+    assert (ours.found >= .99).all() and (ours.legal == 1).all()
+    assert (ROOT/'benchmarks/results/field.parquet').stat().st_size < 2 << 20
+
+
+def test_a_part_that_is_there_is_not_done_again(tmp_path):
+    from benchmarks.field.__main__ import missing
+    a = argparse.Namespace(methods=['ours', 'our CEM', parts.REAL], parts=tmp_path, again=False)
+    todo = missing(a, 'wine', 'xgboost', 0)
+    assert [p.method for p in todo] == ['ours', parts.REAL] # trees have no gradient for CEM
+    todo[0].path(tmp_path).touch()
+    assert [p.method for p in missing(a, 'wine', 'xgboost', 0)] == [parts.REAL]
+    a.again = True
+    assert len(missing(a, 'wine', 'xgboost', 0)) == 2
+
+
+def test_names_of_parts_are_files_of_their_own(tmp_path):
+    paths = {Part('wine', 'xgboost', m, 0).path(tmp_path).name for m in [*registry.METHODS, parts.REAL]}
+    assert len(paths) == len(registry.METHODS) + 1 and not any(' ' in p or '/' in p for p in paths)
+
+
+@pytest.fixture
+def peer(monkeypatch, tmp_path):
+    (tmp_path/'peers').mkdir()
+    (tmp_path/'peers/ask_odd.py').write_text(PEER.format(peers=str(ROOT/'benchmarks/field/peers')))
+    monkeypatch.setattr(exchange, 'HERE', tmp_path)
+    monkeypatch.setattr(exchange, 'environment', lambda folder, name: sys.executable)
+    return lambda method, case, limit=60.: exchange.run('odd', method, case, tmp_path, .3, limit)
+
+
+def test_a_peer_answers_fails_and_is_cut_off(peer, wine):
+    codes, seconds, told = peer('odd', wine, .2)
+    assert 3 <= len(codes) < ROWS # no further rows once the limit is spent
+    gone = np.isnan(codes).any(1)
+    assert gone[:3].tolist() == [False, True, True]
+    assert (wine.ask(codes[~gone]).argmax(1) == wine.target[:len(codes)][~gone]).all()
+    assert seconds[2] >= .29 and ('cut off' in told['words'] or 'no way' in told['words'])
+    assert told['fit'] >= 0 and told['memory'] >= 0
+
+
+def test_a_peer_that_does_not_start_says_why(peer, wine):
+    with pytest.raises(RuntimeError, match="does not start: KeyError: 'nothing'"): peer('none', wine)
+    with pytest.raises(RuntimeError, match='KeyError'): peer('unknown', wine)
+
+
+def test_a_method_that_fails_is_one_line_with_its_words(wine, judges, tmp_path, monkeypatch):
+    def fails(*_): raise RuntimeError('does not install: no')
+    monkeypatch.setattr(registry, 'run', fails)
+    parts.do(wine, judges, Part('wine', 'xgboost', 'DiCE random', 0), tmp_path, tmp_path, 2., 1.)
+    line = gathered(tmp_path).iloc[0]
+    assert line.rows == 0 and line.words == 'does not install: no'
+
+
+def test_codes_come_back_as_they_went(wine):
+    codes = wine.codes(wine.rows)
+    assert (wine.codes(wine.frame(codes)) == codes).all()
+    x = wine.encode(codes)
+    assert (wine.decode(x, codes) == codes).all()
+    assert (wine.domain.encode(wine.rows).x.float() - x).abs().max() < 1e-6
+    moved = wine.decode(x + .01, codes)
+    assert (moved != codes).all()
+
+
+def test_the_judges_see_what_is_forbidden(wine, judges):
+    codes = wine.codes(wine.rows)
+    answer = wine.codes(wine.table.X)[wine.ask(wine.codes(wine.table.X)).argmax(1) == wine.target[0]][:1]
+    whole = list(wine.table.X).index('magnesium')
+    broken, far = answer.copy(), answer.copy()
+    broken[0, whole] += .5
+    far[0, whole] = 1e6
+    told = judges.of(np.concatenate([answer, broken, far, codes[:1], answer*np.nan]), np.zeros(5, int))
+    assert told.found.tolist()[3:] == [False, False] and told.found[0]
+    assert told.legal[0] == 1
+    assert all(told.legal[i] == 0 for i in (1, 2) if told.found[i])
+    assert told['columns'][0] == (answer != codes[:1]).sum() and told.near[0] < 1
+
+
+def test_the_kernel_density_is_a_density():
+    import torch
+    v = torch.linspace(-4, 5, 2001)[:, None].double()
+    p = log_kernel_density(torch.tensor([[0.], [1.]]).double(), v, .3).exp()
+    assert p.sum().item()*9/2000 == pytest.approx(1, abs=1e-3)
+
+
+def test_split_by_seed_shares_no_row():
+    a, b = tables.load('wine', 0), tables.load('wine', 1)
+    assert not set(a.X.index) & set(a.pool.index) and not set(a.held.index) & (set(a.pool.index) | set(a.X.index))
+    assert list(a.X.index) != list(b.X.index) and len(a.X) + len(a.held) + len(a.pool) == 178
+
+
+@pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set')
+@pytest.mark.parametrize('name', list(tables.TABLES))
+def test_rules_name_columns(name):
+    t = tables.load(name)
+    assert {c for v in t.rules.values() for c in v} <= set(t.X) and t.X.notna().all().all()
+    assert set(t.y) == set(range(t.y.max() + 1)) and len(t.X) <= tables.TRAIN
+
+
+def test_nobody_wins_without_answers_or_with_forbidden_ones():
+    df = committed()
+    wins = who_wins(df)
+    bad = df.groupby(['data', 'model', 'method'])[['found', 'legal']].mean().fillna(0).min(axis=1)
+    never = {m for m, v in bad.groupby('method') if (v < .95).all()}
+    assert not never & set(wins.index) and parts.REAL not in wins.index
+    shares = wins.drop(columns='takes part').sum()
+    assert (shares <= df.groupby(['data', 'model']).ngroups + 1e-6).all()
+    assert _without_us(_front(df)) == []
+
+
+def test_the_command_prints_the_committed_run(tmp_path):
+    call = "from gradual_cf.cli import app; app()"
+    run = lambda *a: subprocess.run([sys.executable, '-c', call, 'field', *a], capture_output=True, text=True, cwd=tmp_path,
+                                    env=os.environ | dict(PYTHONPATH=str(ROOT)))
+    r = run('--data', 'wine', '--json')
+    told = json.loads(r.stdout)
+    assert {c['data'] for c in told['cells']} == {'wine'} and told['wins'] and told['methods']
+    assert run('--model', 'oracle').returncode == 2
