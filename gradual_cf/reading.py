@@ -91,7 +91,7 @@ def _english():
 # %% ../nbs/13_reading.ipynb #c21
 def _pipeline(tagger) -> Any:
     "A spaCy pipeline that tags; raises `ValueError` for anything else."
-    nlp = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
+    nlp:Any = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
     if 'tagger' in getattr(nlp, 'pipe_names', ()): return nlp
     got = repr(tagger)
     if hasattr(nlp, 'pipe_names'): got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}'

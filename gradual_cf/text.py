@@ -427,7 +427,7 @@ def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, positi
     return swaps
 
 # %% ../nbs/14_text.ipynb #a21a0219
-def _ear(reader):
+def _ear(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
     if 'ear' not in reader.kept:
@@ -723,7 +723,7 @@ class _Tried(NamedTuple):
     words:int        # at each
     beam:int         # sets that are kept
 
-    def chosen(self, *given): return [v if g is None else g for v,g in zip(self, given)] # What was given, else these
+    def chosen(self, *given) -> list[Any]: return [v if g is None else g for v,g in zip(self, given)] # What was given, else these
 
 _FULL,_FILTERED = _Tried(.2, 16, 32, 4), _Tried(0., 12, 8, 2) # Without a rule and with one
 
