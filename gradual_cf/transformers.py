@@ -19,7 +19,8 @@ from .gradual import TEXT
 from .lookahead import lookahead
 from .text import _Vectors, content_word
 from .text import _Reader, _check_text_settings, _constrain, _ear, _fits, _in_case_of, _in_place, _learnable
-from .text import _lookup_form, _measures, _nothing_known, _reading_hooks, _rule_of, _proposals, _named, _raw_texts, _rewrite, _text_display, _word_classes, _word_pool
+from .text import _lookup_form, _measures, _nothing_known, _reading_hooks, _rule_of
+from .text import _proposals, _named, _raw_texts, _rewrite, _text_display, _word_classes, _word_pool
 
 # %% auto #0
 __all__ = ['tokens']
