@@ -482,7 +482,7 @@ class _Climbing(_Searching):
     def _climbed(self, enc:Encoded, target:Tensor, seed:int=0) -> tuple[Tensor, Encoded]:
         "Each row's answer, and what it was asked at last."
         xp = self._once(enc, target, seed)
-        while self.domain.again is not None:
+        while self.domain.again is not None and self.settings.rank == 'probe':
             rows,enc = self.domain.again(enc, xp, self._arrived(xp, target))
             if not len(rows): break
             new = self._once(enc.take(rows), target[rows], seed)

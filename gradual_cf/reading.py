@@ -91,7 +91,7 @@ def _english():
 # %% ../nbs/13_reading.ipynb #c21
 def _pipeline(tagger) -> Any:
     "A spaCy pipeline that tags; raises `ValueError` for anything else."
-    nlp = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
+    nlp:Any = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
     if 'tagger' in getattr(nlp, 'pipe_names', ()): return nlp
     got = repr(tagger)
     if hasattr(nlp, 'pipe_names'): got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}'
@@ -101,7 +101,7 @@ def _pipeline(tagger) -> Any:
 _TOGETHER = 32 # Texts that are tagged together
 
 def _plain(text, spans): # What is tagged of a text
-    end = spans[-1][1] if spans else 0
+    end = max((s[1] for s in spans if s), default=0)
     return re.sub(r'<br\s*/?>', lambda m: ' '*len(m[0]), text[:end])
 
 def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag of each place, '' for none
@@ -109,13 +109,13 @@ def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag
     out = []
     for doc,places in zip(nlp.pipe(map(_plain, texts, spans), batch_size=_TOGETHER), spans):
         starts,tags = [w.idx for w in doc], [w.tag_ for w in doc] + ['']
-        at = np.searchsorted(starts, [a for a,_ in places], side='right') - 1
+        at = np.searchsorted(starts, [-1 if s is None else s[0] for s in places], side='right') - 1
         out.append([tags[i] for i in at])
     return out
 
 # %% ../nbs/13_reading.ipynb #c27
 _TAGGED = 300_000 # Words of the training texts that are tagged
-_SHARE = .3       # Share of a word's occurrences from which a tag is one of its own
+_SHARE = .5       # Share of a word's occurrences from which a tag is one of its own
 
 def _numbers(nlp): return {tag: i for i,tag in enumerate(nlp.get_pipe('tagger').labels)} # Tag -> its number
 
@@ -147,7 +147,10 @@ class _Notes(NamedTuple):
     tags:Tensor # Tag in each place, -1 for none, long `(n, l)`
     rung:Tensor # How far down the ladder a text starts, long `(n,)`
 
-    def take(self, i) -> _Notes: return _Notes(*(f[i] for f in self)) # Rows `i`
+    def take(self, i) -> _Notes: # Rows `i`
+        "Select rows; notes stay on the CPU, wherever the network is."
+        i = i.cpu() if isinstance(i, Tensor) else i
+        return _Notes(*(f[i] for f in self))
 
 # %% ../nbs/13_reading.ipynb #c31
 @dataclass(frozen=True, eq=False)
@@ -160,7 +163,8 @@ class _Hearing:
 
     def numbered(self, ids:Tensor, spans:Sequence) -> Tensor: # Long `(n, l)`
         "Words `(n, l)`, -1 for none, with numbers for unknown ones and for what lies behind the end."
-        there = torch.arange(ids.shape[1]) < torch.tensor([len(s) for s in spans])[:, None]
+        there = torch.zeros_like(ids, dtype=torch.bool)
+        for row,s in zip(there, spans): row[:len(s)] = torch.tensor([p is not None for p in s], dtype=torch.bool)
         return torch.where(ids >= 0, ids, torch.where(there, self.model.base - 2, self.model.base - 1))
 
     def note(self, texts:Sequence, spans:Sequence, ids:Tensor) -> _Notes:
@@ -219,7 +223,7 @@ class _Rule(NamedTuple):
 # %% ../nbs/13_reading.ipynb #c36
 def reads_well(
     texts:Any=None, # Training texts to learn from; None for those that the explainer is fitted on
-    most:Sequence=(2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
+    most:Sequence=(1., 2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
     tagger:Any='en',# What keeps the part of speech: 'en', a spaCy pipeline with a tagger, or None
 ) -> _Rule:
     "A rule for swaps that read well: words of the same kind that are likely in their place."

@@ -315,6 +315,7 @@ class _Reader:
     reads:Any=None     # What shall read well; None for every word that fits
     kept:dict=field(default_factory=dict) # What was copied to a device, or learnt
 
+    def form(self, word): return _lookup_form(word) # The name of a word in the table
     def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
@@ -426,11 +427,11 @@ def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, positi
     return swaps
 
 # %% ../nbs/14_text.ipynb #a21a0219
-def _ear(reader):
+def _ear(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
     if 'ear' not in reader.kept:
-        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, _lookup_form)
+        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
     return reader.kept['ear']
 
 def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
@@ -438,12 +439,12 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     spans = [list(reader.tokenizer(t))[:reader.length] for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans):
-        row[:len(s)] = torch.tensor([reader.vectors.index.get(_lookup_form(t[a:b]), -1) for a,b in s], dtype=torch.long)
+        row[:len(s)] = torch.tensor([reader.vectors.index.get(reader.form(t[a:b]), -1) for a,b in s], dtype=torch.long)
     return _ear(reader).numbered(ids, spans)
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     "How swaps read, by row and position; NaN where nothing was learnt."
-    rows,at = (torch.as_tensor(np.asarray(v, int)) for v in (rows, at))
+    rows,at = (torch.tensor(np.array(v, int)) for v in (rows, at))
     if _ear(reader) is None: return np.full(len(rows), np.nan)
     old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
     return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
@@ -613,7 +614,7 @@ def _note(reader, enc:Encoded, raw) -> Encoded:
 def _ids_now(reader, notes, moved, v):
     "The words of texts as they stand, `(n, l)`; `v` `(n, l, e)` are their vectors."
     ids = notes.ids.clone()
-    ids[moved] = _nearest_words(reader.vectors.table, v[moved].cpu())[0][:, 0]
+    ids[moved] = _nearest_words(reader.vectors.table, v.cpu()[moved].float())[0][:, 0]
     return ids
 
 # %% ../nbs/14_text.ipynb #56916cb2
@@ -623,10 +624,11 @@ def _in_place(reader, s, words, fits, moved, v):
     "What fits, what is free and what is likely, where texts shall read well."
     notes = s.enc.notes
     if notes is None: return fits, None
-    ear,ids = _ear(reader), _ids_now(reader, notes, moved, v)
+    ear,moved = _ear(reader), moved.cpu()
+    ids = _ids_now(reader, notes, moved, v)
     notes = ear.lowered(notes, moved.sum(1))
-    kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at, words)
-    return kind, lambda at, k: ear.likely(notes, ids, at, words[k])
+    kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at.cpu(), words).to(at.device)
+    return kind, lambda at, k: ear.likely(notes, ids, at.cpu(), words[k.cpu()]).to(at.device)
 
 def _likely_ones(at, gain, likely):
     "The words that promise most and are likely: which, and what they promise."
@@ -673,12 +675,12 @@ def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs."
     ear,notes = _ear(reader), enc.notes
     if notes is None: return torch.zeros(0, dtype=torch.long), enc
-    moved = (xp != enc.x).any(2)
-    rows,_,drops = _swap_drops(reader, notes, xp, moved)
-    clash = torch.zeros_like(arrived)
+    moved = (xp != enc.x).flatten(2).any(2).cpu()
+    rows,_,drops = _swap_drops(reader, notes, xp.flatten(2)[..., :reader.vectors.table.shape[1]], moved)
+    clash = torch.zeros(len(moved), dtype=torch.bool)
     limit = ear.limit(ear.lowered(notes, moved.sum(1)))
     clash[rows[drops > limit[rows]]] = True
-    down = (clash | ~arrived) & (notes.rung < len(ear.most))
+    down = (clash | ~arrived.cpu()) & (notes.rung < len(ear.most))
     return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))
 
 # %% ../nbs/14_text.ipynb #64d0d63d
@@ -709,20 +711,21 @@ def _text_domain(reader, pool, ahead) -> Domain:
         constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
         measures=partial(_measures, reader), **_reading_hooks(reader))
 
-def _reading_hooks(reader):
+def _reading_hooks(reader, note:Callable=_note) -> dict:
     "What a domain does where texts shall read well."
-    return {} if reader.reads is None else dict(note=partial(_note, reader), again=partial(_search_again, reader))
+    return {} if reader.reads is None else dict(note=partial(note, reader), again=partial(_search_again, reader))
 
 # %% ../nbs/14_text.ipynb #06377380
 class _Tried(NamedTuple):
     "How many candidates are tried."
-    positions:int # in a step
-    words:int     # at each
-    beam:int      # sets that are kept
+    similarity:float # of old word and new, at least
+    positions:int    # in a step
+    words:int        # at each
+    beam:int         # sets that are kept
 
-    def chosen(self, *given): return [v if g is None else g for v,g in zip(self, given)] # What was given, else these
+    def chosen(self, *given) -> list[Any]: return [v if g is None else g for v,g in zip(self, given)] # What was given, else these
 
-_FULL,_FILTERED = _Tried(16, 32, 4), _Tried(12, 8, 2) # Without a rule and with one
+_FULL,_FILTERED = _Tried(.2, 16, 32, 4), _Tried(0., 12, 8, 2) # Without a rule and with one
 
 # %% ../nbs/14_text.ipynb #c156
 def sentences(
@@ -730,17 +733,18 @@ def sentences(
     length:int=256,     # Words that the network reads, ≥ 5
     tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
-    similarity:float=.2,# Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
+    similarity:float|None=None, # Smallest cosine of old word and new, in [-1, 1]; None for 0 under a rule, .2 without
     common:int|None=10_000, # Propose the most frequent words only; None for all
-    positions:int|None=None, # Positions tried in a step; None for 12 of those that read well, 16 without a rule
-    words:int|None=None,# Words tried at each; None for 8 or 32
-    beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 or 4
+    positions:int|None=None, # Positions tried in a step; None for 12 under a rule, 16 without
+    words:int|None=None,# Words tried at each; None for 8 under a rule, 32 without
+    beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 under a rule, 4 without
     depth:int=3,        # Words looked ahead
     reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
 ) -> Domain:
     "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
     rule = _rule_of(reads)
-    positions,words,beam = (_FULL if rule is None else _FILTERED).chosen(positions, words, beam)
+    usual = _FULL if rule is None else _FILTERED
+    similarity,positions,words,beam = usual.chosen(similarity, positions, words, beam)
     _check_text_settings(length, similarity, positions, words)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
     pool = dict(p=positions, q=words, similarity=similarity, common=common)

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .core import Domain, Encoded
+from .core import Domain, Encoded, State
 from .gradual import TEXT
 from .lookahead import lookahead
 from .text import _Vectors, content_word
-from .text import _Reader, _check_text_settings, _constrain, _fits, _in_case_of, _measures, _nothing_known
+from .text import _Reader, _check_text_settings, _constrain, _ear, _fits, _in_case_of, _in_place, _learnable
+from .text import _lookup_form, _measures, _nothing_known, _reading_hooks, _rule_of
 from .text import _proposals, _named, _raw_texts, _rewrite, _text_display, _word_classes, _word_pool
 
 # %% auto #0
@@ -59,8 +60,10 @@ class _Pieces(_Reader):
     room:int=1          # Pieces of a word that have room
     cased:bool=False    # Whether the tokenizer tells capitals from small letters
 
+    def form(self, word): return word if self.cased else _lookup_form(word) # The name of a word in the vocabulary
+
 # %% ../nbs/15_transformers.ipynb #c19
-def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
+def _piece_reader(model:Any, tokenizer, length:int, room:int, allow, reads=None) -> _Pieces:
     "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
     if not getattr(tokenizer, 'is_fast', False):
         kind = type(tokenizer).__name__
@@ -70,7 +73,7 @@ def _piece_reader(model:Any, tokenizer, length:int, room:int, allow) -> _Pieces:
     classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])
     cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
     spans = partial(_spans, tokenizer)
-    return _Pieces(vectors, length, spans, classes, hf=tokenizer, table=table, room=room, cased=cased)
+    return _Pieces(vectors, length, spans, classes, reads, hf=tokenizer, table=table, room=room, cased=cased)
 
 # %% ../nbs/15_transformers.ipynb #c21
 def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None) for every word and special token
@@ -163,13 +166,25 @@ def _legal_pieces(reader:_Pieces, old, new) -> np.ndarray: # bool `(n, 1)`
         ok.append([len(before) == len(after) and all(s in may and w in reader.vectors for s,w in swaps)])
     return np.array(ok)
 
+# %% ../nbs/15_transformers.ipynb #9195b078
+def _note_pieces(reader:_Pieces, enc:Encoded, raw) -> Encoded:
+    "Note what stands in the rows of a question's texts, special tokens as edges."
+    texts,_,_,places = _read_pieces(reader, raw)
+    ids = torch.full((len(texts), reader.length), -1)
+    for row,t,where in zip(ids, texts, places):
+        names = [reader.form(t[slice(*span)]) if span else None for span in where]
+        row[:len(names)] = torch.tensor([reader.vectors.index.get(w, -1) for w in names], dtype=torch.long)
+    return enc._replace(notes=_ear(reader).note(texts, places, ids))
+
 # %% ../nbs/15_transformers.ipynb #c51
-def _piece_candidates(reader:_Pieces, x, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+def _piece_candidates(reader:_Pieces, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, m, e)`, and whether each counts."
-    E,classes = _proposals(reader, common, x)
+    x = s.xp
+    E,classes,words = _proposals(reader, common, x)
     mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
     fits = partial(_fits, reader, mean, classes, similarity)
-    at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q)
+    fits,likely = _in_place(reader, s, words, fits, (x != s.x).flatten(2).any(2), x[:, :, 0])
+    at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q, likely)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
 # %% ../nbs/15_transformers.ipynb #c54
@@ -190,16 +205,21 @@ def tokens(
     words:int=16,     # Words tried at each
     beam:int=2,       # Sets kept while looking ahead; 1 is greedy
     depth:int=2,      # Words looked ahead
+    reads:Any='auto', # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
 ) -> Domain:
     "Describe texts for a transformer; raises `ValueError` for a slow tokenizer or settings outside their range."
     _check_text_settings(length, similarity, positions, words)
     if pieces < 1: raise ValueError(f'pieces must be at least 1, got {pieces}')
-    reader = _piece_reader(model, tokenizer, length, pieces, allow)
-    candidates = partial(_piece_candidates, reader, p=positions, q=words, similarity=similarity, common=common)
+    reader = _piece_reader(model, tokenizer, length, pieces, allow, _rule_of(reads))
+    pool = dict(p=positions, q=words, similarity=similarity, common=common)
+    return _learnable(reader, partial(_piece_domain, pool=pool, ahead=(beam, depth)))
+
+def _piece_domain(reader, pool, ahead) -> Domain:
+    "All that a reader of pieces gives."
+    candidates = partial(_piece_candidates, reader, **pool)
     return Domain(
         partial(_encode_pieces, reader), partial(_decode_pieces, reader), _row_groups,
-        probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
+        probe=lookahead(candidates, *ahead), kind='text', display=_text_display(reader),
         defaults=replace(TEXT, batch_size=16), rows=_raw_texts, legal=partial(_legal_pieces, reader),
         constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
-        measures=partial(_measures, reader),
-        adapt=_FromEmbeddings)
+        measures=partial(_measures, reader), adapt=_FromEmbeddings, **_reading_hooks(reader, _note_pieces))

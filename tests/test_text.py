@@ -141,7 +141,7 @@ def test_alone_or_in_a_batch(toy):
 
 def test_looking_ahead_changes_fewer_words(toy):
     tr, te, v, net = toy
-    words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, **kw), tau=.97).fit(tr).explain(te).changes())
+    words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, reads=None, **kw), tau=.97).fit(tr).explain(te).changes())
     assert words(beam=6, depth=3) <= words(beam=1, depth=1)
 
 

@@ -1,0 +1,192 @@
+"""What reads well: what a reader would not read in 13_reading."""
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import toy
+from hypothesis import given, settings, strategies as st
+
+from gradual_cf import reading, text
+from gradual_cf.cli import _measured
+from gradual_cf.gradual import GradualCF
+from gradual_cf.metrics import evaluate
+from gradual_cf.reading import _drops, _tags, _Trigrams, reads_well
+from gradual_cf.tasks import load_task
+from gradual_cf.text import corpus_vectors, load_toy_reviews, sentences, _ear
+
+tagged = pytest.mark.skipif(not reading._can_tag(), reason='spaCy and its English model are not installed')
+lines = st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=5)
+
+
+def by_formula(corpus, v, history, w):
+    "Witten and Bell's formula, word by word."
+    stream = [i if i >= 0 else v for line in corpus for i in (v + 1, v + 1, *line)] + [v + 1, v + 1]
+    n = len(history)
+    if n and not any(tuple(stream[i:i + n]) == history for i in range(len(stream) - n)): return by_formula(corpus, v, history[1:], w)
+    behind = [stream[i + n] for i in range(len(stream) - n) if tuple(stream[i:i + n]) == history]
+    kinds = len(set(behind))
+    shorter = by_formula(corpus, v, history[1:], w) if n else 1/(v + 2)
+    return (behind.count(w) + kinds*shorter)/(len(behind) + kinds)
+
+
+@given(lines, st.integers(0, 5), st.integers(0, 5))
+@settings(max_examples=40, deadline=None)
+def test_trigrams_are_the_formula_and_sum_to_one(corpus, a, b):
+    model, every = _Trigrams(corpus, 4), np.arange(6)
+    p = np.exp(model(np.full(6, a), np.full(6, b), every))
+    assert p.sum() == pytest.approx(1)
+    assert p == pytest.approx([by_formula(corpus, 4, (a, b), w) for w in every])
+
+
+def test_a_drop_is_the_difference_of_two_whole_texts():
+    model = _Trigrams([[0, 1, 2, 3], [2, 1, 0], [3, 3, 1]], 4)
+    def whole(ids):
+        t = np.array([5, 5, *ids, 5, 5])
+        return model(t[:-2], t[1:-1], t[2:]).sum()
+    ids = [0, 1, 3, 4, 2]
+    for at in range(5):
+        for new in range(4):
+            want = whole(ids) - whole([*ids[:at], new, *ids[at + 1:]])
+            assert _drops(model, torch.tensor([ids]), torch.tensor([[at]]), torch.tensor([[[new]]])).item() == pytest.approx(want)
+
+
+@pytest.mark.parametrize('most', [(), (3., 1.)])
+def test_a_ladder_goes_down(most):
+    with pytest.raises(ValueError, match='most must be drops from strict to lax'): reads_well(most=most, tagger=None)
+
+
+@tagged
+def test_a_language_without_a_tagger():
+    import spacy
+    with pytest.raises(ValueError, match=r"tagger must be 'en', None, or a spaCy pipeline with a tagger, got one for 'de'"):
+        reads_well(tagger=spacy.blank('de'))
+    with pytest.raises(ValueError, match="got 'de'"): reads_well(tagger='de')
+
+
+def test_nothing_installed(monkeypatch):
+    monkeypatch.setattr(reading, '_can_tag', lambda: False)
+    monkeypatch.setattr(text, '_can_tag', lambda: False)
+    with pytest.raises(ImportError, match=r'pip install .gradual_cf\[fluent\]'): reading._english.__wrapped__()
+    train, _ = load_toy_reviews(60, 2)
+    v = corpus_vectors(train['text'], 8)
+    plain = sentences(v, length=20)
+    assert plain.note is None and plain.again is None and plain.learn is None
+    assert sentences(v, length=20, reads=reads_well(tagger=None)).note is not None
+    with pytest.raises(ValueError, match="reads must be a rule of reads_well, None or 'auto', got 'yes'"): sentences(v, reads='yes')
+
+
+@pytest.mark.parametrize('texts', [[], ['zanzibar qwerty']])
+def test_nothing_to_learn_from(texts):
+    train, _ = load_toy_reviews(60, 2)
+    v = corpus_vectors(train['text'], 8)
+    rule = reads_well(texts, tagger=None)
+    with pytest.raises(ValueError, match=f'texts must hold words of the vocabulary, got none in {len(texts)} texts'):
+        rule.learn(v.words, text._word_spans, str.lower)
+
+
+@pytest.fixture(scope='module')
+def task(): return load_task('toy_reviews')
+
+
+@pytest.fixture(scope='module')
+def heard(task):
+    "Toy reviews under a rule that needs no tagger."
+    dom = sentences(task.domain.encode.args[0].vectors, length=40, reads=reads_well(tagger=None))
+    cf = GradualCF(task.model, dom).fit(task.X[:300])
+    return cf, cf.explain(task.X_test[:30])
+
+
+def test_every_answer_is_legal_and_has_a_score(heard):
+    cf, cfs = heard
+    assert cfs.valid.all() and cf.domain.legal(cfs.data, cfs.raw).all()
+    table, ear = cfs.changes(), _ear(cf.domain.note.args[0])
+    ids = text._as_heard(cf.domain.note.args[0], cfs.raw)
+    first = table.iloc[0]
+    back = text._as_heard(cf.domain.note.args[0], cfs.data)[first.row, first.feature]
+    want = _drops(ear.model, ids[[first.row]], torch.tensor([[first.feature]]), back[None, None, None]).item()
+    assert first.reads == pytest.approx(want) and np.isfinite(table.reads).all()
+    shown = f', reads {table[table.row == 0].reads.mean():+.1f} a swap'
+    assert shown in cfs.domain.display.text(cfs[0], ('bad', 'good')) and shown in cfs[0]._repr_html_()
+
+
+def test_swaps_read_better_than_without(heard, task):
+    cf, cfs = heard
+    reader = cf.domain.note.args[0]
+    plain = GradualCF(task.model, sentences(reader.vectors, length=40, reads=None)).fit(task.X[:300]).explain(task.X_test[:30])
+    table = text._changes(reader, replace(plain, domain=cf.domain))
+    assert cfs.changes().reads.median() > table.reads.median()
+    assert 'reads' not in plain.changes() and 'reads' not in plain.domain.display.text(plain[0], ())
+
+
+def test_the_whole_text_is_judged_at_the_end(heard):
+    cf, cfs = heard
+    enc = cf.ask(cfs.data)[1]
+    reader = cf.domain.note.args[0]
+    ear, moved = _ear(reader), (cfs.xp != enc.x).any(2)
+    arrived = torch.ones(len(cfs), dtype=torch.bool)
+    rows, _, drops = text._swap_drops(reader, enc.notes, cfs.xp, moved)
+    over = drops > ear.limit(ear.lowered(enc.notes, moved.sum(1)))[rows]
+    again, later = cf.domain.again(enc, cfs.xp, arrived)
+    assert sorted(set(rows[over].tolist())) == again.tolist()
+    again, later = cf.domain.again(enc, cfs.xp, ~arrived)
+    assert len(again) == len(cfs) and (later.notes.rung == 1).all()
+    last = enc._replace(notes=enc.notes._replace(rung=torch.full_like(enc.notes.rung, len(ear.most))))
+    assert not len(cf.domain.again(last, cfs.xp, ~arrived)[0])
+    assert not len(cf.domain.again(enc._replace(notes=None), cfs.xp, ~arrived)[0])
+
+
+def test_what_is_learnt_belongs_to_the_explainer(heard, task):
+    cf, _ = heard
+    dom = sentences(cf.domain.note.args[0].vectors, length=40, reads=reads_well(tagger=None))
+    one, two = (GradualCF(task.model, dom).fit(task.X[part]) for part in (slice(50), slice(50, 90)))
+    assert [len(e.domain.note.args[0].reads.texts) for e in (one, two)] == [50, 40] and dom.note.args[0].reads.texts is None
+    assert len(one.fit(task.X[:20]).domain.note.args[0].reads.texts) == 20
+    reader = cf.domain.note.args[0]
+    again = pickle.loads(pickle.dumps(reader))
+    assert 'ear' in reader.kept and again.kept == {} and again.reads.texts == reader.reads.texts
+
+
+def test_trace_and_other_answers_go_down_the_ladder_too(heard):
+    cf, cfs = heard
+    for i in range(3): assert torch.equal(cf.trace(cfs.data[i]).steps[-1].xp, cfs.xp[[i]])
+    assert len(cf.explain_many(cfs.data[:3], k=2).changes())
+
+
+def test_an_answer_is_not_given_up_for_none():
+    p = toy.columns()
+    calls = []
+    def again(enc, xp, arrived):
+        calls.append(arrived.clone())
+        rows = torch.arange(len(xp)) if len(calls) == 1 else torch.zeros(0, dtype=torch.long)
+        return rows, enc._replace(frozen=torch.ones_like(enc.frozen))
+    once = GradualCF(p.model, p.domain).fit(p.x).explain(p.x[:40])
+    twice = GradualCF(p.model, replace(p.domain, again=again)).fit(p.x).explain(p.x[:40])
+    assert len(calls) == 2 and torch.equal(once.valid, twice.valid) and torch.equal(once.xp, twice.xp)
+
+
+def test_a_text_of_unknown_words(heard):
+    with pytest.raises(ValueError, match='data must have a known word in every text, got none in row 1'):
+        heard[0].explain(['a film', 'zanzibar qwerty'])
+
+
+@tagged
+def test_tags_stand_where_words_do():
+    t = "It isn't a bad<br />film, and Hollywood knew it."
+    spans = text._word_spans(t)
+    tags = dict(zip([t[a:b] for a, b in spans], _tags(reading._english(), [t, ''], [spans, []])[0]))
+    assert (tags['bad'], tags['film'], tags['Hollywood'], tags['knew'], tags["n't"]) == ('JJ', 'NN', 'NNP', 'VBD', 'RB')
+    assert _tags(reading._english(), ['a film'], [[None, (2, 6)]]) == [['', 'NN']]
+
+
+@tagged
+def test_the_kind_of_a_word_is_kept(heard, task):
+    reader = heard[0].domain.note.args[0]
+    both = GradualCF(task.model, sentences(reader.vectors, length=40)).fit(task.X[:300])
+    kept = {}
+    for name, cf in dict(plain=heard[0], both=both).items():
+        table = evaluate(cf, task.X_test[:30], eps=())
+        kept[name] = _measured(table)['tag_kept']
+        assert _measured(table)['valid'] == 1
+    assert kept['plain'] is None and kept['both'] > .9
