@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 --no-compile -c constraints.txt
 # Byte code of what was installed, on all cores where pip compiles on one; what does not compile is nobody's import.
 CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
-EXTRAS := ray,transformers,models,app
+EXTRAS := ray,transformers,models,fluent,app
 
 JOBS   ?= 2
-.PHONY: demo test types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo test soak types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -16,6 +16,11 @@ demo: $(VENV)/.base      ## explain a few rows of the embedded data
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
 test: $(VENV)/.dev       ## run every notebook and every test; those of the site are `make site`
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10 --ignore=tests/test_site.py
+
+soak: export OMP_NUM_THREADS = 1
+soak: export SOAK_SIZE := $(or $(SIZE),100000)
+soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, beside `make test`
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=5 tests/soak
 
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py

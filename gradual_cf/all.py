@@ -10,13 +10,13 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'init_composite', 'steps', 'improve', 'line_search', 'put_back', 'share', 'typical', 'Trace', 'GradualCF',
            'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'Company', 'BELIEVABLE', 'bootstrap', 'confirm',
            'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train',
-           'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead', 'corpus_vectors',
-           'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc',
-           'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE',
-           'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours',
-           'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray',
-           'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter', 'letter', 'Audit', 'audit',
-           'ablate', 'questions', 'survey', 'tally', 'reproduce']
+           'tabular', 'images', 'load_digits', 'load_mnist', 'without_images', 'lookahead', 'reads_well',
+           'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer',
+           'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because',
+           'ABELE', 'FIDO', 'Goyal', 'lrp', 'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures',
+           'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset',
+           'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter', 'letter',
+           'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce']
 
 # %% ../nbs/99_all.ipynb #c3
 from .core import Counterfactuals, Display, Domain, Encoded, State, Target
@@ -39,6 +39,7 @@ from .predictors import load_fitted, predictor
 from .tabular import tabular
 from .images import images, load_digits, load_mnist, without_images
 from .lookahead import lookahead
+from .reading import reads_well
 from .text import corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences
 from .transformers import tokens
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
@@ -51,6 +52,8 @@ from .baselines.cem import CEM
 from .baselines.spheres import GrowingSpheres
 from .baselines.lore import LORE, because
 from .baselines.abele import ABELE
+from .baselines.fido import FIDO
+from .baselines.goyal import Goyal
 from .lrp import lrp, relevance
 from .typical import BELIEVABLE, bootstrap, confirm
 from .metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
@@ -75,10 +78,10 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'construct', 'Company', 'BELIEVABLE', 'bootstrap', 'confirm',
          'accuracy', 'digit_cnn', 'load_model',
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
-         'load_mnist', 'without_images', 'lookahead', 'corpus_vectors', 'load_glove', 'load_imdb',
+         'load_mnist', 'without_images', 'lookahead', 'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb',
          'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task',
-         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'lrp', 'relevance',
-         'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
+         'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp',
+         'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',
          'explorer', 'Actions', 'actions',
          'check_letter', 'letter', 'Audit', 'audit',

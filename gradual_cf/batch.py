@@ -4,13 +4,12 @@
 
 # %% ../nbs/42_batch.ipynb #c4
 from __future__ import annotations
-import copy, errno, hashlib, inspect, io, json, os, platform
+import errno, inspect, io, json, platform
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +19,11 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from .core import State, Target, atomic, told_of
-from .explainer import Explainer, place
+from .explainer import Explainer
 from .gradual import FAR
 from .identity import fingerprint
+from .sources import cut, open_source
+from .workers import actors, import_ray, join_ray, processes, serial
 
 # %% auto #0
 __all__ = ['batch_fn', 'explain_dataset', 'explain_ray']
@@ -116,141 +117,6 @@ def batch_fn(
         cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
         return {**batch, **_answers_of(cfs, names)}
     return explain
-
-# %% ../nbs/42_batch.ipynb #c41
-class _Source(NamedTuple):
-    "Rows that can be streamed again and again, always in the same order."
-    name:str       # For people
-    rows:int       # How many
-    digest:str     # SHA-256 of the content
-    schema:Any     # Arrow schema, without categories
-    tables:Callable# () -> iterator of Arrow tables
-
-# %% ../nbs/42_batch.ipynb #c43
-def _cut(source, size, done=()):
-    "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
-    import pyarrow as pa
-    rest, k = source.schema.empty_table(), 0
-    for table in source.tables():
-        rest = pa.concat_tables([rest, table.cast(source.schema)])
-        while len(rest) >= size or k*size + len(rest) == source.rows and len(rest):
-            if k not in done: yield k, rest.slice(0, size)
-            rest, k = rest.slice(size), k + 1
-
-# %% ../nbs/42_batch.ipynb #c47
-def _sha256(chunks):
-    "SHA-256 of a stream of bytes."
-    h = hashlib.sha256()
-    for c in chunks: h.update(c)
-    return h.hexdigest()
-
-# %% ../nbs/42_batch.ipynb #c50
-def _file_bytes(paths):
-    "The content of files."
-    for p in paths:
-        with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
-
-# %% ../nbs/42_batch.ipynb #c52
-def _without_categories(schema):
-    "A schema without metadata, and with categories as their values."
-    import pyarrow as pa
-    value = lambda t: t.value_type if pa.types.is_dictionary(t) else t
-    return pa.schema([(f.name, value(f.type)) for f in schema])
-
-# %% ../nbs/42_batch.ipynb #c55
-def _memory_source(ds):
-    "A frame, or a `datasets.Dataset`."
-    import pyarrow as pa
-    if isinstance(ds, pd.DataFrame):
-        table = pa.Table.from_pandas(ds, preserve_index=False).replace_schema_metadata(None)
-        tables, schema = lambda: [table], table.schema
-    else: tables, schema = lambda: ds.with_format('arrow').iter(1 << 16), ds.data.schema
-    digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
-    return _Source(type(ds).__name__, len(ds), digest, _without_categories(schema), tables)
-
-# %% ../nbs/42_batch.ipynb #c58
-@contextmanager
-def _readable(path, kind):
-    "Turn what Arrow says about a file into a `ValueError` that names it."
-    import pyarrow as pa
-    try: yield
-    except (pa.ArrowException, OSError) as e:
-        raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
-
-# %% ../nbs/42_batch.ipynb #c61
-def _file_tables(dataset, kind):
-    "Stream the files of a data set one after the other."
-    import pyarrow as pa
-    for shard in dataset.get_fragments():
-        with _readable(shard.path, kind):
-            for b in shard.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
-
-# %% ../nbs/42_batch.ipynb #c63
-def _file_source(dataset, path, kind):
-    "Files that were looked at, and are one table."
-    digest, tables = _sha256(_file_bytes(dataset.files)), partial(_file_tables, dataset, kind)
-    return _Source(path.name, dataset.count_rows(), digest, dataset.schema, tables)
-
-# %% ../nbs/42_batch.ipynb #c65
-def _check_schema(path, schema, first, name):
-    "Raise `ValueError` that says how a shard differs from the first."
-    a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
-    diff = [c for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
-    diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
-    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
-
-# %% ../nbs/42_batch.ipynb #c68
-def _parquet_source(path):
-    "A parquet file, or a folder of them."
-    import pyarrow.dataset as pds
-    paths, schemas = [path], []
-    if path.is_dir(): paths = sorted(p for p in path.glob('*.parquet') if p.name[0] not in '._')
-    if not paths: raise ValueError(f'ds must be a folder with parquet files, got {str(path)!r}')
-    for p in paths:
-        with _readable(p, 'parquet'): schemas.append(pds.dataset(p, format='parquet').schema)
-        _check_schema(p, schemas[-1], schemas[0], paths[0].name)
-    data = pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet')
-    return _file_source(data, path, 'parquet')
-
-# %% ../nbs/42_batch.ipynb #c71
-def _can_be(values, t):
-    "Whether all texts of a column can be read as a type."
-    import pyarrow as pa
-    try: return values.cast(t) is not None
-    except pa.ArrowInvalid: return False
-
-# %% ../nbs/42_batch.ipynb #c74
-def _csv_schema(text):
-    "The first of whole number, number, truth value and text that holds every value of a column."
-    import pyarrow as pa, pyarrow.compute as pc
-    types = {c: [pa.int64(), pa.float64(), pa.bool_(), pa.string()] for c in text.schema.names}
-    for table in _file_tables(text, 'CSV'):
-        for c,ts in types.items(): types[c] = [t for t in ts if _can_be(pc.utf8_trim_whitespace(table[c]), t)]
-    return pa.schema([(c, ts[0]) for c,ts in types.items()])
-
-# %% ../nbs/42_batch.ipynb #c76
-def _csv_source(path):
-    "A CSV file with a header."
-    import pyarrow as pa, pyarrow.csv as pcsv, pyarrow.dataset as pds
-    missing = [*pcsv.ConvertOptions().null_values, 'None', '<NA>'] # as pandas reads them
-    convert = pcsv.ConvertOptions(null_values=missing, strings_can_be_null=True)
-    kind = pds.CsvFileFormat(pcsv.ParseOptions(newlines_in_values=True), convert_options=convert)
-    with _readable(path, 'CSV'):
-        names = pds.dataset(path, format=kind).schema.names
-        text = pds.dataset(path, schema=pa.schema([(c, pa.string()) for c in names]), format=kind)
-        return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
-
-# %% ../nbs/42_batch.ipynb #c79
-def _open_source(ds):
-    "Make anything that holds rows a `_Source`."
-    if isinstance(ds, pd.DataFrame) or hasattr(ds, 'with_format'): s = _memory_source(ds)
-    elif not isinstance(ds, (str, Path)):
-        raise ValueError(f'ds must be a Dataset, a DataFrame, a file or a folder, got {type(ds).__name__}')
-    elif not Path(ds).exists(): raise ValueError(f'ds must be an existing file or folder, got {str(ds)!r}')
-    elif Path(ds).suffix.lower() in ('.csv', '.gz'): s = _csv_source(Path(ds))
-    else: s = _parquet_source(Path(ds))
-    if not s.rows: raise ValueError(f'ds must have at least one row, got none in {s.name!r}')
-    return s
 
 # %% ../nbs/42_batch.ipynb #c82
 def _answer_type(values, there, legal):
@@ -415,135 +281,6 @@ def _claimed(out, manifest):
         yield _finished(out, manifest['rows'], manifest['batch_size'])
         _write_manifest(path, old, True)
 
-# %% ../nbs/42_batch.ipynb #c130
-def _serial(work, parts):
-    "Work on one part after the other in this process."
-    for k,table in parts: yield k, work(k, table)
-
-# %% ../nbs/42_batch.ipynb #c133
-def _packed(table):
-    "A part as bytes."
-    return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
-
-# %% ../nbs/42_batch.ipynb #c136
-def _failed(job): return job.exception() is not None
-
-def _in_flight(submit, parts, held, most):
-    "Hand out parts, `most` at a time; yields answers as they come, and forgets what was answered."
-    from concurrent.futures import FIRST_COMPLETED, wait
-    jobs = {submit(k, part): k for k,part in held.items()}
-    while True:
-        for k,table in islice(parts, most - len(jobs)):
-            held[k] = _packed(table)
-            jobs[submit(k, held[k])] = k
-        if not jobs: return
-        done = wait(jobs, return_when=FIRST_COMPLETED).done
-        for job in sorted(done, key=_failed):  # what was finished is written before an error is raised
-            table, k = job.result(), jobs.pop(job)
-            del held[k]
-            yield k, table
-
-# %% ../nbs/42_batch.ipynb #c140
-_AT_WORK = [] # In a worker: the work
-
-def _end_with(parent):
-    "End this process when its parent has ended."
-    import time
-    while os.getppid() == parent: time.sleep(1)
-    os._exit(1)
-
-# %% ../nbs/42_batch.ipynb #c142
-def _begin(work, parent):
-    "Make this process a worker: one thread, an end with its parent, Ctrl-C left to the parent."
-    import signal, threading
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _AT_WORK[:] = [work]
-
-# %% ../nbs/42_batch.ipynb #c144
-def _answer(k, part):
-    "In a worker: the answer to a part."
-    return _AT_WORK[0](k, part)
-
-# %% ../nbs/42_batch.ipynb #c146
-_LOSSES = 3 # Lost workers that end a run
-
-def _processes(work, parts, count):
-    "Work in `count` processes of one thread each."
-    from concurrent.futures.process import BrokenProcessPool
-    from joblib.externals.loky import ProcessPoolExecutor
-    held = {}
-    for _ in range(_LOSSES):
-        crew = ProcessPoolExecutor(count, initializer=_begin, initargs=(work, os.getpid()))
-        try:
-            yield from _in_flight(partial(crew.submit, _answer), parts, held, 2*count)
-            return
-        except BrokenProcessPool as e: lost = e
-        finally: crew.shutdown(kill_workers=bool(held))
-    which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
-    raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
-
-# %% ../nbs/42_batch.ipynb #c149
-def _on_device(explainer, device):
-    "The explainer on another device."
-    from torch.utils._pytree import tree_map
-    explainer, there = copy.copy(explainer), lambda v: v.to(device) if isinstance(v, (Tensor, nn.Module)) else v
-    vars(explainer).update(tree_map(there, vars(explainer)))
-    explainer.place = place(explainer.model)
-    return explainer
-
-# %% ../nbs/42_batch.ipynb #c152
-class _Actor:
-    "A worker under Ray: one thread, one part at a time."
-    def __init__(self, work, device):
-        torch.set_num_threads(1)
-        self.work = work
-        if device: work.explainer = _on_device(work.explainer, device)
-
-    def answer(self, k, part): return self.work(k, part)
-
-# %% ../nbs/42_batch.ipynb #c154
-def _crew(ray, work, count, gpus):
-    "Actors, with the parts that each of them has, and a function that hands a part to the one with least to do."
-    kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
-    shared = ray.put(work)
-    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)}
-    def submit(k, part):
-        for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
-        actor = min(has, key=lambda a: len(has[a]))
-        has[actor].append(actor.answer.remote(k, part).future())
-        return has[actor][-1]
-    return has, submit
-
-# %% ../nbs/42_batch.ipynb #c156
-def _ray():
-    "Ray; raises `ImportError` with a hint where it is missing."
-    try: import ray
-    except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
-    return ray
-
-# %% ../nbs/42_batch.ipynb #c158
-def _actors(ray, work, parts, count, gpus):
-    "Work in `count` Ray actors."
-    (crew, submit), held = _crew(ray, work, count, gpus), {}
-    try: yield from _in_flight(submit, parts, held, 2*count)
-    except ValueError as e: raise getattr(e, 'cause', e) from None
-    except ray.exceptions.RayError as e:
-        which = f'one that was lost {_LOSSES} times, with parts {sorted(held)} on their way'
-        raise RuntimeError(f'actors must survive their parts, got {which}: {e}') from e
-    finally:
-        for actor in crew: ray.kill(actor)
-
-# %% ../nbs/42_batch.ipynb #c160
-def _join(ray, address):
-    "Start Ray here, or join the cluster at `address`."
-    start = {} if address else dict(include_dashboard=False)
-    try: ray.init(address=address, log_to_driver=False, **start)
-    except ConnectionError as e:
-        hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
-        raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
-
 # %% ../nbs/42_batch.ipynb #c162
 def _check_whole(name, v, least):
     if not isinstance(v, (int, np.integer)) or v < least:
@@ -554,14 +291,14 @@ def _run(explainer, ds, out, size, progress, engine, **question):
     "Explain all parts that are not finished; `engine` takes the work and (number, Arrow table) pairs."
     _check_whole('batch_size', size, 1)
     explainer.check_fitted()
-    out, source = Path(out), _open_source(ds)
+    out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
     work = _Work(explainer, source.schema, size, **question)
     with _claimed(out, _manifest(work, source)) as done:
         there = sum(min(size, source.rows - k*size) for k in done)
         rows:Any = dict(unit='row', unit_scale=True, desc=source.name)
         with tqdm(total=source.rows, initial=there, disable=not progress, **rows) as bar:
-            for k,table in engine(work, _cut(source, size, done)) if there < source.rows else ():
+            for k,table in engine(work, cut(source, size, done)) if there < source.rows else ():
                 _write_part(out, k, table)
                 bar.update(len(table))
     return out
@@ -580,7 +317,7 @@ def explain_dataset(
 ) -> Path:               # `out`; `pd.read_parquet` reads it
     "Explain rows that need not fit into memory; resumes where it was killed, refuses the folder of another run."
     _check_whole('workers', workers, 0)
-    engine = partial(_processes, count=workers) if workers else _serial
+    engine = partial(processes, count=workers) if workers else serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
 
 # %% ../nbs/42_batch.ipynb #c172
@@ -598,10 +335,10 @@ def explain_ray(
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`
     "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
-    ray = _ray()
+    ray = import_ray()
     _check_whole('workers', workers, 1)
     explainer.check_fitted()
-    if not ray.is_initialized(): _join(ray, address)
+    if not ray.is_initialized(): join_ray(ray, address)
     if gpus is None: gpus = float(explainer.place[0].type == 'cuda')
-    engine = lambda work, parts: _actors(ray, work, parts, workers, gpus)
+    engine = lambda work, parts: actors(ray, work, parts, workers, gpus)
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)

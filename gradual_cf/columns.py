@@ -46,9 +46,9 @@ def _codes_of(v, special):
 
 _STEPS = 5 # Powers of ten that the range of a number is divided into
 
-def _digits(v:np.ndarray) -> int: # ≥ 0
+def _digits(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
     "Decimals that make sense on the range of some numbers."
-    return int(max(0, np.ceil(_STEPS - np.log10(float(v.max() - v.min()) or 1.))))
+    return int(np.ceil(_STEPS - np.log10(float(v.max() - v.min()) or 1.)))
 
 def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     "A column with the scale and the range of its numbers."

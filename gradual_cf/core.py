@@ -27,6 +27,7 @@ class Encoded(NamedTuple):
     low:Tensor|None=None  # Smallest value of each entry, `(n, *s)`; None for no limit
     high:Tensor|None=None # Largest value of each entry, `(n, *s)`; None for no limit
     most:Tensor|None=None # Most groups that may change, long `(n,)`; None for any number
+    notes:Any=None        # What else the domain knows of each row, a named tuple; None where it knows nothing
 
     def take(self, i) -> Encoded: # The rows `i`
         "Select rows by slice, index or mask."
@@ -273,11 +274,13 @@ class Domain:
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for a group without one
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None for what has none
+    learn:Callable|None=None     # Raw training rows -> the same domain that has learnt from them
+    note:Callable|None=None      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
+    again:Callable|None=None     # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows as to be asked
 
     def __repr__(self):
-        names = self.display.names
-        few = ', '.join(map(str, names[:3])) + (', …' if len(names) > 3 else '')
-        return f'Domain({self.kind}' + (f', {len(names)} groups: {few})' if names else ')')
+        few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
+        return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
 
 # %% ../nbs/00_core.ipynb #c56
 def take_rows(
@@ -386,16 +389,31 @@ def _unlabel(labels, names):
     return pd.MultiIndex.from_tuples(labels, names=names) if tuples else pd.Index(labels, name=names[0])
 
 # %% ../nbs/00_core.ipynb #c76
-def _forgotten(s) -> str:
-    "What parquet forgets of a column: that it holds objects, integers among them, and the unit of dates."
+def _levels_told(name, dtype):
+    "Levels of a category as JSON can hold them; raises `ValueError` for others than texts and numbers."
+    levels = dtype.categories.tolist()
+    odd = [v for v in levels if not isinstance(v, (str, int, float))]
+    if odd: raise ValueError(f'data must have levels of text or numbers to be saved, got {odd[0]!r} in column {name!r}')
+    return dict(levels=levels, dtype=str(dtype.categories.dtype), ordered=dtype.ordered)
+
+def _forgotten(s):
+    "What parquet forgets of a column: that it holds objects, integers among them, the unit of dates, and levels."
+    if isinstance(s.dtype, pd.CategoricalDtype): return _levels_told(s.name, s.dtype)
     if s.dtype != object: return str(s.dtype) if getattr(s.dtype, 'kind', '') == 'M' else ''
     return 'integers' if pd.api.types.infer_dtype(s) == 'integer' else 'object'
 
 # %% ../nbs/00_core.ipynb #c79
-def _remembered(s, dtype:str):
+def _plain(s):
+    "A column as parquet can hold it."
+    return s.cat.codes if isinstance(s.dtype, pd.CategoricalDtype) else s
+
+def _remembered(s, told):
     "A column with what parquet forgot."
-    if dtype not in ('object', 'integers'): return s.astype(dtype) if dtype else s
-    there = (s.astype('Int64') if dtype == 'integers' else s).astype(object)
+    if isinstance(told, dict):
+        levels = pd.Index(told['levels'], dtype=told['dtype'])
+        return pd.Series(pd.Categorical.from_codes(s, levels, told['ordered']), s.index)
+    if told not in ('object', 'integers'): return s.astype(told) if told else s
+    there = (s.astype('Int64') if told == 'integers' else s).astype(object)
     return there.where(s.notna(), None)
 
 # %% ../nbs/00_core.ipynb #c82
@@ -417,8 +435,9 @@ def _stored(raw:Any, name):
     about = dict(labels=[_label(c) for c in raw.columns],
                  names=[n if n is None else _label(n) for n in raw.columns.names],
                  dtypes=[_forgotten(raw.iloc[:, i]) for i in range(raw.shape[1])])
-    for i,c in enumerate(raw.columns): _holds(raw.iloc[:, i], c)
-    return raw.set_axis([f'{name}:{i}' for i in range(raw.shape[1])], axis=1), about
+    plain = {f'{name}:{i}': _plain(raw.iloc[:, i]) for i in range(raw.shape[1])}
+    for v,c in zip(plain.values(), raw.columns): _holds(v, c)
+    return pd.DataFrame(plain, index=raw.index), about
 
 # %% ../nbs/00_core.ipynb #c88
 def _restored(df, name, about):
@@ -457,6 +476,24 @@ def _check_free(raw, told):
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns of the names that are added, got {both}')
 
+# %% ../nbs/00_core.ipynb #24c8c957
+def _read_answers(path) -> dict:
+    "Everything that a file of answers holds, by name."
+    df = pd.read_parquet(path, page_checksum_verification=True)
+    kept = dict(df.attrs)
+    df.attrs.clear()
+    tensors = {f: _stacked(df[f'cf:{f}'], *kind) for f,kind in kept['tensors'].items()}
+    return tensors | dict(tau=kept['tau'], **{name: _restored(df, name, kept[name]) for name in ('data', 'raw')})
+
+# %% ../nbs/00_core.ipynb #46a9d156
+def _check_back(here, back):
+    "Raise `ValueError` for a column of rows that came back from a file as another."
+    for a,b in ((here.data, back.data), (here.raw, back.raw)):
+        if not isinstance(a, pd.DataFrame) or a.empty: continue
+        lost = [c for c in a if a[c].dtype != b[c].dtype or (comparable(a[c]) != comparable(b[c])).any()]
+        if lost: raise ValueError(f'data must come back from a file as it was, got another {a[lost[0]].dtype} in column {lost[0]!r}')
+        if not a.index.equals(b.index): raise ValueError(f'data must come back from a file as it was, got another index')
+
 # %% ../nbs/00_core.ipynb #c100
 class _Kept(_Standing):
     "Answers that can be written to a file and read again."
@@ -472,7 +509,9 @@ class _Kept(_Standing):
         df = pd.concat([d for d in (data, raw) if len(d)] + [flat], axis=1)
         kinds = {f: [str(t.dtype).split('.')[1], list(t.shape[1:])] for f,t in tensors.items()}
         df.attrs |= dict(tau=self.tau, tensors=kinds, data=data_about, raw=raw_about)
-        with atomic(path) as tmp: df.to_parquet(tmp)
+        with atomic(path) as tmp:
+            df.to_parquet(tmp, write_page_checksum=True)
+            _check_back(self, type(self).load(tmp, self.domain))
         return Path(path)
 
     @classmethod
@@ -480,15 +519,12 @@ class _Kept(_Standing):
         path:str|Path, # A file written by `save`
         domain:Domain, # The domain of the explanation; it is not stored
     ):
-        "Read what `save` wrote; raises `ValueError` for another file."
-        df = pd.read_parquet(path)
-        kept = dict(df.attrs)
-        df.attrs.clear()
-        if 'tensors' not in kept:
-            raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r}')
-        tensors = {f: _stacked(df[f'cf:{f}'], *kind) for f,kind in kept['tensors'].items()}
-        raws:dict[str, Any] = {name: _restored(df, name, kept[name]) for name in ('data', 'raw')}
-        return cls(**tensors, domain=domain, tau=kept['tau'], **raws)
+        "Read what `save` wrote; raises `ValueError` for another file, or a broken one."
+        if not Path(path).is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
+        try: return cls(domain=domain, **_read_answers(path))
+        except Exception as e: # a broken file may break anything
+            said = f'{type(e).__name__}: {e}'
+            raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r} ({said})') from e
 
 # %% ../nbs/00_core.ipynb #c102
 class Counterfactuals(_Kept):

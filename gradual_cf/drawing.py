@@ -21,7 +21,7 @@ __all__ = []
 def _places(c) -> int:
     "Decimals that a value of a column is written with."
     if c.unit: return 0
-    return min(c.digits, c.decimals) if c.decimals else c.digits
+    return max(min(c.digits, c.decimals) if c.decimals else c.digits, 0)
 
 def _unit_text(c, cell, units=None) -> str:
     "A cell with the decimals and the unit of its column."

@@ -529,7 +529,8 @@ class _Read(_Told):
             raise ValueError(f'data must have rows of shape {want}, as the training data, got {got}')
         limit = lambda v: None if v is None or not self.settings.legal else v.to(*self.place)
         most = None if enc.most is None else enc.most.to(self.place[0])
-        return Encoded(enc.x.to(*self.place), enc.frozen.to(self.place[0]), limit(enc.low), limit(enc.high), most)
+        x,frozen = enc.x.to(*self.place), enc.frozen.to(self.place[0])
+        return Encoded(x, frozen, limit(enc.low), limit(enc.high), most, enc.notes)
 
     def logits(self,
         data,     # Raw rows
@@ -548,6 +549,7 @@ class _Fitted(_Read):
         "Look at the training data once; returns the explainer."
         self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
         data = self.domain.rows(data) if self.domain.rows else data
+        if self.domain.learn: self.domain = self.domain.learn(data)
         x = self.encode(data).x
         if not _plain(self.model, x[:2]): self.model = _Asked(self.model)
         z = check_logits(self.logits(data, x), self.numbers)
@@ -601,6 +603,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
         name,value = next(iter(given.items()))
         raise ValueError(f'{name} must be left out for a domain that reads no constraints, got {value!r}')
     if given and domain.constrain: enc = domain.constrain(enc, data, **given)
+    if domain.note: enc = domain.note(enc, data)
     return enc._replace(most=_most_changes(max_changes, enc))
 
 # %% ../nbs/01_explainer.ipynb #c128

@@ -62,7 +62,7 @@ class Settings(Common):
 # %% ../nbs/09_gradual.ipynb #c14
 PAPER = Settings(rank='gradient', init='normal', keep='last', legal=False, margin=0., sigma=500)
 TABLE = Settings()
-IMAGE = Settings(tau=.9, quantile=.2, init='prototype', rank='gain', keep='last', margin=0., average=True,
+IMAGE = Settings(tau=.9, quantile=.1, init='prototype', rank='gain', keep='last', margin=0., average=True,
                  sigma=10, lam=.1, eta=.05, pull=.3, batch_size=64)
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
@@ -470,8 +470,32 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
+# %% ../nbs/09_gradual.ipynb #1541af14
+class _Climbing(_Searching):
+    "A search that a domain may have repeated."
+    def _climbed(self, enc:Encoded, target:Tensor, seed:int=0) -> tuple[Tensor, Encoded]:
+        "Each row's answer, and what it was asked at last."
+        xp = self._once(enc, target, seed)
+        while self.domain.again is not None:
+            rows,enc = self.domain.again(enc, xp, self._arrived(xp, target))
+            if not len(rows): break
+            new = self._once(enc.take(rows), target[rows], seed)
+            lost = self._arrived(xp[rows], target[rows]) & ~self._arrived(new, target[rows])
+            xp[rows[~lost]] = new[~lost]
+        return xp, enc
+
+    def _once(self, enc, target, seed):
+        "Exhaust the steps and keep each row's best."
+        s = self.start(enc, target, seed)
+        best = _BestSeen(self, s)
+        for s in self.steps(s): best.see(s)
+        return best.xp
+
+    def _arrived(self, xp, target): # Bool `(n,)`
+        return target_prob(predict(self.model, xp), target) >= self.settings.tau
+
 # %% ../nbs/09_gradual.ipynb #c58
-class _Singling(_Searching):
+class _Singling(_Climbing):
     "What single groups can do."
     @property
     def _stops_at_one(self) -> bool:
@@ -500,7 +524,8 @@ _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 class _Probing(_Singling):
     "A search by the probe's steps alone."
     def _quick(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor:
-        if self.settings.rank != 'probe' or self.company is not None: return self.search(enc, target, seed)
+        whole = self.settings.rank != 'probe' or self.company is not None or self.domain.again is not None
+        if whole: return self.search(enc, target, seed)
         quick,s = copy(self), self.start(enc, target, seed)
         quick.settings,quick.hasty = replace(self.settings, sigma=0), True
         if xp is not None: s = moved(self, s, xp.clone())
@@ -518,10 +543,7 @@ class GradualCF(_Probing):
     "Counterfactuals by gradual construction (Algorithm 1)."
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Exhaust the steps and return each row's best perturbed input, `(n, *s)`."
-        s = self.start(enc, target, seed)
-        best = _BestSeen(self, s)
-        for s in self.steps(s): best.see(s)
-        return best.xp
+        return self._climbed(enc, target, seed)[0]
 
     def trace(self,
         data,        # One raw input
@@ -532,6 +554,7 @@ class GradualCF(_Probing):
         "Explain one row and keep every step up to the best."
         data,enc,z,target = self.ask(data, target, **constraints)
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
+        enc = self._climbed(enc, target, seed)[1]
         s = self.start(enc, target, seed)
         steps,chosen,curves = _recorded(self, s)
         sample = self.z_train if self.numbers else self.stats.sample[int(target)]

@@ -205,7 +205,7 @@ def _first_swap(explainer, s:State, pool:_Pool, beam:int, depth:int) -> tuple[Te
 
 # %% ../nbs/13_lookahead.ipynb #c39
 def lookahead(
-    candidates:Callable, # (xp, gradient, free) -> groups long `(n, p)`, values `(n, p, q, *w)`, which count `(n, p, q)`
+    candidates:Callable, # (`State`, gradient, free) -> groups long `(n, p)`, values `(n, p, q, *w)`, which count `(n, p, q)`
     beam:int=4,          # Sets kept in a round; 1 is greedy
     depth:int=3,         # Rounds, the largest set that is looked for; 1 looks at single groups only
 ) -> Callable:           # (explainer, `State`, free) -> (group, xp, merit)
@@ -213,7 +213,7 @@ def lookahead(
     if beam < 1 or depth < 1: raise ValueError(f'beam and depth must be at least 1, got {beam} and {depth}')
     def probe(explainer, s, free):
         with evaluating(explainer.model): toward = _lead_gradient(explainer.model, s.xp, s.target.label)
-        pool = _Pool(*candidates(s.xp, toward, free))
+        pool = _Pool(*candidates(s, toward, free))
         some = pool.ok.flatten(1).any(1)
         group,xp,merit = torch.zeros_like(s.target.label), s.xp.clone(), some.to(s.xp).log()
         if not some.any(): return group, xp, merit

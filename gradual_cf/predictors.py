@@ -4,7 +4,7 @@
 
 # %% ../nbs/10_predictors.ipynb #c4
 from __future__ import annotations
-import copy, importlib, json
+import copy, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -414,6 +414,22 @@ def _read_catboost(path):
     import catboost
     return catboost.CatBoost().load_model(str(path))
 
+# %% ../nbs/10_predictors.ipynb #42a62b91
+_ROWS = 'rows = lambda n: numpy.array([[0.], [-1e9], [1e9], [numpy.nan]])*numpy.ones(n)'
+_TRIALS = { # Library -> what a file has to survive
+    'xgboost': 'import xgboost; b = xgboost.Booster(model_file=path); b.inplace_predict(rows(b.num_features()))',
+    'lightgbm': 'import lightgbm; b = lightgbm.Booster(model_file=path); b.predict(rows(b.num_feature()))',
+    'catboost': 'import catboost; b = catboost.CatBoost().load_model(path); b.predict(rows(len(b.feature_names_)))'}
+_LONGEST = 60 # Seconds that a file may take
+
+def _check_survived(path, library):
+    "Raise `ValueError` for a file that ends the process that reads it, or holds it up."
+    if library not in _TRIALS: return
+    program = f'import numpy, sys; path = sys.argv[1]; {_ROWS}; {_TRIALS[library]}'
+    try: done = subprocess.run([sys.executable, '-c', program, path], capture_output=True, timeout=_LONGEST)
+    except subprocess.TimeoutExpired: raise ValueError(f'it takes more than {_LONGEST} seconds to read') from None
+    if done.returncode < 0: raise ValueError(f'it ends the process that reads it, by signal {-done.returncode}')
+
 # %% ../nbs/10_predictors.ipynb #c99
 def _read_onnx(path):
     import onnxruntime
@@ -443,6 +459,8 @@ def load_fitted(
         raise ValueError(f'path must end in one of {sorted(_READERS)}, got {path.name!r}; {_INSTEAD}')
     library,read = _READERS[path.suffix]
     if not path.is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
-    try: return read(path)
+    try:
+        _check_survived(path, library)
+        return read(path)
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
     except Exception as e: raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {e}') from e

@@ -34,27 +34,42 @@ def typical(
     return order[:int((gap <= stats.gaps[label, round(100*quantile)]).sum())]
 
 # %% ../nbs/07_prototypes.ipynb #c9
+def _groups_apart(
+    x:Tensor,      # Inputs, `(n, *s)`
+    pool:Tensor,   # Rows to compare them with, `(m, *s)`
+    groups:Tensor, # Group of every entry, long `(*s)`
+) -> Tensor:       # `(n, m)`, from 0 to the number of groups
+    "In how many groups rows differ noticeably."
+    a,b,out = x.flatten(1), pool.flatten(1), x.new_zeros(len(x), len(pool))
+    for g in groups.unique():
+        at = (groups.flatten() == g).nonzero()[:, 0]
+        square = torch.cdist(a[:, at], b[:, at])**2
+        out += square/(square + 1)
+    return out
+
+# %% ../nbs/07_prototypes.ipynb #c12
 CANDIDATES = 16 # Typical rows among which the search picks a start
 
 def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
-    "The typical training rows of the target class that are nearest to each input."
+    "The typical training rows of the target class that differ from each input in the fewest groups."
+    groups = explainer.groups(x)
     out = x.new_empty(len(x), CANDIDATES, *x.shape[1:])
     for t in label.unique().tolist():
         pool = explainer.x_train[typical(explainer.z_train, explainer.stats, t, match=explainer.settings.match)]
-        far = torch.cdist(x[label == t].flatten(1), pool.flatten(1))
+        far = _groups_apart(x[label == t], pool, groups)
         near = far.argsort(dim=1, stable=True)[:, :CANDIDATES]
         missing = CANDIDATES - near.shape[1]
         out[label == t] = pool[torch.cat([near, near[:, -1:].expand(-1, missing)], 1)]
     return out
 
-# %% ../nbs/07_prototypes.ipynb #c11
+# %% ../nbs/07_prototypes.ipynb #c14
 def towards(
     match:Callable, # How far logits are from the class, a loss term
 ) -> _Mix:
     "A loss whose gradient points to where the match falls."
     return mix(match=(-1., match))
 
-# %% ../nbs/07_prototypes.ipynb #c13
+# %% ../nbs/07_prototypes.ipynb #c16
 class _Pasting:
     "Candidates of several inputs, `many` beside each other, on their way."
     def __init__(self, explainer, s, groups, c, many):
@@ -62,20 +77,20 @@ class _Pasting:
         self.s,self.c = s,admissible(s.enc, c, explainer.project)
         self.xp,self.on = s.x.clone(), s.enc.frozen.clone()
         self.most = most_groups(explainer, s.enc)
-        self.short,self.dist = s.x.new_full((len(c),), torch.inf), s.x.new_zeros(len(c))
-        self.best = s.x.new_full((len(c)//many,), torch.inf)
+        self.short,self.cost = s.x.new_full((len(c),), torch.inf), s.x.new_zeros(len(c))
+        self.arrived = torch.zeros(len(c)//many, dtype=torch.bool, device=c.device) # Inputs with a candidate that has
 
     def look(self, live):
         "Where the live candidates stand: gradient, and which of them go on."
         s = self.s.take(live)._replace(xp=self.xp[live])
         g:Any
         g,s = loss_grad(self.explainer.model, towards(self.explainer.settings.match), s)
-        self.short[live],self.dist[live] = lacking(self.explainer, s), (s.xp - s.x).flatten(1).norm(dim=1)
-        there = live[self.short[live] <= 0]
-        self.best.scatter_reduce_(0, there//self.many, self.dist[there], 'amin')
-        used = (self.on[live] & ~s.enc.frozen).sum(1)
-        hope = (self.short[live] > 0) & (self.dist[live] <= self.best[live//self.many])
-        return g, hope & (used < self.most[live]) & ~self.on[live].all(1)
+        used,far = (self.on[live] & ~s.enc.frozen).sum(1), (s.xp - s.x).flatten(1).norm(dim=1)
+        self.short[live],self.cost[live] = lacking(self.explainer, s), used + far/(1 + far)
+        there = self.short[live] <= 0
+        self.arrived[live[there]//self.many] = True
+        hope = ~self.arrived[live//self.many] & (used < self.most[live])
+        return g, hope & ~self.on[live].all(1)
 
     def paste(self, live, g):
         "Switch on the group of the largest gain."
@@ -84,30 +99,27 @@ class _Pasting:
         self.on[live, group] = True
         self.xp[live] = torch.where(in_group(self.groups, group), self.c[live], self.xp[live])
 
-# %% ../nbs/07_prototypes.ipynb #c14
+# %% ../nbs/07_prototypes.ipynb #c17
 def _pasted(explainer, s, groups, c, many):
-    "Paste groups of each candidate until one of the same input has arrived nearer: the merit of each."
+    "Paste groups of each candidate until one of the same input has arrived: the merit of each."
     state,live = _Pasting(explainer, s, groups, c, many), torch.arange(len(c), device=c.device)
     with evaluating(explainer.model):
         while len(live):
             g,go = state.look(live)
             live = live[go]
             if len(live): state.paste(live, g[go])
-    return merit(state.short, state.dist)
+    return merit(state.short, state.cost)
 
-# %% ../nbs/07_prototypes.ipynb #c16
-INSIDE = .75 # Share of the class's training rows whose gap counts as inside while prototypes are compared
-
+# %% ../nbs/07_prototypes.ipynb #c19
 def nearest_prototype(
     explainer,     # A fitted `GradualCF`
     s:State,       # Rows at their inputs
     groups:Tensor, # Group of every entry, long `(*s)`
 ) -> Tensor:       # `(n, *s)`
-    "Of the target's typical training rows, the one whose pasted groups arrive nearest to the input."
-    n,label = len(s.x), s.target.label
-    c = _nearest_typical(s.x, label, explainer)
+    "Of the target's typical training rows, the one of which the fewest pasted groups arrive."
+    n = len(s.x)
+    c = _nearest_typical(s.x, s.target.label, explainer)
     row = torch.arange(n, device=c.device).repeat_interleave(CANDIDATES)
-    target = s.target.take(row)._replace(gap=explainer.stats.within(label[row], INSIDE))
-    start = State(s.enc.take(row), s.x[row], None, target)
+    start = State(s.enc.take(row), s.x[row], None, s.target.take(row))
     score = _pasted(explainer, start, groups, c.flatten(0, 1), CANDIDATES)
     return c[torch.arange(n, device=c.device), score.view(n, CANDIDATES).argmax(1)]

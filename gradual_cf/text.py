@@ -8,21 +8,22 @@ import gzip, hashlib, html, json, os, re, zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from .core import Counterfactuals, Display, Domain, Encoded, atomic, cache_dir
+from .core import Counterfactuals, Display, Domain, Encoded, State, atomic, cache_dir
 from .gradual import TEXT
 from .images import _from_hub, _kept_names, _parquet_files
 from .lookahead import _shortlist, lookahead
 from .masking import token_groups
+from .reading import _can_tag, _pipeline, _tags, reads_well
 
 # %% auto #0
 __all__ = ['load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending', 'sentences']
@@ -311,7 +312,10 @@ class _Reader:
     length:int         # Words that the network reads
     tokenizer:Callable # Text -> (start, end) of each token
     classes:Tensor     # Class of each word, -1 where it neither changes nor is proposed
-    kept:dict=field(default_factory=dict) # What was copied to a device
+    reads:Any=None     # What shall read well; None for every word that fits
+    kept:dict=field(default_factory=dict) # What was copied to a device, or learnt
+
+    def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
 
@@ -421,21 +425,56 @@ def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, positi
         swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
     return swaps
 
+# %% ../nbs/14_text.ipynb #a21a0219
+def _ear(reader):
+    "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
+    if reader.reads is None or reader.reads.texts is None: return None
+    if 'ear' not in reader.kept:
+        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, _lookup_form)
+    return reader.kept['ear']
+
+def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
+    "The words of texts, as the rule numbers them."
+    spans = [list(reader.tokenizer(t))[:reader.length] for t in texts]
+    ids = torch.full((len(texts), reader.length), -1)
+    for row,t,s in zip(ids, texts, spans):
+        row[:len(s)] = torch.tensor([reader.vectors.index.get(_lookup_form(t[a:b]), -1) for a,b in s], dtype=torch.long)
+    return _ear(reader).numbered(ids, spans)
+
+def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
+    "How swaps read, by row and position; NaN where nothing was learnt."
+    rows,at = (torch.as_tensor(np.asarray(v, int)) for v in (rows, at))
+    if _ear(reader) is None: return np.full(len(rows), np.nan)
+    old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
+    return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
+
 # %% ../nbs/14_text.ipynb #c115
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
-    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+    table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+    return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
+
+# %% ../nbs/14_text.ipynb #b0a3e5ab
+def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 or 1; one NaN without a tagger
+    "Whether the part of speech of each swapped word is what it was."
+    rule = reads_well() if reader.reads is None and _can_tag() else reader.reads
+    if rule is None or rule.tagger is None: return np.full(1, np.nan)
+    tagged = [_tags(_pipeline(rule.tagger), t, [list(reader.tokenizer(s))[:reader.length] for s in t])
+              for t in map(_raw_texts, (cfs.data, cfs.raw))]
+    return np.array([tagged[0][i][p] == tagged[1][i][p] for i,p in zip(rows, at)], float)
 
 # %% ../nbs/14_text.ipynb #c117
-def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; cosine and known are for each swap
+def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but the first two are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changes(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
     known = np.array([_lookup_form(w) in reader.vectors for w in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine, float), known=known)
+    swaps = dict(cosine=np.array(table.cosine, float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
+                 tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
+    return dict(words=words, valid_before_snapping=found >= cfs.tau, **swaps)
 
 # %% ../nbs/14_text.ipynb #c119
 def _gaps(text, spans):
@@ -490,6 +529,11 @@ def _headline(cfs, classes):
     found = '' if cfs.valid[0] else ' (none found)'
     return f'to be {name}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}'
 
+def _how_it_reads(reader, cfs):
+    "The score of one answer, a mean over its swaps; nothing where none was learnt."
+    table = _changes(reader, cfs)
+    return f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
+
 # %% ../nbs/14_text.ipynb #c135
 def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
@@ -499,7 +543,7 @@ def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str:
     "Each text with deletions struck and insertions underlined."
     page = ''
     for i in range(min(most, len(cfs))):
-        headline = html.escape(_headline(cfs[i], classes))
+        headline = html.escape(_headline(cfs[i], classes) + _how_it_reads(reader, cfs[i]))
         page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
@@ -508,7 +552,8 @@ def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=Fals
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
-    return '\n'.join(f'{_headline(cfs[i], classes)}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
+    head = lambda one: _headline(one, classes) + _how_it_reads(reader, one)
+    return '\n'.join(f'{head(cfs[i])}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
 
 # %% ../nbs/14_text.ipynb #c142
 def _word_pool(
@@ -520,6 +565,7 @@ def _word_pool(
     free:Tensor,  # Words that may change, bool `(n, l)`
     p:int,        # Positions
     q:int,        # Words for each
+    likely:Callable|None=None, # (positions, words `(n, p, k)`) -> which are likely there, bool `(n, p, k)`
 ) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
     "Words that fit and promise to move the logits, at the positions that matter."
     rows = torch.arange(len(v), device=v.device)[:, None]
@@ -529,10 +575,13 @@ def _word_pool(
     cosine = (old @ E.T)/(size*length).clamp_min(_TINY)
     gain = g[rows, at] @ E.T - base.gather(1, at)[..., None]
     gain = gain.masked_fill(~(fits(at, cosine) & free.gather(1, at)[..., None]), -torch.inf)
+    names,gain = _likely_ones(at, gain, likely)
     best = gain.amax(2).topk(min(p, at.shape[1])).indices
-    size,cosine = size[rows, best], cosine[rows, best]
+    names = None if names is None else names[rows, best]
+    size,length,cosine = size[rows, best], _of(length.expand_as(cosine[:1, :1]), names), _of(cosine[rows, best], names)
     dist = (size**2 + length**2 - 2*cosine*size*length).clamp_min(0).sqrt()
-    return at.gather(1, best), *_shortlist(gain[rows, best], dist, min(q, len(E)))
+    pick,ok = _shortlist(gain[rows, best], dist, min(q, gain.shape[2]))
+    return at.gather(1, best), pick if names is None else names.gather(2, pick), ok
 
 # %% ../nbs/14_text.ipynb #c144
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
@@ -542,7 +591,7 @@ def _proposals(reader, common, x):
     key = (common, x.device, x.dtype)
     if key not in reader.kept:
         ids = (reader.classes >= 0).nonzero()[:common, 0]
-        reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device)
+        reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device), ids
     return reader.kept[key]
 
 # %% ../nbs/14_text.ipynb #c146
@@ -554,12 +603,48 @@ def _fits(reader, v, classes, similarity, at, cosine):
     ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
     return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
 
+# %% ../nbs/14_text.ipynb #e0365c6f
+def _note(reader, enc:Encoded, raw) -> Encoded:
+    "Note what stands in the texts of a question."
+    texts,ids,_ = _read(reader, raw)
+    spans = [_places(reader, t) for t in texts]
+    return enc._replace(notes=_ear(reader).note(texts, spans, ids))
+
+def _ids_now(reader, notes, moved, v):
+    "The words of texts as they stand, `(n, l)`; `v` `(n, l, e)` are their vectors."
+    ids = notes.ids.clone()
+    ids[moved] = _nearest_words(reader.vectors.table, v[moved].cpu())[0][:, 0]
+    return ids
+
+# %% ../nbs/14_text.ipynb #56916cb2
+_ASKED = 32 # Words for each position that the language model is asked about
+
+def _in_place(reader, s, words, fits, moved, v):
+    "What fits, what is free and what is likely, where texts shall read well."
+    notes = s.enc.notes
+    if notes is None: return fits, None
+    ear,ids = _ear(reader), _ids_now(reader, notes, moved, v)
+    notes = ear.lowered(notes, moved.sum(1))
+    kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at, words)
+    return kind, lambda at, k: ear.likely(notes, ids, at, words[k])
+
+def _likely_ones(at, gain, likely):
+    "The words that promise most and are likely: which, and what they promise."
+    if likely is None: return None, gain
+    gain,names = gain.topk(min(_ASKED, gain.shape[2]), dim=2)
+    return names, gain.masked_fill(~likely(at, names), -torch.inf)
+
+def _of(v, names): # Entries `(n, p, k)` of `v` `(n, p, w)`; all of them for None
+    return v if names is None else v.expand(*names.shape[:2], -1).gather(2, names)
+
 # %% ../nbs/14_text.ipynb #c148
-def _candidates(reader:_Reader, x, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+def _candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
-    E,classes = _proposals(reader, common, x)
+    x = s.xp
+    E,classes,words = _proposals(reader, common, x)
     fits = partial(_fits, reader, x, classes, similarity)
-    at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q)
+    fits,likely = _in_place(reader, s, words, fits, (x != s.x).any(2), x)
+    at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q, likely)
     return at, E[pick], ok
 
 # %% ../nbs/14_text.ipynb #c151
@@ -577,6 +662,68 @@ def _text_display(reader):
     changes,show,text = shown
     return Display(changes=changes, show=show, text=text, names=tuple(range(reader.length)), columns=('text',))
 
+# %% ../nbs/14_text.ipynb #6fa86f1b
+def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Rows, places and drops, `(m,)` each
+    "What each swap costs in log-probability, with all other swaps in place."
+    ids,(rows,at) = _ids_now(reader, notes, moved, xp), moved.nonzero(as_tuple=True)
+    back = _ear(reader).drops(ids[rows], at, notes.ids[rows, at])
+    return rows, at, -back
+
+def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
+    "The rows that go down a rung, and all rows on theirs."
+    ear,notes = _ear(reader), enc.notes
+    if notes is None: return torch.zeros(0, dtype=torch.long), enc
+    moved = (xp != enc.x).any(2)
+    rows,_,drops = _swap_drops(reader, notes, xp, moved)
+    clash = torch.zeros_like(arrived)
+    limit = ear.limit(ear.lowered(notes, moved.sum(1)))
+    clash[rows[drops > limit[rows]]] = True
+    down = (clash | ~arrived) & (notes.rung < len(ear.most))
+    return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))
+
+# %% ../nbs/14_text.ipynb #64d0d63d
+def _rule_of(reads):
+    "Read `reads`; raises `ValueError` for what is no rule."
+    if reads is None or hasattr(reads, 'learn'): return reads
+    if not isinstance(reads, str) or reads != 'auto':
+        raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
+    return reads_well() if _can_tag() else None
+
+def _learnable(reader, make) -> Domain:
+    "The domain of a reader; its rule learns from the texts of `fit` where it has none of its own."
+    if reader.reads is None or reader.reads.texts is not None: return make(reader)
+    return replace(make(reader), learn=partial(_learn, reader, make))
+
+def _learn(reader, make, raw):
+    "The domain that listens to training texts."
+    told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
+    return replace(make(told), learn=partial(_learn, reader, make))
+
+def _text_domain(reader, pool, ahead) -> Domain:
+    "All that a reader gives."
+    candidates = partial(_candidates, reader, **pool)
+    return Domain(
+        partial(_encode, reader), partial(_decode, reader), token_groups, project=partial(_to_words, reader),
+        probe=lookahead(candidates, *ahead), kind='text', display=_text_display(reader),
+        defaults=TEXT, rows=_raw_texts, legal=partial(_legal, reader),
+        constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
+        measures=partial(_measures, reader), **_reading_hooks(reader))
+
+def _reading_hooks(reader):
+    "What a domain does where texts shall read well."
+    return {} if reader.reads is None else dict(note=partial(_note, reader), again=partial(_search_again, reader))
+
+# %% ../nbs/14_text.ipynb #06377380
+class _Tried(NamedTuple):
+    "How many candidates are tried."
+    positions:int # in a step
+    words:int     # at each
+    beam:int      # sets that are kept
+
+    def chosen(self, *given): return [v if g is None else g for v,g in zip(self, given)] # What was given, else these
+
+_FULL,_FILTERED = _Tried(16, 32, 4), _Tried(12, 8, 2) # Without a rule and with one
+
 # %% ../nbs/14_text.ipynb #c156
 def sentences(
     vectors:_Vectors,    # From `load_glove`, `corpus_vectors` or your own
@@ -585,21 +732,19 @@ def sentences(
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float=.2,# Smallest cosine between the old word and the new, in [-1, 1]; -1 for any word
     common:int|None=10_000, # Propose the most frequent words only; None for all
-    positions:int=16,   # Positions tried in a step
-    words:int=32,       # Words tried at each
-    beam:int=4,         # Sets kept while looking ahead; 1 is greedy
+    positions:int|None=None, # Positions tried in a step; None for 12 of those that read well, 16 without a rule
+    words:int|None=None,# Words tried at each; None for 8 or 32
+    beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 or 4
     depth:int=3,        # Words looked ahead
+    reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
 ) -> Domain:
     "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
+    rule = _rule_of(reads)
+    positions,words,beam = (_FULL if rule is None else _FILTERED).chosen(positions, words, beam)
     _check_text_settings(length, similarity, positions, words)
-    reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer))
-    candidates = partial(_candidates, reader, p=positions, q=words, similarity=similarity, common=common)
-    return Domain(
-        partial(_encode, reader), partial(_decode, reader), token_groups, project=partial(_to_words, reader),
-        probe=lookahead(candidates, beam, depth), kind='text', display=_text_display(reader),
-        defaults=TEXT, rows=_raw_texts, legal=partial(_legal, reader),
-        constrain=partial(_constrain, partial(_places, reader)), words=partial(_places, reader),
-        measures=partial(_measures, reader))
+    reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
+    pool = dict(p=positions, q=words, similarity=similarity, common=common)
+    return _learnable(reader, partial(_text_domain, pool=pool, ahead=(beam, depth)))
 
 # %% ../nbs/14_text.ipynb #c160
 class _Lookup(nn.Module):

@@ -28,9 +28,9 @@ def turn(scope):
 
 
 class ByFile(LoadFileScheduling):
-    "Tests of a file stay together, since they share what they make; notebooks share nothing but networks. What is long begins, so that the workers end together."
+    "Tests of a file stay together, since they share what they make; notebooks share nothing but networks, and those of the soak nothing at all. What is long begins, so that the workers end together."
     def _split_scope(self, nodeid):
-        return nodeid if 'test_notebooks' in nodeid else super()._split_scope(nodeid)
+        return nodeid if 'test_notebooks' in nodeid or 'soak' in nodeid else super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node):
         self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)

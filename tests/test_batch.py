@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from gradual_cf import batch
-from gradual_cf.batch import _MANIFEST, _cut, _finished, _open_source, _part_file, batch_fn, explain_dataset
+from gradual_cf import workers as crews
+from gradual_cf.batch import _MANIFEST, _finished, _part_file, batch_fn, explain_dataset
 from gradual_cf.composition import box
 from gradual_cf.core import Display, Domain, Encoded
 from gradual_cf.explainer import predict
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.identity import fingerprint
+from gradual_cf.sources import cut, open_source
 from gradual_cf.images import load_digits
 from gradual_cf.models import save_model, tabular_mlp
 from gradual_cf.summary import plot_summary, summary
@@ -227,7 +228,7 @@ def dies(data):
 
 def ends_at_row_70(cf, engine, out, monkeypatch, says):
     "A run of 90 rows, of which one ends every worker that it meets; the first loss ends the run."
-    monkeypatch.setattr(batch, '_LOSSES', 1)
+    monkeypatch.setattr(crews, '_LOSSES', 1)
     df = loans(90)
     df.loc[70, 'debt'] = 66
     deadly = GradualCF(cf.model, dataclasses.replace(cf.domain, encode=dies), sigma=0).fit(loans(400, 1).drop(columns='account'))
@@ -412,19 +413,19 @@ def test_bad_calls_say_what_is_wrong(cf, tmp_path, call, says):
 def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
     df = pd.DataFrame(dict(a=[*range(40_000), .5], b=range(40_001), c=['x']*40_001))
     df.astype(dict(a=object)).to_csv(tmp_path/'r.csv', index=False)
-    s = _open_source(tmp_path/'r.csv')
+    s = open_source(tmp_path/'r.csv')
     assert s.rows == 40_001 and [str(t) for t in s.schema.types][:2] == ['double', 'int64']
-    assert pa.concat_tables([t for _,t in _cut(s, 7000)]).to_pandas().a.iloc[-1] == .5
+    assert pa.concat_tables([t for _,t in cut(s, 7000)]).to_pandas().a.iloc[-1] == .5
 
 
 def test_csv_columns_of_every_type(tmp_path):
     (tmp_path/'r.csv').write_text('whole,missing,truth,mixed,text,quoted,none\n1,,True,1,a,"x, ""y""\nz",NA\n2,5,False,x,NA,q,\n')
-    s = _open_source(tmp_path/'r.csv')
+    s = open_source(tmp_path/'r.csv')
     assert [str(t) for t in s.schema.types] == ['int64', 'int64', 'bool', 'string', 'string', 'string', 'int64']
     first,second = next(s.tables()).to_pylist()
     assert first == dict(whole=1, missing=None, truth=True, mixed='1', text='a', quoted='x, "y"\nz', none=None) and second['text'] is None
     (tmp_path/'r.csv').write_text('a,b\n1,2\n3\n')
-    with pytest.raises(ValueError, match='ds must be readable CSV.*r.csv'): _open_source(tmp_path/'r.csv')
+    with pytest.raises(ValueError, match='ds must be readable CSV.*r.csv'): open_source(tmp_path/'r.csv')
 
 
 # ---- constraints, and domains written by hand

@@ -16,7 +16,7 @@ from gradual_cf.gradual import PAPER, GradualCF, construct
 from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels
 from gradual_cf.losses import prototype_distance, _term_grad
 from gradual_cf.models import accuracy, seeded
-from gradual_cf.prototypes import CANDIDATES, INSIDE, _nearest_typical, _pasted
+from gradual_cf.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: MNIST is not part of the project')
@@ -168,15 +168,37 @@ def test_pasting_chooses_as_the_whole_search_would():
     enc = cf.encode(x[:20])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
     row = torch.arange(20).repeat_interleave(CANDIDATES)
-    inside = cf.aim(target[row])._replace(gap=cf.stats.within(target[row], INSIDE))
+    inside = cf.aim(target[row])
+    assert inside.gap.equal(cf.stats.within(target[row], cf.settings.quantile))
     c = _nearest_typical(enc.x, target, cf).flatten(0, 1)
     many = enc.take(row)
     start = State(many, many.x.clone(), predict(net, many.x), inside, torch.zeros_like(many.frozen), c.clone())
     for step in construct(cf, start): pass
-    whole = merit(lacking(cf, step), (step.xp - step.x).flatten(1).norm(dim=1)).view(20, CANDIDATES)
+    far = (step.xp - step.x).flatten(1).norm(dim=1)
+    alone = merit(lacking(cf, step), step.on.sum(1) + far/(1 + far)).view(20, CANDIDATES)
     found = _pasted(cf, State(many, many.x, None, inside), cf.groups(enc.x), c, CANDIDATES).view(20, CANDIDATES)
-    assert (whole > 0).any() and found.argmax(1).equal(whole.argmax(1))
-    assert found[found > 0].allclose(whole[found > 0]) and ((whole > 0) & (found < 0)).any()   # some gave up
+    assert (alone > 0).any() and found.argmax(1).equal(alone.argmax(1))
+    assert found[found > 0].allclose(alone[found > 0]) and ((alone > 0) & (found < 0)).any()   # some gave up
+    fewest = step.on.sum(1).view(20, CANDIDATES).where(alone > 0, 99).amin(1)
+    chosen = step.on.sum(1).view(20, CANDIDATES)[torch.arange(20), found.argmax(1)]
+    assert chosen.equal(fewest.where(fewest < 99, chosen))
+
+
+def test_rows_are_compared_by_the_groups_in_which_they_differ():
+    torch.manual_seed(0)
+    x,pool,groups = torch.rand(3, 1, 5, 6), torch.rand(4, 1, 5, 6), images(2).groups((1, 5, 6))
+    for i in range(3):
+        for j in range(4):
+            square = [(x[i] - pool[j])[groups == g].square().sum() for g in range(9)]
+            assert torch.isclose(_groups_apart(x, pool, groups)[i, j], sum(d/(d + 1) for d in square), atol=1e-5)
+
+
+def test_a_row_that_differs_in_one_block_is_nearer_than_one_that_differs_a_little_in_all():
+    x = torch.zeros(1, 1, 9, 9)
+    everywhere,here = torch.full_like(x, .2), x.clone()
+    here[..., :3, :3] = 1
+    pool = torch.cat([everywhere, here])
+    assert everywhere.norm() < here.norm() and _groups_apart(x, pool, images(3).groups((1, 9, 9))).argmin() == 1
 
 
 def test_prototype_term_and_views():
@@ -228,7 +250,7 @@ def test_default_setting_on_mnist_is_believed_by_a_judge(monkeypatch):
     target = (predict(task.model, x[:30]).argmax(1) + 1 + torch.arange(30) % 9) % 10
     cfs = cf.explain(rows, target)
     assert cfs.valid.double().mean() >= .97
-    assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .85
+    assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .9
     assert changed_groups(cfs.x, cfs.xp, task.domain.groups(cfs.x.shape[1:])).sum(1).double().mean() <= 12
 
 

@@ -302,6 +302,17 @@ def test_bad_words_are_clear_errors(tmp_path):
         with pytest.raises((ValueError, ImportError), match='path must be a readable file|pip install'): load_fitted(tmp_path/f'm.{ending}')
 
 
+@pytest.mark.parametrize('ending', ['txt', 'ubj'])
+def test_a_file_that_would_end_the_process_is_an_error(tmp_path, ending):
+    pytest.importorskip('lightgbm' if ending == 'txt' else 'xgboost')
+    df, y = people(missing=False)
+    path = tmp_path/f'm.{ending}'
+    if ending == 'ubj': xgb().fit(df[['age']], y).save_model(path)
+    else: path.write_text('tree\nversion=v4\nnum_class=1\nmax_feature_idx=1\nfeature_names=a b\nfeature_infos=none none\ntree_sizes=9 9\n\nno tree here')
+    if ending == 'ubj': path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(ValueError, match='path must be a readable file of'): load_fitted(path)
+
+
 def test_a_skops_file_with_a_type_of_its_own_is_refused(tmp_path):
     io = pytest.importorskip('skops.io')
     df, y = people(missing=False)

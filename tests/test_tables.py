@@ -775,3 +775,46 @@ def test_the_search_sees_the_decimals_that_are_written():
     c = domain.project(torch.rand(x.shape, dtype=x.dtype), x)
     written = domain.encode(domain.decode(c, df)).x
     assert torch.allclose(written, c, atol=1e-12) and not c.equal(x)
+
+
+def test_huge_numbers_have_the_digits_that_32_bits_know():
+    r = np.random.default_rng(5828)
+    df = pd.DataFrame({'gain': r.gamma(2, 1e12, 60).round(3), 'x': filler(60)})
+    cf = explainer(df, k=3)
+    cfs = cf.explain(df, 1)
+    for i in (3, 17, 40): pd.testing.assert_frame_equal(cf.explain(df.iloc[[i]], 1).raw, cfs.raw.iloc[[i]], check_exact=True)
+    new = cfs.raw.gain[cfs.raw.gain != df.gain]
+    assert len(new) and (new % 1e6 == 0).all()
+
+
+# Files of answers
+
+def kept(tmp_path, df, **told):
+    "Answers about a frame that were written, and what came back."
+    cfs = explainer(df, **told).explain(df[:8])
+    return cfs, Counterfactuals.load(cfs.save(tmp_path/'kept.parquet'), cfs.domain)
+
+
+@pytest.mark.parametrize('levels', [[1, 2, 3], [.5, 1.5, 2.5], ['a', 'b', 'never']], ids=str)
+def test_a_category_comes_back_as_it_was(tmp_path, levels):
+    df = pd.DataFrame({'kind': pd.Categorical(np.resize(levels[:2], 40), levels), 'x': filler(40)})
+    cfs,back = kept(tmp_path, df)
+    pd.testing.assert_frame_equal(back.raw, cfs.raw)
+    pd.testing.assert_frame_equal(back.data, cfs.data)
+
+
+def test_a_broken_file_of_answers_is_an_error(tmp_path):
+    df = pd.DataFrame({'x': filler(40), 'y': filler(40, 1)})
+    cfs,_ = kept(tmp_path, df)
+    whole,path = (tmp_path/'kept.parquet').read_bytes(), tmp_path/'broken.parquet'
+    for broken in (b'', b'PAR1', whole[:500] + whole[600:], whole[:-9]):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match='path must be a file written by Counterfactuals.save'): Counterfactuals.load(path, cfs.domain)
+    refused = 0
+    for at in range(4, len(whole), 101):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+        try: back = Counterfactuals.load(path, cfs.domain)
+        except ValueError: refused += 1
+        else: assert torch.equal(back.xp, cfs.xp) and (back.raw.to_numpy() == cfs.raw.to_numpy()).all()
+    assert refused
+    with pytest.raises(ValueError, match='path must be an existing file'): Counterfactuals.load(tmp_path/'nowhere', cfs.domain)

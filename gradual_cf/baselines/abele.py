@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from .genetic import _borrowed, _fit_tree, _Leaves, _read_leaves, _stretches, _winners
-from .wachter import _Rules, _within_limit
+from .wachter import _OfImages, _Rules, _within_limit
 from ..composition import admissible
 from ..core import Encoded
-from ..explainer import Common, Explainer, predict, setting, target_prob, told
+from ..explainer import Common, predict, setting, target_prob, told
 from ..identity import kept
 from ..models import load_model, _network, save_model
 
@@ -158,7 +158,7 @@ def _nearest_first(leaves, z0):
     far = np.linalg.norm(_enter(leaves, z0) - z0, axis=1)
     return leaves.take(np.lexsort((far, leaves.missed(z0).sum(1))))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c44
+# %% ../../nbs/25_baselines.abele.ipynb #c43
 @told
 @dataclass(frozen=True, kw_only=True)
 class ABELESettings(Common):
@@ -174,16 +174,11 @@ class ABELESettings(Common):
     mutation:float = setting(.2, 'share of entries that move', least=0, most=1)
     step:float = setting(.01, 'how far past a threshold a counter-exemplar lies', above=0)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c47
+# %% ../../nbs/25_baselines.abele.ipynb #c46
 _REJECTED = .1 # Share of the training images that the discriminator may reject
 
-class _Coder(Explainer):
+class _Coder(_OfImages):
     "An explainer of images that writes them as codes."
-    def __init__(self, model, domain, settings=None, **changes):
-        if domain.kind != 'image':
-            raise ValueError(f"domain must be of images for ABELE, of kind 'image', got kind {domain.kind!r}")
-        super().__init__(model, domain, settings, **changes)
-
     def fit(self, data):
         "Train the autoencoder, or take the kept one; returns the explainer."
         super().fit(data)
@@ -202,7 +197,7 @@ class _Coder(Explainer):
         rows, rules = enc.take(torch.zeros(len(z), dtype=torch.long)), _Rules(self, enc.x)
         return rules.hold(rows, admissible(rows, self.auto.decode(z), rules.project))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c49
+# %% ../../nbs/25_baselines.abele.ipynb #c48
 _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the farthest row still has
 
 class _Local(NamedTuple):
@@ -213,7 +208,7 @@ class _Local(NamedTuple):
     own:int        # The model's class of the image
     leaves:_Leaves # Leaves of the tree
 
-# %% ../../nbs/25_baselines.abele.ipynb #c51
+# %% ../../nbs/25_baselines.abele.ipynb #c50
 def _population(abele, enc, z0, k, gen):
     "Neighbours of a code that are bred to be of class `k`."
     h = abele.settings
@@ -223,7 +218,7 @@ def _population(abele, enc, z0, k, gen):
     start = _on_the_way(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
     return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c53
+# %% ../../nbs/25_baselines.abele.ipynb #c52
 def _around(abele, enc, target, seed=0):
     "Breed neighbours of both kinds and grow a tree on them; a `_Local`."
     gen, z0 = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0]
@@ -235,7 +230,7 @@ def _around(abele, enc, target, seed=0):
     rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
     return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight)))
 
-# %% ../../nbs/25_baselines.abele.ipynb #c55
+# %% ../../nbs/25_baselines.abele.ipynb #c54
 def _counter_exemplars(abele, enc, near, target):
     "Images `(n, c, h, w)` over the thresholds of the tree, then bred ones, and the target's probability `(n,)`."
     z0 = near.z0.cpu().double().numpy()
@@ -247,7 +242,7 @@ def _counter_exemplars(abele, enc, near, target):
     if not len(x): return x, x.new_zeros(0)
     return x, predict(abele.model, x).softmax(1)[:, target]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c57
+# %% ../../nbs/25_baselines.abele.ipynb #c56
 def _nearest_counter(abele, enc, target, seed):
     "The counter-exemplar nearest to the image among those at `tau`, else the most probable; the image without any."
     x, p = _counter_exemplars(abele, enc, _around(abele, enc, target, seed), target)
@@ -256,14 +251,14 @@ def _nearest_counter(abele, enc, target, seed):
     best = far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()
     return x[best][None]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c59
+# %% ../../nbs/25_baselines.abele.ipynb #c58
 class _Exemplars(NamedTuple):
     "Images around one image."
     x:Tensor       # The image, `(1, c, h, w)`
     same:Tensor    # Exemplars: the model keeps its class, `(n, c, h, w)`, the farthest from each other
     counter:Tensor # Counter-exemplars of the target, `(m, c, h, w)`, those nearest to the tree's thresholds first
 
-# %% ../../nbs/25_baselines.abele.ipynb #c61
+# %% ../../nbs/25_baselines.abele.ipynb #c60
 def _far_apart(z, n):
     "Positions of at most `n` points `(m, l)`, each farthest from those before."
     at, far = [0], (z - z[0]).norm(dim=1)
@@ -272,7 +267,7 @@ def _far_apart(z, n):
         far = torch.minimum(far, (z - z[at[-1]]).norm(dim=1))
     return torch.tensor(at)
 
-# %% ../../nbs/25_baselines.abele.ipynb #c64
+# %% ../../nbs/25_baselines.abele.ipynb #c63
 def _exemplars(abele, enc, near, n):
     "Images `(m, c, h, w)` of the row's own leaf and class; of its class alone where the leaf has none."
     home = near.leaves.take([near.leaves.holds(near.z0.cpu().double().numpy()).argmax()])
@@ -281,7 +276,7 @@ def _exemplars(abele, enc, near, n):
     same = near.z[inside & keeps if (inside & keeps).any() else keeps]
     return abele.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
 
-# %% ../../nbs/25_baselines.abele.ipynb #c66
+# %% ../../nbs/25_baselines.abele.ipynb #c65
 class ABELE(_Coder):
     "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
     Settings = ABELESettings

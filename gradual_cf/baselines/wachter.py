@@ -82,10 +82,19 @@ def _through(model, xp, slope):
     z = with_graph(model, xp)
     try: return input_grad(z, xp, slope(z.detach())), z.detach()
     except ValueError as e:
-        raise ValueError('model must be differentiable for Wachter and CEM, got an output without gradient; '
+        raise ValueError('model must be differentiable for this baseline, got an output without gradient; '
                          'GrowingSpheres and LORE need none') from e
 
 # %% ../../nbs/20_baselines.wachter.ipynb #c24
+class _OfImages(Explainer):
+    "An explainer of images only."
+    def __init__(self, model, domain, settings=None, **changes):
+        name, kind = type(self).__name__, domain.kind
+        if kind != 'image': raise ValueError(f"domain must be of images for {name}, of kind 'image', got kind {kind!r}")
+        super().__init__(model, domain, settings, **changes)
+        self.network = model
+
+# %% ../../nbs/20_baselines.wachter.ipynb #c27
 def _median_deviation(x):
     "Median absolute deviation of every entry; where that is 0 the mean one, where that is 0 the smallest of all."
     far = (x - x.median(0).values).abs()
@@ -94,7 +103,7 @@ def _median_deviation(x):
     least = mad[mad > 0].min() if (mad > 0).any() else torch.ones_like(mad)
     return torch.where(mad > 0, mad, least)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c28
+# %% ../../nbs/20_baselines.wachter.ipynb #c31
 def _squared_gap(target, aim, weight):
     "Slope of weight·(p - aim)² by the logits: a function `(n, k)` -> `(n, k)`."
     def slope(z):
@@ -103,11 +112,11 @@ def _squared_gap(target, aim, weight):
         return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
     return slope
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c31
+# %% ../../nbs/20_baselines.wachter.ipynb #c34
 _SLOW = 10   # Steps without gain after which a row slows down
 _GAIN = 1e-4 # Smallest fall of the loss, as a share of it, that counts as gain
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c32
+# %% ../../nbs/20_baselines.wachter.ipynb #c35
 class _RowAdam:
     "Adam on rows that leave one by one; each has its own learning rate and restarts when that falls."
     def __init__(self, x, lr):
@@ -140,7 +149,7 @@ class _RowAdam:
         "Go on with the rows `i` only, bool."
         for name, t in vars(self).items(): setattr(self, name, t[i])
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c37
+# %% ../../nbs/20_baselines.wachter.ipynb #c40
 @told
 @dataclass(frozen=True, kw_only=True)
 class WachterSettings(Common):
@@ -154,7 +163,7 @@ class WachterSettings(Common):
     decay:float = setting(.5, "factor of a row's learning rate after ten steps without gain", above=0, most=1)
     patience:int = setting(50, 'steps without gain after which a row rests', least=1)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c41
+# %% ../../nbs/20_baselines.wachter.ipynb #c44
 class _Descent:
     "One round of Wachter's descent: where the rows are, and who arrived."
     def __init__(self, explainer, rules, enc, target, weight, loose):
@@ -176,7 +185,7 @@ class _Descent:
         if not self.loose: return prob >= max(h.aim - h.tol, _enough(h.tau))
         return target_prob(self.explainer.model(xp).detach(), self.target) >= _enough(h.tau)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c43
+# %% ../../nbs/20_baselines.wachter.ipynb #c46
 class _Round(_Descent):
     def step(self):
         "Ask the model where the rows are, note who arrived, and go one step downhill."
@@ -205,13 +214,13 @@ class _Round(_Descent):
             if not len(self.target): break
         return self.best, self.rests
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c45
+# %% ../../nbs/20_baselines.wachter.ipynb #c48
 def _next_weight(low, high):
     "The weight to try next, between the largest failure (0 for none) and the smallest success (inf for none)."
     between = torch.where(low == 0, high/10, (low*high).sqrt())
     return torch.where(high == torch.inf, 10*low, between)
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c47
+# %% ../../nbs/20_baselines.wachter.ipynb #c50
 def _try_weights(explainer, rules, enc, target, loose):
     "Look for each row's weight and keep its nearest counterfactual."
     best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
@@ -224,7 +233,7 @@ def _try_weights(explainer, rules, enc, target, loose):
         weight = _next_weight(low, high)
     return best
 
-# %% ../../nbs/20_baselines.wachter.ipynb #c48
+# %% ../../nbs/20_baselines.wachter.ipynb #c51
 class Wachter(Explainer):
     "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
     Settings = WachterSettings

@@ -1,0 +1,119 @@
+"""Every answer about any table: legal, kept where it must be, what the model says, the same in any company."""
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import torch
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from judge import faults, is_missing, same
+from made import ASKED, CHANGES, PRESETS, asked, domain_of, network, tables
+
+from gradual_cf.all import Counterfactuals, GradualCF, predict
+
+SIZE = int(os.environ.get('SOAK_SIZE', 400))       # Rows that are explained, about
+QUICK = settings(max_examples=max(SIZE//(5*ASKED), 1), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+SHORT = dict(sigma=8)                              # Steps of the paper's setting
+STOPPING = [c for c in CHANGES if 'quantile' not in c] # a valid answer that has not come as far as a quantile goes on when it is asked again
+
+
+def explainer(made, how, changes, k, dtype=torch.float32):
+    "An explainer of a made table."
+    domain = domain_of(made)
+    x = domain.encode(made.train).x.to(dtype)
+    settings_of = None if how is None else replace(how, **SHORT)
+    return GradualCF(network(x, k, made.seed), domain, settings_of, **changes).fit(made.train)
+
+
+def cells(df): return [[v for v in row] for row in df.astype(object).to_numpy().tolist()]
+
+
+def check_same(a, b):
+    "Two frames of answers are the same, cell by cell."
+    assert [str(t) for t in a.dtypes] == [str(t) for t in b.dtypes]
+    for one,two in zip(cells(a), cells(b), strict=True): assert all(map(same, one, two)), (one, two)
+
+
+def other_class(cf, rows, k):
+    "A target that most rows do not have yet."
+    return (predict(cf.model, cf.domain.encode(rows).x.to(cf.place[1])).argmax(1) + 1) % k
+
+
+@QUICK
+@given(made=tables(), how=st.sampled_from(list(PRESETS)), changes=st.sampled_from(CHANGES), k=st.sampled_from([2, 3]),
+       dtype=st.sampled_from([torch.float32, torch.float64]))
+def test_an_answer_is_legal_and_is_what_the_model_says(made, how, changes, k, dtype):
+    cf = explainer(made, PRESETS[how], changes, k, dtype)
+    target = other_class(cf, made.rows, k)
+    before = made.rows.copy(deep=True)
+    cfs = cf.explain(made.rows, target, **asked(made))
+    check_same(made.rows, before)
+    for c in made.rules['immutable']: assert all(map(same, made.rows[c].tolist(), cfs.raw[c].tolist())), c
+    if not cf.settings.legal: return
+    assert not (found := faults(made, made.rows, cfs.raw)), found
+    p = predict(cf.model, cf.domain.encode(cfs.raw).x.to(dtype)).softmax(1)
+    said = p[torch.arange(len(p)), target]
+    np.testing.assert_allclose(said.numpy(), cfs.prob.numpy(), atol=2e-5)
+    if 'quantile' not in changes: assert ((said >= cf.settings.tau - 2e-5) | ~cfs.valid).all()
+    assert (said[cfs.valid] > .5 - 2e-5).all() or k > 2
+
+
+@QUICK
+@given(made=tables(), changes=st.sampled_from(CHANGES), k=st.sampled_from([2, 3]), order=st.permutations(range(ASKED)))
+def test_an_answer_is_the_same_in_any_company(made, changes, k, order):
+    cf = explainer(made, None, changes, k)
+    target = other_class(cf, made.rows, k)
+    all_at_once = cf.explain(made.rows, target, **asked(made)).raw
+    order = list(order)
+    turned = cf.explain(made.rows.iloc[order], target[order], **asked(made)).raw
+    check_same(turned, all_at_once.iloc[order])
+    i = order[0]
+    check_same(cf.explain(made.rows.iloc[[i]], target[[i]], **asked(made)).raw, all_at_once.iloc[[i]])
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: cf.explain(made.rows, target, **asked(made)).raw, range(2)))
+    for one in both: check_same(one, all_at_once)
+
+
+@QUICK
+@given(made=tables(), changes=st.sampled_from(STOPPING), k=st.sampled_from([2, 3]))
+def test_an_answer_that_is_explained_again_stays(made, changes, k):
+    cf = explainer(made, None, changes, k)
+    target = other_class(cf, made.rows, k)
+    cfs = cf.explain(made.rows, target, **asked(made))
+    there = cfs.valid.nonzero()[:, 0].tolist()
+    assume(there)
+    again = cf.explain(cfs.raw.iloc[there], target[there], **asked(made))
+    check_same(again.raw, cfs.raw.iloc[there])
+    assert again.valid.all() and not len(again.changes())
+
+
+@QUICK
+@given(made=tables(), k=st.sampled_from([2, 3]))
+def test_answers_come_back_from_a_file(made, k):
+    cf = explainer(made, None, {}, k)
+    cfs = cf.explain(made.rows, other_class(cf, made.rows, k), **asked(made))
+    with tempfile.TemporaryDirectory() as d:
+        try: path = cfs.save(f'{d}/kept.parquet')
+        except ValueError as e:
+            assert 'would not come back' in str(e) or 'must' in str(e), e
+            return
+        back = Counterfactuals.load(path, cf.domain)
+    check_same(back.raw, cfs.raw)
+    check_same(back.data, cfs.data)
+    assert torch.equal(back.valid, cfs.valid) and torch.equal(back.prob, cfs.prob)
+    assert back.raw.index.equals(cfs.raw.index) and list(back.raw.columns) == list(cfs.raw.columns)
+
+
+@QUICK
+@given(made=tables(), k=st.sampled_from([2, 3]))
+def test_changes_tell_all_that_changed(made, k):
+    cf = explainer(made, None, {}, k)
+    cfs = cf.explain(made.rows, other_class(cf, made.rows, k), **asked(made))
+    told = {(line.row, repr(line.feature)): (line.before, line.after) for line in cfs.changes().itertuples()}
+    for c in made.kinds:
+        for i,(a,b) in enumerate(zip(made.rows[c].tolist(), cfs.raw[c].tolist())):
+            assert same(a, b) == ((i, repr(c)) not in told), (c, a, b)
+            if not same(a, b): assert not is_missing(told[i, repr(c)][1])
+    assert repr(cfs)

@@ -1,0 +1,175 @@
+"""FIDO against closed forms, a replica in plain numbers, and its own rules."""
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from gradual_cf.baselines.fido import FIDO, _INFILLS, _concrete, _Masks, _Sought, _blurred, _find_regions
+from gradual_cf.explainer import predict
+from gradual_cf.images import images
+from gradual_cf.tasks import load_task
+
+INFILLS = pytest.mark.parametrize('infill', list(_INFILLS))
+
+
+class Linear(nn.Module):
+    "Logits that are linear in the pixels, in 64 bits."
+    def __init__(self, k=2, pixels=12, seed=0):
+        super().__init__()
+        w = torch.randn(k, pixels, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        if k == 2: w[0] = 0
+        self.w, self.b = nn.Parameter(w), nn.Parameter(torch.zeros(k).double())
+    def forward(self, x): return x.flatten(1) @ self.w.T + self.b
+
+
+@pytest.fixture
+def rows(): return torch.rand(9, 1, 3, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.fixture(scope='module')
+def task(): return load_task('digits')
+
+
+def towards(fido, x, label, there=None):
+    return _Sought(fido.encode(x), torch.full((len(x),), label), 1, False, there or (lambda z: z[:, label] > z.logsumexp(1) - math.log(2)))
+
+
+def test_a_block_is_switched_where_its_effect_exceeds_its_price(rows):
+    "With linear log-odds the best region is {w (infill - x) > lam/g}, and the shortest prefix of the largest effects arrives."
+    model = Linear()
+    fido = FIDO(model, images(block=1), tau=.5, infill='mean', lam=3., steps=120, legal=False).fit(rows)
+    gain = (model.w[1].view(1, 3, 4)*(fido.colour - rows)).flatten(1).detach()
+    masks = _Masks(fido, towards(fido, rows, 1), 0)
+    for _ in range(120): masks.step()
+    clear = (gain - 3./12).abs() > .05
+    assert clear.double().mean() > .8
+    assert torch.equal((masks.theta > 0)[clear], (gain > 3./12)[clear])
+    torch.testing.assert_close(masks.effect, gain, rtol=1e-4, atol=1e-4)
+    odds = predict(model, rows)[:, 1]
+    with torch.no_grad(): model.b[1] -= odds.max() + .3                   # every row has some way to go
+    r = _find_regions(fido, towards(fido, rows, 1), 0)
+    for i in range(len(rows)):
+        reach = (odds[i] - odds.max() - .3 + gain[i].sort(descending=True).values.cumsum(0)) > 0
+        assert r.there[i] == reach.any()
+        if reach.any(): assert r.on[i].sum() == int(reach.to(torch.uint8).argmax()) + 1
+    assert r.there.sum() >= 3
+
+
+def test_the_search_equals_a_replica_in_plain_numbers(rows):
+    "One row, three classes: draws, slopes and Adam written out."
+    model, x = Linear(3, seed=2), rows[:1]
+    fido = FIDO(model, images(block=1), tau=.5, infill='mean', lam=2., steps=12, samples=3).fit(rows)
+    masks = _Masks(fido, towards(fido, x, 2), 5)
+    for _ in range(12): masks.step()
+    gen, g, w, fill, p = torch.Generator().manual_seed(5), 12, model.w.tolist(), fido.colour.item(), x.flatten().tolist()
+    theta, mean, square, effect = [0.]*g, [0.]*g, [0.]*g, [0.]*g
+    for step in range(1, 13):
+        draws = torch.rand(3, 1, g, generator=gen, dtype=torch.float64)[:, 0].tolist()
+        grad, gain = [0.]*g, [0.]*g
+        for u in draws:
+            z = [1/(1 + math.exp(-(t + math.log(v/(1 - v)))/.1)) for t, v in zip(theta, u)]
+            image = [a + s*(fill - a) for a, s in zip(p, z)]
+            logits = [sum(a*b for a, b in zip(line, image)) for line in w]
+            others = [math.exp(v) for v in logits[:2]]
+            for j in range(g):
+                rise = (w[2][j] - sum(o*w[c][j] for c, o in enumerate(others))/sum(others))*(fill - p[j])
+                gain[j] += rise/3
+                grad[j] -= rise*z[j]*(1 - z[j])/.1/3
+        for j in range(g):
+            s = 1/(1 + math.exp(-theta[j]))
+            d = grad[j] + 2./g*s*(1 - s)
+            mean[j], square[j] = .9*mean[j] + .1*d, .999*square[j] + .001*d*d
+            theta[j] -= .05*(mean[j]/(1 - .9**step))/(math.sqrt(square[j]/(1 - .999**step)) + 1e-8)
+            effect[j] = .9*effect[j] + .1*gain[j]
+    torch.testing.assert_close(masks.theta[0].detach(), torch.tensor(theta).double(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(masks.effect[0], torch.tensor(effect).double(), rtol=0, atol=1e-5)
+
+
+@INFILLS
+def test_a_batch_is_a_loop(infill, rows):
+    fido = FIDO(Linear(3, seed=3), images(block=1), tau=.5, infill=infill, width=1., steps=12).fit(rows)
+    for ask in (fido.deletion, fido.support):
+        every = ask(rows)
+        for i in (0, 5, 8):
+            one = ask(rows[i:i + 1])
+            for a, b in zip(every, one): torch.testing.assert_close(a[i], b[0])
+    label = [2]*len(rows)
+    assert torch.equal(fido.explain(rows, label).xp[4], fido.explain(rows[4:5], 2).xp[0])
+
+
+def test_local_infill_is_a_weighted_mean_of_what_is_kept(rows):
+    fido = FIDO(Linear(), images(block=1), tau=.5, infill='local', width=1.5).fit(rows)
+    keep = (torch.rand(rows.shape, generator=torch.Generator().manual_seed(0)) < .5).double()
+    out = _INFILLS['local'](fido, rows, keep)
+    line = lambda n, i: torch.softmax(torch.tensor([-(i - j)**2/(2*1.5**2) for j in range(n)]).double(), 0)
+    for top, left in ((0, 0), (1, 2), (2, 3)):
+        weight = line(3, top)[:, None]*line(4, left)
+        want = ((weight*keep*rows).sum((1, 2, 3)) + 1e-3*fido.colour.item())/((weight*keep).sum((1, 2, 3)) + 1e-3)
+        torch.testing.assert_close(out[:, 0, top, left], want)
+    nothing = _INFILLS['local'](fido, rows, 0*keep)
+    torch.testing.assert_close(nothing, fido.colour.expand_as(rows))
+
+
+def test_blur_keeps_grey_and_coins_keep_their_odds():
+    grey = torch.full((1, 3, 6, 9), .4)
+    torch.testing.assert_close(_blurred(grey, 3.), grey)
+    u = torch.rand(50_000, generator=torch.Generator().manual_seed(0))
+    assert abs((_concrete(torch.tensor(.3).logit(), u) > .5).double().mean() - .3) < .01
+
+
+@INFILLS
+def test_on_digits(task, infill):
+    "Nearly every class goes at a small share of its pixels; what is left untouched is untouched, and images are legal."
+    fido = FIDO(task.model, images(block=1), infill=infill, width=2., steps=60).fit(task.X)
+    r = fido.deletion(task.X_test[:30])
+    own = predict(task.model, r.x).argmax(1)
+    assert r.there.double().mean() >= .95 and r.on.double().mean() <= .15
+    assert torch.equal(predict(task.model, r.xp).argmax(1) != own, r.there) and torch.equal(r.xp[~r.on], r.x[~r.on])
+    torch.testing.assert_close((r.xp*255).round()/255, r.xp)
+    s = fido.support(task.X_test[:6])
+    assert s.there.all() and torch.equal(s.xp[s.on], s.x[s.on]) and s.on.double().mean() < .5
+
+
+def test_rules_are_kept(task):
+    fido = FIDO(task.model, task.domain, infill='mean', steps=40, tau=.5).fit(task.X)
+    rows, state = task.X_test[:16], torch.random.get_rng_state()
+    own = fido.encode(rows)
+    label = predict(task.model, own.x).topk(2).indices[:, 1].tolist()
+    task.model.train()
+    free, few = fido.explain(rows, label), fido.explain(rows, label, max_changes=2)
+    assert task.model.training and torch.equal(state, torch.random.get_rng_state())
+    task.model.eval()
+    assert free.valid.sum() >= 4 and (few.standing().changes <= 2).all()
+    names = free.changes().feature.unique()[:2].tolist()
+    kept = fido.explain(rows, label, immutable=names)
+    assert not set(kept.changes().feature) & set(names)
+    prob,there = predict(task.model, own.x).softmax(1).max(1)
+    assert torch.equal(fido.explain(rows, there.tolist()).xp[prob >= .5], own.x[prob >= .5])      # nothing to do
+    assert free.domain.legal(free.data, free.raw).all()
+
+
+def test_without_trim_the_region_is_that_of_the_probabilities(task):
+    fido = FIDO(task.model, images(block=1), infill='mean', steps=40, trim=False).fit(task.X)
+    r = fido.deletion(task.X_test[:8])
+    same = (r.on == (r.share > .5)).flatten(1).all(1)
+    assert r.there.all() and same.sum() >= 6
+    assert (r.on | (r.share <= .5)).all()                                 # others grew to all that has an effect
+
+
+def test_wrong_input(task):
+    with pytest.raises(ValueError, match='domain must be of images for FIDO'): FIDO(task.model, load_task('breast_cancer').domain)
+    with pytest.raises(ValueError, match='infill must be'): FIDO(task.model, task.domain, infill='paint')
+    with pytest.raises(ValueError, match='fit must be called'): FIDO(task.model, task.domain).deletion(task.X_test[:1])
+    blind = FIDO(lambda x: task.model(x).detach(), task.domain, steps=2).fit(task.X[:50])
+    with pytest.raises(ValueError, match='model must be differentiable'): blind.deletion(task.X_test[:1])
+
+
+def test_the_table_of_mnist():
+    "The committed numbers say what the page says."
+    df = pd.read_csv(Path(__file__).resolve().parents[1]/'benchmarks/results/parts.csv')
+    gone = df[df.region == 'deletion']
+    assert set(gone.infill) == set(_INFILLS) and (gone.digits == 200).all()
+    assert (gone.found >= .95).all() and (gone.share <= .15).all() and (gone.whole <= .15).all()
