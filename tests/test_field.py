@@ -62,7 +62,7 @@ def judges(wine): return judges_of(wine)
 def test_a_new_run_is_within_bounds_of_the_committed_one(data, wine, judges, tmp_path):
     case = wine if data == 'wine' else case_of(data, 'xgboost', 0, ROWS)
     judge = judges if data == 'wine' else judges_of(case)
-    for method in ('ours', 'our Growing Spheres'):
+    for method in ('ours', 'our Growing Spheres')[:2 if data == 'wine' else 1]: # the second takes seconds on German Credit
         parts.do(case, judge, Part(data, 'xgboost', method, 0), tmp_path, tmp_path, 2., 1.)
     new, old = gathered(tmp_path).set_index('method'), committed().query(f'data == {data!r} and model == "xgboost" and seed == 0')
     old = old.set_index('method').loc[new.index]
