@@ -8,7 +8,7 @@ CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/l
 EXTRAS := ray,transformers,models,fluent,app
 
 JOBS   ?= 2
-.PHONY: demo test soak types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo test soak release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -25,6 +25,9 @@ soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, b
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py
 	node_modules/.bin/pyright --pythonpath $(BIN)/python
+
+release:                 ## sdist and wheel in dist/, checked and installed in empty environments
+	.ci/release
 
 bench: export OMP_NUM_THREADS = 1
 bench: $(VENV)/.dev      ## measure speed, as ratios within one run

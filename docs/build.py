@@ -42,7 +42,7 @@ FIRST = ['explain_a_loan', 'bring_your_own_model', 'explain_trees', 'when_there_
          'plans_and_other_ways', 'what_hangs_together', 'ask_what_if', 'write_the_letter', 'equally_long', 'one_advice_for_many',
          'a_number_not_a_class', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows', 'add_a_dataset', 'add_a_loss',
          'add_a_baseline', 'choosing_settings', 'limits', 'believable_in_numbers', 'against_the_field', 'audit_of_three_tables', 'speed',
-         'paper_code_ours', 'conventions']  # the order in folders that are not numbered
+         'paper_code_ours', 'conventions', 'security']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 
 
