@@ -39,13 +39,13 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	-$(BIN)/python benchmarks/gpu.py
 
 field: export OMP_NUM_THREADS = 1
-field: $(VENV)/.extras   ## this package against others: hours, part by part; what is there is not done again
+field: $(VENV)/.dev   ## this package against others: hours, part by part; what is there is not done again
 	$(BIN)/python -m benchmarks.field
 	$(BIN)/python -m pip install -q scikit-posthocs==0.17.1
 	$(BIN)/python -m benchmarks.field.ranks
 
 field-quick: export OMP_NUM_THREADS = 1
-field-quick: $(VENV)/.extras   ## two tables and two models of it, in minutes
+field-quick: $(VENV)/.dev   ## two tables and two models of it, in minutes
 	$(BIN)/python -m benchmarks.field --quick
 
 docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/

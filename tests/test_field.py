@@ -2,7 +2,6 @@
 import argparse
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def judges(wine): return judges_of(wine)
 def test_a_new_run_is_within_bounds_of_the_committed_one(data, wine, judges, tmp_path):
     case = wine if data == 'wine' else case_of(data, 'xgboost', 0, ROWS)
     judge = judges if data == 'wine' else judges_of(case)
-    for method in ('ours', 'our Growing Spheres'):
+    for method in ('ours', 'our Growing Spheres')[:2 if data == 'wine' else 1]: # the second takes seconds on German Credit
         parts.do(case, judge, Part(data, 'xgboost', method, 0), tmp_path, tmp_path, 2., 1.)
     new, old = gathered(tmp_path).set_index('method'), committed().query(f'data == {data!r} and model == "xgboost" and seed == 0')
     old = old.set_index('method').loc[new.index]
@@ -115,7 +114,7 @@ def test_a_peer_answers_fails_and_is_cut_off(peer, wine):
     gone = np.isnan(codes).any(1)
     assert gone[:3].tolist() == [False, True, True]
     assert (wine.ask(codes[~gone]).argmax(1) == wine.target[:len(codes)][~gone]).all()
-    assert seconds[2] >= .29 and ('cut off' in told['words'] or 'no way' in told['words'])
+    assert seconds[2] >= .25 and ('cut off' in told['words'] or 'no way' in told['words'])
     assert told['fit'] >= 0 and told['memory'] >= 0
 
 
@@ -188,11 +187,15 @@ def test_nobody_wins_without_answers_or_with_forbidden_ones():
     assert _without_us(_front(df)) == []
 
 
-def test_the_command_prints_the_committed_run(tmp_path):
-    call = "from gradual_cf.cli import app; app()"
-    run = lambda *a: subprocess.run([sys.executable, '-c', call, 'field', *a], capture_output=True, text=True, cwd=tmp_path,
-                                    env=os.environ | dict(PYTHONPATH=str(ROOT)))
-    r = run('--data', 'wine', '--json')
-    told = json.loads(r.stdout)
+def test_the_command_prints_the_committed_run_or_says_that_it_is_not_here(monkeypatch):
+    from typer.testing import CliRunner
+    from gradual_cf.cli import app
+    from gradual_cf.paper import reproduce
+    run = lambda *a: CliRunner().invoke(app, ['field', *a])
+    told = json.loads(run('--data', 'wine', '--json').stdout)
     assert {c['data'] for c in told['cells']} == {'wine'} and told['wins'] and told['methods']
-    assert run('--model', 'oracle').returncode == 2
+    assert 'python -m benchmarks.field' in run('--model', 'network').stdout
+    assert run('--model', 'oracle').exit_code == 2
+    monkeypatch.setattr(reproduce, '_KEEPS', ('nowhere', 'nowhere'))
+    r = run()
+    assert r.exit_code == 2 and 'checkout of the repository' in r.output

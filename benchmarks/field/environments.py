@@ -6,11 +6,12 @@ import sys
 # name -> (Python that it wants, or None for this one; what to install; what to install without its requirements)
 PACKAGES = dict(
     nice=(None, ['NICEx==0.2.3', 'numpy<2', 'pandas<2', 'scikit-learn'], []),
-    dice=(None, ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'torch', 'safetensors'], []),
+    dice=(None, ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'torch'], []),
     cfnow=(None, ['cfnow==0.0.6'], []),
-    alibi=(None, ['alibi[tensorflow]==0.9.6', 'click', 'pandas', 'safetensors'], []),
-    cel=(None, ['ce-library==0.1.1', 'safetensors'], []),
-    carla=('3.7', ['carla-recourse==0.0.5', 'protobuf==3.20.3'], ['safetensors']))
+    alibi=(None, ['alibi[tensorflow]==0.9.6', 'click', 'pandas'], []),
+    cel=(None, ['ce-library==0.1.1'], []),
+    carla=('3.7', ['torch==1.7.0', 'numpy==1.19.4', 'pandas==1.1.4', 'scikit-learn==0.23.2', 'tqdm'],
+           ['carla-recourse==0.0.5'])) # with all that it pins, resolving was stopped after twenty minutes
 PIP = ['-m', 'pip', 'install', '-q', '--disable-pip-version-check']
 
 

@@ -17,13 +17,17 @@ from gradual_cf.field import _SENSE, _cells, _worthy
 MEASURES = dict(columns='columns changed', isolation='outliers (isolation forest)', networks='agreement of other networks', ms='CPU time a row')
 
 
+NEARLY, WORST = .9, 1e9
+
+
 def blocks(df, measure):
-    "Blocks × methods: the smaller the better; those that take no part are worst. Methods that were asked everywhere."
-    cells = _cells(df[df.method != 'real rows'])
-    good = _worthy(cells).set_index(['data', 'model', 'method'])[measure]*_SENSE[measure]
-    table = good.unstack('method').reindex(index=pd.MultiIndex.from_frame(cells[['data', 'model']].drop_duplicates()))
-    asked = cells.groupby('method').size()
-    return table.reindex(columns=asked.index[asked == asked.max()]).fillna(1e9)
+    "Blocks × methods: the smaller the better; those that take no part are worst. Methods asked nearly everywhere, where all were."
+    cells = _cells(df[df.method != 'real rows']).set_index(['data', 'model', 'method'])
+    asked = cells.found.unstack('method').notna()
+    often = asked.columns[asked.sum() >= NEARLY*len(asked)]
+    asked = asked[often][asked[often].all(axis=1)]
+    good = _worthy(cells.reset_index()).set_index(['data', 'model', 'method'])[measure]*_SENSE[measure]
+    return good.unstack('method').reindex(index=asked.index, columns=often).fillna(WORST)
 
 
 def ranked(table):

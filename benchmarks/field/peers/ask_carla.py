@@ -1,13 +1,33 @@
-"""carla-recourse 0.0.5 with what it pins, which wants Python 3.7: Growing Spheres, FACE, CCHVAE and REVISE, on encoded rows.
+"""carla-recourse 0.0.5 on the torch that it pins, which wants Python 3.7: Growing Spheres, FACE, CCHVAE and REVISE, on encoded rows.
 
-They look for any other class, so tables have two. REVISE needs a gradient.
+Its own start imports every method and tensorflow 1.14. So only the modules of a method are imported, and what the auto-encoders
+never use is left empty.
+
+They go to class 1 of two, so the wanted class is shown to them as 1. REVISE needs a gradient.
 """
+import importlib
+import importlib.util
+import logging
+import sys
+import types
+from unittest.mock import MagicMock
+
 import numpy as np
 import pandas as pd
 
 from client import serve, torch_network
 
 LAYERS = 16, 8 # Hidden layers of the auto-encoders behind the input
+
+
+def hollow():
+    "CARLA without its start, and names that are imported and never called."
+    root = list(importlib.util.find_spec('carla').submodule_search_locations)[0]
+    for name in ('carla', 'carla.data', 'carla.models', 'carla.recourse_methods', 'carla.recourse_methods.catalog'):
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = ['/'.join([root, *name.split('.')[1:]])]
+    sys.modules['carla'].log = logging.getLogger('carla')
+    for name in ('tensorflow', 'keras', 'keras.layers', 'keras.models', 'keras.backend'): sys.modules[name] = MagicMock()
 
 
 def titles(task):
@@ -18,9 +38,9 @@ def titles(task):
 
 def table(task):
     "The rows as CARLA wants them."
-    from carla import Data
+    from carla.data.api import Data
     names = titles(task)
-    df = pd.DataFrame(task.x_train, columns=names).assign(outcome=task.labels)
+    rows = pd.DataFrame(task.x_train, columns=names).assign(outcome=(task.labels == task.target[0]).astype(int))
 
     class Encoder:
         def get_feature_names(self, _): return [n for n in names if '_' in n]
@@ -30,31 +50,30 @@ def table(task):
         continuous = ['x%d' % j for j in task.numbers]
         immutables = ['x%d' % j for j in task.told['fixed']]
         target, encoder = 'outcome', Encoder()
-        df_train, df_test = df, df
+        df = df_train = df_test = rows
         def transform(self, v): return v
         def inverse_transform(self, v): return v
-    Table.df = df
     return Table()
 
 
 def model(task):
     "The model as CARLA asks it: a network by itself where there is one, else through the pipe."
     import torch
-    from carla import MLModel
+    from carla.models.api import MLModel
     net = None if task.weights() is None else torch_network(task)
+    order = [1 - int(task.target[0]), int(task.target[0])]
 
     class Asked(MLModel):
         feature_input_order, backend, raw_model = titles(task), 'pytorch', net
         def predict_proba(self, x):
             if isinstance(x, torch.Tensor):
-                if net is not None: return net(x.float()).softmax(1)
-                return torch.from_numpy(task.ask_encoded(x.detach().numpy())).float()
+                if net is not None: return net(x.float()).softmax(1)[:, order]
+                return torch.from_numpy(task.ask_encoded(x.detach().numpy())[:, order]).float()
             v = np.atleast_2d(np.asarray(x, float))
-            if net is None: return task.ask_encoded(v)
-            with torch.no_grad(): return net(torch.from_numpy(v).float()).softmax(1).numpy()
+            if net is None: return task.ask_encoded(v)[:, order]
+            with torch.no_grad(): return net(torch.from_numpy(v).float()).softmax(1)[:, order].numpy()
         def predict(self, x):
-            p = self.predict_proba(x)
-            return p[:, 1]
+            return self.predict_proba(x)[:, 1]
     return Asked(table(task))
 
 
@@ -65,15 +84,16 @@ def method(name):
         torch.set_num_threads(1)
         np.random.seed(0)
         if task.told['classes'] > 2: raise ValueError('takes two classes only')
-        from carla.recourse_methods import CCHVAE, Face, GrowingSpheres, Revise
+        hollow()
         asked = model(task)
         if name == 'REVISE' and asked.raw_model is None: raise ValueError('needs a gradient, and the model has none')
-        target = int(task.target[0])
         names = asked.feature_input_order
         how = dict(data_name='rows', vae_params=dict(layers=[len(names), *LAYERS], train=True, epochs=5))
-        made = dict(spheres=lambda: GrowingSpheres(asked), FACE=lambda: Face(asked, dict(mode='knn', fraction=.1)),
-                    CCHVAE=lambda: CCHVAE(asked, how),
-                    REVISE=lambda: Revise(asked, asked.data, dict(how, target_class=[int(k == target) for k in (0, 1)])))
+        of = lambda where: importlib.import_module('carla.recourse_methods.catalog.' + where)
+        made = dict(spheres=lambda: of('growing_spheres').GrowingSpheres(asked),
+                    FACE=lambda: of('face').Face(asked, dict(mode='knn', fraction=.1)),
+                    CCHVAE=lambda: of('cchvae').CCHVAE(asked, how),
+                    REVISE=lambda: of('revise').Revise(asked, asked.data, dict(how, target_class=[0, 1])))
         e = made[name]()
         rows = pd.DataFrame(task.x_rows.astype(float), columns=names)
         return 'encoded', lambda i: e.get_counterfactuals(rows.iloc[[i]])[names].to_numpy(float)[0]

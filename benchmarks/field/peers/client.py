@@ -74,14 +74,22 @@ class Task:
         "The network's layers, [(weight, bias)], from safetensors; nothing for a model that is none."
         path = self.folder/'network.safetensors'
         if not path.exists(): return None
-        from safetensors.numpy import load_file
-        w = load_file(str(path))
+        w = _tensors(path.read_bytes())
         order = sorted({int(k.split('.')[0]) for k in w})
         return [(w['%d.weight' % i], w['%d.bias' % i]) for i in order]
 
     def limits(self):
         "Smallest and largest code of each column in the training rows."
         return self.train.min(0), self.train.max(0)
+
+
+def _tensors(data):
+    "What a safetensors file holds, name -> array: a header of JSON, then raw 32-bit floats."
+    size = int.from_bytes(data[:8], 'little')
+    head, body = json.loads(data[8:8 + size].decode()), data[8 + size:]
+    told = {name: v for name, v in head.items() if name != '__metadata__'}
+    assert all(v['dtype'] == 'F32' for v in told.values())
+    return {name: np.frombuffer(body[slice(*v['data_offsets'])], np.float32).reshape(v['shape']) for name, v in told.items()}
 
 
 def torch_network(task):
