@@ -212,9 +212,16 @@ def _onnx_answer(outputs) -> np.ndarray:
     return np.asarray(out, np.float64)
 
 # %% ../nbs/10_predictors.ipynb #c58
+def _check_onnx(inputs, outputs):
+    "Raise `ValueError` for a session that reads no matrix of numbers or texts, or answers nothing."
+    got = f'{[(i.type, i.shape) for i in inputs]} and {[o.shape for o in outputs]}'
+    if not inputs or not outputs or not all(i.shape and i.type in _ONNX_TYPES for i in inputs) or not outputs[0].shape:
+        raise ValueError(f'model must read and answer matrices, got inputs and outputs of {got}')
+
 def _onnx(session) -> Predictor:
     "An inference session of ONNX Runtime."
     inputs,outputs = session.get_inputs(), session.get_outputs()
+    _check_onnx(inputs, outputs)
     names = tuple(i.name for i in inputs) if len(inputs) > 1 else ()
     kind = 'proba' if len(outputs) > 1 else 'number' if outputs[0].shape[-1] == 1 else 'logit'
     width = inputs[0].shape[-1] if len(inputs) == 1 else len(inputs)

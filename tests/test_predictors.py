@@ -23,7 +23,7 @@ from gradual_cf.batch import explain_dataset
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.metrics import evaluate
 from gradual_cf.models import seeded
-from gradual_cf.predictors import load_fitted, predictor
+from gradual_cf.predictors import load_fitted, predictor, recognised
 from gradual_cf.tabular import tabular
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -300,6 +300,14 @@ def test_bad_words_are_clear_errors(tmp_path):
     for ending in ('json', 'txt', 'skops', 'onnx', 'cbm'):
         (tmp_path/f'm.{ending}').write_bytes(b'no model')
         with pytest.raises((ValueError, ImportError), match='path must be a readable file|pip install'): load_fitted(tmp_path/f'm.{ending}')
+
+
+def test_a_session_without_inputs_is_an_error():
+    class Session:
+        def get_inputs(self): return []
+        def get_outputs(self): return []
+    Session.__module__,Session.__name__ = 'onnxruntime', 'InferenceSession'
+    with pytest.raises(ValueError, match='model must read and answer matrices'): recognised(Session())
 
 
 @pytest.mark.parametrize('ending', ['txt', 'ubj'])
