@@ -16,7 +16,9 @@ __all__ = ['who_wins']
 
 # %% ../nbs/63_field.ipynb #c6
 _REAL = 'real rows'
-_SENSE = dict(columns=1, l1=1, l2=1, mad=1, lof=1, isolation=1, near=1, density=-1, networks=-1, refitted=-1, ms=1) # -1: more is better
+_LESS = ('columns', 'l1', 'l2', 'mad', 'lof', 'isolation', 'near', 'ms') # Measures of which less is better …
+_MORE = ('density', 'networks', 'refitted')                               # … and more
+_SENSE = dict.fromkeys(_LESS, 1) | dict.fromkeys(_MORE, -1)
 
 def _cells(
     df:pd.DataFrame, # A line for each data, model, method and seed
@@ -92,7 +94,8 @@ def _overall(df:pd.DataFrame) -> pd.DataFrame: # A line for each method
     "Means over cells; of answers where there are any."
     cells = _cells(df)
     mean = cells.groupby('method')[_SHOWN].mean()
-    return mean.assign(cells=cells.groupby('method').size()).sort_values(['found', 'legal', 'columns'], ascending=[False, False, True])
+    mean['cells'] = cells.groupby('method').size()
+    return mean.sort_values(['found', 'legal', 'columns'], ascending=[False, False, True])
 
 # %% ../nbs/63_field.ipynb #c26
 def _chosen(data=None, model=None) -> pd.DataFrame:
@@ -107,9 +110,11 @@ def _chosen(data=None, model=None) -> pd.DataFrame:
 def _field_text(df:pd.DataFrame) -> str:
     "Both tables as text, and what was run."
     rows = df[df.method != _REAL].rows
-    counts = f'{df.data.nunique()} tables, {df.model.nunique()} models, {df.method.nunique() - 1} methods, {df.seed.nunique()} seeds'
+    counts = f'{df.data.nunique()} tables, {df.model.nunique()} models, {df.method.nunique() - 1} methods'
+    counts = f'{counts}, {df.seed.nunique()} seeds'
     first = f'{counts}; at most {int(rows.max())} rows a cell, {int((rows == 0).sum())} cells in which a method does not work'
-    again = 'A cell once more: python -m benchmarks.field --data D --models M --methods "NAME" --seed 0 --rows 20 --limit 2 --again'
+    command = 'python -m benchmarks.field --data D --models M --methods "NAME" --seed 0 --rows 20 --limit 2 --again'
+    again = f'A cell once more: {command}'
     show = dict(float_format='{:.2f}'.format, na_rep='–')
     wins = who_wins(df)
     wins = wins[wins.drop(columns='takes part').sum(axis=1) > 0]
@@ -121,4 +126,5 @@ def _field_text(df:pd.DataFrame) -> str:
 def _field_values(df:pd.DataFrame) -> dict:
     "The same as JSON values."
     values = lambda table: json.loads(table.reset_index().to_json(orient='records'))
-    return dict(cells=values(_cells(df).drop(columns='seed', errors='ignore')), methods=values(_overall(df)), wins=values(who_wins(df)))
+    cells = _cells(df).drop(columns='seed', errors='ignore')
+    return dict(cells=values(cells), methods=values(_overall(df)), wins=values(who_wins(df)))

@@ -55,7 +55,6 @@ def test_what_is_said_of_an_answer_is_what_the_model_says(made, k, how):
     assume(have.min())              # a class that nobody has is refused
     cf = GradualCF(predictor(ask, domain), domain, how).fit(made.train)
     cfs = answers(cf, made, target)
-    assume(cfs is not None)
     assert not (found := faults(made, made.rows, cfs.raw)), found
     said = ask(cfs.raw)[np.arange(len(p)), target]
     np.testing.assert_allclose(said, cfs.prob.numpy(), atol=1e-6)

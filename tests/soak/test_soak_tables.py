@@ -39,11 +39,11 @@ def check_same(a, b):
 
 
 def answers(cf, made, target):
-    "What is found, or None where a class has too few training rows for what is asked, and the error says so."
+    "What is found; a case in which a class has too few training rows for what is asked, as the error says, does not count."
     try: return cf.explain(made.rows, target, **asked(made))
     except ValueError as e:
         assert 'training row' in str(e), e
-        return None
+        assume(False)
 
 
 def other_class(cf, rows, k):
@@ -59,7 +59,6 @@ def test_an_answer_is_legal_and_is_what_the_model_says(made, how, changes, k, dt
     target = other_class(cf, made.rows, k)
     before = made.rows.copy(deep=True)
     cfs = answers(cf, made, target)
-    assume(cfs is not None)
     check_same(made.rows, before)
     for c in made.rules['immutable']: assert all(map(same, made.rows[c].tolist(), cfs.raw[c].tolist())), c
     if not cf.settings.legal: return
@@ -77,7 +76,6 @@ def test_an_answer_is_the_same_in_any_company(made, changes, k, order):
     cf = explainer(made, None, changes, k)
     target = other_class(cf, made.rows, k)
     cfs = answers(cf, made, target)
-    assume(cfs is not None)
     all_at_once = cfs.raw
     order = list(order)
     turned = cf.explain(made.rows.iloc[order], target[order], **asked(made)).raw
@@ -95,7 +93,6 @@ def test_an_answer_that_is_explained_again_stays(made, changes, k):
     cf = explainer(made, None, changes, k)
     target = other_class(cf, made.rows, k)
     cfs = answers(cf, made, target)
-    assume(cfs is not None)
     there = cfs.valid.nonzero()[:, 0].tolist()
     assume(there)
     again = cf.explain(cfs.raw.iloc[there], target[there], **asked(made))
@@ -108,11 +105,10 @@ def test_an_answer_that_is_explained_again_stays(made, changes, k):
 def test_answers_come_back_from_a_file(made, k):
     cf = explainer(made, None, {}, k)
     cfs = answers(cf, made, other_class(cf, made.rows, k))
-    assume(cfs is not None)
     with tempfile.TemporaryDirectory() as d:
         try: path = cfs.save(f'{d}/kept.parquet')
         except ValueError as e:
-            assert 'would not come back' in str(e) or 'must' in str(e), e
+            assert any(said in str(e) for said in ('to be saved', 'come back from a file', 'parquet can store')), e
             return
         back = Counterfactuals.load(path, cf.domain)
     check_same(back.raw, cfs.raw)
@@ -126,7 +122,6 @@ def test_answers_come_back_from_a_file(made, k):
 def test_changes_tell_all_that_changed(made, k):
     cf = explainer(made, None, {}, k)
     cfs = answers(cf, made, other_class(cf, made.rows, k))
-    assume(cfs is not None)
     told = {(line.row, repr(line.feature)): (line.before, line.after) for line in cfs.changes().itertuples()}
     for c in made.kinds:
         for i,(a,b) in enumerate(zip(made.rows[c].tolist(), cfs.raw[c].tolist())):
