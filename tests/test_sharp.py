@@ -1,0 +1,1 @@
+"""Small mistakes that no other test minded, as mutants showed: `make mutants`."""
