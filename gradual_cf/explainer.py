@@ -142,7 +142,7 @@ def _asked(model):
 def _few(rows):
     "Positions of rows, the first three of them."
     more = f' and {len(rows) - 3} more' if len(rows) > 3 else ''
-    return f'rows {", ".join(map(str, rows[:3]))}{more}'
+    return f'{"row" if len(rows) == 1 else "rows"} {", ".join(map(str, rows[:3]))}{more}'
 
 def _shape_error(z):
     "A sentence about an output that is no matrix of logits."
