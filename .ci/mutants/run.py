@@ -125,7 +125,7 @@ def alive(folder, module, names):
     return [n for n,code in codes(folder, module).items() if n in names and code in (SURVIVED, 33, 5)]
 
 
-def hunt(module, most, again):
+def hunt(module, most, again, near_only):
     "Mutants of a module tried, and which are alive."
     chapter,near,far = NEAR[module]
     first,second = BUILD/module, BUILD/f'{module}_second'
@@ -135,7 +135,7 @@ def hunt(module, most, again):
     choose(first, module, names, alive(first, module, names) if again else ())
     if any(code is None for code in codes(first, module).values()): run(first)
     left = alive(first, module, names)
-    if not left: return known, names, []
+    if not left or near_only: return known, names, left
     stage(second, module, far.split())
     generate(second, module)
     choose(second, module, left, alive(second, module, left) if again else ())
@@ -164,9 +164,9 @@ def why():
     return pd.read_csv(path).set_index('mutant').reason.to_dict() if path.exists() else {}
 
 
-def report(module, most, again):
+def report(module, most, again, near_only):
     "Hunt, write down, print."
-    known,names,left = hunt(module, most, again)
+    known,names,left = hunt(module, most, again, near_only)
     lines = pd.DataFrame([(module, n.rpartition('.')[2], change(BUILD/module, n)) for n in sorted(left)], columns=['module', 'mutant', 'change'])
     reasons = why()
     lines['reason'] = [reasons.get(f'{module}.{m}', '') for m in lines.mutant]
@@ -183,5 +183,6 @@ if __name__ == '__main__':
     parse.add_argument('modules', nargs='*')
     parse.add_argument('--most', type=int, default=120)
     parse.add_argument('--again', action='store_true', help='try what survived once more: tests are new')
+    parse.add_argument('--near', action='store_true', help='only the nearest tests: what survives may still meet others')
     args = parse.parse_args()
-    for module in args.modules or NEAR: report(module, args.most, args.again)
+    for module in args.modules or NEAR: report(module, args.most, args.again, args.near)
