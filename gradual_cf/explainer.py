@@ -489,6 +489,11 @@ class _Made:
 class _Ruled(_Made):
     "The rules that an explainer obeys."
     @property
+    def hyper(self): # Old name of `settings`
+        warnings.warn('explainer.hyper is called explainer.settings now', DeprecationWarning, stacklevel=2)
+        return self.settings
+
+    @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
 
     @property
