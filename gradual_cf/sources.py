@@ -86,7 +86,7 @@ def _file_tables(dataset, kind):
     import pyarrow as pa
     for shard in dataset.get_fragments():
         with _readable(shard.path, kind):
-            for b in shard.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
+            for b in shard.to_batches(schema=dataset.schema, batch_readahead=1): yield pa.Table.from_batches([b])
 
 # %% ../nbs/41_sources.ipynb #c30
 def _file_source(dataset, path, kind):
