@@ -137,8 +137,8 @@ def test_missing_cells_have_no_say_in_the_range():
 
 def test_without_what_reads_texts_there_is_no_measure_of_reading(monkeypatch):
     "The extra `fluent` may be missing: a measure that nobody can take is no line of NaN."
-    from gradual_cf import text
-    monkeypatch.setattr(text, '_can_tag', lambda: False)
+    from gradual_cf import tasks, text
+    for module in (tasks, text): monkeypatch.setattr(module, '_can_tag', lambda: False)
     task = load_task('toy_reviews')
     cf = GradualCF(task.model, task.domain).fit(task.X)
     t = evaluate(cf, task.X_test.iloc[:4])
