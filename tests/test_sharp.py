@@ -1,13 +1,15 @@
 """Small mistakes that no other test minded, as mutants showed (`make mutants`): each of these fails for one of them."""
-import pandas as pd
 import pytest
 import torch
+from torch import nn
 from toy import columns, reference
 
-from gradual_cf.composition import box, chain, steps
+from gradual_cf.arrival import shortfall
+from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
 from gradual_cf.core import Encoded, State, Target
-from gradual_cf.losses import logit_gap
+from gradual_cf.losses import l2_distance, logit_gap, logit_gap_norm, mix
 from gradual_cf.masking import gain_groups, probe
+from gradual_cf.models import seeded
 
 
 @pytest.fixture(scope='module')
@@ -94,3 +96,72 @@ def test_the_probe_takes_along_what_follows(toy):
     assert first.any() and torch.equal(xp[first, 1], xp[first, 0])
     there = score > 0
     assert torch.allclose(score[there], 1/(1 + (xp - x)[there].norm(dim=1)))
+
+
+# ---- composition
+
+def test_limits_of_a_row_hold_on_both_sides_and_what_did_not_move_stays():
+    x = torch.tensor([[.1, .5, .9, .5]])
+    enc = Encoded(x, torch.zeros(1, 4, dtype=torch.bool), torch.tensor([[.2, .4, .4, -torch.inf]]), torch.tensor([[.8, .6, .6, torch.inf]]))
+    assert admissible(enc, torch.tensor([[0., 0, 1, 7]])).tolist() == torch.tensor([[.2, .4, .6, 7]]).tolist()
+    assert torch.equal(admissible(enc, x), x)        # the first and the third lie outside
+    assert admissible(enc, torch.tensor([[.3, .5, .9, .5]]), lambda c, x: c + 1).tolist() == torch.tensor([[1.3, 1.5, 1.9, 1.5]]).tolist()
+    assert torch.equal(admissible(enc._replace(low=None), torch.tensor([[0., 0, 1, 7]])), torch.tensor([[0., 0, .6, 7]]))
+    assert torch.equal(admissible(enc._replace(high=None), torch.tensor([[0., 0, 1, 7]])), torch.tensor([[.2, .4, 1, 7]]))
+
+
+def begun(toy, n=20, **target):
+    "States with all groups on, that want the other class."
+    x = toy.x[:n]
+    label = 1 - toy.model(x).argmax(1)
+    enc,aim = Encoded(x, toy.frozen[:n]), reference(toy, label)._replace(**target)
+    return State(enc, x.clone(), toy.model(x).detach(), aim, torch.ones(n, 4, dtype=torch.bool), x.clone())
+
+
+def test_a_step_is_taken_along_the_gradient_through_the_view(toy):
+    "One step of Adam goes as far as the rate, against the sign of the gradient; which it sees through the view."
+    def view(x): return x.flip(1)
+    s = begun(toy)
+    loss = mix(logit=(1., logit_gap))
+    out = compose(toy.model, s, toy.groups, loss, sigma=1, lr=.01, views=[view])
+    x = s.x.clone().requires_grad_()
+    gap = (toy.model(view(x)) - s.target.mu).abs().mean(1).sum()
+    step = -.01*torch.autograd.grad(gap, x)[0].sign()
+    torch.testing.assert_close(out.xp, s.x + step, atol=1e-6, rtol=0)
+
+
+def test_gradients_in_parts_are_those_of_the_whole():
+    with seeded(0): net = nn.Linear(600, 2).double().eval()
+    x = torch.rand(300, 600, dtype=torch.float64)
+    enc = Encoded(x, torch.zeros(300, 600, dtype=torch.bool))
+    s = State(enc, x, net(x).detach(), Target(torch.ones(300, dtype=torch.long), torch.full((300,), .5).double(), torch.zeros(300, 2).double()))
+    sizes = []
+    net.register_forward_hook(lambda m, given, out: sizes.append(len(given[0])))
+    g,seen = loss_grad(net, mix(logit=(1., logit_gap)), s)
+    assert sizes == [128, 128, 44] and torch.equal(seen.logits, s.logits)
+    want = torch.autograd.functional.jacobian(lambda x: net(x).abs().mean(1).sum(), x)
+    torch.testing.assert_close(g, want)
+
+
+def test_the_nearest_iterate_is_judged_by_the_match_that_was_asked_for(toy):
+    seen,gap = [], torch.full((20,), .8, dtype=torch.float64)
+    s = begun(toy, gap=gap)
+    loss = mix(logit=(1., logit_gap_norm), l2=(.1, l2_distance))
+    out = compose(toy.model, s, toy.groups, loss, sigma=60, keep='nearest', match=logit_gap_norm, watch=lambda s: seen.append(shortfall(s, logit_gap_norm) <= 0))
+    ever = torch.stack(seen).any(0)
+    assert len(seen) == 61 and ever.any()
+    assert torch.equal(shortfall(out, logit_gap_norm) <= 0, ever)
+
+
+def test_a_chain_is_narrow_only_where_all_links_are():
+    plain = lambda c, x: c
+    assert hasattr(chain(box(0., 1.), steps(torch.ones(2))), 'narrow') and not hasattr(chain(box(0., 1.), plain), 'narrow')
+    v = chain(box(0., 1.), steps(torch.tensor([.5, .25]))).narrow(torch.tensor([[0, 1]]), torch.zeros(1, 2))
+    assert v(torch.tensor([[.7, 1.3]])).tolist() == [[.5, 1.]]
+
+
+def test_a_start_that_nobody_knows_is_refused():
+    with pytest.raises(ValueError, match="^init must be 'normal' or 'input', got 'zeros'$"): init_composite(torch.zeros(2, 3), 'zeros')
+    with pytest.raises(ValueError, match=r'^bounds must have low ≤ high, got 1\.0 and 0\.0$'): box(1., 0.)
+    a,b = (init_composite(torch.zeros(2, 3), 'normal', seed) for seed in (0, 1))
+    assert torch.equal(a[0], a[1]) and not torch.equal(a, b)
