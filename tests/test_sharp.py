@@ -7,7 +7,7 @@ from toy import columns, reference
 from gradual_cf.arrival import shortfall
 from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
 from gradual_cf.core import Encoded, State, Target
-from gradual_cf.losses import l2_distance, logit_gap, logit_gap_norm, mix
+from gradual_cf.losses import l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
 from gradual_cf.masking import gain_groups, probe
 from gradual_cf.models import seeded
 
@@ -165,3 +165,42 @@ def test_a_start_that_nobody_knows_is_refused():
     with pytest.raises(ValueError, match=r'^bounds must have low ≤ high, got 1\.0 and 0\.0$'): box(1., 0.)
     a,b = (init_composite(torch.zeros(2, 3), 'normal', seed) for seed in (0, 1))
     assert torch.equal(a[0], a[1]) and not torch.equal(a, b)
+
+
+def test_a_step_towards_the_prototype_goes_by_the_masked_entries(toy):
+    "Only the third group is on; its entry moves towards the prototype's, those of others stay."
+    s = begun(toy)
+    near = torch.where(torch.arange(6) % 2 == 0, s.x + 1, s.x - 1)
+    s = s._replace(target=s.target._replace(near=near), on=torch.tensor([[False, True, True, False]]).expand(20, 4))
+    out = compose(toy.model, s, toy.groups, mix(pull=(1., prototype_distance)), sigma=1, lr=.01)
+    moved = torch.tensor([0., -.01, .01, 0, 0, 0], dtype=torch.float64)
+    torch.testing.assert_close(out.xp - s.x, moved.expand(20, 6), atol=1e-9, rtol=0)
+
+
+class Twice:
+    "The second column is twice the first."
+    def follow(self, xp, x): return torch.cat([xp[:, :1], 2*xp[:, :1], xp[:, 2:]], 1)
+    def holds(self, enc, xp): return ((xp[:, 1] - 2*xp[:, 0]).abs() < 1e-9) & (xp[:, 0] > .2)
+
+
+@pytest.mark.parametrize('keep', ['last', 'nearest'])
+def test_what_follows_is_put_in_after_every_step(toy, keep):
+    s,seen = begun(toy), []
+    loss = mix(logit=(1., logit_gap), l2=(.1, l2_distance))
+    out = compose(toy.model, s, toy.groups, loss, sigma=40, lr=.05, keep=keep, relations=Twice(), watch=lambda s: seen.append(s.xp.clone()))
+    assert all(torch.equal(xp[:, 1], 2*xp[:, 0]) for xp in [*seen, out.xp])
+    torch.testing.assert_close(out.logits, toy.model(out.xp).detach())
+    torch.testing.assert_close(out.c, out.xp)
+    allowed = torch.stack([xp[:, 0] > .2 for xp in seen]).any(0)
+    if keep == 'nearest': assert (out.xp[:, 0] > .2)[allowed].all()    # iterates that break a relation are not kept
+    else: assert torch.equal(out.xp, seen[-1])
+
+
+def test_the_nearest_iterate_is_the_one_that_costs_least(toy):
+    s,seen = begun(toy), []
+    loss = mix(logit=(1., logit_gap), l2=(.1, l2_distance))
+    def watch(s): seen.append((s.xp.clone(), shortfall(s, logit_gap) <= 0))
+    out = compose(toy.model, s, toy.groups, loss, sigma=60, lr=.05, keep='nearest', watch=watch, price=dearer)
+    paid = torch.stack([dearer(s.x, xp).masked_fill(~there, torch.inf) for xp,there in seen]).amin(0)
+    assert (paid < torch.inf).any()
+    torch.testing.assert_close(dearer(s.x, out.xp)[paid < torch.inf], paid[paid < torch.inf])
