@@ -1,4 +1,6 @@
 """Small mistakes that no other test minded, as mutants showed (`make mutants`): each of these fails for one of them."""
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -7,9 +9,12 @@ from toy import columns, reference
 from gradual_cf.arrival import shortfall
 from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
 from gradual_cf.core import Encoded, State, Target
-from gradual_cf.losses import l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
+from gradual_cf.gradual import GradualCF, _aim_inside, _least_lead, _reachable
+from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
 from gradual_cf.masking import gain_groups, probe
 from gradual_cf.models import seeded
+from gradual_cf.predictors import predictor
+from gradual_cf.tabular import tabular
 
 
 @pytest.fixture(scope='module')
@@ -204,3 +209,76 @@ def test_the_nearest_iterate_is_the_one_that_costs_least(toy):
     paid = torch.stack([dearer(s.x, xp).masked_fill(~there, torch.inf) for xp,there in seen]).amin(0)
     assert (paid < torch.inf).any()
     torch.testing.assert_close(dearer(s.x, out.xp)[paid < torch.inf], paid[paid < torch.inf])
+
+
+def test_iterates_are_judged_without_the_view(toy):
+    s,seen = begun(toy), []
+    def watch(s): seen.append((s.logits, toy.model(s.xp).detach()))
+    compose(toy.model, s, toy.groups, mix(logit=(1., logit_gap)), sigma=5, keep='nearest', views=[lambda x: x.flip(1)], watch=watch)
+    for judged,plain in seen: torch.testing.assert_close(judged, plain)
+
+
+# ---- the loop
+
+def test_the_aim_lies_in_the_middle_of_an_interval_or_just_beyond_its_one_end():
+    inf = torch.inf
+    interval = torch.tensor([[1., 3.], [-inf, 3.], [1., inf], [-inf, inf]])
+    aim = _aim_inside(interval, 2.)
+    assert aim.mu.tolist() == torch.tensor([[2.], [2.8], [1.2], [0.]]).tolist()
+    assert torch.equal(aim.label, interval) and aim.level.tolist() == [.5]*4 and aim.gap is None
+
+
+def test_the_least_lead_is_that_of_a_share_of_the_rows_of_the_class():
+    z = torch.tensor([[0., 1, 0], [0, 3, 0], [0, 5, 1], [2, 0, 0], [0, 0, 9], [0, 0, 7]])
+    assert _least_lead(z, torch.tensor([1, 2, 0, 1]), .5).tolist() == [3., 8., 2., 3.]
+    assert _least_lead(z, torch.tensor([1]), 0.).tolist() == [1.]
+
+
+def test_a_class_of_rows_that_are_all_alike_has_no_quantile():
+    stats = fit_logits(torch.tensor([[0., 1], [0, 2], [0, 4], [5, 0]]))
+    assert _reachable(stats, torch.tensor([1, 1]), .5).shape == (2,)
+    with pytest.raises(ValueError, match=r'^quantile must be None for a class with one training row, got 0.5 and class \[0\]$'): _reachable(stats, torch.tensor([1, 0]), .5)
+
+
+def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold():
+    df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4], c=['x', 'y', 'x', 'y', 'x']))
+    domain = tabular(df, increase_only=['b'])
+    cf = GradualCF(predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba'), domain).fit(df)
+    assert cf.settings.sigma == 0 and cf.settings.margin == 0
+    held = cf._held(0)
+    assert sorted(held.tolist()) == sorted(cf.x_train[:, 0].unique().tolist()) and cf._held(0) is held
+    some = cf.propose(cf.x_train[:2], 0)[..., 0]
+    assert all((some == v).any(1).all() for v in held) and cf.propose(cf.x_train[:2], 2).shape == domain.propose(cf.x_train[:2], 2).shape
+    asked = GradualCF(cf.model, domain, margin=.3).fit(df)
+    assert asked.settings.margin == .3 and asked.settings.sigma == 0
+
+
+def solved(toy, **settings):
+    cf = GradualCF(toy.model, toy.domain, **settings).fit(toy.x)
+    x = toy.x[:30]
+    return cf, Encoded(x, toy.frozen[:30]), 1 - toy.model(x).argmax(1)
+
+
+def test_single_groups_are_known_one_by_one(toy):
+    cf,enc,label = solved(toy, tau=.6)
+    rows,groups,xp,score = cf._alone(enc, label)
+    assert len(rows) == (~enc.frozen).sum() and not enc.frozen[rows, groups].any()
+    for i,g,one,merit in zip(rows.tolist(), groups.tolist(), xp, score):
+        free = (torch.arange(4) == g)[None]
+        s = cf.start(enc.take([i]), label[[i]])
+        _,best,high = probe(toy.model, s, free, toy.groups, toy.domain.propose, project=toy.domain.project)
+        assert torch.equal(best[0], one) and torch.equal(high[0], merit)
+    assert not len(solved(toy, rank='gradient')[0]._alone(enc, label)[0])
+    none = enc._replace(most=torch.zeros(30, dtype=torch.long))
+    assert not len(cf._alone(none, label)[0])
+
+
+def test_a_quick_search_goes_on_where_it_is_told(toy):
+    cf,enc,label = solved(toy, tau=.6)
+    found = cf.search(enc, label)
+    assert torch.equal(cf._quick(enc, label, xp=found), found) and not torch.equal(found, enc.x)
+    fresh = cf._quick(enc, label)
+    there = lambda xp: toy.model(xp).softmax(1).gather(1, label[:, None])[:, 0] >= .6
+    assert there(fresh).sum() >= there(found).sum() - 1
+    assert cf._content(enc, found, label)[there(found)].all() and not cf._content(enc, enc.x, label)[~there(enc.x)].any()
+    assert cf.hasty is False and cf.settings.sigma == 50
