@@ -68,9 +68,9 @@ def swaps(before, after):
     return pd.DataFrame(lines, columns=['review', 'place', 'before', 'after'])
 
 
-def scores(net, lines):
+def scores(net, lines, length=LENGTH):
     "The judge's log-probability of texts."
-    ids = [torch.tensor(line[:LENGTH]) for line in lines]
+    ids = [torch.tensor(line[:length]) for line in lines]
     ids = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=net.v + 1)
     return torch.cat([net.log_prob(part) for part in ids.split(32)]).numpy()
 

@@ -277,6 +277,7 @@ class Domain:
     learn:Callable|None=None     # Raw training rows -> the same domain that has learnt from them
     note:Callable|None=None      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable|None=None     # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows as to be asked
+    confirm:Callable|None=None   # (xp as found, the same decoded and encoded again) -> xp to be measured
 
     def __repr__(self):
         few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)

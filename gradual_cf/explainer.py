@@ -629,6 +629,7 @@ class _Measured(_Judged):
         "Decode `xp`, encode it again and ask the model about that."
         raw = self.domain.decode(xp, data, self.settings.legal)
         searched,xp = xp,self.encode(raw).x
+        if self.domain.confirm is not None: xp = self.domain.confirm(searched, xp)
         groups = self.groups(xp)
         mask = changed_groups(enc.x, xp, groups)[:, groups]
         new = self.logits(raw, xp)
