@@ -88,20 +88,10 @@ class _Placing(_Reader):
     delete:bool=True  # Whether words may be left out
 
     @property
-    def fronts(self) -> Tensor: return self.vectors.rows(torch.tensor([self.id(w) for w in self.insert], dtype=torch.long)) # `(m, e)`
+    def listed(self) -> Tensor: return torch.tensor([self.id(w) for w in self.insert], dtype=torch.long) # `(m,)`
 
-    def differ(self, old:str, new:str) -> dict:
-        found = _explained(self, old, new)
-        if found is None: return super().differ(old, new)
-        words = {p: old[slice(*_places(self, old)[p])] for p in found}
-        return {p: (w, _as_written(w, found[p])) for p,w in words.items()}
-
-    def beside(self, old:str, new:str) -> list:
-        found = _explained(self, old, new)
-        return super().beside(old, new) if found is None else _words_beside(self, old, new, found)
-
-    def lost(self, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor:
-        return _lost_between(self, data, raw, rows, at)
+    @property
+    def fronts(self) -> Tensor: return self.vectors.rows(self.listed) # `(m, e)`
 
 def _roomy_places(reader, texts:Sequence) -> Tensor: # bool `(n, s)`
     "Where words may be left out or preceded, as far as letters tell."
@@ -113,9 +103,9 @@ def _roomy_places(reader, texts:Sequence) -> Tensor: # bool `(n, s)`
 
 def _of_list(reader, ids:Tensor) -> Tensor: # bool `(n, s)`
     "Words that may go, since they may be put in, and may not be swapped."
-    listed = torch.isin(ids, torch.tensor([reader.id(w) for w in reader.insert], dtype=torch.long))
-    return listed & (reader.classes[ids.clamp_min(0)] < 0) & reader.delete
+    return torch.isin(ids, reader.listed) & (reader.classes[ids.clamp_min(0)] < 0) & reader.delete
 
+# %% ../nbs/15_wording.ipynb #c19
 def _encode_places(reader:_Placing, data) -> Encoded: # `(n, s, 2, e + 1)`
     "Texts as places, all gaps empty."
     texts,ids,free = _read(reader, data)
@@ -127,7 +117,7 @@ def _encode_places(reader:_Placing, data) -> Encoded: # `(n, s, 2, e + 1)`
     free[:, reader.seen:] = False
     return Encoded(x, ~free)
 
-# %% ../nbs/15_wording.ipynb #c20
+# %% ../nbs/15_wording.ipynb #c22
 def _as_written(old:str, new:str) -> str:
     "What is written in a place; `new` has a blank behind a word that was put in."
     return new if ' ' in new or not new else _in_case_of(old, new)
@@ -140,7 +130,7 @@ def _worded(text:str, spans:Sequence, new:dict) -> str: # Place -> '', a word, o
         if not v: wide[p] = len(text[:a].rstrip()), b
     return _rewrite(text, wide, new, _as_written)
 
-# %% ../nbs/15_wording.ipynb #c23
+# %% ../nbs/15_wording.ipynb #c25
 def _front_names(reader, v:Tensor) -> list: # `(m, e)`
     "The words nearest to vectors, among those that may be put in."
     return [reader.insert[i] for i in _nearest_words(reader.fronts, v)[0][:, 0].tolist()]
@@ -161,17 +151,15 @@ def _decode_places(reader:_Placing, x:Tensor, raw=None, legal:bool=True) -> list
     if raw is None: raise ValueError('raw must be the texts that x came from, got None')
     texts,enc = _raw_texts(raw), _encode_places(reader, raw)
     x = torch.where(enc.frozen[..., None, None], enc.x, x.detach().cpu().float())
-    return [_worded(t, _places(reader, t), _new_words(reader, *pair, t)) for t,*pair in zip(texts, x, enc.x)]
+    return [_worded(t, _places(reader, t), _new_words(reader, new, old, t)) for t,new,old in zip(texts, x, enc.x)]
 
-# %% ../nbs/15_wording.ipynb #c26
+# %% ../nbs/15_wording.ipynb #c28
 def _confirm(reader, found:Tensor, again:Tensor) -> Tensor:
     "Texts in their places if the network sees the same words in the letters; else as their letters read."
     same = (_closed(found, reader.seen) == _closed(again, reader.seen)).flatten(1).all(1)
     return torch.where(same[:, None, None, None], found, again)
 
-# %% ../nbs/15_wording.ipynb #c29
-_MOST_CHANGES = 40 # Changes of a text that are looked for
-
+# %% ../nbs/15_wording.ipynb #c31
 class _Walk:
     "Legal ways from one text to another."
     def __init__(self, reader, old:str, new:str):
@@ -196,24 +184,42 @@ class _Walk:
         if swaps and self.roomy[i] and ahead[1:] == [self.old[i]] and ahead[0] in self.reader.insert:
             yield (i + 1, j + 2), ' '.join(ahead)
 
+# %% ../nbs/15_wording.ipynb #c34
+_MOST_CHANGES = 40 # Changes of a text that are looked for
+
+class _Walking(_Walk):
+    "The shortest of them."
     def found(self) -> dict|None: # Place -> what is written there; None where no legal way is found
-        front = {(0, 0): {}}
+        front,end = {(0, 0): {}}, (len(self.old), len(self.new))
         for _ in range(_MOST_CHANGES + 1):
             here = {self.slide(*at): way for at,way in front.items()}
-            if (len(self.old), len(self.new)) in here: return here[len(self.old), len(self.new)]
+            if end in here: return here[end]
             front = {to: way | {i: said} for (i, j),way in here.items() for to,said in self.ways(i, j)}
         return None
 
-# %% ../nbs/15_wording.ipynb #c32
+# %% ../nbs/15_wording.ipynb #c37
 def _explained(reader, old:str, new:str) -> dict|None: # Place -> letters
     "The changes between two texts; None where legal ones do not lead from one to the other."
-    walk = _Walk(reader, old, new)
+    walk = _Walking(reader, old, new)
     found = walk.found()
     return None if found is None or _worded(old, walk.spans, found) != new else found
 
 def _legal_wording(reader, old, new) -> np.ndarray: # bool `(n, 1)`
     "Whether legal changes lead from each text to the other."
     return np.array([[_explained(reader, a, b) is not None] for a,b in zip(_raw_texts(old), _raw_texts(new))])
+
+# %% ../nbs/15_wording.ipynb #c41
+class _Comparing(_Placing):
+    "How two such texts are compared."
+    def differ(self, old:str, new:str) -> dict:
+        found = _explained(self, old, new)
+        if found is None: return super().differ(old, new)
+        words = {p: old[slice(*_places(self, old)[p])] for p in found}
+        return {p: (w, _as_written(w, found[p])) for p,w in words.items()}
+
+    def beside(self, old:str, new:str) -> list:
+        found = _explained(self, old, new)
+        return super().beside(old, new) if found is None else _words_beside(self, old, new, found)
 
 def _words_beside(reader, old:str, new:str, found:dict) -> list: # (start, end) each, None for a word that was left out
     "Where the word of each place stands in the new text."
@@ -224,7 +230,7 @@ def _words_beside(reader, old:str, new:str, found:dict) -> list: # (start, end) 
         out.append(None if said == '' else next(spans))
     return out
 
-# %% ../nbs/15_wording.ipynb #c35
+# %% ../nbs/15_wording.ipynb #c44
 class _WordingNotes(NamedTuple):
     "What is known of the texts of a question."
     heard:Any    # Notes of the rule; None without one
@@ -242,7 +248,7 @@ def _note_wording(reader, enc:Encoded, raw) -> Encoded:
     texts,ids,_ = _read(reader, raw)
     return enc._replace(notes=_WordingNotes(heard, _roomy_places(reader, texts), _of_list(reader, ids)))
 
-# %% ../nbs/15_wording.ipynb #c37
+# %% ../nbs/15_wording.ipynb #c46
 def _ids_in_places(reader, ids:Tensor, x:Tensor, moved:Tensor) -> Tensor: # Long `(n, s, 2)`
     "The words of gaps and places, the edge for none; `ids` `(n, s)` are those of the texts as they were."
     edge = _ear(reader).model.base - 1
@@ -267,7 +273,7 @@ def _as_it_stands(reader, s) -> _Standing|None: # None without a rule
     where = _standing(x).clamp_max(reader.length - 1)
     return _Standing(_ear(reader).lowered(heard, moved.sum(1)), ids.gather(1, order), where)
 
-# %% ../nbs/15_wording.ipynb #c39
+# %% ../nbs/15_wording.ipynb #c48
 _ADVERBS,_BEFORE_NOUNS,_PRECEDED = ('RB',), ('JJ', 'NN'), ('JJ', 'RB', 'VB') # How tags begin
 
 def _tagged(reader, now, at:Tensor, starts:tuple) -> Tensor: # bool `(n, p)`
@@ -298,11 +304,11 @@ def _may_come(reader, s, now, at:Tensor) -> Tensor: # bool `(n, p, m)`
     if notes is None: return torch.zeros(*at.shape, len(reader.insert), dtype=torch.bool)
     room = (notes.roomy & ~notes.listed).gather(1, at)[..., None].repeat(1, 1, len(reader.insert))
     if now is None or not reader.insert: return room
-    ear,new = _ear(reader), torch.tensor([reader.id(w) for w in reader.insert])
+    ear,new = _ear(reader), reader.listed
     drop = _put_in(ear.model, now.line, now.where.gather(1, at), new)
     return room & _tagged(reader, now, at, _PRECEDED)[..., None] & (drop <= ear.limit(now.heard)[:, None, None])
 
-# %% ../nbs/15_wording.ipynb #c41
+# %% ../nbs/15_wording.ipynb #c50
 def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, 2, e + 1)`, `(n, p, q, e)` -> `(n, p, q + 1 + m, 2, e + 1)`
     "What may stand in places: swapped words, nothing, and the words that are there with another in front."
     n,p,q = swaps.shape[:3]
@@ -337,7 +343,7 @@ def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common
     here = x[torch.arange(len(x), device=x.device)[:, None], at]
     return at, _place_values(reader, here, E[pick]).where(ok[..., None, None], here[:, :, None]), ok
 
-# %% ../nbs/15_wording.ipynb #c44
+# %% ../nbs/15_wording.ipynb #c53
 def _said_of(model, line:Sequence) -> float:
     "The log-probability of a line of words."
     edge = model.base - 1
@@ -359,13 +365,14 @@ def _drops_in_places(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]:
     drops = [_drop_of(model, parts[i], int(notes.ids[i, p]), p) for i,p in zip(rows.tolist(), at.tolist())]
     return rows, at, torch.tensor(drops, dtype=torch.float64)
 
+# %% ../nbs/15_wording.ipynb #c55
 def _wording_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs."
     if enc.notes is None: return torch.zeros(0, dtype=torch.long), enc
     rows,later = _search_again(reader, enc._replace(notes=enc.notes.heard), xp, arrived, _drops_in_places)
     return rows, later._replace(notes=enc.notes._replace(heard=later.notes))
 
-# %% ../nbs/15_wording.ipynb #c46
+# %% ../nbs/15_wording.ipynb #c57
 def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers for each place
     "What stands in the places of a text that became another."
     found,words = _explained(reader, old, new) or {}, [old[a:b] for a,b in _places(reader, old)]
@@ -373,29 +380,30 @@ def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers
     number = lambda w: i if (i := reader.id(w)) >= 0 else v
     return [[number(w) for w in found.get(p, word).split() or []] for p,word in enumerate(words)]
 
-def _lost_between(reader, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
-    "What changes lose in log-probability, by row and place."
-    model,drops = _ear(reader).model, []
-    for i,p in zip(rows.tolist(), at.tolist()):
-        old = _words_in_places(reader, data[i], data[i])[p][0]
-        drops.append(_drop_of(model, _words_in_places(reader, data[i], raw[i]), old, p))
-    return torch.tensor(drops, dtype=torch.float64)
+class _Wording(_Comparing):
+    "How changes of such texts are scored."
+    def lost(self, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor:
+        model,drops = _ear(self).model, []
+        for i,p in zip(rows.tolist(), at.tolist()):
+            old = _words_in_places(self, data[i], data[i])[p][0]
+            drops.append(_drop_of(model, _words_in_places(self, data[i], raw[i]), old, p))
+        return torch.tensor(drops, dtype=torch.float64)
 
-# %% ../nbs/15_wording.ipynb #c48
+# %% ../nbs/15_wording.ipynb #c61
 _SPARE = 8 # Words that are read behind the last one that the network sees, to move up where others are left out
 _FRONTS = 'not', 'never', 'hardly', 'barely', 'almost', 'too'
 
-def _placing_reader(vectors, length:int, tokenizer, allow, reads, insert, delete) -> _Placing:
+def _wording_reader(vectors, length:int, tokenizer, allow, reads, insert, delete) -> _Wording:
     "A reader of places; raises `ValueError` for a word that cannot be put in."
     for w in insert:
         if w not in vectors or not w.isalpha(): raise ValueError(f'insert must hold words of the vocabulary, got {w!r}')
     rule,classes = _rule_of(reads), _word_classes(vectors, allow, tokenizer)
-    kept = dict(seen=length, insert=tuple(insert), delete=delete)
-    return _Placing(vectors, length + _SPARE, tokenizer, classes, rule, **kept)
+    told:Any = dict(seen=length, insert=tuple(insert), delete=delete)
+    return _Wording(vectors, length + _SPARE, tokenizer, classes, rule, **told)
 
 def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives."
-    again = {} if reader.reads is None else dict(again=partial(_wording_again, reader))
+    again:Any = {} if reader.reads is None else dict(again=partial(_wording_again, reader))
     return Domain(
         partial(_encode_places, reader), partial(_decode_places, reader), _row_groups,
         probe=lookahead(partial(_place_candidates, reader, **pool), *ahead), kind='text', display=_text_display(reader),
@@ -404,7 +412,7 @@ def _wording_domain(reader, pool, ahead) -> Domain:
         measures=partial(_measures, reader), adapt=partial(_closing, length=reader.seen),
         note=partial(_note_wording, reader), confirm=partial(_confirm, reader), **again)
 
-# %% ../nbs/15_wording.ipynb #c49
+# %% ../nbs/15_wording.ipynb #c62
 def wordings(
     vectors:_Vectors,  # From `load_glove`, `corpus_vectors` or your own
     insert:Sequence=_FRONTS, # Words that may be put in front of a word
@@ -419,6 +427,6 @@ def wordings(
     "Describe texts whose words may be exchanged, left out, and preceded by another one."
     similarity,positions,words,beam = _FULL if _rule_of(reads) is None else _FILTERED
     _check_text_settings(length, similarity, positions, words)
-    reader = _placing_reader(vectors, length, tokenizer, allow, reads, insert, delete)
+    reader = _wording_reader(vectors, length, tokenizer, allow, reads, insert, delete)
     pool = dict(p=positions, q=words, similarity=similarity, common=common)
     return _learnable(reader, partial(_wording_domain, pool=pool, ahead=(beam, depth)))
