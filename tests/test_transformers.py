@@ -1,18 +1,22 @@
 """A small BERT, made from a config and trained on the toy reviews, explained through its embeddings."""
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 
-from gradual_cf.gradual import GradualCF
-from gradual_cf.text import load_toy_reviews
-from gradual_cf.transformers import tokens
+from gradual_cf import reading
 from gradual_cf.explainer import predict
+from gradual_cf.gradual import GradualCF
+from gradual_cf.reading import reads_well
+from gradual_cf.text import _changes, _ear, _swap_drops, load_toy_reviews
+from gradual_cf.transformers import tokens
 from gradual_cf.transformers import _FromEmbeddings, _whole_words
 
 transformers = pytest.importorskip('transformers', reason='transformers is an optional dependency')
 tokenizers = pytest.importorskip('tokenizers')
+tagged = pytest.mark.skipif(not reading._can_tag(), reason='spaCy and its English model are not installed')
 
 
 def word_pieces(texts, size=170):
@@ -91,6 +95,32 @@ def test_long_texts_keep_their_end_token_and_their_end(bert):
     assert cfs.raw[0][len(long)//2:].endswith(long[-60:])
     last = cf.encode(long).x[0, -1, 0]
     assert torch.equal(last, model.get_input_embeddings().weight[tok.sep_token_id])
+
+
+def test_the_rule_for_reading_well_holds_for_pieces(bert):
+    model, tok, train, test = bert
+    rule = reads_well(train['text'][:200], tagger=None)
+    heard, plain = (GradualCF(model, tokens(model, tok, length=60, reads=r)).fit(train['text'][:40]) for r in (rule, None))
+    one, two = (cf.explain(test['text'][:12]) for cf in (heard, plain))
+    assert one.valid.all() and heard.domain.legal(one.data, one.raw).all()
+    reader = heard.domain.note.args[0]
+    before, after = one.changes().reads, _changes(reader, replace(two, domain=heard.domain)).reads
+    assert before.median() > after.median() and 'reads' not in two.changes()
+    notes = heard.ask(one.data)[1].notes
+    rows, places, drops = _swap_drops(reader, notes, one.xp[:, :, 0], (one.xp != one.x).flatten(2).any(2))
+    assert torch.allclose(-drops, torch.tensor(before.to_numpy()), atol=1e-6)    # what the search heard is what the table says
+    strict = drops <= _ear(reader).limit(_ear(reader).lowered(notes, torch.bincount(rows, minlength=12)))[rows]
+    assert strict.float().mean() > .8
+
+
+@tagged
+def test_a_transformer_keeps_the_kind_of_a_word(bert):
+    model, tok, train, test = bert
+    told = {}
+    for name, rule in dict(any=None, kind=reads_well(train['text'][:200])).items():
+        cf = GradualCF(model, tokens(model, tok, length=60, reads=rule)).fit(train['text'][:40])
+        told[name] = cf.domain.measures(cf.explain(test['text'][:12]))['tag_kept'].mean()
+    assert told['kind'] > max(.9, told['any'])
 
 
 def test_words_held_fixed_by_a_question(bert):
