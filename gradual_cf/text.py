@@ -548,7 +548,12 @@ def _how_it_reads(reader, cfs):
     return f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
 
 # %% ../nbs/14_text.ipynb #c139
-def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
+def _html_swap(old, new):
+    if new.endswith(' ' + old): return f'{_html_new(new.removesuffix(" " + old))} {html.escape(old)}'
+    gone = f'<del>{html.escape(old)}</del>'
+    return f'{gone} {_html_new(new)}' if new else gone
+
+def _html_new(word): return f'<ins><b>{html.escape(word)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
 # %% ../nbs/14_text.ipynb #c142
@@ -641,7 +646,7 @@ def _in_place(reader, s, words, fits, moved, v):
     return _heard(_ear(reader), notes, _ids_now(reader, notes, moved, v), moved.sum(1), words, fits)
 
 def _heard(ear, notes, ids, taken, words, fits, where:Callable=lambda at: at):
-    "The same of texts as they stand, `ids`, that took some words; `where` says where the word of a place stands in `ids`."
+    "The same of texts `ids` that took some words; `where` says where the word of a place stands in them."
     notes = ear.lowered(notes, taken)
     kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at.cpu(), words).to(at.device)
     return kind, lambda at, k: ear.likely(notes, ids, where(at.cpu()), words[k.cpu()]).to(at.device)

@@ -19,9 +19,10 @@ from .explainer import pass_rows
 from .gradual import TEXT
 from .lookahead import lookahead
 from .reading import _left_out, _put_in
-from .text import _FILTERED, _FULL, _Reader, _Vectors, _check_text_settings, _constrain, _ear, _fits, _heard, _in_case_of
-from .text import _learnable, _measures, _named, _nearest_words, _note, _places, _proposals, _raw_texts, _read, _rewrite
-from .text import _rule_of, _search_again, _text_display, _word_classes, _word_pool, _word_spans, content_word
+from .text import _FILTERED, _FULL, _Reader, _Vectors, _check_text_settings, _constrain, _ear, _fits, _heard
+from .text import _in_case_of, _learnable, _measures, _named, _nearest_words, _note, _places, _proposals
+from .text import _raw_texts, _read, _rewrite, _rule_of, _search_again, _text_display, _word_classes
+from .text import _word_pool, _word_spans, content_word
 from .transformers import _row_groups
 
 # %% auto #0
@@ -176,7 +177,8 @@ class _Walk:
         at = self.reader.id(word)
         return at >= 0 and self.reader.classes[at].item() >= 0
 
-    def ways(self, i:int, j:int): # Legal changes of the old word `i` where the new text is at `j`: where they lead, what is written
+    def ways(self, i:int, j:int): # Where they lead, and what is written
+        "Legal changes of the old word `i` where the new text is at `j`."
         if i >= len(self.old) or not self.free[i]: return
         ahead,swaps = self.new[j:j + 2], self.may(self.old[i])
         if self.roomy[i] and self.reader.delete: yield (i + 1, j), ''
@@ -208,7 +210,7 @@ def _legal_wording(reader, old, new) -> np.ndarray: # bool `(n, 1)`
     "Whether legal changes lead from each text to the other."
     return np.array([[_explained(reader, a, b) is not None] for a,b in zip(_raw_texts(old), _raw_texts(new))])
 
-# %% ../nbs/15_wording.ipynb #c41
+# %% ../nbs/15_wording.ipynb #c40
 class _Comparing(_Placing):
     "How two such texts are compared."
     def differ(self, old:str, new:str) -> dict:
@@ -221,8 +223,8 @@ class _Comparing(_Placing):
         found = _explained(self, old, new)
         return super().beside(old, new) if found is None else _words_beside(self, old, new, found)
 
-def _words_beside(reader, old:str, new:str, found:dict) -> list: # (start, end) each, None for a word that was left out
-    "Where the word of each place stands in the new text."
+def _words_beside(reader, old:str, new:str, found:dict) -> list: # (start, end) each
+    "Where the word of each place stands in the new text, None for a word that was left out."
     spans,out = iter(reader.tokenizer(new)), []
     for p in range(len(_places(reader, old))):
         said = found.get(p)
@@ -230,7 +232,7 @@ def _words_beside(reader, old:str, new:str, found:dict) -> list: # (start, end) 
         out.append(None if said == '' else next(spans))
     return out
 
-# %% ../nbs/15_wording.ipynb #c44
+# %% ../nbs/15_wording.ipynb #c43
 class _WordingNotes(NamedTuple):
     "What is known of the texts of a question."
     heard:Any    # Notes of the rule; None without one
@@ -248,7 +250,7 @@ def _note_wording(reader, enc:Encoded, raw) -> Encoded:
     texts,ids,_ = _read(reader, raw)
     return enc._replace(notes=_WordingNotes(heard, _roomy_places(reader, texts), _of_list(reader, ids)))
 
-# %% ../nbs/15_wording.ipynb #c46
+# %% ../nbs/15_wording.ipynb #c45
 def _ids_in_places(reader, ids:Tensor, x:Tensor, moved:Tensor) -> Tensor: # Long `(n, s, 2)`
     "The words of gaps and places, the edge for none; `ids` `(n, s)` are those of the texts as they were."
     edge = _ear(reader).model.base - 1
@@ -273,7 +275,7 @@ def _as_it_stands(reader, s) -> _Standing|None: # None without a rule
     where = _standing(x).clamp_max(reader.length - 1)
     return _Standing(_ear(reader).lowered(heard, moved.sum(1)), ids.gather(1, order), where)
 
-# %% ../nbs/15_wording.ipynb #c48
+# %% ../nbs/15_wording.ipynb #c47
 _ADVERBS,_BEFORE_NOUNS,_PRECEDED = ('RB',), ('JJ', 'NN'), ('JJ', 'RB', 'VB') # How tags begin
 
 def _tagged(reader, now, at:Tensor, starts:tuple) -> Tensor: # bool `(n, p)`
@@ -308,9 +310,9 @@ def _may_come(reader, s, now, at:Tensor) -> Tensor: # bool `(n, p, m)`
     drop = _put_in(ear.model, now.line, now.where.gather(1, at), new)
     return room & _tagged(reader, now, at, _PRECEDED)[..., None] & (drop <= ear.limit(now.heard)[:, None, None])
 
-# %% ../nbs/15_wording.ipynb #c50
-def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, 2, e + 1)`, `(n, p, q, e)` -> `(n, p, q + 1 + m, 2, e + 1)`
-    "What may stand in places: swapped words, nothing, and the words that are there with another in front."
+# %% ../nbs/15_wording.ipynb #c49
+def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 + m, 2, e + 1)`
+    "What may stand in places `(n, p, 2, e + 1)`: swapped words `(n, p, q, e)`, nothing, and words with another in front."
     n,p,q = swaps.shape[:3]
     out = here.new_zeros(n, p, q + 1 + len(reader.insert), 2, here.shape[3])
     out[:, :, :q, 1, :-1],out[:, :, :q, 1, -1] = swaps, 1.
@@ -323,27 +325,38 @@ def _swappable(s, fits:Callable) -> Callable:
     if s.enc.notes is None: return fits
     return lambda at, cosine: fits(at, cosine) & ~s.enc.notes.listed.to(at.device).gather(1, at)[..., None]
 
-def _promised(goes:Callable, comes:Callable, base:Tensor, at:Tensor) -> Tensor: # `(n, p)`
+def _others(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(n, p)` and `(n, p, m)`
+    "Whether the word of each place may be left out, and which words may come in front of it."
+    goes,comes = (f(reader, s, now, at.cpu()).to(at.device) for f in (_may_go, _may_come))
+    here = free.gather(1, at)
+    return goes & here, comes & here[..., None]
+
+def _promised(others:Callable, base:Tensor, at:Tensor) -> Tensor: # `(n, p)`
     "What leaving out each word promises, and 0 where one may come in front."
-    gone = (-base.gather(1, at)).masked_fill(~goes(at), -torch.inf)
-    return torch.where(comes(at).any(2), gone.clamp_min(0), gone)
+    goes,comes = others(at)
+    gone = (-base.gather(1, at)).masked_fill(~goes, -torch.inf)
+    return torch.where(comes.any(2), gone.clamp_min(0), gone)
+
+# %% ../nbs/15_wording.ipynb #c51
+def _fitting_swaps(reader, s, now, words:Tensor, fits:Callable) -> tuple[Callable, Any]:
+    "What fits and what is likely, as `_word_pool` asks for it."
+    fits = _swappable(s, fits)
+    if now is None: return fits, None
+    return _heard(_ear(reader), now.heard, now.line, 0, words, fits, lambda at: now.where.gather(1, at))
 
 def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: places, values `(n, p, q + 1 + m, 2, e + 1)`, and whether each counts."
-    x,slope = s.xp, g[:, :, 1, :-1]
-    word,now = x[:, :, 1, :-1], _as_it_stands(reader, s)
-    E,classes,words = _proposals(reader, common, x)
-    fits,likely = partial(_fits, reader, word, classes, similarity), None
-    if now is not None: fits,likely = _heard(_ear(reader), now.heard, now.line, 0, words, fits, lambda at: now.where.gather(1, at))
-    base,fits = (slope*word).sum(2), _swappable(s, fits)
-    goes = lambda at: _may_go(reader, s, now, at.cpu()).to(x.device) & free.gather(1, at)
-    comes = lambda at: _may_come(reader, s, now, at.cpu()).to(x.device) & free.gather(1, at)[..., None]
-    at,pick,ok = _word_pool(word, slope, base, fits, E, free, p, q, likely, partial(_promised, goes, comes, base))
-    ok = torch.cat([ok, goes(at)[..., None], comes(at)], 2)
+    x,now,slope = s.xp, _as_it_stands(reader, s), g[:, :, 1, :-1]
+    word,(E,classes,words) = x[:, :, 1, :-1], _proposals(reader, common, x)
+    base,others = (slope*word).sum(2), partial(_others, reader, s, now, free)
+    fits,likely = _fitting_swaps(reader, s, now, words, partial(_fits, reader, word, classes, similarity))
+    at,pick,ok = _word_pool(word, slope, base, fits, E, free, p, q, likely, partial(_promised, others, base))
+    goes,comes = others(at)
+    ok = torch.cat([ok, goes[..., None], comes], 2)
     here = x[torch.arange(len(x), device=x.device)[:, None], at]
     return at, _place_values(reader, here, E[pick]).where(ok[..., None, None], here[:, :, None]), ok
 
-# %% ../nbs/15_wording.ipynb #c53
+# %% ../nbs/15_wording.ipynb #c54
 def _said_of(model, line:Sequence) -> float:
     "The log-probability of a line of words."
     edge = model.base - 1
@@ -365,14 +378,14 @@ def _drops_in_places(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]:
     drops = [_drop_of(model, parts[i], int(notes.ids[i, p]), p) for i,p in zip(rows.tolist(), at.tolist())]
     return rows, at, torch.tensor(drops, dtype=torch.float64)
 
-# %% ../nbs/15_wording.ipynb #c55
+# %% ../nbs/15_wording.ipynb #c56
 def _wording_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs."
     if enc.notes is None: return torch.zeros(0, dtype=torch.long), enc
     rows,later = _search_again(reader, enc._replace(notes=enc.notes.heard), xp, arrived, _drops_in_places)
     return rows, later._replace(notes=enc.notes._replace(heard=later.notes))
 
-# %% ../nbs/15_wording.ipynb #c57
+# %% ../nbs/15_wording.ipynb #c58
 def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers for each place
     "What stands in the places of a text that became another."
     found,words = _explained(reader, old, new) or {}, [old[a:b] for a,b in _places(reader, old)]
@@ -389,7 +402,7 @@ class _Wording(_Comparing):
             drops.append(_drop_of(model, _words_in_places(self, data[i], raw[i]), old, p))
         return torch.tensor(drops, dtype=torch.float64)
 
-# %% ../nbs/15_wording.ipynb #c61
+# %% ../nbs/15_wording.ipynb #c62
 _SPARE = 8 # Words that are read behind the last one that the network sees, to move up where others are left out
 _FRONTS = 'not', 'never', 'hardly', 'barely', 'almost', 'too'
 
@@ -412,7 +425,7 @@ def _wording_domain(reader, pool, ahead) -> Domain:
         measures=partial(_measures, reader), adapt=partial(_closing, length=reader.seen),
         note=partial(_note_wording, reader), confirm=partial(_confirm, reader), **again)
 
-# %% ../nbs/15_wording.ipynb #c62
+# %% ../nbs/15_wording.ipynb #c63
 def wordings(
     vectors:_Vectors,  # From `load_glove`, `corpus_vectors` or your own
     insert:Sequence=_FRONTS, # Words that may be put in front of a word
@@ -421,7 +434,7 @@ def wordings(
     tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     common:int|None=10_000, # Propose the most frequent words only; None for all
-    reads:Any='auto',  # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
+    reads:Any='auto',  # A rule of `reads_well`; None for every word; 'auto' for a rule where a tagger is there
     depth:int=3,       # Changes looked ahead
 ) -> Domain:
     "Describe texts whose words may be exchanged, left out, and preceded by another one."
