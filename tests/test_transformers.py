@@ -64,7 +64,7 @@ def test_embeddings_give_what_the_model_gives(bert):
 def test_words_flip_the_decision(bert):
     model, tok, train, test = bert
     before = {n: p.grad for n, p in model.named_parameters()}
-    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:200])
+    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:100])
     cfs = cf.explain(test['text'][:30])
     right = (predict(cf.model, cf.encode(test).x).argmax(1) == torch.tensor(test['label'])).float().mean()
     assert right > .85, right
@@ -101,7 +101,7 @@ def test_the_rule_for_reading_well_holds_for_pieces(bert):
     model, tok, train, test = bert
     rule = reads_well(train['text'][:200], tagger=None)
     heard, plain = (GradualCF(model, tokens(model, tok, length=60, reads=r)).fit(train['text'][:40]) for r in (rule, None))
-    one, two = (cf.explain(test['text'][:12]) for cf in (heard, plain))
+    one, two = (cf.explain(test['text'][:8]) for cf in (heard, plain))
     assert one.valid.all() and heard.domain.legal(one.data, one.raw).all()
     reader = heard.domain.note.args[0]
     before, after = one.changes().reads, _changes(reader, replace(two, domain=heard.domain)).reads
@@ -109,7 +109,7 @@ def test_the_rule_for_reading_well_holds_for_pieces(bert):
     notes = heard.ask(one.data)[1].notes
     rows, places, drops = _swap_drops(reader, notes, one.xp[:, :, 0], (one.xp != one.x).flatten(2).any(2))
     assert torch.allclose(-drops, torch.tensor(before.to_numpy()), atol=1e-6)    # what the search heard is what the table says
-    strict = drops <= _ear(reader).limit(_ear(reader).lowered(notes, torch.bincount(rows, minlength=12)))[rows]
+    strict = drops <= _ear(reader).limit(_ear(reader).lowered(notes, torch.bincount(rows, minlength=8)))[rows]
     assert strict.float().mean() > .8
 
 
@@ -117,9 +117,9 @@ def test_the_rule_for_reading_well_holds_for_pieces(bert):
 def test_a_transformer_keeps_the_kind_of_a_word(bert):
     model, tok, train, test = bert
     told = {}
-    for name, rule in dict(any=None, kind=reads_well(train['text'][:200])).items():
+    for name, rule in dict(any=None, kind=reads_well(train['text'][:100])).items():
         cf = GradualCF(model, tokens(model, tok, length=60, reads=rule)).fit(train['text'][:40])
-        told[name] = cf.domain.measures(cf.explain(test['text'][:12]))['tag_kept'].mean()
+        told[name] = cf.domain.measures(cf.explain(test['text'][:8]))['tag_kept'].mean()
     assert told['kind'] > max(.9, told['any'])
 
 
