@@ -21,9 +21,8 @@ from words_judge import judge
 from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
 from gradual_cf.lookahead import _lead_gradient, _swap_logits
-from gradual_cf.reading import reads_well
 from gradual_cf.tasks import load_task
-from gradual_cf.text import _lookup_form, _places, _tag_kept, content_word, load_imdb
+from gradual_cf.text import _ear, _lookup_form, _places, _tag_kept, content_word
 from gradual_cf.wording import _explained, _place_candidates, wordings
 
 RESULTS = Path(__file__).parent/'results'
@@ -33,11 +32,15 @@ WAYS = {'swaps': dict(insert=(), delete=False), 'swaps, left out': dict(insert=(
 LAX = 3  # Rung of the ladder on which any drop goes, for words of a fitting kind
 
 
-def explainers(task):
-    "The rule of `load_task`, with each way of wording."
-    reader, rule = task.domain.note.args[0], reads_well(list(load_imdb()[0]['text'])[::2])
-    for name, told in WAYS.items():
-        yield name, lambda told=told: GradualCF(task.model, wordings(reader.vectors, reads=rule, **told)).fit(task.X)
+def domain_of(name, task):
+    "The domain of a way, under the rule of `load_task`, which has learnt already."
+    known = task.domain.note.args[0]
+    domain = wordings(known.vectors, reads=known.reads, **WAYS[name])
+    reader_of(domain).kept['ear'] = _ear(known)
+    return domain
+
+
+def reader_of(domain): return domain.measures.args[0]
 
 
 def heard(cf, texts, positions=12, words=8):
@@ -45,7 +48,7 @@ def heard(cf, texts, positions=12, words=8):
     _, enc, z, target = cf.ask(texts)
     notes = enc.notes.heard._replace(rung=torch.full_like(enc.notes.heard.rung, LAX))
     s = cf.start(enc._replace(notes=enc.notes._replace(heard=notes)), target)
-    toward, reader = _lead_gradient(cf.model, s.xp, target), cf.domain.measures.args[0]
+    toward, reader = _lead_gradient(cf.model, s.xp, target), reader_of(cf.domain)
     at, values, ok = _place_candidates(reader, s, toward, ~enc.frozen, positions, words, 0., None)
     with torch.no_grad(): new = _swap_logits(cf.model, s.xp, at, values)
     lead = lambda z: z.gather(-1, target.view(-1, *[1]*(z.ndim - 1)).expand(*z.shape[:-1], 1))[..., 0]*2 - z.sum(-1)
@@ -56,18 +59,19 @@ def heard(cf, texts, positions=12, words=8):
     return pd.DataFrame([dict(kind=kind, missing=missing, gain=v.median().item(), most=v.max().item()) for kind, v in best.items()])
 
 
-def answers(name, make, task, rows, seed):
+def answers(name, task, rows, seed):
     "Explain fresh reviews, or read what a former call found."
     kept = cache_dir()/f'wording-{name.replace(" ", "-")}-{rows}-{seed}.json'
     if kept.is_file(): return json.loads(kept.read_text())
-    texts, cf = task.X_test.iloc[fresh(len(task.X_test), rows, seed)], make()
+    texts = task.X_test.iloc[fresh(len(task.X_test), rows, seed)]
+    cf = GradualCF(task.model, domain_of(name, task)).fit(task.X)
     cf.explain(texts.iloc[:1])                      # what is learnt once is not counted
     start = time.process_time()
     cfs = cf.explain(texts)
     took = time.process_time() - start
     plain = GradualCF(task.model, task.domain).fit(task.X)  # knows nothing of places, and reads the answers' letters
     p = plain.logits(cfs.raw, plain.encode(cfs.raw).x).softmax(1).gather(1, cfs.target[:, None])[:, 0]
-    changes, reader = cfs.changes(), cf.domain.measures.args[0]
+    changes, reader = cfs.changes(), reader_of(cf.domain)
     found = dict(before=list(cfs.data), after=list(cfs.raw), valid=(p >= cfs.tau).tolist(), seconds=took,
                  legal=bool(cf.domain.legal(cfs.data, cfs.raw).all()), row=changes.row.tolist(), place=changes.feature.tolist(),
                  old=changes.before.tolist(), new=changes.after.tolist(),
@@ -137,21 +141,20 @@ def main():
     task = load_task('imdb')
     table = pd.read_csv(a.csv) if a.csv.is_file() else pd.DataFrame(columns=['ways', 'rows', 'seed'])
     if a.read:
-        name, make = list(explainers(task))[2]
-        found, reader = answers(name, make, task, a.rows, a.seeds[0]), make().domain.measures.args[0]
+        name = list(WAYS)[2]
+        found, reader = answers(name, task, a.rows, a.seeds[0]), reader_of(domain_of(name, task))
         lines = some_lines(found, judged(found, reader, net, index), reader, a.read).assign(badly='', remark='')  # a person fills them in
         lines.to_csv(a.csv.with_name('wording_to_read.csv'), index=False)
         return
     for seed in a.seeds:
         done = set(table[(table.rows == a.rows) & (table.seed == seed)].ways)
-        for name, make in explainers(task):
-            if name in done: continue
-            found, reader = answers(name, make, task, a.rows, seed), make().domain.measures.args[0]
+        for name in (n for n in WAYS if n not in done):
+            found, reader = answers(name, task, a.rows, seed), reader_of(domain_of(name, task))
             lines = judged(found, reader, net, index)
             table = pd.DataFrame([*table.to_dict('records'), line_of(name, a.rows, seed, found, lines)])
             with atomic(a.csv) as f: table.round(4).to_csv(f, index=False)
             print(table.tail(1).round(3).to_string(header=False), flush=True)
-    cf = dict(explainers(task))['swaps, left out, put in']()
+    cf = GradualCF(task.model, domain_of(list(WAYS)[2], task)).fit(task.X)
     told = heard(cf, task.X_test.iloc[fresh(len(task.X_test), a.rows, a.seeds[0])])
     with atomic(a.csv.with_name(f'{a.csv.stem}_heard.csv')) as f: told.round(3).to_csv(f, index=False)
     print(told.to_string())
