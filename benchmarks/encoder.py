@@ -1,6 +1,6 @@
 """A transformer on reviews: a small encoder, trained here, and what it takes to change its mind.
 
-    GRADUAL_CF_DATA=... python benchmarks/encoder.py                # 60 reviews with a rule and without, results/encoder.csv
+    GRADUAL_CF_DATA=... python benchmarks/encoder.py                # 30 reviews with a rule and without, results/encoder.csv
     GRADUAL_CF_DATA=... python benchmarks/encoder.py --only none    # one line alone; an existing line is kept
 
 The encoder has two layers of BERT's kind and reads 160 pieces; explained are the first 110 words, which always fit. It is trained on the even training reviews, from GloVe's vectors
@@ -30,8 +30,9 @@ from gradual_cf.transformers import tokens
 
 RESULTS = Path(__file__).parent/'results'
 VOCABULARY, PIECES, WORDS, WIDTH, LAYERS, HEADS = 10_000, 160, 110, 100, 2, 4
-EPOCHS, RATE, ROWS = 4, 8e-4, 32
-FILTERS = dict(none=lambda texts: None, both=reads_well)
+EPOCHS, RATE, ROWS, PART = 4, 8e-4, 32, 5
+RULE = 4000  # Reviews that the rule learns from
+FILTERS = dict(both=lambda texts: reads_well(texts[:RULE]), none=lambda texts: None)
 MARKS = '[PAD]', '[UNK]', '[CLS]', '[SEP]'
 
 
@@ -108,21 +109,39 @@ def accuracy(net, tokenizer, texts, labels):
     return torch.cat(right).mean().item()
 
 
+def measured_accuracy(net, tokenizer, test, rows=2000):
+    "The same of random test reviews, once."
+    kept = cache_dir()/'encoder-accuracy.json'
+    if not kept.is_file():
+        some = test.select(np.random.default_rng(0).permutation(len(test))[:rows])
+        with atomic(kept) as f: f.write_text(json.dumps(accuracy(net, tokenizer, list(some['text']), list(some['label']))))
+    print(f'accuracy {json.loads(kept.read_text()):.3f} on {rows:,} test reviews', flush=True)
+    return json.loads(kept.read_text())
+
+
 def explained(name, net, tokenizer, texts, rows, seed):
-    "Explain fresh reviews, or read what a former call found; as `answers` of `words.py`."
-    kept = cache_dir()/f'encoder-{name}-{rows}-{seed}.json'
-    if kept.is_file(): return json.loads(kept.read_text())
+    "Explain fresh reviews, a few at a time, as `answers` of `words.py`; what a former call found is read."
     test = list(load_imdb()[1]['text'])
-    some = [test[i] for i in fresh(len(test), rows, seed)]
-    cf = GradualCF(net, tokens(net, tokenizer, length=WORDS, reads=FILTERS[name](texts))).fit(texts[:300])
-    cf.explain(some[:1])                            # what is learnt once is not counted
+    some, parts, cf = [test[i] for i in fresh(len(test), rows, seed)], [], None
+    for i in range(0, rows, PART):
+        kept = cache_dir()/f'encoder-{name}-{seed}-{i}.json'
+        if not kept.is_file():
+            if cf is None: cf = GradualCF(net, tokens(net, tokenizer, length=WORDS, reads=FILTERS[name](texts))).fit(texts[:300])
+            if not parts: cf.explain(some[:1])      # what is learnt once is not counted
+            with atomic(kept) as f: f.write_text(json.dumps(part_of(cf, some[i:i + PART])))
+        parts.append(json.loads(kept.read_text()))
+    joined = {k: sum((p[k] for p in parts), []) for k in ('before', 'after', 'valid')}
+    return joined | dict(seconds=sum(p['seconds'] for p in parts), legal=all(p['legal'] for p in parts))
+
+
+def part_of(cf, texts):
+    "The answers for some texts, and what they took."
     start = time.process_time()
-    cfs = cf.explain(some)
+    cfs = cf.explain(texts)
     took = time.process_time() - start
     legal = bool(cf.domain.legal(cfs.data, cfs.raw).all())
-    found = dict(before=list(cfs.data), after=list(cfs.raw), valid=cfs.valid.tolist(), seconds=took, legal=legal)
-    with atomic(kept) as f: f.write_text(json.dumps(found))
-    return found
+    print(f'{len(texts)} reviews, {len(cfs.changes())} words, {took:.0f} CPU seconds', flush=True)
+    return dict(before=list(cfs.data), after=list(cfs.raw), valid=cfs.valid.tolist(), seconds=took, legal=legal)
 
 
 def first(found, rows):
@@ -148,7 +167,7 @@ def excerpts(found, table, most=15, around=9):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--rows', type=int, default=60), p.add_argument('--seed', type=int, default=0)
+    p.add_argument('--rows', type=int, default=30), p.add_argument('--seed', type=int, default=0)
     p.add_argument('--only', nargs='*', choices=FILTERS, default=list(FILTERS))
     p.add_argument('--csv', type=Path, default=RESULTS/'encoder.csv')
     a = p.parse_args()
@@ -156,9 +175,8 @@ def main():
     train, test = load_imdb()
     texts, labels = list(train['text'])[::2], list(train['label'])[::2]
     net, tokenizer = reader(texts, labels)
-    some = np.random.default_rng(0).permutation(len(test))[:2000]
-    right = accuracy(net, tokenizer, [test['text'][int(i)] for i in some], [test['label'][int(i)] for i in some])
-    print(f'accuracy {right:.3f} on 2,000 test reviews', flush=True)
+    right = measured_accuracy(net, tokenizer, test)
+    for name in a.only: explained(name, net, tokenizer, texts, a.rows, a.seed)
     ear, index = judge()
     table = pd.read_csv(a.csv) if a.csv.is_file() else pd.DataFrame(columns=['classifier', 'filter'])
     for name in a.only:

@@ -462,7 +462,8 @@ def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
 # %% ../nbs/14_text.ipynb #c117
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
-    cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
+    near = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
+    cosine = lambda a, b: near(a, b) if len(b.split()) == 1 else np.nan
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
     table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
     return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
@@ -485,7 +486,7 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
     found = cfs.prob if cfs.found is None else cfs.found
     known = np.array([all(_lookup_form(w) in reader.vectors for w in v.split()) for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
-    swaps = dict(cosine=np.array(table.cosine, float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
+    swaps = dict(cosine=table.cosine.dropna().to_numpy(float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
                  tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
     return dict(words=words, valid_before_snapping=found >= cfs.tau, **swaps)
 

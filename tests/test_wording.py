@@ -150,6 +150,8 @@ def test_every_answer_is_legal_and_read_from_its_letters(asked):
         table = cfs.changes()
         assert (table.after.str.split().str.len() != 1).any()
         assert len(table) == (cfs.xp != cfs.x).flatten(2).any(2).sum() and np.isfinite(table.reads).all()
+        assert table.cosine.isna().tolist() == (table.after.str.split().str.len() != 1).tolist()
+        assert np.isfinite(cf.domain.measures(cfs)['cosine']).all()
 
 
 def test_a_score_is_the_one_the_search_uses(asked):
