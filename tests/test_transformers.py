@@ -134,5 +134,8 @@ def test_errors(bert):
     model, tok, _, _ = bert
     with pytest.raises(ValueError, match='fast'): tokens(model, object())
     with pytest.raises(ValueError, match='length must be at least 5'): tokens(model, tok, length=2)
+    long = 'film '*200
+    with pytest.raises(ValueError, match='length must leave 128 pieces of a text, got 150 in row 1'):
+        tokens(model, tok, length=150).encode(['a film', long])
     for bad in ('', '   ', '§ §'):
         with pytest.raises(ValueError, match='row 1'): tokens(model, tok).encode(['a film', bad])
