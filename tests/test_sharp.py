@@ -282,3 +282,9 @@ def test_a_quick_search_goes_on_where_it_is_told(toy):
     assert there(fresh).sum() >= there(found).sum() - 1
     assert cf._content(enc, found, label)[there(found)].all() and not cf._content(enc, enc.x, label)[~there(enc.x)].any()
     assert cf.hasty is False and cf.settings.sigma == 50
+
+
+def test_the_trace_of_a_row_that_is_there_has_no_step(toy):
+    cf = GradualCF(toy.model, toy.domain).fit(toy.x)
+    trace = cf.trace(toy.x[1:2], target=int(toy.model(toy.x[1:2]).argmax()))
+    assert len(trace) == 0
