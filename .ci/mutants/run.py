@@ -50,7 +50,7 @@ timeout_multiplier = 6
 timeout_constant = 10
 '''
 SKIPPED, SURVIVED = 34, 0  # as mutmut counts
-SECONDS = 25  # A mutant meets the quickest of the tests that touch it, which together take no longer; with --again eight times that
+SECONDS = 25  # A mutant meets the quickest of the tests that touch it, which together take no longer
 
 
 def stage(folder, module, tests):
@@ -111,7 +111,7 @@ def choose(folder, module, names, again=()):
     finally: os.chdir(here)
 
 
-def run(folder, seconds=SECONDS):
+def run(folder):
     "Try what was not tried; interrupted, what was found stays. The tests pass when mutmut notes which of them touch what: not once more."
     code = '''import sys
 from mutmut import __main__ as mutmut
@@ -126,7 +126,7 @@ def quickest(self, name, tests, *limits):
     submit(self, name, chosen, *limits)
 isolation.ForkRunner.submit = quickest
 mutmut._run((), int(sys.argv[1]))'''
-    done = subprocess.run([sys.executable, '-c', code, os.environ.get('JOBS', '1'), str(seconds)], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, '-c', code, os.environ.get('JOBS', '1'), str(SECONDS)], cwd=folder, capture_output=True, text=True)
     if done.returncode: sys.exit(f'{folder.name}: {(done.stdout + done.stderr)[-3000:]}')
 
 
@@ -146,7 +146,7 @@ def hunt(module, most, again, near_only):
     known = generate(first, module)
     names = sample(known, most)
     choose(first, module, names, alive(first, module, names) if again else ())
-    if any(code is None for code in codes(first, module).values()): run(first, 8*SECONDS if again else SECONDS)
+    if any(code is None for code in codes(first, module).values()): run(first)
     left = alive(first, module, names)
     if not left or near_only: return known, names, left
     stage(second, module, far.split())
