@@ -350,7 +350,7 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
 # %% ../nbs/12_images.ipynb #c106
-_COLOUR = replace(IMAGE, quantile=.2, lr=.03, pull=3., moves=(put_back,))
+_COLOUR = replace(IMAGE, quantile=.2, finalists=1, lr=.03, pull=3., moves=(put_back,))
 
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
@@ -406,7 +406,7 @@ def without_images(
     "Settings that use statistics of the training images, and none of the images."
     terms = dict(pca=(weight, _ClassPCA(rank)))
     asked = dict(quantile=.1, lead=.25, max_changes=20)
-    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, **asked)
+    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, lr=.1, terms=terms, **asked)
 
 # %% ../nbs/12_images.ipynb #c116
 def _digit_features():
