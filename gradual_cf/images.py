@@ -405,8 +405,9 @@ def without_images(
 ) -> Settings:
     "Settings that use statistics of the training images, and none of the images."
     terms = dict(pca=(weight, _ClassPCA(rank)))
-    asked = dict(quantile=.1, lead=.25, max_changes=20)
-    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, lr=.1, terms=terms, **asked)
+    asked = dict(quantile=.05, lead=.5, max_changes=20)
+    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
+    return replace(IMAGE, init='input', rank='room', pull=0., terms=terms, **asked, **bold)
 
 # %% ../nbs/12_images.ipynb #c116
 def _digit_features():
