@@ -56,8 +56,7 @@ class Settings(Common):
                             least=0, most=1, none=True)
     company:Any=setting(None, 'Stop only in good company: a `Company`, or None', none=True)
     toll:float=setting(0., 'Price of a changed group on the way into company, in logits', least=0)
-    finalists:int=setting(1, 'Prototypes from which the search is run; the answer that suits the class best stays',
-                          least=1)
+    finalists:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
     spread:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.improve')
 
@@ -441,6 +440,7 @@ def _held_near(cf, s, c):
     c = admissible(s.enc, c, cf.project)
     return _copied(s._replace(c=c, target=s.target._replace(near=c)))
 
+# %% ../nbs/09_gradual.ipynb #d14b3805
 class _Starting(_Addressed):
     "Where the loop starts."
     def start(self,
@@ -494,20 +494,9 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #1541af14
-class _Climbing(_Searching):
-    "A search that a domain may have repeated."
-    def _climbed(self, enc:Encoded, target:Tensor, seed:int=0) -> tuple[Tensor, Encoded, Tensor]:
-        "Each row's answer, what it was asked at last, and which start led there."
-        xp,place = self._once(enc, target, seed)
-        while self.domain.again is not None and self.settings.rank == 'probe':
-            rows,enc = self.domain.again(enc, xp, self._arrived(xp, target))
-            if not len(rows): break
-            new,_ = self._once(enc.take(rows), target[rows], seed)
-            lost = self._arrived(xp[rows], target[rows]) & ~self._arrived(new, target[rows])
-            xp[rows[~lost]] = new[~lost]
-        return xp, enc, place
-
+# %% ../nbs/09_gradual.ipynb #cb9e80d4
+class _Finishing(_Searching):
+    "A search from every start, of which one answer stays."
     def _once(self, enc, target, seed):
         "Each row's best answer over all starts, and the place of its start."
         ends = torch.stack([self._exhausted(s) for s in self._starts(enc, target, seed)])
@@ -530,6 +519,20 @@ class _Climbing(_Searching):
 
     def _arrived(self, xp, target): # Bool `(n,)`
         return target_prob(predict(self.model, xp), target) >= self.settings.tau
+
+# %% ../nbs/09_gradual.ipynb #1541af14
+class _Climbing(_Finishing):
+    "A search that a domain may have repeated."
+    def _climbed(self, enc:Encoded, target:Tensor, seed:int=0) -> tuple[Tensor, Encoded, Tensor]:
+        "Each row's answer, what it was asked at last, and which start led there."
+        xp,place = self._once(enc, target, seed)
+        while self.domain.again is not None and self.settings.rank == 'probe':
+            rows,enc = self.domain.again(enc, xp, self._arrived(xp, target))
+            if not len(rows): break
+            new,_ = self._once(enc.take(rows), target[rows], seed)
+            lost = self._arrived(xp[rows], target[rows]) & ~self._arrived(new, target[rows])
+            xp[rows[~lost]] = new[~lost]
+        return xp, enc, place
 
 # %% ../nbs/09_gradual.ipynb #c58
 class _Singling(_Climbing):
