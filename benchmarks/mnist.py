@@ -36,7 +36,9 @@ SETTINGS = dict(
     fifth=replace(IMAGE, quantile=.2, **_BEFORE),
     median_stop=replace(IMAGE, quantile=.5),
     paste_only=replace(IMAGE, sigma=0),
+    paste_one_start=replace(IMAGE, sigma=0, finalists=1),
     without_images=without_images(),
+    without_images_before=replace(without_images(), lam=.1, eta=.05, quantile=.1, lead=.25, moves=()),
     no_stop_rule=replace(IMAGE, quantile=None),
     paper=MNIST_PAPER,
     paper_in_bounds=replace(MNIST_PAPER, legal=True))
