@@ -540,6 +540,11 @@ class _Read(_Told):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
+    def _read_again(self, raw, xp): # Answers as they were written and as they were found, `(n, *s)`
+        "Written answers, encoded; a domain may know which of its inputs mean the same."
+        again = self.encode(raw).x
+        return again if self.domain.confirm is None else self.domain.confirm(xp, again)
+
 # %% ../nbs/01_explainer.ipynb #c120
 class _Fitted(_Read):
     "What an explainer learns."
@@ -628,7 +633,7 @@ class _Measured(_Judged):
     ) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that."
         raw = self.domain.decode(xp, data, self.settings.legal)
-        searched,xp = xp,self.encode(raw).x
+        searched,xp = xp,self._read_again(raw, xp)
         groups = self.groups(xp)
         mask = changed_groups(enc.x, xp, groups)[:, groups]
         new = self.logits(raw, xp)
