@@ -73,9 +73,13 @@ class Judges:
         return told | self._agreement(x, new, target)
 
     def _legal(self, rows, new):
-        "Row by row, so that a fraction in one does not change the dtype of another."
-        frames = (self.case.frame(new[[i]]).set_axis(rows.index[[i]]) for i in range(len(new)))
-        return [bool(self.case.domain.legal(rows.iloc[[i]], f).all()) for i, f in enumerate(frames)]
+        "Answers without a fraction together, others one by one: a fraction does not change the dtype of another row."
+        whole = (new % 1 == 0) | ~self.case.whole
+        together, out = np.flatnonzero(whole.all(1)), np.zeros(len(new), bool)
+        for i in ([together] if len(together) else []) + [[i] for i in np.flatnonzero(~whole.all(1))]:
+            frame = self.case.frame(new[i]).set_axis(rows.index[i])
+            out[i] = np.asarray(self.case.domain.legal(rows.iloc[i], frame)).all(1)
+        return out
 
     def _company(self, x, target):
         "How an answer stands among real rows: outlier or not, distance to the nearest of its class, density."
