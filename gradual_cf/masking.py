@@ -180,7 +180,7 @@ def _best_in_group(s, may, group, groups, propose, project, tied=None):
     return score, best
 
 # %% ../nbs/04_masking.ipynb #c44
-def _side_by_side(
+def _in_rounds(
     searches:list, # Generators that yield questions
     ask:Callable,  # List of questions -> list of answers
 ) -> list:         # What the searches return
@@ -248,7 +248,7 @@ def probe(
     with evaluating(model), torch.no_grad():
         for some_groups in free.any(0).nonzero()[:, 0].split(together):
             asked = [(g, *_that_may(s, free[:, g])) for g in some_groups.tolist()]
-            found = _side_by_side([search(*each) for each in asked], ask)
+            found = _in_rounds([search(*each) for each in asked], ask)
             for (g,_,rows),(score,trial) in zip(asked, found):
                 won = score > best[rows]
                 group[rows[won]],xp[rows[won]],best[rows[won]] = g,trial[won],score[won]

@@ -53,6 +53,6 @@ def do(case, judges, part, folder, envs, budget, limit, setup=np.nan):
     start = used()
     df = measured(case, judges, part, envs, budget, limit)
     df = df.assign(data=part.data, model=part.model, method=part.method, seed=part.seed, budget=budget, asked=len(case.rows),
-                   cpu=used() - start, setup=setup)
+                   limit=limit, cpu=used() - start, setup=setup)
     with atomic(part.path(folder)) as tmp: df.to_parquet(tmp, index=False)
     return df
