@@ -107,9 +107,13 @@ def most_groups(
     return most if enc.most is None else torch.minimum(most, enc.most)
 
 # %% ../nbs/03_arrival.ipynb #c26
+_SAME = 1e-5 # What rows lack that differs by less is the same: batches of other sizes round it otherwise
+
 def merit(
     short:Tensor, # Shortfall, `(...)`
     dist:Tensor,  # Distance from the input, `(...)`
 ) -> Tensor:      # `(...)`, positive where the row has arrived
     "Prefer what has arrived, then the nearest; before that, what lacks least."
-    return torch.where(short > 0, -short, 1/(1 + dist))
+    near = 1/(1 + dist)
+    lack = _SAME*((short.double()/_SAME).round() + (1 - near)/2)
+    return torch.where(short > 0, -lack.to(short), near)

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .arrival import lacking, lead_of, most_groups
+from .arrival import lacking, lead_of, merit, most_groups, spent
 from .cheapest import cheapest_pairs
 from .company import _legal_numbers, _worth_trying, approach, moved, open_groups, probe_among
 from .composition import admissible, compose, init_composite, loss_grad
@@ -297,7 +297,7 @@ def _revisit(cf, s, live, groups, most) -> Iterator[Tensor]:
         now = s.take(live)
         _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.propose,
                            project=cf.project, match=cf.settings.match, **cf.ties)
-        won = score > -lacking(cf, now)
+        won = score > merit(lacking(cf, now), spent(now.x, now.xp, cf.ties['price']))
         if not won.any(): return
         new = moved(cf, now.take(won), xp[won])
         gained = lacking(cf, new) < lacking(cf, now.take(won))*_WORTHWHILE

@@ -41,6 +41,7 @@ def _name(v):
     return f'{getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "") or getattr(v, "__name__", "")}'
 
 # %% ../nbs/10_identity.ipynb #c13
+@functools.cache
 def _globals(code):
     "Names of globals that instructions read."
     inner = [c for c in code.co_consts if isinstance(c, CodeType)]

@@ -70,6 +70,8 @@ def logit_gap_sum(
     return (s.logits - s.target.mu).sum(1).abs()
 
 # %% ../nbs/02_losses.ipynb #c16
+_TIE = 1e-5 # Room at the bar, as a share of the logits: the bar may be the very gap of a row, rounded as in another batch
+
 class Logits(NamedTuple):
     "Where each class lives in logit space."
     mu:Tensor   # Mean logits of the sampled rows of each class, `(k, k)`; NaN where the model never predicts the class
@@ -81,7 +83,8 @@ class Logits(NamedTuple):
         quantile:float, # Share of training rows at or below the gap, in [0, 1]
     ) -> Tensor:        # Largest gap that counts as inside, `(n,)`
         "The gap that a share `quantile` of the target's training rows stays within."
-        return self.gaps[target, round(100*quantile)]
+        gap = self.gaps[target, round(100*quantile)]
+        return gap + _TIE*(gap + self.mu[target].abs().amax(1))
 
 # %% ../nbs/02_losses.ipynb #c17
 def _rows_at(z, label, mu):

@@ -81,12 +81,17 @@ def _readable(path, kind):
         raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
 # %% ../nbs/41_sources.ipynb #c28
+def _pieces(shard):
+    "What is read at a time: a row group of parquet, else a file, which is read in blocks."
+    return shard.split_by_row_group() if hasattr(shard, 'split_by_row_group') else [shard]
+
 def _file_tables(dataset, kind):
     "Stream the files of a data set one after the other."
     import pyarrow as pa
     for shard in dataset.get_fragments():
         with _readable(shard.path, kind):
-            for b in shard.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
+            for piece in _pieces(shard):
+                for b in piece.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
 
 # %% ../nbs/41_sources.ipynb #c30
 def _file_source(dataset, path, kind):

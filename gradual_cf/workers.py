@@ -152,11 +152,12 @@ def actors(
 # %% ../nbs/41_workers.ipynb #c37
 def join_ray(
     ray,             # The module
-    address:str|None,# A running cluster; None to start one here
+    address:str|None,# A running cluster; None for that of `RAY_ADDRESS`, or to start one here
 ):
     "Start Ray here, or join the cluster at `address`."
+    address = address or os.environ.get('RAY_ADDRESS')
     start = {} if address else dict(include_dashboard=False)
-    try: ray.init(address=address, log_to_driver=False, **start)
+    try: ray.init(address=address or 'local', log_to_driver=False, **start)
     except ConnectionError as e:
         hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
         raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e

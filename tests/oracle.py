@@ -22,9 +22,9 @@ def lacking(model, xp, t, level, mu, gap):
 
 
 def merit(model, x, xp, t, level, mu, gap):
-    "Higher is better: arrived and near, else lacking little."
-    miss = lacking(model, xp, t, level, mu, gap)
-    return -miss if miss > 0 else 1/(1 + (xp - x).norm().item())
+    "Higher is better: arrived and near, else lacking little, in steps of 1e-5; within a step the nearer."
+    miss,near = lacking(model, xp, t, level, mu, gap), 1/(1 + (xp - x).norm().item())
+    return -1e-5*(round(miss/1e-5) + (1 - near)/2) if miss > 0 else near
 
 
 def loss_of(model, x, xp, mu, lam, eta, match):
@@ -133,7 +133,7 @@ def revisit(model, x, xp, t, frozen, groups, mu, *, tau, margin=0., gap=None, pr
         on = [g for g in range(n_groups) if not torch.equal(xp[groups == g], x[groups == g])]
         free = [g for g in range(n_groups) if not frozen[g] and (g in on or len(on) < (most or n_groups))]
         _,c = probe(model, x, xp, t, free, groups, mu, gap, s)
-        if c is None or merit(model, x, c, t, s['level'], mu, gap) <= -lacking(model, xp, t, s['level'], mu, gap): break
+        if c is None or merit(model, x, c, t, s['level'], mu, gap) <= merit(model, x, xp, t, s['level'], mu, gap): break
         xp = c
     return xp
 

@@ -11,6 +11,7 @@ from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular, tabular_m
 from gradual_cf.arrival import merit, shortfall
 from gradual_cf.composition import _pack, admissible, box, chain, steps
 from gradual_cf.core import Encoded, State, Target
+from gradual_cf.losses import fit_logits, logit_gap
 from gradual_cf.masking import block_groups
 
 
@@ -178,5 +179,19 @@ def test_merit_orders_arrival_before_distance():
     s = State(enc, enc.x, z, Target(torch.ones(4, dtype=torch.long), torch.full((4,), .7)))
     m = merit(shortfall(s), torch.tensor([9., .1, .1, .1]))
     assert m.argsort(descending=True).tolist() == [1, 0, 2, 3] and (m[:2] > 0).all() and (m[2:] < 0).all()
+
+
+def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size(bank):
+    df,_,net = bank
+    x = tabular(df).encode(df).x.to(net[0].weight).repeat_interleave(3, 0) # so that every percentile is the gap of a row
+    z = net(x).detach()
+    stats = fit_logits(z)
+    for one in x[::40].split(1):
+        again = net(one).detach()
+        label = again.argmax(1)
+        gap = logit_gap(State(Encoded(one, one > torch.inf), one, again, Target(label, torch.ones(1), stats.mu[label])))
+        there = stats.gaps[label.item()].sub(gap).abs().argmin().item()
+        near = abs(stats.gaps[label.item(), there] - gap) < 1e-5
+        assert not near or gap <= stats.within(label, there/100)
 
 

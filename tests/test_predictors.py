@@ -163,6 +163,17 @@ def test_a_threshold_moves_the_cut():
         assert (old != new).all() and cfs.valid.all()
 
 
+def test_among_values_that_do_as_much_the_nearest_wins_alone_and_in_any_batch():
+    "A model with one step, whose last digit depends on where a row stands in its batch."
+    df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
+    domain = tabular(df)
+    step = lambda f: np.where(f.a < 10, .2, np.where(f.b > 0, .9, .3)) + 1e-15*np.arange(len(f))
+    cf = GradualCF(predictor(step, domain), domain).fit(df)
+    once = cf.explain(df[:10], 1, immutable=['b']).raw
+    assert (once.a[df.b[:10] == 0] == 10).all()
+    for i in range(10): assert cf.explain(df[i:i + 1], 1, immutable=['b']).raw.a.item() == once.a[i]
+
+
 def test_a_tie_goes_to_the_first_class():
     df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
     domain = tabular(df)
