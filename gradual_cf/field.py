@@ -120,7 +120,7 @@ def _field_text(df:pd.DataFrame) -> str:
     counts = f'{counts}, {df.seed.nunique()} seeds'
     first = f'{counts}; at most {int(rows.max())} rows a cell, {int((rows == 0).sum())} cells in which a method does not work'
     one = df.data.nunique() == df.model.nunique() == 1
-    commands = [_again(line) for line in df.itertuples()] if one else ['gradual-cf field --data D --model M prints them']
+    commands = [_again(line) for line in df.itertuples()] if one else ['gradual-cf field --data D --model M says by which commands']
     again = '\n'.join(['A cell once more:', *commands])
     show = dict(float_format='{:.2f}'.format, na_rep='–')
     wins = who_wins(df)

@@ -23,7 +23,7 @@ from benchmarks.field.parts import Part  # noqa: E402
 from gradual_cf.field import _front, _without_us, who_wins  # noqa: E402
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
-ROWS = 20
+ROWS = 36 # All of Wine that there are to explain
 PEER = '''
 import sys
 import numpy as np
@@ -64,7 +64,9 @@ def judges(wine): return judges_of(wine)
 
 @pytest.mark.parametrize('data', ['wine', pytest.param('german', marks=pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set'))])
 def test_a_new_run_is_within_bounds_of_the_committed_one(data, wine, judges, tmp_path):
-    case = wine if data == 'wine' else case_of(data, 'xgboost', 0, ROWS)
+    asked = committed().query(f'data == {data!r} and model == "xgboost" and method == "ours" and seed == 0').asked.item()
+    case = wine if data == 'wine' else case_of(data, 'xgboost', 0, asked)
+    assert len(case.rows) == asked
     judge = judges if data == 'wine' else judges_of(case)
     for method in ('ours', 'our Growing Spheres')[:2 if data == 'wine' else 1]: # the second takes seconds on German Credit
         parts.do(case, judge, Part(data, 'xgboost', method, 0), tmp_path, tmp_path, 2., 1.)
@@ -253,7 +255,10 @@ def test_the_command_prints_the_committed_run_or_says_that_it_is_not_here(monkey
     run = lambda *a: CliRunner().invoke(app, ['field', *a])
     told = json.loads(run('--data', 'wine', '--json').stdout)
     assert {c['data'] for c in told['cells']} == {'wine'} and told['wins'] and told['methods']
-    assert 'python -m benchmarks.field' in run('--model', 'network').stdout
+    assert '--data D --model M' in run('--model', 'network').stdout
+    commands = [line for line in run('--data', 'wine', '--model', 'network').stdout.splitlines() if line.startswith('python -m')]
+    lines = committed().query('data == "wine" and model == "network"')
+    assert len({*commands}) == len(lines) and all(any(f'"{m}"' in c for c in commands) for m in lines.method)
     assert run('--model', 'oracle').exit_code == 2
     monkeypatch.setattr(reproduce, '_KEEPS', ('nowhere', 'nowhere'))
     r = run()
