@@ -24,7 +24,8 @@ def codes(task, frame):
 
 
 def frame_of(task, v):
-    df = pd.DataFrame(v, columns=task.columns)
+    "Rows as DiCE reads them: it takes whole numbers for such where their column is one of integers."
+    df = pd.DataFrame(v, columns=task.columns).astype({task.columns[j]: int for j in task.told['whole']})
     for j in task.named: df[task.columns[j]] = [text(int(c)) for c in v[:, j]]
     return df
 
