@@ -103,7 +103,8 @@ def child(folder, rows, out, workers=0, size=1000, engine='explain_dataset'):
     "A run in a process of its own."
     script = folder/'child.py'
     script.write_text(CHILD.format(here=str(Path(__file__).resolve().parent), rows=str(rows), out=str(out), workers=workers, size=size, engine=engine))
-    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if engine == 'explain_ray' else None, text=True, env=os.environ | dict(OMP_NUM_THREADS='1'))
+    one = os.environ | dict(OMP_NUM_THREADS='1')
+    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=one)
 
 
 def memory(folder, rows=(10_000, 1_000_000)):
