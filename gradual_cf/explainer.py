@@ -139,6 +139,11 @@ def _asked(model):
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
 # %% ../nbs/01_explainer.ipynb #c33
+def _few(rows):
+    "Positions of rows, the first three of them."
+    more = f' and {len(rows) - 3} more' if len(rows) > 3 else ''
+    return f'{"row" if len(rows) == 1 else "rows"} {", ".join(map(str, rows[:3]))}{more}'
+
 def _shape_error(z):
     "A sentence about an output that is no matrix of logits."
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
@@ -148,8 +153,8 @@ def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
     if not isinstance(z, Tensor) or z.ndim != 2 or (z.shape[1] != 1 if numbers else z.shape[1] < 2):
         raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, {_shape_error(z)}')
-    bad = int((~z.isfinite()).sum())
-    if bad: raise ValueError(f'model must return finite logits, got {bad} NaN or infinite of {z.numel()}')
+    bad = (~z.isfinite()).any(1).nonzero()[:, 0].tolist()
+    if bad: raise ValueError(f'model must return finite logits, got NaN or infinite ones for {_few(bad)} of {len(z)}')
     return z
 
 # %% ../nbs/01_explainer.ipynb #c39
@@ -483,6 +488,11 @@ class _Made:
 # %% ../nbs/01_explainer.ipynb #db41251e
 class _Ruled(_Made):
     "The rules that an explainer obeys."
+    @property
+    def hyper(self): # Old name of `settings`
+        warnings.warn('explainer.hyper is called explainer.settings now', DeprecationWarning, stacklevel=2)
+        return self.settings
+
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
 

@@ -488,7 +488,8 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     swaps = dict(cosine=np.array(table.cosine.dropna(), float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
                  tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, **swaps)
+    told = {name: v for name,v in swaps.items() if not len(v) or not np.isnan(v).all()}  # nothing was learnt without `fluent`
+    return dict(words=words, valid_before_snapping=found >= cfs.tau, **told)
 
 # %% ../nbs/14_text.ipynb #c123
 def _gaps(text, spans):
