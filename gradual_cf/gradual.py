@@ -236,6 +236,7 @@ def _probe(cf, s, free, groups):
     if own is not None: return own(cf, s, free)
     return probe(cf.model, s, free, groups, cf.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
+# %% ../nbs/09_gradual.ipynb #69475865
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
     if order is not None:
@@ -268,6 +269,7 @@ def _stopping(cf, s):
     level = torch.full_like(s.target.level, cf.settings.tau)
     return lacking(cf, s._replace(target=s.target._replace(level=level)))
 
+# %% ../nbs/09_gradual.ipynb #0c393dca
 def construct(
     cf:Explainer, # A `GradualCF`
     s:State,      # Rows at their inputs, with composites to start from; written to
@@ -435,6 +437,7 @@ def _prototypes(cf, s):
     c[todo] = found
     return c.unbind(1)
 
+# %% ../nbs/09_gradual.ipynb #5ad670e6
 def _held_near(cf, s, c):
     "Rows of their own that start from `c`, and may be held near it."
     c = admissible(s.enc, c, cf.project)

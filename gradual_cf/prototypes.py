@@ -127,6 +127,7 @@ def _stand_in(c):
     again[:, 0] = False
     return again
 
+# %% ../nbs/07_prototypes.ipynb #33eac706
 def nearest_prototypes(
     explainer,     # A fitted `GradualCF`
     s:State,       # Rows at their inputs
