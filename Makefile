@@ -8,7 +8,7 @@ CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/l
 EXTRAS := ray,transformers,models,fluent,app
 
 JOBS   ?= 2
-.PHONY: demo test soak release types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo test soak mutants release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -21,6 +21,11 @@ soak: export OMP_NUM_THREADS = 1
 soak: export SOAK_SIZE := $(or $(SIZE),100000)
 soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, beside `make test`
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=5 tests/soak
+
+mutants: export OMP_NUM_THREADS = 1
+mutants: $(VENV)/.dev    ## MOST small mistakes in each of the MODULES: which does no test mind?
+	$(BIN)/python -m pip install -q mutmut==3.8.1
+	JOBS=$(JOBS) $(BIN)/python .ci/mutants/run.py $(MODULES) --most $(or $(MOST),120)
 
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py

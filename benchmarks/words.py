@@ -68,9 +68,9 @@ def swaps(before, after):
     return pd.DataFrame(lines, columns=['review', 'place', 'before', 'after'])
 
 
-def scores(net, lines):
+def scores(net, lines, length=LENGTH):
     "The judge's log-probability of texts."
-    ids = [torch.tensor(line[:LENGTH]) for line in lines]
+    ids = [torch.tensor(line[:length]) for line in lines]
     ids = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=net.v + 1)
     return torch.cat([net.log_prob(part) for part in ids.split(32)]).numpy()
 
@@ -84,15 +84,18 @@ def judged(found, net, index):
     return table.assign(gain=scores(net, new)[table.review] - scores(net, back), tag_kept=kept)
 
 
+def spread_of(found, table, rows):
+    "What answers have in common: validity, words, the judge's scores."
+    words = table.groupby('review').size().reindex(range(rows), fill_value=0)
+    return dict(valid=np.mean(found['valid']), legal=found['legal'], words=words.mean(), words_median=words.median(),
+                words_most=words.max(), gain_median=table.gain.median(), gain_mean=table.gain.mean(),
+                worse=(table.gain < BAD).mean(), tag_kept=table.tag_kept.mean(), reviews_per_cpu_second=rows/found['seconds'])
+
+
 def line(name, rows, seed, net, index):
     "One line of the table."
     found = answers(name, rows, seed)
-    table = judged(found, net, index)
-    words = table.groupby('review').size().reindex(range(rows), fill_value=0)
-    return dict(filter=name, rows=rows, seed=seed, valid=np.mean(found['valid']), legal=found['legal'],
-                words=words.mean(), words_median=words.median(), words_most=words.max(), gain_median=table.gain.median(),
-                gain_mean=table.gain.mean(), worse=(table.gain < BAD).mean(), tag_kept=table.tag_kept.mean(),
-                reviews_per_cpu_second=rows/found['seconds'])
+    return dict(filter=name, rows=rows, seed=seed, **spread_of(found, judged(found, net, index), rows))
 
 
 def some_lines(found, table, many, seed=0, around=7):

@@ -12,7 +12,7 @@ __all__ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target',
            'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train',
            'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'without_images', 'lookahead',
            'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
-           'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
+           'wordings', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility', 'frames', 'save_page',
            'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions',
@@ -42,6 +42,7 @@ from .lookahead import lookahead
 from .reading import reads_well
 from .text import corpus_vectors, load_glove, load_imdb, load_toy_reviews, sentences
 from .transformers import tokens
+from .wording import wordings
 from .animals import load_animals
 from .loans import load_breast_cancer, load_heloc, load_uci_credit
 from .proof import prove
@@ -80,7 +81,8 @@ _all_ = ['Counterfactuals', 'Display', 'Domain', 'Encoded', 'State', 'Target', '
          'accuracy', 'digit_cnn', 'load_model',
          'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train', 'tabular', 'images', 'load_digits',
          'load_mnist', 'load_animals', 'without_images', 'lookahead', 'reads_well',
-         'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'load_breast_cancer', 'load_heloc',
+         'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'wordings',
+         'load_breast_cancer', 'load_heloc',
          'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'lrp',
          'relevance', 'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'neighbours', 'plausibility',
          'frames', 'save_page', 'stepper', 'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary',

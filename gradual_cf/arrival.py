@@ -52,13 +52,17 @@ def _lead_missing(s, match):
 PARTS = dict(probability=_probability_missing, interval=_interval_missing, logits=_match_missing, lead=_lead_missing)
 
 # %% ../nbs/03_arrival.ipynb #c11
+def _known(lack):
+    "What is missing, infinite where the model answered NaN."
+    return lack.nan_to_num(torch.inf, torch.inf, -torch.inf)
+
 def shortfall(
     s:State,                  # Rows, with their logits
     match:Callable=logit_gap, # How far logits are from the class, a loss term
     parts:Mapping=PARTS,      # Name -> (state, match) -> `(n,)`, or None where it does not apply
 ) -> Tensor:                  # `(n,)`, positive by what is missing; at most 0 where the row has arrived
     "How much rows lack, or minus what they have to spare."
-    lacks = [v for part in parts.values() if (v := part(s, match)) is not None]
+    lacks = [_known(v) for part in parts.values() if (v := part(s, match)) is not None]
     if len(lacks) == 1: return lacks[0]
     lack = torch.stack(lacks)
     missing = lack.clamp_min(0).sum(0)

@@ -146,6 +146,13 @@ def _added_types(explainer, schema):
     return {f'cf:{c}': _answer_type(np.asarray(v), schema.field(c).type, legal) for c,v in one.items()} | types
 
 # %% ../nbs/42_batch.ipynb #c91
+@contextmanager
+def _about(rows):
+    "Say in an error which rows of the input it is about."
+    try: yield
+    except ValueError as e: raise ValueError(f'{rows} of ds: {e}') from e
+    except Exception as e: raise RuntimeError(f'{rows} of ds: {type(e).__name__}: {e}') from e
+
 class _Work:
     "Explain one part: its number and Arrow table, or the bytes of one, in; Arrow table out."
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
@@ -158,9 +165,8 @@ class _Work:
     def __call__(self, k, table):
         import pyarrow as pa
         if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, self.schema)])
-        first = k*self.size
-        try: out = batch_fn(self.explainer, **self.question)(table.to_pydict())
-        except ValueError as e: raise ValueError(f'rows {first}..{first + len(table) - 1} of ds: {e}') from e
+        first, ask = k*self.size, batch_fn(self.explainer, **self.question)
+        with _about(f'rows {first}..{first + len(table) - 1}'): out = ask(table.to_pydict())
         for c,t in self.types.items():
             v = np.asarray(out[c])
             table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t, from_pandas=True))

@@ -387,7 +387,10 @@ def _batch(
         task = _task(_trained_on(model, dataset), data, seed, model)
         wanted = int(target) if target and target.isdigit() else target
         try: run(_fitted(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
-        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
+        except (OSError, ImportError, RuntimeError) as e: raise ValueError(str(e)) from None
+        except KeyboardInterrupt:
+            typer.echo('stopped; what was finished is kept: run the same command again', err=True)
+            raise typer.Exit(130) from None
         told = _counted(task, out, picture)
     typer.echo(json.dumps(told) if json_ else _counted_text(told))
 

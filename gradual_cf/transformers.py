@@ -59,6 +59,7 @@ class _Pieces(_Reader):
     table:Any=None      # Embeddings of the pieces, `(v, e)`
     room:int=1          # Pieces of a word that have room
     cased:bool=False    # Whether the tokenizer tells capitals from small letters
+    most:float=torch.inf # Pieces that the network has positions for
 
     def form(self, word): return word if self.cased else _lookup_form(word) # The name of a word in the vocabulary
 
@@ -72,8 +73,9 @@ def _piece_reader(model:Any, tokenizer, length:int, room:int, allow, reads=None)
     vectors = _Vectors(list(words), table[list(words.values())].cpu().float())
     classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])
     cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
-    spans = partial(_spans, tokenizer)
-    return _Pieces(vectors, length, spans, classes, reads, hf=tokenizer, table=table, room=room, cased=cased)
+    most = getattr(getattr(model, 'config', None), 'max_position_embeddings', torch.inf)
+    told:Any = dict(hf=tokenizer, table=table, room=room, cased=cased, most=most)
+    return _Pieces(vectors, length, partial(_spans, tokenizer), classes, reads, **told)
 
 # %% ../nbs/15_transformers.ipynb #c21
 def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None) for every word and special token
@@ -120,6 +122,11 @@ def _loose(reader, text, places):
             for w,span in zip(words, places)]
 
 # %% ../nbs/15_transformers.ipynb #c39
+def _check_room(reader, i:int, rows:list):
+    "Raise `ValueError` for a text with more pieces than the network has positions."
+    many = sum(len(pieces) for pieces,_ in rows)
+    if many > reader.most: raise ValueError(f'length must leave {reader.most} pieces of a text, got {many} in row {i}')
+
 def _read_pieces(reader:_Pieces, data) -> tuple[list, Tensor, Tensor, list]:
     "Texts, their pieces `(n, l, m)`, -1 for none, what may change `(n, l)`, and the place of each row."
     texts,places = _raw_texts(data), []
@@ -129,6 +136,7 @@ def _read_pieces(reader:_Pieces, data) -> tuple[list, Tensor, Tensor, list]:
         rows = _shorten(_split(reader.hf, t), reader.length, reader.room)
         known = [span and any(p != reader.hf.unk_token_id for p in pieces) for pieces,span in rows]
         if not any(known): raise _nothing_known(i, t)
+        _check_room(reader, i, rows)
         for j,(pieces,_) in enumerate(rows): ids[i, j, :len(pieces)] = torch.tensor(pieces)
         places.append([span for _,span in rows])
         free[i, :len(rows)] = torch.tensor(_loose(reader, t, places[-1]))
@@ -166,7 +174,7 @@ def _legal_pieces(reader:_Pieces, old, new) -> np.ndarray: # bool `(n, 1)`
         ok.append([len(before) == len(after) and all(s in may and w in reader.vectors for s,w in swaps)])
     return np.array(ok)
 
-# %% ../nbs/15_transformers.ipynb #9195b078
+# %% ../nbs/15_transformers.ipynb #c52
 def _note_pieces(reader:_Pieces, enc:Encoded, raw) -> Encoded:
     "Note what stands in the rows of a question's texts, special tokens as edges."
     texts,_,_,places = _read_pieces(reader, raw)
@@ -176,7 +184,7 @@ def _note_pieces(reader:_Pieces, enc:Encoded, raw) -> Encoded:
         row[:len(names)] = torch.tensor([reader.vectors.index.get(w, -1) for w in names], dtype=torch.long)
     return enc._replace(notes=_ear(reader).note(texts, places, ids))
 
-# %% ../nbs/15_transformers.ipynb #c51
+# %% ../nbs/15_transformers.ipynb #c53
 def _piece_candidates(reader:_Pieces, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, m, e)`, and whether each counts."
     x = s.xp
@@ -187,12 +195,12 @@ def _piece_candidates(reader:_Pieces, s, g, free, p:int, q:int, similarity:float
     at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q, likely)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
-# %% ../nbs/15_transformers.ipynb #c54
+# %% ../nbs/15_transformers.ipynb #c56
 def _row_groups(shape):
     "One group a row, `(l, m, e)`."
     return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
 
-# %% ../nbs/15_transformers.ipynb #c57
+# %% ../nbs/15_transformers.ipynb #c59
 def tokens(
     model:nn.Module,  # Hugging Face sequence classifier
     tokenizer:Any,    # Its tokenizer, a fast one

@@ -142,7 +142,7 @@ def actors(
     "Work in `count` Ray actors."
     (crew, submit), held = _crew(ray, work, count, gpus), {}
     try: yield from _in_flight(submit, parts, held, 2*count)
-    except ValueError as e: raise getattr(e, 'cause', e) from None
+    except ray.exceptions.RayTaskError as e: raise e.cause from None
     except ray.exceptions.RayError as e:
         which = f'one that was lost {_LOSSES} times, with parts {sorted(held)} on their way'
         raise RuntimeError(f'actors must survive their parts, got {which}: {e}') from e

@@ -133,3 +133,13 @@ def test_measures_stack_for_several_explainers():
 def test_missing_cells_have_no_say_in_the_range():
     x = torch.tensor([[MISSING, .2], [.5, .4], [.9, MISSING]])
     assert in_range(torch.tensor([[.5, .3], [.4, .3], [MISSING, .3], [.6, MISSING]]), x).tolist() == [True, False, True, True]
+
+
+def test_without_what_reads_texts_there_is_no_measure_of_reading(monkeypatch):
+    "The extra `fluent` may be missing: a measure that nobody can take is no line of NaN."
+    from gradual_cf import tasks, text
+    for module in (tasks, text): monkeypatch.setattr(module, '_can_tag', lambda: False)
+    task = load_task('toy_reviews')
+    cf = GradualCF(task.model, task.domain).fit(task.X)
+    t = evaluate(cf, task.X_test.iloc[:4])
+    assert {'words', 'cosine', 'known'} <= set(t.metric) and not {'reads', 'tag_kept'} & set(t.metric)

@@ -1,18 +1,22 @@
 """A small BERT, made from a config and trained on the toy reviews, explained through its embeddings."""
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 
-from gradual_cf.gradual import GradualCF
-from gradual_cf.text import load_toy_reviews
-from gradual_cf.transformers import tokens
+from gradual_cf import reading
 from gradual_cf.explainer import predict
+from gradual_cf.gradual import GradualCF
+from gradual_cf.reading import reads_well
+from gradual_cf.text import _changes, _ear, _swap_drops, load_toy_reviews
+from gradual_cf.transformers import tokens
 from gradual_cf.transformers import _FromEmbeddings, _whole_words
 
 transformers = pytest.importorskip('transformers', reason='transformers is an optional dependency')
 tokenizers = pytest.importorskip('tokenizers')
+tagged = pytest.mark.skipif(not reading._can_tag(), reason='spaCy and its English model are not installed')
 
 
 def word_pieces(texts, size=170):
@@ -60,7 +64,7 @@ def test_embeddings_give_what_the_model_gives(bert):
 def test_words_flip_the_decision(bert):
     model, tok, train, test = bert
     before = {n: p.grad for n, p in model.named_parameters()}
-    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:200])
+    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:100])
     cfs = cf.explain(test['text'][:30])
     right = (predict(cf.model, cf.encode(test).x).argmax(1) == torch.tensor(test['label'])).float().mean()
     assert right > .85, right
@@ -93,6 +97,32 @@ def test_long_texts_keep_their_end_token_and_their_end(bert):
     assert torch.equal(last, model.get_input_embeddings().weight[tok.sep_token_id])
 
 
+def test_the_rule_for_reading_well_holds_for_pieces(bert):
+    model, tok, train, test = bert
+    rule = reads_well(train['text'][:200], tagger=None)
+    heard, plain = (GradualCF(model, tokens(model, tok, length=60, reads=r)).fit(train['text'][:40]) for r in (rule, None))
+    one, two = (cf.explain(test['text'][:8]) for cf in (heard, plain))
+    assert one.valid.all() and heard.domain.legal(one.data, one.raw).all()
+    reader = heard.domain.note.args[0]
+    before, after = one.changes().reads, _changes(reader, replace(two, domain=heard.domain)).reads
+    assert before.median() > after.median() and 'reads' not in two.changes()
+    notes = heard.ask(one.data)[1].notes
+    rows, places, drops = _swap_drops(reader, notes, one.xp[:, :, 0], (one.xp != one.x).flatten(2).any(2))
+    assert torch.allclose(-drops, torch.tensor(before.to_numpy()), atol=1e-6)    # what the search heard is what the table says
+    strict = drops <= _ear(reader).limit(_ear(reader).lowered(notes, torch.bincount(rows, minlength=8)))[rows]
+    assert strict.float().mean() > .8
+
+
+@tagged
+def test_a_transformer_keeps_the_kind_of_a_word(bert):
+    model, tok, train, test = bert
+    told = {}
+    for name, rule in dict(any=None, kind=reads_well(train['text'][:100])).items():
+        cf = GradualCF(model, tokens(model, tok, length=60, reads=rule)).fit(train['text'][:40])
+        told[name] = cf.domain.measures(cf.explain(test['text'][:8]))['tag_kept'].mean()
+    assert told['kind'] > max(.9, told['any'])
+
+
 def test_words_held_fixed_by_a_question(bert):
     model, tok, train, test = bert
     cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:100])
@@ -104,5 +134,8 @@ def test_errors(bert):
     model, tok, _, _ = bert
     with pytest.raises(ValueError, match='fast'): tokens(model, object())
     with pytest.raises(ValueError, match='length must be at least 5'): tokens(model, tok, length=2)
+    long = 'film '*200
+    with pytest.raises(ValueError, match='length must leave 128 pieces of a text, got 150 in row 1'):
+        tokens(model, tok, length=150).encode(['a film', long])
     for bad in ('', '   ', '§ §'):
         with pytest.raises(ValueError, match='row 1'): tokens(model, tok).encode(['a film', bad])

@@ -1,0 +1,227 @@
+"""What goes wrong around the method: networks that fail, Ctrl-C, folders that nobody may write, full disks, clocks, no `fcntl`.
+
+`tests/test_batch.py` kills runs and mounts small disks; here is what a call, a run or a file promises when something else fails.
+"""
+import os
+import signal
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from shell import FORKS, command, without_data
+from test_batch import content, explainer, loans, parts_in, wait_until
+from torch import nn
+
+from gradual_cf.all import GradualCF, load_task, save_model
+from gradual_cf.batch import _finished, explain_dataset
+from gradual_cf.core import atomic
+from gradual_cf.identity import kept
+
+TRAIN = loans(400, 1).drop(columns='account')
+FAULT = 'GRADUAL_CF_TEST_FAULT'  # What is about to go wrong: in the environment, since a network that changes is another network
+
+
+@pytest.fixture(scope='module')
+def cf(): return explainer()
+
+
+@pytest.fixture(scope='module')
+def rows(): return loans(8, 5).drop(columns='account')
+
+
+class Failing(nn.Module):
+    "A network that fails where the environment says so."
+    def __init__(self, net, fault):
+        super().__init__()
+        self.net,self.fault = net,fault
+
+    def forward(self, x): return self.fault(self.net(x), x)
+
+
+def failing(cf, fault, **how): return GradualCF(Failing(cf.model, fault), cf.domain, **how).fit(TRAIN)
+
+
+# ---- networks that fail
+
+def hole(z, x):
+    "NaN in the middle of the incomes, as of a logarithm."
+    return torch.where(((x[:, 0] > .4) & (x[:, 0] < .6))[:, None], torch.nan, z)
+
+
+@pytest.mark.parametrize('how', [dict(), dict(sigma=0, margin=0.), dict(spread=2), dict(rank='gain', init='prototype', sigma=5)], ids=str)
+def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
+    "Rows whose best single change lay there find another."
+    apart = lambda df: df[(cf.domain.encode(df).x[:, 0].sub(.5).abs() > .12).numpy()]
+    asked,train = apart(loans(60, 3).drop(columns='account')), apart(TRAIN)
+    cfs = GradualCF(Failing(cf.model, hole), cf.domain, **how).fit(train).explain(asked)
+    plain = GradualCF(cf.model, cf.domain, **how).fit(train).explain(asked)
+    assert cfs.valid.sum() >= plain.valid.sum() - 1 and cfs.valid.double().mean() > .9
+    assert not cfs.prob.isnan().any() and not cfs.xp.isnan().any()
+
+
+def test_rows_for_which_a_network_answers_nan_are_named(cf):
+    asked = pd.DataFrame(dict(income=[20, 55, 90, 55], debt=[1., 2., 3., 4.], home=['own']*4))
+    apart = TRAIN[(cf.domain.encode(TRAIN).x[:, 0].sub(.5).abs() > .12).numpy()]
+    holed = GradualCF(Failing(cf.model, hole), cf.domain).fit(apart)
+    with pytest.raises(ValueError, match='finite logits, got NaN or infinite ones for rows 1, 3 of 4'): holed.explain(asked)
+    with pytest.raises(ValueError, match='for row 1 of 2'): holed.explain(asked[:2])
+
+
+def at_a_debt(z, x):
+    "NaN, or in the midst of the search an error of the card, at one debt, while the environment says so."
+    there = (x[:, 1] - .123).abs() < 1e-9
+    if os.environ.get(FAULT) == 'raise' and len(x) > 20 and there.any(): raise RuntimeError('the card fell off the bus')
+    return torch.where((there & (os.environ.get(FAULT) == 'nan'))[:, None], torch.nan, z)
+
+
+@pytest.mark.parametrize('fault,kind,workers', [('raise', RuntimeError, 0), ('raise', RuntimeError, 1), ('nan', ValueError, 0)])
+def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, monkeypatch, fault, kind, workers):
+    low,high = (cf.domain.features[1].low, cf.domain.features[1].high)
+    df = loans(90)
+    df.loc[70, 'debt'] = low + .123*(high - low)
+    frail = failing(cf, at_a_debt, sigma=0)
+    monkeypatch.setenv(FAULT, fault)
+    with pytest.raises(kind, match=r'rows 60\.\.79 of ds: .*(card fell off|for row 10 of 20)'): explain_dataset(frail, df, tmp_path/'out', batch_size=20, workers=workers)
+    had = _finished(tmp_path/'out', 90, 20)
+    assert {0, 1, 2} <= had and 3 not in had
+    monkeypatch.delenv(FAULT)
+    if workers: return
+    explain_dataset(frail, df, tmp_path/'out', batch_size=20)
+    assert content(tmp_path/'out') == content(explain_dataset(frail, df, tmp_path/'whole', batch_size=20))
+
+
+# ---- Ctrl-C
+
+def counted(z, x):
+    "Ctrl-C at one of the next passes."
+    left = int(os.environ.get(FAULT, -1))
+    if left >= 0: os.environ[FAULT] = str(left - 1)
+    if left == 0: raise KeyboardInterrupt
+    return z
+
+
+CALLS = dict(explain=lambda e,rows: e.explain(rows).changes(), many=lambda e,rows: e.explain_many(rows, k=3).changes())
+
+
+def passes(e, rows, call, monkeypatch):
+    "How many passes a call takes."
+    monkeypatch.setenv(FAULT, '100000')
+    call(e, rows)
+    return 100000 - int(os.environ[FAULT])
+
+
+@pytest.mark.parametrize('name', CALLS)
+def test_a_call_that_was_stopped_leaves_all_as_it_was(cf, rows, monkeypatch, name):
+    call,e = CALLS[name], failing(cf, counted, sigma=5)
+    monkeypatch.delenv(FAULT, raising=False)
+    e.model.train()
+    want,whole = call(e, rows), passes(e, rows, call, monkeypatch)
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    for left in {0, 1, whole//3, whole//2, whole - 1}:
+        monkeypatch.setenv(FAULT, str(left))
+        with pytest.raises(KeyboardInterrupt): call(e, rows)
+        assert e.model.training and e.model.net.training and not any(p.requires_grad and p.grad is not None for p in e.model.parameters())
+        assert torch.equal(state, torch.get_rng_state()) and torch.is_grad_enabled()
+    assert call(e, rows).equals(want)
+
+
+def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
+    e,df = failing(cf, counted, sigma=5), loans(60)
+    monkeypatch.delenv(FAULT, raising=False)
+    whole = content(explain_dataset(e, df, tmp_path/'whole', batch_size=10))
+    monkeypatch.setenv(FAULT, '45')
+    with pytest.raises(KeyboardInterrupt): explain_dataset(e, df, tmp_path/'out', batch_size=10)
+    had = _finished(tmp_path/'out', 60, 10)
+    assert 0 < len(had) < 6 and not list((tmp_path/'out').glob('.part*'))
+    assert content(explain_dataset(e, df, tmp_path/'out', batch_size=10)) == whole
+
+
+def test_ctrl_c_of_the_command_says_how_to_go_on(networks, tmp_path):
+    task = load_task('breast_cancer')
+    save_model(task.model, tmp_path/'m.safetensors', data='breast_cancer')
+    pd.concat([task.X_test]*20).to_parquet(tmp_path/'rows.parquet')
+    args = ['batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 20]
+    process = FORKS.Process(target=command, args=(list(map(str, args)), without_data() | dict(HF_HUB_OFFLINE='1'), None, str(tmp_path)))
+    process.start()
+    wait_until(lambda: parts_in(tmp_path/'out') > 2, process)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    said = (tmp_path/'2').read_text()
+    assert process.exitcode == 130 and 'run the same command again' in said and 'Traceback' not in said
+    assert 2 < parts_in(tmp_path/'out') < 114 and not list((tmp_path/'out').glob('.part*'))
+
+
+# ---- folders, disks and clocks
+
+@contextmanager
+def read_only(folder):
+    "A folder in which this process may not write, also where it is root's."
+    was = os.geteuid()
+    os.chmod(folder, 0o555)
+    if was == 0: os.seteuid(65534)
+    try: yield
+    finally:
+        if was == 0: os.seteuid(0)
+        os.chmod(folder, 0o755)
+
+
+@pytest.fixture
+def folder():
+    "A folder that everybody may enter: those of pytest are its user's alone."
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        yield Path(d)
+
+
+@pytest.mark.skipif(not hasattr(os, 'seteuid'), reason='this system has no rights of folders')
+def test_a_read_only_folder_is_named_and_stays_as_it_was(cf, rows, folder):
+    cfs = cf.explain(rows)
+    calls = [lambda: cfs.save(folder/'a.parquet'), lambda: save_model(cf.model, folder/'m.safetensors'), lambda: explain_dataset(cf, loans(9), folder/'out'),
+             lambda: kept('a.txt', lambda: 'x', lambda v, path: path.write_text(v), Path.read_text, folder=folder)]
+    for call in calls:
+        with read_only(folder), pytest.raises(PermissionError, match=str(folder)): call()
+    assert not list(folder.iterdir())
+    for call in calls: call()
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(cf, rows, tmp_path):
+    resource = pytest.importorskip('resource')
+    cfs,many = cf.explain(rows), cf.explain(TRAIN)
+    path = cfs.save(tmp_path/'a.parquet')
+    before,(soft,hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before)//2, hard))
+    try:
+        with pytest.raises(OSError): many.save(path)
+        with pytest.raises(OSError), atomic(path) as tmp: tmp.write_bytes(before)
+    finally: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ['a.parquet']
+
+
+@pytest.mark.filterwarnings('ignore:clamping frac')  # of the progress bar
+def test_a_clock_that_is_set_back_changes_nothing(cf, tmp_path, monkeypatch):
+    whole,now = content(explain_dataset(cf, loans(40), tmp_path/'whole', batch_size=10)), [time.time()]
+    def back():
+        now[0] -= 60
+        return now[0]
+    out = tmp_path/'out'
+    explain_dataset(cf, loans(40), out, batch_size=10)
+    for k in (1, 3): (out/f'part-{k:06}.parquet').unlink()
+    for path in out.iterdir(): os.utime(path, (time.time() + 86400,)*2)  # files from tomorrow
+    monkeypatch.setattr(time, 'time', back)
+    assert content(explain_dataset(cf, loans(40), out, batch_size=10, progress=True)) == whole
+
+
+def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
+    "As on systems whose locks are files: filelock falls back to them where `fcntl` is missing."
+    import filelock
+    from gradual_cf import identity
+    for module in (filelock, identity): monkeypatch.setattr(module, 'FileLock', filelock.SoftFileLock)
+    out = explain_dataset(cf, loans(20), tmp_path/'out', batch_size=10)
+    with filelock.SoftFileLock(out/'.lock'), pytest.raises(ValueError, match='in use by another run'): explain_dataset(cf, loans(20), out, batch_size=10)
+    assert kept('a.txt', lambda: 'x', lambda v, path: path.write_text(v), Path.read_text, folder=tmp_path) == 'x'
+    assert sorted(p.name[:5] for p in out.iterdir()) == ['_mani', 'part-', 'part-']

@@ -1,0 +1,290 @@
+"""Small mistakes that no other test minded, as mutants showed (`make mutants`): each of these fails for one of them."""
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+from toy import columns, reference
+
+from gradual_cf.arrival import shortfall
+from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
+from gradual_cf.core import Encoded, State, Target
+from gradual_cf.gradual import GradualCF, _aim_inside, _least_lead, _reachable
+from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
+from gradual_cf.masking import gain_groups, probe
+from gradual_cf.models import seeded
+from gradual_cf.predictors import predictor
+from gradual_cf.tabular import tabular
+
+
+@pytest.fixture(scope='module')
+def toy(): return columns()
+
+
+def asked(toy, n=12, **how):
+    "The probe's answer for some rows that want the other class, with every group free."
+    x = toy.x[:n]
+    label = 1 - toy.model(x).argmax(1)
+    s = State(Encoded(x, toy.frozen[:n]), x, toy.model(x), reference(toy, label, how.pop('quantile', None)))
+    free = torch.ones(n, 4, dtype=torch.bool)
+    return x, label, probe(toy.model, s, how.pop('free', free), toy.groups, toy.domain.propose, **how)
+
+
+# ---- masking
+
+def test_what_is_not_free_gains_minus_infinity():
+    gain = gain_groups(torch.tensor([[1., 2, 3]]), torch.tensor([[1., 1, -1]]), torch.tensor([0, 1, 1]), torch.tensor([[True, False]]))
+    assert gain.tolist() == [[1., -torch.inf]]
+
+
+class Narrow:
+    "A projection that is asked about entries, never about whole rows."
+    def __call__(self, c, x): raise AssertionError('whole rows')
+    def narrow(self, at, x): return lambda v: v.clamp(.2, .8)
+
+
+def test_the_probe_asks_a_narrow_projection_about_entries(toy):
+    x,_,(group,xp,_) = asked(toy, project=Narrow())
+    moved = xp[xp != x]
+    assert len(moved) and ((moved >= .2) & (moved <= .8)).all()
+
+
+def test_the_last_stretch_stays_on_the_grid(toy):
+    "Single numbers are divided once more between where they stand and where they arrive; whole numbers stay whole."
+    grid = chain(box(0., 1.), steps(torch.full((6,), .125)))
+    x,_,(group,xp,_) = asked(toy, 60, project=grid)
+    moved = xp[xp != x]
+    assert torch.equal((moved*8).round(), moved*8) and (group < 3).any()
+
+
+def test_a_match_may_read_the_rows(toy):
+    seen = []
+    def match(s):
+        seen.append(s.xp.shape)
+        return logit_gap(s) + s.xp.sum(1)*0
+    _,_,(_,xp,_) = asked(toy, quantile=.5, match=match)
+    assert torch.equal(xp, asked(toy, quantile=.5)[2][1]) and all(len(shape) == 2 for shape in seen)
+
+
+def dearer(x, xp): return ((xp - x).abs()*torch.tensor([1., 5, 1, 1, 1, 1]).to(x)).sum(1)
+
+
+def test_the_probe_prefers_what_costs_least(toy):
+    "Of values that arrive, the cheapest by the price that was given; brute force over all of them says the same."
+    x,label,(group,xp,score) = asked(toy, 40, price=dearer)
+    there = score > 0
+    assert there.any() and torch.allclose(score[there], 1/(1 + dearer(x, xp)[there]))
+    for g in range(4):
+        values = toy.domain.propose(x, g)[0]
+        for v in values:
+            c = x.clone()
+            c[:, toy.groups == g] = v
+            arrived = toy.model(c).softmax(1).gather(1, label[:, None])[:, 0] >= .5
+            assert (1/(1 + dearer(x, c)) <= score + 1e-12)[arrived & (c != x).any(1)].all()
+
+
+class Together:
+    "The second column follows the first."
+    def tried(self, s, t, group):
+        t = t.clone()
+        if group == 0: t[..., 1] = t[..., 0]
+        return t, t[..., 1] >= t[..., 0]
+
+    def holds(self, enc, xp): return xp[:, 1] >= xp[:, 0]
+
+
+def test_the_probe_takes_along_what_follows(toy):
+    x,label,(group,xp,score) = asked(toy, 60, relations=Together())
+    told = score > -torch.inf
+    assert (xp[told, 1] >= xp[told, 0]).all()
+    first = told & (group == 0)
+    assert first.any() and torch.equal(xp[first, 1], xp[first, 0])
+    there = score > 0
+    assert torch.allclose(score[there], 1/(1 + (xp - x)[there].norm(dim=1)))
+
+
+# ---- composition
+
+def test_limits_of_a_row_hold_on_both_sides_and_what_did_not_move_stays():
+    x = torch.tensor([[.1, .5, .9, .5]])
+    enc = Encoded(x, torch.zeros(1, 4, dtype=torch.bool), torch.tensor([[.2, .4, .4, -torch.inf]]), torch.tensor([[.8, .6, .6, torch.inf]]))
+    assert admissible(enc, torch.tensor([[0., 0, 1, 7]])).tolist() == torch.tensor([[.2, .4, .6, 7]]).tolist()
+    assert torch.equal(admissible(enc, x), x)        # the first and the third lie outside
+    assert admissible(enc, torch.tensor([[.3, .5, .9, .5]]), lambda c, x: c + 1).tolist() == torch.tensor([[1.3, 1.5, 1.9, 1.5]]).tolist()
+    assert torch.equal(admissible(enc._replace(low=None), torch.tensor([[0., 0, 1, 7]])), torch.tensor([[0., 0, .6, 7]]))
+    assert torch.equal(admissible(enc._replace(high=None), torch.tensor([[0., 0, 1, 7]])), torch.tensor([[.2, .4, 1, 7]]))
+
+
+def begun(toy, n=20, **target):
+    "States with all groups on, that want the other class."
+    x = toy.x[:n]
+    label = 1 - toy.model(x).argmax(1)
+    enc,aim = Encoded(x, toy.frozen[:n]), reference(toy, label)._replace(**target)
+    return State(enc, x.clone(), toy.model(x).detach(), aim, torch.ones(n, 4, dtype=torch.bool), x.clone())
+
+
+def test_a_step_is_taken_along_the_gradient_through_the_view(toy):
+    "One step of Adam goes as far as the rate, against the sign of the gradient; which it sees through the view."
+    def view(x): return x.flip(1)
+    s = begun(toy)
+    loss = mix(logit=(1., logit_gap))
+    out = compose(toy.model, s, toy.groups, loss, sigma=1, lr=.01, views=[view])
+    x = s.x.clone().requires_grad_()
+    gap = (toy.model(view(x)) - s.target.mu).abs().mean(1).sum()
+    step = -.01*torch.autograd.grad(gap, x)[0].sign()
+    torch.testing.assert_close(out.xp, s.x + step, atol=1e-6, rtol=0)
+
+
+def test_gradients_in_parts_are_those_of_the_whole():
+    with seeded(0): net = nn.Linear(600, 2).double().eval()
+    x = torch.rand(300, 600, dtype=torch.float64)
+    enc = Encoded(x, torch.zeros(300, 600, dtype=torch.bool))
+    s = State(enc, x, net(x).detach(), Target(torch.ones(300, dtype=torch.long), torch.full((300,), .5).double(), torch.zeros(300, 2).double()))
+    sizes = []
+    net.register_forward_hook(lambda m, given, out: sizes.append(len(given[0])))
+    g,seen = loss_grad(net, mix(logit=(1., logit_gap)), s)
+    assert sizes == [128, 128, 44] and torch.equal(seen.logits, s.logits)
+    want = torch.autograd.functional.jacobian(lambda x: net(x).abs().mean(1).sum(), x)
+    torch.testing.assert_close(g, want)
+
+
+def test_the_nearest_iterate_is_judged_by_the_match_that_was_asked_for(toy):
+    seen,gap = [], torch.full((20,), .8, dtype=torch.float64)
+    s = begun(toy, gap=gap)
+    loss = mix(logit=(1., logit_gap_norm), l2=(.1, l2_distance))
+    out = compose(toy.model, s, toy.groups, loss, sigma=60, keep='nearest', match=logit_gap_norm, watch=lambda s: seen.append(shortfall(s, logit_gap_norm) <= 0))
+    ever = torch.stack(seen).any(0)
+    assert len(seen) == 61 and ever.any()
+    assert torch.equal(shortfall(out, logit_gap_norm) <= 0, ever)
+
+
+def test_a_chain_is_narrow_only_where_all_links_are():
+    plain = lambda c, x: c
+    assert hasattr(chain(box(0., 1.), steps(torch.ones(2))), 'narrow') and not hasattr(chain(box(0., 1.), plain), 'narrow')
+    v = chain(box(0., 1.), steps(torch.tensor([.5, .25]))).narrow(torch.tensor([[0, 1]]), torch.zeros(1, 2))
+    assert v(torch.tensor([[.7, 1.3]])).tolist() == [[.5, 1.]]
+
+
+def test_a_start_that_nobody_knows_is_refused():
+    with pytest.raises(ValueError, match="^init must be 'normal' or 'input', got 'zeros'$"): init_composite(torch.zeros(2, 3), 'zeros')
+    with pytest.raises(ValueError, match=r'^bounds must have low ≤ high, got 1\.0 and 0\.0$'): box(1., 0.)
+    a,b = (init_composite(torch.zeros(2, 3), 'normal', seed) for seed in (0, 1))
+    assert torch.equal(a[0], a[1]) and not torch.equal(a, b)
+
+
+def test_a_step_towards_the_prototype_goes_by_the_masked_entries(toy):
+    "Only the third group is on; its entry moves towards the prototype's, those of others stay."
+    s = begun(toy)
+    near = torch.where(torch.arange(6) % 2 == 0, s.x + 1, s.x - 1)
+    s = s._replace(target=s.target._replace(near=near), on=torch.tensor([[False, True, True, False]]).expand(20, 4))
+    out = compose(toy.model, s, toy.groups, mix(pull=(1., prototype_distance)), sigma=1, lr=.01)
+    moved = torch.tensor([0., -.01, .01, 0, 0, 0], dtype=torch.float64)
+    torch.testing.assert_close(out.xp - s.x, moved.expand(20, 6), atol=1e-9, rtol=0)
+
+
+class Twice:
+    "The second column is twice the first."
+    def follow(self, xp, x): return torch.cat([xp[:, :1], 2*xp[:, :1], xp[:, 2:]], 1)
+    def holds(self, enc, xp): return ((xp[:, 1] - 2*xp[:, 0]).abs() < 1e-9) & (xp[:, 0] > .2)
+
+
+@pytest.mark.parametrize('keep', ['last', 'nearest'])
+def test_what_follows_is_put_in_after_every_step(toy, keep):
+    s,seen = begun(toy), []
+    loss = mix(logit=(1., logit_gap), l2=(.1, l2_distance))
+    out = compose(toy.model, s, toy.groups, loss, sigma=40, lr=.05, keep=keep, relations=Twice(), watch=lambda s: seen.append(s.xp.clone()))
+    assert all(torch.equal(xp[:, 1], 2*xp[:, 0]) for xp in [*seen, out.xp])
+    torch.testing.assert_close(out.logits, toy.model(out.xp).detach())
+    torch.testing.assert_close(out.c, out.xp)
+    allowed = torch.stack([xp[:, 0] > .2 for xp in seen]).any(0)
+    if keep == 'nearest': assert (out.xp[:, 0] > .2)[allowed].all()    # iterates that break a relation are not kept
+    else: assert torch.equal(out.xp, seen[-1])
+
+
+def test_the_nearest_iterate_is_the_one_that_costs_least(toy):
+    s,seen = begun(toy), []
+    loss = mix(logit=(1., logit_gap), l2=(.1, l2_distance))
+    def watch(s): seen.append((s.xp.clone(), shortfall(s, logit_gap) <= 0))
+    out = compose(toy.model, s, toy.groups, loss, sigma=60, lr=.05, keep='nearest', watch=watch, price=dearer)
+    paid = torch.stack([dearer(s.x, xp).masked_fill(~there, torch.inf) for xp,there in seen]).amin(0)
+    assert (paid < torch.inf).any()
+    torch.testing.assert_close(dearer(s.x, out.xp)[paid < torch.inf], paid[paid < torch.inf])
+
+
+def test_iterates_are_judged_without_the_view(toy):
+    s,seen = begun(toy), []
+    def watch(s): seen.append((s.logits, toy.model(s.xp).detach()))
+    compose(toy.model, s, toy.groups, mix(logit=(1., logit_gap)), sigma=5, keep='nearest', views=[lambda x: x.flip(1)], watch=watch)
+    for judged,plain in seen: torch.testing.assert_close(judged, plain)
+
+
+# ---- the loop
+
+def test_the_aim_lies_in_the_middle_of_an_interval_or_just_beyond_its_one_end():
+    inf = torch.inf
+    interval = torch.tensor([[1., 3.], [-inf, 3.], [1., inf], [-inf, inf]])
+    aim = _aim_inside(interval, 2.)
+    assert aim.mu.tolist() == torch.tensor([[2.], [2.8], [1.2], [0.]]).tolist()
+    assert torch.equal(aim.label, interval) and aim.level.tolist() == [.5]*4 and aim.gap is None
+
+
+def test_the_least_lead_is_that_of_a_share_of_the_rows_of_the_class():
+    z = torch.tensor([[0., 1, 0], [0, 3, 0], [0, 5, 1], [2, 0, 0], [0, 0, 9], [0, 0, 7]])
+    assert _least_lead(z, torch.tensor([1, 2, 0, 1]), .5).tolist() == [3., 8., 2., 3.]
+    assert _least_lead(z, torch.tensor([1]), 0.).tolist() == [1.]
+
+
+def test_a_class_of_rows_that_are_all_alike_has_no_quantile():
+    stats = fit_logits(torch.tensor([[0., 1], [0, 2], [0, 4], [5, 0]]))
+    assert _reachable(stats, torch.tensor([1, 1]), .5).shape == (2,)
+    with pytest.raises(ValueError, match=r'^quantile must be None for a class with one training row, got 0.5 and class \[0\]$'): _reachable(stats, torch.tensor([1, 0]), .5)
+
+
+def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold():
+    df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4], c=['x', 'y', 'x', 'y', 'x']))
+    domain = tabular(df, increase_only=['b'])
+    cf = GradualCF(predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba'), domain).fit(df)
+    assert cf.settings.sigma == 0 and cf.settings.margin == 0
+    held = cf._held(0)
+    assert sorted(held.tolist()) == sorted(cf.x_train[:, 0].unique().tolist()) and cf._held(0) is held
+    some = cf.propose(cf.x_train[:2], 0)[..., 0]
+    assert all((some == v).any(1).all() for v in held) and cf.propose(cf.x_train[:2], 2).shape == domain.propose(cf.x_train[:2], 2).shape
+    asked = GradualCF(cf.model, domain, margin=.3).fit(df)
+    assert asked.settings.margin == .3 and asked.settings.sigma == 0
+
+
+def solved(toy, **settings):
+    cf = GradualCF(toy.model, toy.domain, **settings).fit(toy.x)
+    x = toy.x[:30]
+    return cf, Encoded(x, toy.frozen[:30]), 1 - toy.model(x).argmax(1)
+
+
+def test_single_groups_are_known_one_by_one(toy):
+    cf,enc,label = solved(toy, tau=.6)
+    rows,groups,xp,score = cf._alone(enc, label)
+    assert len(rows) == (~enc.frozen).sum() and not enc.frozen[rows, groups].any()
+    for i,g,one,merit in zip(rows.tolist(), groups.tolist(), xp, score):
+        free = (torch.arange(4) == g)[None]
+        s = cf.start(enc.take([i]), label[[i]])
+        _,best,high = probe(toy.model, s, free, toy.groups, toy.domain.propose, project=toy.domain.project)
+        assert torch.equal(best[0], one) and torch.equal(high[0], merit)
+    assert not len(solved(toy, rank='gradient')[0]._alone(enc, label)[0])
+    none = enc._replace(most=torch.zeros(30, dtype=torch.long))
+    assert not len(cf._alone(none, label)[0])
+
+
+def test_a_quick_search_goes_on_where_it_is_told(toy):
+    cf,enc,label = solved(toy, tau=.6)
+    found = cf.search(enc, label)
+    assert torch.equal(cf._quick(enc, label, xp=found), found) and not torch.equal(found, enc.x)
+    fresh = cf._quick(enc, label)
+    there = lambda xp: toy.model(xp).softmax(1).gather(1, label[:, None])[:, 0] >= .6
+    assert there(fresh).sum() >= there(found).sum() - 1
+    assert cf._content(enc, found, label)[there(found)].all() and not cf._content(enc, enc.x, label)[~there(enc.x)].any()
+    assert cf.hasty is False and cf.settings.sigma == 50
+
+
+def test_the_trace_of_a_row_that_is_there_has_no_step(toy):
+    cf = GradualCF(toy.model, toy.domain).fit(toy.x)
+    trace = cf.trace(toy.x[1:2], target=int(toy.model(toy.x[1:2]).argmax()))
+    assert len(trace) == 0
