@@ -1,7 +1,8 @@
-"""MNIST digits, each to a random other class: what the network, an independent judge and an RBF-SVM say, and what it cost.
+"""Digits, each to a random other class: what the network, an independent judge and an RBF-SVM say, and what it cost.
 
     python benchmarks/mnist.py --rows 500 --json mnist.json            # quick networks (12,000 training rows each)
     python benchmarks/mnist.py --rows 500 --full --seeds 0 1 2 --json FILE  # networks on half of the training rows each; goes on where it stopped
+    python benchmarks/mnist.py --data digits --block 2 --seeds 0 1 2 3 --json mnist_embedded.json # the 8×8 digits, in a minute
     python benchmarks/mnist.py --model net.safetensors --judge judge.safetensors --only default
     python benchmarks/mnist.py --speed --json FILE                     # ratios of time: an inner step, 64 images at once
     python benchmarks/mnist.py --train-all                             # the paper's network on all 60,000 rows
@@ -10,6 +11,7 @@ import argparse
 import json
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,24 +25,32 @@ from gradual_cf.gradual import IMAGE, PAPER, GradualCF
 from gradual_cf.images import without_images
 from gradual_cf.losses import logit_gap
 from gradual_cf.models import accuracy, digit_cnn, load_model, train
-from gradual_cf.tasks import load_task
+from gradual_cf.tasks import RECIPES, load_task
 
+_BEFORE = dict(finalists=1, lr=.1, pull=.3) # One start and large steps
 MNIST_PAPER = replace(PAPER, sigma=1000, tau=.9, batch_size=64)
 SETTINGS = dict(
     default=IMAGE,
+    one_start=replace(IMAGE, finalists=1),
+    before=replace(IMAGE, **_BEFORE),
+    fifth=replace(IMAGE, quantile=.2, **_BEFORE),
     median_stop=replace(IMAGE, quantile=.5),
     paste_only=replace(IMAGE, sigma=0),
+    paste_one_start=replace(IMAGE, sigma=0, finalists=1),
     without_images=without_images(),
+    without_images_before=replace(without_images(), lam=.1, eta=.05, quantile=.1, lead=.25, moves=()),
     no_stop_rule=replace(IMAGE, quantile=None),
     paper=MNIST_PAPER,
     paper_in_bounds=replace(MNIST_PAPER, legal=True))
 
 
-def svm_of(task, rows=10_000):
-    "An RBF-SVM on the pixels of training rows that the network has not seen, where there are such rows."
+@cache
+def svm_of(data, rows=10_000):
+    "An RBF-SVM on the pixels of the last training rows, at most half: the network has not seen them, where there are such rows."
     from sklearn.svm import SVC
-    from gradual_cf.images import load_mnist, pixels
-    ds = load_mnist()[0].select(range(60_000 - rows, 60_000))
+    from gradual_cf.images import pixels
+    ds = RECIPES[data].load(None, 0)[0]
+    ds = ds.select(range(len(ds) - min(rows, len(ds)//2), len(ds)))
     return SVC(C=10, gamma='scale').fit(pixels(ds).flatten(1).numpy()/255, np.array(ds['label']))
 
 
@@ -120,19 +130,23 @@ def speed(task):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name,value in dict(rows=100, block=4).items(): p.add_argument(f'--{name}', type=int, default=value)
+    p.add_argument('--data', choices=['mnist', 'digits'], default='mnist')
     p.add_argument('--seeds', type=int, nargs='+', default=[0], help='of the digits, the targets and both networks')
     for name in ('json', 'model', 'judge'): p.add_argument(f'--{name}')
     for name in ('full', 'speed', 'train-all'): p.add_argument(f'--{name}', action='store_true')
     p.add_argument('--only', nargs='*', choices=SETTINGS, default=list(SETTINGS))
     a = p.parse_args()
-    lines = Lines(None if a.speed else a.json, dict(rows=a.rows, block=a.block, full=a.full))
+    lines = Lines(None if a.speed else a.json, dict(rows=a.rows, block=a.block, full=a.full) | _named(a.data))
     for seed in a.seeds: run(a, seed, lines)
     if lines.lines: print(pd.DataFrame(lines.lines).groupby('setting', sort=False).mean(numeric_only=True).round(4).to_string())
 
 
+def _named(data): return {} if data == 'mnist' else dict(data=data) # What a file says of its data; MNIST's say nothing
+
+
 def run(a, seed, lines):
     "All settings with the networks and digits of one seed; or speed, or the network on all rows."
-    task = load_task('mnist', seed=seed, model=a.model, full=a.full, block=a.block)
+    task = load_task(a.data, seed=seed, model=a.model, full=a.full, block=a.block)
     judge = load_model(a.judge) if a.judge else task.judge
     test = lambda m: accuracy(m, task.domain.encode(np.array(task.X_test)).x, torch.tensor(task.y_test))
     about = dict(seed=seed, network=test(task.model), judge=test(judge))
@@ -148,9 +162,9 @@ def run(a, seed, lines):
             with atomic(a.json) as f: f.write_text(json.dumps(about, indent=1))
         return print(json.dumps(about))
     lines.network(about)
-    (x,target),svm = asked(task, a.rows, seed), None
+    x,target = asked(task, a.rows, seed)
     for name in [n for n in a.only if not lines.has(n, seed)]:
-        svm = svm or svm_of(task)
+        svm = svm_of(a.data)
         lines.add(dict(seed=seed) | row(name, SETTINGS[name], task, judge, svm, x, target))
 
 

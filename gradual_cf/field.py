@@ -17,7 +17,7 @@ __all__ = ['who_wins']
 # %% ../nbs/63_field.ipynb #c6
 _REAL = 'real rows'
 _LESS = ('columns', 'l1', 'l2', 'mad', 'lof', 'isolation', 'near', 'ms') # Measures of which less is better …
-_MORE = ('density', 'networks', 'refitted')                               # … and more
+_MORE = ('density', 'flow', 'networks', 'refitted')                       # … and more
 _SENSE = dict.fromkeys(_LESS, 1) | dict.fromkeys(_MORE, -1)
 
 def _cells(
@@ -78,7 +78,7 @@ def _front(
         cells.loc[rows.index, 'front'] = _undominated(rows[list(axes)].to_numpy(float)*sense)
     return cells
 
-# %% ../nbs/63_field.ipynb #c21
+# %% ../nbs/63_field.ipynb #c23
 def _is_ours(method): return method.str.startswith('ours') # A setting of gradual construction; baselines are `our …`
 
 def _without_us(front:pd.DataFrame) -> list: # (data, model)
@@ -87,8 +87,14 @@ def _without_us(front:pd.DataFrame) -> list: # (data, model)
     found = {*map(tuple, there[['data', 'model']].to_numpy())}
     return sorted({*map(tuple, front[['data', 'model']].to_numpy())} - found)
 
-# %% ../nbs/63_field.ipynb #c24
-_SHOWN = ['found', 'legal', 'columns', 'l2', 'lof', 'isolation', 'networks', 'refitted', 'ms']
+# %% ../nbs/63_field.ipynb #c26
+def _again(line) -> str: # A line of the table
+    "The command that does a part once more."
+    part = f'--data {line.data} --models {line.model} --methods "{line.method}" --seed {line.seed}'
+    return f'python -m benchmarks.field {part} --rows {line.asked:.0f} --limit {line.limit:g} --again'
+
+# %% ../nbs/63_field.ipynb #c29
+_SHOWN = ['found', 'legal', 'columns', 'l2', 'lof', 'isolation', 'flow', 'networks', 'refitted', 'ms']
 
 def _overall(df:pd.DataFrame) -> pd.DataFrame: # A line for each method
     "Means over cells; of answers where there are any."
@@ -97,7 +103,7 @@ def _overall(df:pd.DataFrame) -> pd.DataFrame: # A line for each method
     mean['cells'] = cells.groupby('method').size()
     return mean.sort_values(['found', 'legal', 'columns'], ascending=[False, False, True])
 
-# %% ../nbs/63_field.ipynb #c26
+# %% ../nbs/63_field.ipynb #c31
 def _chosen(data=None, model=None) -> pd.DataFrame:
     "The committed run, or a part of it; raises `ValueError` for a table or model that is not in it."
     df = results('field.parquet')
@@ -113,8 +119,9 @@ def _field_text(df:pd.DataFrame) -> str:
     counts = f'{df.data.nunique()} tables, {df.model.nunique()} models, {df.method.nunique() - 1} methods'
     counts = f'{counts}, {df.seed.nunique()} seeds'
     first = f'{counts}; at most {int(rows.max())} rows a cell, {int((rows == 0).sum())} cells in which a method does not work'
-    command = 'python -m benchmarks.field --data D --models M --methods "NAME" --seed 0 --rows 20 --limit 2 --again'
-    again = f'A cell once more: {command}'
+    one = df.data.nunique() == df.model.nunique() == 1
+    commands = [_again(line) for line in df.itertuples()] if one else ['gradual-cf field --data D --model M says by which commands']
+    again = '\n'.join(['A cell once more:', *commands])
     show = dict(float_format='{:.2f}'.format, na_rep='–')
     wins = who_wins(df)
     wins = wins[wins.drop(columns='takes part').sum(axis=1) > 0]
@@ -122,7 +129,7 @@ def _field_text(df:pd.DataFrame) -> str:
     won = wins.to_string(float_format='{:.1f}'.format, na_rep='–')
     return '\n\n'.join([first, _overall(df).to_string(**show), last, won, again])
 
-# %% ../nbs/63_field.ipynb #c28
+# %% ../nbs/63_field.ipynb #c33
 def _field_values(df:pd.DataFrame) -> dict:
     "The same as JSON values."
     values = lambda table: json.loads(table.reset_index().to_json(orient='records'))

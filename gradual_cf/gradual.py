@@ -22,7 +22,7 @@ from .explainer import Common, Explainer, answers_numbers, evaluating, predict, 
 from .improve import improve_states, line_search, put_back, share
 from .losses import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
 from .masking import expand_groups, gain_groups, in_group, probe, rank_groups, sensitivity
-from .prototypes import nearest_prototype, towards
+from .prototypes import nearest_prototypes, towards, unsuitable
 from .trace import Trace, curve
 
 # %% auto #0
@@ -56,6 +56,7 @@ class Settings(Common):
                             least=0, most=1, none=True)
     company:Any=setting(None, 'Stop only in good company: a `Company`, or None', none=True)
     toll:float=setting(0., 'Price of a changed group on the way into company, in logits', least=0)
+    finalists:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
     spread:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.improve')
 
@@ -63,7 +64,7 @@ class Settings(Common):
 PAPER = Settings(rank='gradient', init='normal', keep='last', legal=False, margin=0., sigma=500)
 TABLE = Settings()
 IMAGE = Settings(tau=.9, quantile=.1, init='prototype', rank='gain', keep='last', margin=0., average=True,
-                 sigma=10, lam=.1, eta=.05, pull=.3, batch_size=64)
+                 finalists=3, sigma=10, lr=.02, lam=.1, eta=.05, pull=1., batch_size=64)
 TEXT = Settings(tau=.9, sigma=0, batch_size=32)
 
 # %% ../nbs/09_gradual.ipynb #c16
@@ -235,6 +236,7 @@ def _probe(cf, s, free, groups):
     if own is not None: return own(cf, s, free)
     return probe(cf.model, s, free, groups, cf.propose, project=cf.project, match=cf.settings.match, **cf.ties)
 
+# %% ../nbs/09_gradual.ipynb #69475865
 def _next_group(cf, s, free, groups, order):
     "The masking step: group, composites, and whether there was anything to try."
     if order is not None:
@@ -267,6 +269,7 @@ def _stopping(cf, s):
     level = torch.full_like(s.target.level, cf.settings.tau)
     return lacking(cf, s._replace(target=s.target._replace(level=level)))
 
+# %% ../nbs/09_gradual.ipynb #0c393dca
 def construct(
     cf:Explainer, # A `GradualCF`
     s:State,      # Rows at their inputs, with composites to start from; written to
@@ -423,6 +426,24 @@ def _in_company(cf, s):
         yield s
 
 # %% ../nbs/09_gradual.ipynb #c52
+def _prototypes(cf, s):
+    "A prototype for every start of the rows; their inputs where they are of the target already."
+    todo = target_prob(s.logits, s.target.label) < cf.settings.tau
+    if not todo.any(): return [s.x]
+    level = torch.full_like(s.target.level, cf.settings.tau)
+    asked = s._replace(target=s.target._replace(level=level)).take(todo)
+    found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.finalists)
+    c = s.x[:, None].expand(-1, found.shape[1], *s.x.shape[1:]).clone()
+    c[todo] = found
+    return c.unbind(1)
+
+# %% ../nbs/09_gradual.ipynb #5ad670e6
+def _held_near(cf, s, c):
+    "Rows of their own that start from `c`, and may be held near it."
+    c = admissible(s.enc, c, cf.project)
+    return _copied(s._replace(c=c, target=s.target._replace(near=c)))
+
+# %% ../nbs/09_gradual.ipynb #d14b3805
 class _Starting(_Addressed):
     "Where the loop starts."
     def start(self,
@@ -431,16 +452,16 @@ class _Starting(_Addressed):
         seed:int=0,   # Seed of the draw from N(0, 1)
     ) -> State:       # Rows at their inputs
         "What the loop starts from."
+        return self._starts(enc, label, seed)[0]
+
+    def _starts(self, enc, label, seed):
+        "What the loop may start from, the most promising first."
         h,target = self.settings, self.aim(label)
         if self.company is not None: target = target._replace(company=self.company.aim(enc, label))
         s = State(enc, enc.x.clone(), predict(self.model, enc.x), target, torch.zeros_like(enc.frozen))
-        if h.init == 'input': return s._replace(c=enc.x.clone())
-        if h.init == 'normal': return s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))
-        c,todo = enc.x.clone(), target_prob(s.logits, label) < h.tau
-        plain = s._replace(target=target._replace(level=torch.full_like(target.level, h.tau)))
-        if todo.any(): c[todo] = nearest_prototype(self, plain.take(todo), self.groups(c))
-        c = admissible(enc, c, self.project)
-        return s._replace(c=c.clone(), target=target._replace(near=c))
+        if h.init == 'input': return [s._replace(c=enc.x.clone())]
+        if h.init == 'normal': return [s._replace(c=admissible(enc, init_composite(enc.x, h.init, seed), self.project))]
+        return [_held_near(self, s, c) for c in _prototypes(self, s)]
 
 # %% ../nbs/09_gradual.ipynb #c54
 class _Searching(_Starting):
@@ -476,29 +497,45 @@ def _recorded(cf, s):
 
 def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
-# %% ../nbs/09_gradual.ipynb #1541af14
-class _Climbing(_Searching):
-    "A search that a domain may have repeated."
-    def _climbed(self, enc:Encoded, target:Tensor, seed:int=0) -> tuple[Tensor, Encoded]:
-        "Each row's answer, and what it was asked at last."
-        xp = self._once(enc, target, seed)
-        while self.domain.again is not None and self.settings.rank == 'probe':
-            rows,enc = self.domain.again(enc, xp, self._arrived(xp, target))
-            if not len(rows): break
-            new = self._once(enc.take(rows), target[rows], seed)
-            lost = self._arrived(xp[rows], target[rows]) & ~self._arrived(new, target[rows])
-            xp[rows[~lost]] = new[~lost]
-        return xp, enc
-
+# %% ../nbs/09_gradual.ipynb #cb9e80d4
+class _Finishing(_Searching):
+    "A search from every start, of which one answer stays."
     def _once(self, enc, target, seed):
+        "Each row's best answer over all starts, and the place of its start."
+        ends = torch.stack([self._exhausted(s) for s in self._starts(enc, target, seed)])
+        place = torch.zeros_like(enc.frozen[:, 0], dtype=torch.long)
+        if len(ends) > 1: place = self._winners(enc, ends, target)
+        return ends[place, torch.arange(len(place), device=place.device)], place
+
+    def _exhausted(self, s):
         "Exhaust the steps and keep each row's best."
-        s = self.start(enc, target, seed)
         best = _BestSeen(self, s)
         for s in self.steps(s): best.see(s)
         return best.xp
 
+    def _winners(self, enc, ends, target):
+        "The place of the answer that suits the class best, among those that arrived."
+        aim,groups = self.aim(target), self.groups(enc.x)
+        lost = [unsuitable(self, State(enc, xp, None, aim), groups).masked_fill(~self._arrived(xp, target), torch.inf)
+                for xp in ends]
+        return torch.stack(lost).argmin(0)
+
     def _arrived(self, xp, target): # Bool `(n,)`
         return target_prob(predict(self.model, xp), target) >= self.settings.tau
+
+# %% ../nbs/09_gradual.ipynb #1541af14
+class _Climbing(_Finishing):
+    "A search that a domain may have repeated."
+    def _climbed(self, enc:Encoded, target:Tensor, seed:int=0) -> tuple[Tensor, Encoded, Tensor]:
+        "Each row's answer, what it was asked at last, and which start led there."
+        xp,place = self._once(enc, target, seed)
+        while self.domain.again is not None and self.settings.rank == 'probe':
+            rows,enc = self.domain.again(enc, xp, self._arrived(xp, target))
+            if not len(rows): break
+            new,_ = self._once(enc.take(rows), target[rows], seed)
+            lost = self._arrived(xp[rows], target[rows]) & ~self._arrived(new, target[rows])
+            xp[rows[~lost]] = new[~lost]
+        return xp, enc, place
 
 # %% ../nbs/09_gradual.ipynb #c58
 class _Singling(_Climbing):
@@ -560,8 +597,8 @@ class GradualCF(_Probing):
         "Explain one row and keep every step up to the best."
         data,enc,z,target = self.ask(data, target, **constraints)
         if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
-        enc = self._climbed(enc, target, seed)[1]
-        s = self.start(enc, target, seed)
+        _,enc,place = self._climbed(enc, target, seed)
+        s = self._starts(enc, target, seed)[int(place)]
         steps,chosen,curves = _recorded(self, s)
         sample = self.z_train if self.numbers else self.stats.sample[int(target)]
         return Trace(steps, chosen, curves, enc.x, z, s.target, sample, self.groups(enc.x),

@@ -350,7 +350,7 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     return f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}">{more}'
 
 # %% ../nbs/12_images.ipynb #c106
-_COLOUR = replace(IMAGE, quantile=.2, lr=.03, pull=3., moves=(put_back,))
+_COLOUR = replace(IMAGE, quantile=.2, finalists=1, lr=.03, pull=3., moves=(put_back,))
 
 def images(
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
@@ -405,8 +405,9 @@ def without_images(
 ) -> Settings:
     "Settings that use statistics of the training images, and none of the images."
     terms = dict(pca=(weight, _ClassPCA(rank)))
-    asked = dict(quantile=.1, lead=.25, max_changes=20)
-    return replace(IMAGE, init='input', rank='room', pull=0., sigma=30, terms=terms, **asked)
+    asked = dict(quantile=.05, lead=.5, max_changes=20)
+    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
+    return replace(IMAGE, init='input', rank='room', pull=0., terms=terms, **asked, **bold)
 
 # %% ../nbs/12_images.ipynb #c116
 def _digit_features():

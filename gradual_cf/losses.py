@@ -70,7 +70,7 @@ def logit_gap_sum(
     return (s.logits - s.target.mu).sum(1).abs()
 
 # %% ../nbs/02_losses.ipynb #c16
-_TIE = 1e-5 # Room at the bar, as a share of the logits: the bar may be the very gap of a row, rounded as in another batch
+_LEEWAY = 1e-5 # Room at the bar, as a share of the logits: the bar may be the very gap of a row, rounded as in another batch
 
 class Logits(NamedTuple):
     "Where each class lives in logit space."
@@ -84,7 +84,7 @@ class Logits(NamedTuple):
     ) -> Tensor:        # Largest gap that counts as inside, `(n,)`
         "The gap that a share `quantile` of the target's training rows stays within."
         gap = self.gaps[target, round(100*quantile)]
-        return gap + _TIE*(gap + self.mu[target].abs().amax(1))
+        return gap + _LEEWAY*(gap + self.mu[target].abs().amax(1))
 
 # %% ../nbs/02_losses.ipynb #c17
 def _rows_at(z, label, mu):

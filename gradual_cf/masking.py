@@ -135,15 +135,6 @@ def _legal_values(s, values, entry, project):
     return whole.view(n, q, -1)[:, :, entry]
 
 # %% ../nbs/04_masking.ipynb #c40
-def _asker(model, match:Callable) -> Callable:
-    "Ask about many candidates of each row."
-    def ask(s, t):
-        q,flat = t.shape[1], t.flatten(0, 1)
-        z = torch.cat([model(v) for v in flat.split(pass_rows(flat))])
-        again:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.target._replace(company=None)]
-        return shortfall(State(s.enc, flat, z, Target(*again)), match).view(len(t), q)
-    return ask
-
 def _distances(s, v, entry):
     "Distance from the input with the values `v` in some entries, `(n, q)`."
     others = (s.xp - s.x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
@@ -157,43 +148,84 @@ def _tied(group, relations, price, s, t):
         out = ~kept | (t == s.xp[:, None]).flatten(2).all(2)
     return t, spent(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
 
-def _best_of(s, v, entry, may, ask, tied=None):
-    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
+def _best_of(s, v, entry, may, tied=None):
+    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`; yields one question."
     t = _trials(s.xp, v, entry)
     stays = (v == s.xp.flatten(1)[:, None, entry]).all(2) | ~may[:, None]
     t,dist,out = (t, _distances(s, v, entry), stays) if tied is None else tied(s, t)
-    score,i = merit(ask(s, t), dist).masked_fill(stays | out, -torch.inf).max(1)
+    short = yield s, t
+    score,i = merit(short, dist).masked_fill(stays | out, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
 
 # %% ../nbs/04_masking.ipynb #c42
 DIVISIONS = 10 # Parts into which the probe cuts the last stretch of a number that arrived
 
-def _last_stretch(s, best, score, entry, may, ask, project, tied):
+def _last_stretch(s, best, score, entry, may, project, tied):
     "Divide the stretch between where one number stands and where it arrived: merit and trial."
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
     a,b = s.xp.flatten(1)[:, entry], best.flatten(1)[:, entry]
     finer = _legal_values(s, torch.lerp(a, b, share)[..., None], entry, project)
-    new,trial = _best_of(s, finer, entry, may, ask, tied)
+    new,trial = yield from _best_of(s, finer, entry, may, tied)
     return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
 
-def _best_in_group(s, may, group, groups, propose, project, ask, tied=None):
-    "The best candidate of one group: merit `(n,)` and trial `(n, *s)`."
+def _best_in_group(s, may, group, groups, propose, project, tied=None):
+    "The best candidate of one group: merit `(n,)` and trial `(n, *s)`; yields questions."
     entry = (groups.flatten() == group).nonzero()[:, 0]
     values = _legal_values(s, propose(s.x, group), entry, project)
-    score,best = _best_of(s, values, entry, may, ask, tied)
+    score,best = yield from _best_of(s, values, entry, may, tied)
     there = (score > 0).nonzero()[:, 0]
     if len(entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
-    score[there],best[there] = _last_stretch(few, best[there], score[there], entry, may[there], ask, project, tied)
+    score[there],best[there] = yield from _last_stretch(few, best[there], score[there], entry, may[there], project, tied)
     return score, best
 
-# %% ../nbs/04_masking.ipynb #c43
+# %% ../nbs/04_masking.ipynb #c44
+def _in_rounds(
+    searches:list, # Generators that yield questions
+    ask:Callable,  # List of questions -> list of answers
+) -> list:         # What the searches return
+    "Run searches together: each round asks the questions of all of them at once."
+    out:dict = {}
+    answers:dict = dict.fromkeys(range(len(searches)))
+    while answers:
+        questions = {}
+        for i,answer in answers.items():
+            try: questions[i] = searches[i].send(answer)
+            except StopIteration as end: out[i] = end.value
+        answers = dict(zip(questions, ask(list(questions.values()))))
+    return [out[i] for i in range(len(searches))]
+
+# %% ../nbs/04_masking.ipynb #c48
+_CALL_NUMBERS = 2**20 # Numbers that go into one call of a model without gradient
+_CALL_ROWS = 1000     # Rows times groups whose questions wait for each other there
+
+def _is_called(model): return not getattr(model, 'differentiable', True) # As a function: each call has a price
+
+def _lacks_of(s, t, z, match):
+    "What each candidate lacks, `(n, q)`, given the logits of all."
+    q = t.shape[1]
+    again:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.target._replace(company=None)]
+    return shortfall(State(s.enc, t.flatten(0, 1), z, Target(*again)), match).view(len(t), q)
+
+def _asker(model, match:Callable) -> Callable:
+    "Ask about many candidates of each row, for one search or several."
+    more = dict(numbers=_CALL_NUMBERS) if _is_called(model) else {}
+    def ask(questions):
+        if not questions: return []
+        rows = [t.flatten(0, 1) for _,t in questions]
+        flat = rows[0] if len(rows) == 1 else torch.cat(rows)
+        z = torch.cat([model(v) for v in flat.split(pass_rows(flat, **more))]).split([len(r) for r in rows])
+        return [_lacks_of(s, t, part, match) for (s,t),part in zip(questions, z)]
+    return ask
+
+# %% ../nbs/04_masking.ipynb #c50
 def _that_may(s, may):
     "Rows that may change a group, and their positions; all rows unless fewer than half of them may."
     rows = may.nonzero()[:, 0]
     if 2*len(rows) < len(may): return s.take(rows), rows
     return s, torch.arange(len(may), device=may.device)
 
+# %% ../nbs/04_masking.ipynb #c53
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,          # Rows as they stand
@@ -210,11 +242,14 @@ def probe(
     s,ask = s._replace(on=None, c=None), _asker(model, match)
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     group = torch.zeros_like(best, dtype=torch.long)
+    tied = lambda g: None if relations is None and price is None else partial(_tied, g, relations, price)
+    search = lambda g, some, rows: _best_in_group(some, free[rows, g], g, groups, propose, project, tied(g))
+    together = max(1, _CALL_ROWS//max(1, len(s.x))) if _is_called(model) else 1
     with evaluating(model), torch.no_grad():
-        for g in free.any(0).nonzero()[:, 0].tolist():
-            tied = partial(_tied, g, relations, price) if relations is not None or price is not None else None
-            some,rows = _that_may(s, free[:, g])
-            score,trial = _best_in_group(some, free[rows, g], g, groups, propose, project, ask, tied)
-            won = score > best[rows]
-            group[rows[won]],xp[rows[won]],best[rows[won]] = g,trial[won],score[won]
+        for some_groups in free.any(0).nonzero()[:, 0].split(together):
+            asked = [(g, *_that_may(s, free[:, g])) for g in some_groups.tolist()]
+            found = _in_rounds([search(*each) for each in asked], ask)
+            for (g,_,rows),(score,trial) in zip(asked, found):
+                won = score > best[rows]
+                group[rows[won]],xp[rows[won]],best[rows[won]] = g,trial[won],score[won]
     return group, xp, best

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from .arrival import lacking, merit, most_groups
 from .composition import admissible, loss_grad
-from .core import Encoded, State, per_row
-from .explainer import evaluating
+from .core import Encoded, State, changed_groups, per_row
+from .explainer import evaluating, predict
 from .losses import Logits, _Mix, _rows_at, logit_gap, mix
 from .masking import gain_groups, in_group
 
@@ -121,15 +121,41 @@ def _pasted(explainer, s, groups, c, many):
     return merit(state.short, state.cost)
 
 # %% ../nbs/07_prototypes.ipynb #c22
-def nearest_prototype(
+def _stand_in(c):
+    "Candidates `(n, many, *s)` that repeat the first one, bool `(n, many)`."
+    again = (c == c[:, :1]).flatten(2).all(2)
+    again[:, 0] = False
+    return again
+
+# %% ../nbs/07_prototypes.ipynb #33eac706
+def nearest_prototypes(
     explainer,     # A fitted `GradualCF`
     s:State,       # Rows at their inputs
     groups:Tensor, # Group of every entry, long `(*s)`
-) -> Tensor:       # `(n, *s)`
-    "Of the target's typical training rows, the one of which the fewest pasted groups arrive."
+    most:int=1,    # Prototypes of each row, ≥ 1
+) -> Tensor:       # `(n, few, *s)`, the best first; `few` is `most`, or the number of candidates
+    "Of the target's typical training rows, those of which the fewest pasted groups arrive."
     c = _nearest_typical(s.x, s.target.label, explainer)
     n,many = c.shape[:2]
     row = torch.arange(n, device=c.device).repeat_interleave(many)
     start = State(s.enc.take(row), s.x[row], None, s.target.take(row))
-    score = _pasted(explainer, start, groups, c.flatten(0, 1), many)
-    return c[torch.arange(n, device=c.device), score.view(n, many).argmax(1)]
+    score = _pasted(explainer, start, groups, c.flatten(0, 1), many).view(n, many)
+    best = score.masked_fill(_stand_in(c), -torch.inf).argsort(dim=1, descending=True, stable=True)[:, :most]
+    return c[row.view(n, many)[:, :most], best]
+
+# %% ../nbs/07_prototypes.ipynb #3b4a408c
+_SMALLEST = 1e-6 # A class with one row has no spread
+
+def _as_it_is(x): return x # The only view of a domain that has none
+
+def unsuitable(
+    explainer,     # A fitted `GradualCF`
+    s:State,       # Answers
+    groups:Tensor, # Group of every entry, long `(*s)`
+) -> Tensor:       # `(n,)`, ≥ 0
+    "How far answers are from their class in all views, counted in its median row, and the share of groups they took."
+    views,match = explainer.domain.views or (_as_it_is,), explainer.settings.match
+    far:Any = sum(match(s._replace(logits=predict(explainer.model, view(s.xp)))) for view in views)
+    usual = explainer.stats.within(s.target.label, .5).clamp_min(_SMALLEST)
+    taken = changed_groups(s.x, s.xp, groups).double().mean(1).to(far)
+    return far/(len(views)*usual) + taken

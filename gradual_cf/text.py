@@ -486,7 +486,7 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
     found = cfs.prob if cfs.found is None else cfs.found
     known = np.array([all(_lookup_form(w) in reader.vectors for w in v.split()) for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
-    swaps = dict(cosine=table.cosine.dropna().to_numpy(float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
+    swaps = dict(cosine=np.array(table.cosine.dropna(), float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
                  tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
     told = {name: v for name,v in swaps.items() if not len(v) or not np.isnan(v).all()}  # nothing was learnt without `fluent`
     return dict(words=words, valid_before_snapping=found >= cfs.tau, **told)

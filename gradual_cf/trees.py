@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from .arrival import lacking, merit, most_groups
 from .core import State, Target, changed_groups
+from .losses import logit_gap
 from .predictors import FrameModel, log_odds
 
 # %% auto #0
@@ -798,32 +799,67 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
 # %% ../nbs/17_trees.ipynb #c205
 _FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
 
+def _score_ends(m:_Cells, n:int) -> tuple: # Two arrays `(n,)`
+    "The ends of the range of scores."
+    least,largest = (0., 1.) if m.ensemble.kind == 'probability' else (-_FAR_SCORE, _FAR_SCORE)
+    return np.full(n, least), np.full(n, largest)
+
+def _bisected(suffices:Callable, bad:np.ndarray, good:np.ndarray) -> np.ndarray: # Scores `(n,)`
+    "Scores that suffice, as near to the bad ones as such scores are."
+    for _ in range(_BISECTIONS):
+        middle = (bad + good)/2
+        there = suffices(middle)
+        good,bad = np.where(there, middle, good), np.where(there, bad, middle)
+    return good
+
+# %% ../nbs/17_trees.ipynb #c207
 def _lack_at(m:_Cells, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
     return lambda z: _lacks_at(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
 
-# %% ../nbs/17_trees.ipynb #c207
+# %% ../nbs/17_trees.ipynb #c209
 def _one_score(m:_Cells, s:State) -> bool:
     "Whether one score decides, and more of it is always better, or always worse."
     return len(m.ensemble.base) == 1 and s.target.gap is None and m.ensemble.kind != 'number'
 
-# %% ../nbs/17_trees.ipynb #c209
+# %% ../nbs/17_trees.ipynb #c211
 def _needed(m:_Cells, explainer, s:State) -> tuple: # Sign `(n,)`, and the score times the sign to reach, `(n,)`
     "Which way a score must go, and how far."
     lack,n = _lack_at(m, explainer, s), len(s.x)
-    share = m.ensemble.kind == 'probability'
-    ends = np.full(n, 0. if share else -_FAR_SCORE), np.full(n, 1. if share else _FAR_SCORE)
+    ends = _score_ends(m, n)
     up = lack(ends[1]) <= lack(ends[0])
     bad,good = np.where(up, *ends), np.where(up, *ends[::-1])
     never = lack(good) > 0
-    for _ in range(_BISECTIONS):
-        middle = (bad + good)/2
-        there = lack(middle) <= 0
-        good,bad = np.where(there, middle, good), np.where(there, bad, middle)
+    good = _bisected(lambda z: lack(z) <= 0, bad, good)
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
-# %% ../nbs/17_trees.ipynb #c211
+# %% ../nbs/17_trees.ipynb #c213
+def _near_class(m:_Cells, s:State) -> tuple: # Lowest and highest score, `(n,)` each; inf where no score is near enough
+    "The scores whose gap to the mean logits of the class is small enough."
+    logits = lambda z: m.log_odds((z - m.ensemble.base)[:, None]).to(s.x)
+    gap:Any = s.target.gap
+    close = lambda z: (logit_gap(s._replace(logits=logits(z))) <= gap).cpu().numpy()
+    ahead = lambda z: (logits(z) - s.target.mu).diff(dim=1)[:, 0].cpu().numpy() >= 0
+    low,high = _score_ends(m, len(s.x))
+    middle = _bisected(ahead, low, high)
+    found = close(middle)
+    return tuple(np.where(found, _bisected(close, end, middle), np.inf) for end in (low, high))
+
+# %% ../nbs/17_trees.ipynb #c215
+def _is_range(m:_Cells, explainer, s:State) -> bool:
+    "Whether the scores that suffice are a range."
+    asked = s.target.gap is None or getattr(explainer.settings, 'match', logit_gap) is logit_gap
+    return asked and _one_score(m, s._replace(target=s.target._replace(gap=None)))
+
+def _sufficient(m:_Cells, explainer, s:State) -> tuple: # Sign, and least and largest score times the sign, `(n,)` each
+    "Between which scores a row has arrived."
+    sign,need = _needed(m, explainer, s._replace(target=s.target._replace(gap=None)))
+    if s.target.gap is None: return sign, need, np.full_like(need, np.inf)
+    low,high = np.sort([sign*(end - m.ensemble.base) for end in _near_class(m, s)], axis=0)
+    return sign, np.maximum(need, np.where(np.isinf(low), np.inf, low)), high
+
+# %% ../nbs/17_trees.ipynb #c217
 class _Pairing(NamedTuple):
     "What a search of pairs knows of some rows."
     swept:_Swept
@@ -833,7 +869,7 @@ class _Pairing(NamedTuple):
     least:np.ndarray       # Smallest change of each column, `(n, g)`
     hope:np.ndarray        # Whether a pair may suffice, bool `(n, g, g)`
 
-# %% ../nbs/17_trees.ipynb #c213
+# %% ../nbs/17_trees.ipynb #c219
 def _hope(m:_Cells, w:_Swept, r:_Rectangles, sign, need) -> np.ndarray: # bool `(n, g, g)`
     "Whether the best shifts of two columns and all that they share could suffice."
     n,size = w.own.shape
@@ -843,7 +879,7 @@ def _hope(m:_Cells, w:_Swept, r:_Rectangles, sign, need) -> np.ndarray: # bool `
     more = np.bincount(key, np.maximum(sign[r.row]*r.value[:, 0], 0), n*size*size).reshape(n, size, size)
     return sign[:, None, None]*w.base[:, :, None] + best[:, :, None] + best[:, None] + more >= need[:, None, None]
 
-# %% ../nbs/17_trees.ipynb #c215
+# %% ../nbs/17_trees.ipynb #c221
 def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     "Gather what all pairs need."
     r,size = _rectangles(m.grown, w.own, w.free), w.own.shape[1]
@@ -856,13 +892,13 @@ def _pairing(m:_Cells, s:State, w:_Swept, sign, need) -> _Pairing:
     least = np.minimum.reduceat(w.alone, m.place[:-1], axis=1)
     return _Pairing(w, _Rectangles(*(v[order] for v in r)), ends, fixed, least, hope)
 
-# %% ../nbs/17_trees.ipynb #c217
+# %% ../nbs/17_trees.ipynb #c223
 def _window(alone:np.ndarray, room:np.ndarray) -> slice: # Distances `(r, cells)`, and what is left for them `(r,)`
     "The cells that may be near enough for any row."
     cells = np.flatnonzero((alone < room[:, None]).any(0))
     return slice(cells[0], cells[-1] + 1) if len(cells) else slice(0, 0)
 
-# %% ../nbs/17_trees.ipynb #c220
+# %% ../nbs/17_trees.ipynb #c226
 def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.ndarray: # `(k, rows, cells, cells)`
     "What the cells of two columns add together, in windows; `at` finds the position of a row, -1 for none."
     row = at[r.row[i]]
@@ -879,7 +915,7 @@ def _interaction(r:_Rectangles, i:slice, at:np.ndarray, windows:tuple) -> np.nda
             out[k] += (-1)**(p + q)*np.bincount(flat, value[:, k], out[k].size).reshape(shape)
     return np.cumsum(np.cumsum(out, 2, out=out), 3, out=out)[..., :-1, :-1]
 
-# %% ../nbs/17_trees.ipynb #c222
+# %% ../nbs/17_trees.ipynb #c228
 def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarray) -> tuple:
     "Scores `(k, r, cells, cells)` and distances `(r, cells, cells)` of two columns of some rows, and the windows."
     w = p.swept
@@ -898,7 +934,7 @@ def _pair_of(m:_Cells, p:_Pairing, a:int, b:int, rows:np.ndarray, limit:np.ndarr
     size = near[0][:, :, None] + near[1][:, None] + p.fixed[rows, a, b][:, None, None]
     return both, size, [parts[0].start + windows[0].start, parts[1].start + windows[1].start]
 
-# %% ../nbs/17_trees.ipynb #c224
+# %% ../nbs/17_trees.ipynb #c230
 def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Distance `(r,)`, places `(r, 2)`
     "The nearest pair of cells that arrives."
     n,width = len(size), size.shape[2]
@@ -906,16 +942,18 @@ def _nearest_pair(there:np.ndarray, size:np.ndarray, starts:list) -> tuple: # Di
     at = far.argmin(1)
     return far[np.arange(n), at], np.stack([starts[0] + at//width, starts[1] + at % width], 1)
 
-# %% ../nbs/17_trees.ipynb #c227
-def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need) -> np.ndarray: # bool `(r, cells, cells)`
+# %% ../nbs/17_trees.ipynb #c233
+def _arrives(m:_Cells, explainer, s:State, rows, scores, size, sign, need, most) -> np.ndarray: # bool `(r, cells, cells)`
     "Which scores suffice."
-    if sign is not None: return sign[rows, None, None]*scores[0] >= need[rows, None, None]
+    if sign is not None:
+        signed = sign[rows, None, None]*scores[0]
+        return (signed >= need[rows, None, None]) & (signed <= most[rows, None, None])
     n,k = len(rows), len(scores)
     scores = np.moveaxis(scores, 0, -1).reshape(n, -1, k)
     there = _lacks_at(explainer, m, s.take(torch.from_numpy(rows)), scores) <= 0
     return there.reshape(size.shape)
 
-# %% ../nbs/17_trees.ipynb #c229
+# %% ../nbs/17_trees.ipynb #c235
 def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndarray) -> np.ndarray: # Places `(n, 2)`
     "Go through all pairs of columns that may be nearer than `limit`, which is lowered."
     n,size = p.least.shape
@@ -932,7 +970,7 @@ def _compared(m:_Cells, explainer, s:State, p:_Pairing, aim:tuple, limit:np.ndar
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return at
 
-# %% ../nbs/17_trees.ipynb #c231
+# %% ../nbs/17_trees.ipynb #c237
 def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)`, inf where greedy does not arrive
     "How far the best change after the best first change is."
     _,at = _best_single(m, explainer, s, w)
@@ -943,24 +981,24 @@ def _greedy_limit(m:_Cells, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
     score,at = _best_single(m, explainer, then, after)
     return np.where(score > 0, after.size[rows, at]*(1 + _SUM_ROUNDING) + _SUM_ROUNDING, np.inf)
 
-# %% ../nbs/17_trees.ipynb #c233
+# %% ../nbs/17_trees.ipynb #c239
 _SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
 _PAIRED_ROWS = 16    # Rows of which pairs are compared together
 
 def _pairs_among(m:_Cells, explainer, s:State, w:_Swept, free:np.ndarray, limit:np.ndarray) -> np.ndarray:
     "The nearest pairs among some columns; writes to `limit`, gives places `(n, 2)`."
-    aim = _needed(m, explainer, s) if _one_score(m, s) else (None, None)
+    aim = _sufficient(m, explainer, s) if _is_range(m, explainer, s) else (None, None, None)
     at = np.zeros((len(limit), 2), int)
     order = np.argsort(limit)
     for i in np.split(order, range(_PAIRED_ROWS, len(order), _PAIRED_ROWS)):
         part,some = s.take(torch.from_numpy(i)), _take_swept(w, i)
         some = some._replace(free=some.free & free, alone=np.where(free[m.flat.group], some.alone, np.inf))
         own_aim,near = tuple(v if v is None else v[i] for v in aim), limit[i]
-        at[i] = _compared(m, explainer, part, _pairing(m, part, some, *own_aim), own_aim, near)
+        at[i] = _compared(m, explainer, part, _pairing(m, part, some, *own_aim[:2]), own_aim, near)
         limit[i] = near
     return at
 
-# %% ../nbs/17_trees.ipynb #c235
+# %% ../nbs/17_trees.ipynb #c241
 def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
     "The nearest two cells of two columns that suffice."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
@@ -975,7 +1013,7 @@ def _best_pairs(m:_Cells, explainer, s:State, w:_Swept) -> tuple: # Distance `(n
         limit[rows[won]],at[rows[won]] = near[won], places[won]
     return np.where((at > 0).any(1), limit, np.inf), at
 
-# %% ../nbs/17_trees.ipynb #c237
+# %% ../nbs/17_trees.ipynb #c243
 class _Singly(_Cells):
     "What each column can do alone."
     def each(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -997,7 +1035,7 @@ class _Singly(_Cells):
             out.append((at[some], torch.full_like(at[some], g), xp[some], value[some]))
         return out
 
-# %% ../nbs/17_trees.ipynb #c239
+# %% ../nbs/17_trees.ipynb #c245
 _PAIRED_CELLS = 350_000 # Most pairs of cells that a look-ahead compares for a row
 
 def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
@@ -1012,7 +1050,7 @@ def _narrowed(m:_Cells, w:_Swept, score:np.ndarray) -> _Swept: # Merits `(n, p)`
     near = kept[:, m.flat.group]
     return w._replace(free=w.free & kept, alone=np.where(near, w.alone, np.inf), size=np.where(near, w.size, np.inf))
 
-# %% ../nbs/17_trees.ipynb #c241
+# %% ../nbs/17_trees.ipynb #c247
 def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarray):
     "Where no single place suffices but a pair does, take the first of the pair; writes to `score` and `at`."
     changed = changed_groups(s.x, s.xp, explainer.groups(s.x)).sum(1)
@@ -1025,7 +1063,7 @@ def _ahead(m:_Cells, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     found = np.isfinite(far)
     at[rows[found]] = places[found, 0]
 
-# %% ../nbs/17_trees.ipynb #c243
+# %% ../nbs/17_trees.ipynb #c249
 class _Trees(_Singly):
     "A model of trees that answers a search by sweeps over its own cuts."
     def probe(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -1060,7 +1098,7 @@ class _Trees(_Singly):
         xp[none] = s.x[none]
         return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
 
-# %% ../nbs/17_trees.ipynb #c245
+# %% ../nbs/17_trees.ipynb #c251
 _FORESTS = ('RandomForest', 'ExtraTrees', 'DecisionTree', 'ExtraTree')
 
 def _sklearn_reader(name:str) -> Callable|None: # Name of a class
@@ -1069,7 +1107,7 @@ def _sklearn_reader(name:str) -> Callable|None: # Name of a class
     if kind in _FORESTS: return _from_forest
     return dict(GradientBoosting=_from_boosting, HistGradientBoosting=_from_hist).get(kind)
 
-# %% ../nbs/17_trees.ipynb #c248
+# %% ../nbs/17_trees.ipynb #c254
 def _parsed(source) -> _Ensemble|None: # A fitted model
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
@@ -1077,7 +1115,7 @@ def _parsed(source) -> _Ensemble|None: # A fitted model
     e = readers[library](source) if readers.get(library) else None
     return e if e is None else _slim(e)
 
-# %% ../nbs/17_trees.ipynb #c251
+# %% ../nbs/17_trees.ipynb #c257
 _DRAWN = 256 # Rows on which a reading is compared with the library
 
 def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
@@ -1091,7 +1129,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
             parts.append((rng.choice(values, _DRAWN)[:, None] - c.origin)/c.span)
     return torch.from_numpy(np.concatenate(parts, 1))
 
-# %% ../nbs/17_trees.ipynb #c253
+# %% ../nbs/17_trees.ipynb #c259
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 
@@ -1102,7 +1140,7 @@ def _agrees(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
     if ours.shape[1] > 1: near |= (ours.softmax(1) - theirs.softmax(1)).abs() <= _SURE
     return bool(near.all())
 
-# %% ../nbs/17_trees.ipynb #c256
+# %% ../nbs/17_trees.ipynb #c262
 _UNREAD = (_Unfit, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
 def _read_exactly(model:FrameModel) -> _Cells|None:
@@ -1115,7 +1153,7 @@ def _read_exactly(model:FrameModel) -> _Cells|None:
         return _Trees(model, e, _grown(e, _reader(e, model.columns, names, frame)))
     except _UNREAD: return None
 
-# %% ../nbs/17_trees.ipynb #c258
+# %% ../nbs/17_trees.ipynb #c264
 def exact(
     model:FrameModel, # A fitted model as a module of encoded rows
 ) -> FrameModel|None: # The same with `probe` and `pairs`, which ask sweeps; None where its trees cannot be read

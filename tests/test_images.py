@@ -8,15 +8,16 @@ import torch
 from PIL import Image
 from torch import nn
 
-from gradual_cf import gradual, tasks
+from gradual_cf import gradual, prototypes, tasks
 from gradual_cf.arrival import lacking, merit
 from gradual_cf.core import Encoded, State, Target, changed_groups
 from gradual_cf.explainer import predict
-from gradual_cf.gradual import PAPER, GradualCF, construct
-from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels
+from gradual_cf.gradual import IMAGE, PAPER, GradualCF, construct
+from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels, without_images
+from gradual_cf.improve import improve, put_back
 from gradual_cf.losses import prototype_distance, _term_grad
 from gradual_cf.models import accuracy, seeded
-from gradual_cf.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted
+from gradual_cf.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted, nearest_prototypes, unsuitable
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: MNIST is not part of the project')
@@ -127,7 +128,7 @@ def test_rows_of_the_target_need_no_prototype(monkeypatch):
     cf = GradualCF(net, images(3), tau=.34).fit(x)
     z = predict(net, x[:10].double()/255)
     seen = []
-    monkeypatch.setattr(gradual, 'nearest_prototype', lambda cf, s, groups: seen.append(len(s.x)) or s.x.clone())
+    monkeypatch.setattr(gradual, 'nearest_prototypes', lambda cf, s, groups, most: seen.append(len(s.x)) or s.x[:, None].clone())
     same = cf.explain(x[:10], target=z.argmax(1))
     assert same.xp.equal(same.x) and same.valid.all() and not seen
     cf.explain(x[:10], target=torch.where(torch.arange(10) < 3, z.argmin(1), z.argmax(1)))
@@ -252,6 +253,61 @@ def test_default_setting_on_mnist_is_believed_by_a_judge(monkeypatch):
     assert cfs.valid.double().mean() >= .97
     assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .9
     assert changed_groups(cfs.x, cfs.xp, task.domain.groups(cfs.x.shape[1:])).sum(1).double().mean() <= 12
+
+
+def test_the_finalist_that_suits_the_class_best_stays():
+    net,x = toy()
+    cf = GradualCF(net, images(3), tau=.6, sigma=2).fit(x)
+    enc = cf.encode(x[:12])
+    target = (predict(net, enc.x).argmax(1) + 1) % 3
+    ends = [cf._exhausted(s) for s in cf._starts(enc, target, 0)]
+    said = [predict(net, v).softmax(1).gather(1, target[:, None])[:, 0] for v in ends]
+    suits = torch.stack([unsuitable(cf, State(enc, v, None, cf.aim(target)), cf.groups(enc.x)) for v in ends])
+    place = suits.where(torch.stack(said) >= .6, torch.inf).argmin(0)
+    assert len(ends) == 3 and len(place.unique()) > 1
+    found = cf.search(enc, target)
+    assert found.equal(torch.stack(ends)[place, torch.arange(12)])
+    i = int(place.argmax())     # a row that another start than the first one answers
+    assert place[i] > 0 and cf.trace(x[i:i + 1], target[i:i + 1]).steps[-1].xp.allclose(found[i:i + 1], atol=1e-6)
+
+
+def test_an_answer_that_did_not_arrive_is_no_finalist():
+    net,x = toy()
+    cf = GradualCF(net, images(3), tau=.6, sigma=1).fit(x)
+    enc,target = cf.encode(x[:2]), torch.tensor([0, 1])     # two ends for each row, and one of them is of the class
+    there = [x[int(predict(net, x.double()/255)[:, t].argmax())]/255 for t in (0, 1)]
+    ends = torch.stack([torch.stack([there[1], there[1]]), torch.stack([there[0], there[0]])]).to(enc.x)
+    assert cf._winners(enc, ends, target).tolist() == [1, 0]
+
+
+def test_what_stands_in_for_a_missing_prototype_comes_last(monkeypatch):
+    net,x = toy()
+    cf = GradualCF(net, images(3), tau=.6).fit(x)
+    enc,target = cf.encode(x[:1]), (predict(net, x[:1].double()/255).argmax(1) + 1) % 3
+    a,b = cf.x_train[(cf.z_train.argmax(1) == target).nonzero()[:2, 0]]
+    monkeypatch.setattr(prototypes, '_nearest_typical', lambda *_: torch.stack([a, a, b, a])[None])
+    s = State(enc, enc.x, predict(net, enc.x), cf.aim(target))
+    two = nearest_prototypes(cf, s, cf.groups(enc.x), 2)[0]
+    assert two.shape == (2, 1, 9, 10) and not two[0].equal(two[1])
+
+
+def test_small_digits_need_few_blocks():
+    task = tasks.load_task('digits')
+    rows,x = np.array(task.X_test[100:125]), task.domain.encode(np.array(task.X_test[100:125])).x
+    target = (predict(task.model, x).argmax(1) + 1 + torch.arange(25) % 9) % 10
+    def told(settings):
+        cfs = GradualCF(task.model, task.domain, settings).fit(task.X).explain(rows, target)
+        return len(cfs.changes())/25, (predict(task.judge, cfs.xp).argmax(1) == target).double().mean().item()
+    (blocks,judge),(more,_) = told(IMAGE), told(replace(IMAGE, finalists=1, lr=.1, pull=.3))    # one start, large steps
+    assert blocks < more and judge >= .8
+
+
+def test_no_block_is_needless_without_images():
+    task = tasks.load_task('digits')
+    cf = GradualCF(task.model, task.domain, without_images()).fit(task.X)
+    cfs = cf.explain(np.array(task.X_test[:12]), (np.array(task.y_test[:12]) + 1) % 10)
+    inside = cf._content(cfs.enc, cfs.xp, cfs.target)
+    assert inside.double().mean() > .5 and improve(cf, cfs, (put_back,)).xp[inside].equal(cfs.xp[inside])
 
 
 def test_colour_images_keep_no_needless_block():

@@ -346,6 +346,27 @@ def test_object_columns_in_xgboost_are_named_by_the_model():
     with pytest.raises(ValueError, match='model must accept the rows'): GradualCF(model, tabular(text)).fit(text)
 
 
+def test_questions_about_several_columns_share_a_call(monkeypatch):
+    import gradual_cf.masking as module
+    X, y = people(missing=False)
+    model, asked = encoded_pipeline(RandomForestClassifier(10, random_state=0)).fit(X, y), []
+    def ask(df):
+        asked.append(len(df))
+        return model.predict_proba(df)
+    domain = tabular(X)
+    cf = GradualCF(predictor(ask, domain, names=list(X)), domain).fit(X)
+    rows, answers, calls, most = X[model.predict(X) == 0].head(12), [], [], []
+    for together in (module._CALL_ROWS, 1): # 1: each column by itself, as networks are asked
+        monkeypatch.setattr(module, '_CALL_ROWS', together)
+        asked.clear()
+        answers.append(cf.explain(rows, 1))
+        calls.append(len(asked))
+        most.append(max(asked))
+    assert torch.equal(answers[0].xp, answers[1].xp) and answers[0].valid.all()
+    assert calls[0] < .6*calls[1] and most[0] > 2*most[1] # five columns; some calls are those of the first and last look
+    assert torch.equal(cf.explain(rows.iloc[[3]], 1).xp[0], answers[0].xp[3])
+
+
 def test_methods_without_gradient_work_and_those_with_one_say_so():
     df, y = people(missing=False)
     df = df.drop(columns='job')

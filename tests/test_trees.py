@@ -116,6 +116,41 @@ def test_sweeps_and_pairs_equal_asking_one_value_after_the_other(name):
         if np.isinf(single): assert (1/two[i] - 1 if two[i] > 0 else np.inf) == pytest.approx(nearest(trees, enc.x[i], label, values, 2))
 
 
+@pytest.mark.parametrize('name', ['forest', 'extra', 'hist', 'boosting_exponential', 'forest_three'])
+def test_pairs_near_the_class_are_those_that_every_shortfall_finds(name, monkeypatch):
+    import gradual_cf.trees as module
+    source, data = MADE[name]()
+    trees, domain = read(source, data)
+    cf = GradualCF(trees, domain, quantile=.3, lead=.2).fit(data)
+    enc = cf.encode(data.head(30))
+    s = cf.start(enc, (trees(enc.x).argmax(1) + 1) % trees(enc.x).shape[1])
+    ranged = name != 'forest_three'
+    assert module._is_range(trees, cf, s) is ranged
+    xp, merit = trees.pairs(cf, s)
+    if ranged:
+        w = _sweep(trees, s, ~enc.frozen)
+        sign, need, most = module._sufficient(trees, cf, s)
+        scores = sign[:, None]*(w.base[:, None] + w.shift)[:, :, 0]
+        inside = (scores >= need[:, None]) & (scores <= most[:, None])
+        short = module._lacks_at(cf, trees, s, w.base[:, None] + w.shift)
+        clear = np.abs(short) > 1e-9                                        # rounding decides a tie
+        assert (inside == (short <= 0))[clear].all() and inside.any() and np.isfinite(most[np.isfinite(need)]).all()
+    monkeypatch.setattr(module, '_is_range', lambda *_: False)
+    asked, by_asking = trees.pairs(cf, s)
+    assert torch.allclose(merit, by_asking) and torch.equal(xp, asked)
+
+
+def test_a_match_of_ones_own_is_asked_everywhere():
+    import gradual_cf.trees as module
+    source, data = MADE['forest']()
+    trees, domain = read(source, data)
+    own = GradualCF(trees, domain, quantile=.3, match=lambda s: (s.logits - s.target.mu).abs().mean(1)).fit(data)
+    usual = GradualCF(trees, domain, quantile=.3).fit(data)
+    enc, wanted = own.encode(data.head(20)), 1 - torch.tensor(Y[:20])
+    assert not module._is_range(trees, own, own.start(enc, wanted)) and module._is_range(trees, usual, usual.start(enc, wanted))
+    assert torch.equal(own.explain(data.head(20), wanted).xp, usual.explain(data.head(20), wanted).xp)
+
+
 def test_32_bits_round_onto_a_cut():
     rng = np.random.default_rng(0)
     t = (rng.normal(size=2000)*10.**rng.integers(-6, 7, 2000)).astype(np.float32)

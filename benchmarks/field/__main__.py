@@ -19,7 +19,7 @@ from gradual_cf.field import _field_text
 from . import gather, learners, registry, tables
 from .case import case_of
 from .judges import Judges
-from .parts import REAL, Part, do
+from .parts import REAL, Part, do, used
 
 # The quick form; methods that are slow or that take long to install are left out
 QUICK = dict(data=['german', 'wine'], models=['network', 'xgboost'], rows=20, seeds=1, limit=2.,
@@ -66,9 +66,11 @@ def work(a):
             for model in a.models:
                 todo = missing(a, data, model, seed)
                 if not todo: continue
+                start = used()
                 case = case_of(data, model, seed, a.rows)
                 judges = Judges(case)
-                for part in todo: tell(part, do(case, judges, part, a.parts, a.envs, a.budget, a.limit))
+                setup = used() - start
+                for part in todo: tell(part, do(case, judges, part, a.parts, a.envs, a.budget, a.limit, setup))
 
 
 def tell(part, df):

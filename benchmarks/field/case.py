@@ -35,9 +35,11 @@ class Case:
     def named(self): # bool, one for each column
         return np.array([c.kind == 'category' for c in self.domain.features])
 
-    def codes(self, df):
-        "Rows as numbers: categories are the position of their level."
-        return np.column_stack([df[c].cat.codes if df[c].dtype == 'category' else df[c] for c in df]).astype(float)
+    @property
+    def whole(self): # bool, one for each column: neither named nor with fractions
+        return np.array([d.kind in 'iu' if isinstance(d, np.dtype) else False for d in self.table.X.dtypes])
+
+    def codes(self, df): return tables.codes(df)
 
     def frame(self, codes):
         "Rows as a frame in the dtypes of the table; whole columns stay float where a number in them is not whole."

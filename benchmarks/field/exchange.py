@@ -18,7 +18,7 @@ WAIT = 10 # Wall seconds for a CPU second, until a peer must say something
 HERE = Path(__file__).resolve().parent
 
 
-def hand_over(case, folder, budget, limit):
+def hand_over(case, folder, budget, limit, several):
     "What a peer reads."
     named = [int(j) for j in np.flatnonzero(case.named)]
     groups = case.domain.groups(case.encode(case.codes(case.rows[:1])).shape[1:]).tolist()
@@ -28,7 +28,7 @@ def hand_over(case, folder, budget, limit):
     grows = [names.index(c) for c in case.table.rules.get('increase_only', [])]
     whole = [j for j, c in enumerate(case.domain.features) if c.unit]
     told = dict(names=names, named=named, levels=[case.domain.features[j].width for j in named], groups=groups, classes=k,
-                fixed=fixed, grows=grows, whole=whole, budget=budget, limit=limit, seed=case.seed)
+                fixed=fixed, grows=grows, whole=whole, budget=budget, limit=limit, seed=case.seed, several=several)
     (folder/'told.json').write_text(json.dumps(told))
     train, rows = case.codes(case.table.X), case.codes(case.rows)
     arrays = dict(train=train, labels=case.table.y, said=case.ask(train).argmax(1), rows=rows, target=case.target,
@@ -71,7 +71,7 @@ def reply(case, pipe, head, body):
     pipe.write(dict(n=len(p), k=p.shape[1], seconds=time.process_time() - start), p)
 
 
-def converse(case, pipe, budget):
+def converse(case, pipe, budget, several):
     "Answers as codes, seconds and words of each row, and what it took, from what the peer says."
     rows = case.codes(case.rows)
     codes, seconds, words = [], [], []
@@ -80,21 +80,24 @@ def converse(case, pipe, budget):
         try: head, body = pipe.read(wait)
         except TimeoutError:
             if np.isnan(told['fit']): raise RuntimeError(f'does not start in {PATIENCE} s') from None
-            return codes + [np.full(rows.shape[1], np.nan)], seconds + [budget], words + ['cut off'], told
+            return codes + [np.full(several*rows.shape[1], np.nan)], seconds + [budget], words + ['cut off'], told
         if 'failed' in head: raise RuntimeError(f'does not start: {head["failed"]}')
         if 'ready' in head: told['fit'], wait = head['ready'], WAIT*budget*len(rows)
         if 'ask' in head: reply(case, pipe, head, body)
         if 'done' in head: return codes, seconds, words, told | dict(memory=head['done'])
         if 'answer' in head:
-            codes.append(answered(case, head, body, rows[head['answer']]))
+            codes.append(answered(case, head, body, rows[head['answer']], several))
             seconds.append(head['seconds'])
             words.append(head['words'])
 
 
-def answered(case, head, body, row):
-    "The codes of an answer; NaN where there is none."
-    if not head['d']: return np.full(len(row), np.nan)
-    return body.copy() if head['space'] == 'codes' else case.decode(body[None], row[None])[0]
+def answered(case, head, body, row, several):
+    "The codes of an answer, or of several behind each other; NaN where there is none."
+    out = np.full((several, len(row)), np.nan)
+    if head['d']:
+        codes = body.reshape(-1, len(row)) if head['space'] == 'codes' else case.decode(body[None], row[None])
+        out[:len(codes)] = codes[:several]
+    return out.ravel()
 
 
 def end(process):
@@ -106,17 +109,17 @@ def end(process):
         except BrokenPipeError: pass # what it never read
 
 
-def run(package, method, case, folder, budget, limit):
-    "A peer's answers as codes, seconds a row, and what it took; raises `RuntimeError` with its own words."
+def run(package, method, case, folder, budget, limit, several=1):
+    "A peer's answers as codes, `several` of a row side by side, seconds a row, and what it took; or `RuntimeError` with its words."
     python = environment(folder, package)
     quiet = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
     quiet |= dict(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1', TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='',
                   TF_NUM_INTRAOP_THREADS='1', TF_NUM_INTEROP_THREADS='1', TF_USE_LEGACY_KERAS='0')
     with tempfile.TemporaryDirectory() as d, open(Path(d)/'err', 'w+') as err:
-        hand_over(case, Path(d), budget, limit)
+        hand_over(case, Path(d), budget, limit, several)
         command = [python, HERE/f'peers/ask_{package}.py', d, method]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, env=quiet, cwd=d)
-        try: codes, seconds, words, told = converse(case, Pipe(process), budget)
+        try: codes, seconds, words, told = converse(case, Pipe(process), budget, several)
         except (EOFError, BrokenPipeError):
             process.wait(10)
             raise RuntimeError(f'ends by itself: {last_line((Path(d)/"err").read_text())}') from None

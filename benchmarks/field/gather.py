@@ -8,7 +8,8 @@ from . import tables
 from .judges import MEASURES
 
 DRAWS = 500
-MEANS = ['found', 'legal', *MEASURES, 'ms', 'fit', 'single', 'memory']
+MEANS = ['found', 'legal', *MEASURES, 'ms', 'fit', 'single', 'memory', 'cpu', 'setup']
+TOLD = ['words', 'budget', 'limit', 'asked'] # The same in all lines of a part
 KEY = ['data', 'model', 'method', 'seed']
 
 
@@ -22,7 +23,7 @@ def interval(v, rng):
 
 def line(df, rng):
     "Means over the rows of a part; of answers, over those that were found."
-    out = dict(rows=len(df), found=df.found.mean(), words=df.words.iloc[0], budget=df.budget.iloc[0], asked=df.asked.iloc[0])
+    out = dict(rows=len(df), found=df.found.mean()) | df[TOLD].iloc[0].to_dict()
     for name in MEANS[1:]:
         v = df[name].to_numpy(float) if name in df else np.full(len(df), np.nan)
         out[name] = np.nanmean(v) if not np.isnan(v).all() else np.nan
@@ -40,7 +41,7 @@ def gathered(folder, rows=None):
         if rows and 'row' in df: df = df[df.row < rows]
         key = {k: df[k].iloc[0] for k in KEY}
         failed = 'row' in df and (df.row == -1).all()
-        told = dict(rows=0, words=df.words.iloc[0], budget=df.budget.iloc[0], asked=df.asked.iloc[0]) if failed else line(df, rng)
+        told = dict(rows=0) | df[TOLD].iloc[0].to_dict() if failed else line(df, rng)
         lines.append(key | told)
     return pd.DataFrame(lines)
 

@@ -6,11 +6,12 @@ import torch
 from gradual_cf.explainer import predict
 
 from . import learners
+from .flow import flow_of, measured
 
 WIDTHS = np.geomspace(.02, 1, 12) # Bandwidths of the kernel density that are tried, on
 TRIED = 400 # held rows
 NEAREST = 5
-MEASURES = ['columns', 'l1', 'l2', 'mad', 'lof', 'isolation', 'near', 'density', 'networks', 'refitted']
+MEASURES = ['columns', 'l1', 'l2', 'mad', 'lof', 'isolation', 'near', 'density', 'flow', 'networks', 'refitted']
 
 
 def log_kernel_density(train, x, width):
@@ -47,6 +48,7 @@ class Judges:
         some = self.held[:TRIED]
         self.width = max(WIDTHS, key=lambda w: log_kernel_density(self.train, some, w).mean())
         self.usual = log_kernel_density(self.train, some, self.width).median()
+        self.flow = flow_of(self.table, case.seed)
         self.networks = learners.witnesses(self.table, case.domain, case.seed)
         self.again = [learners.fitted(case.name, self.table, case.domain, case.seed, i) for i in (1, 2)]
 
@@ -69,13 +71,17 @@ class Judges:
         deviation = np.where(named, moved, np.abs(new - old)/self.spreads)
         x = self.case.encode(new)
         told = dict(legal=self._legal(rows, new), columns=moved.sum(1), l1=far.sum(1), l2=np.sqrt((far**2).sum(1)),
-                    mad=deviation.sum(1), **self._company(x.double(), target))
+                    mad=deviation.sum(1), flow=measured(*self.flow, new), **self._company(x.double(), target))
         return told | self._agreement(x, new, target)
 
     def _legal(self, rows, new):
-        "Row by row, so that a fraction in one does not change the dtype of another."
-        frames = (self.case.frame(new[[i]]).set_axis(rows.index[[i]]) for i in range(len(new)))
-        return [bool(self.case.domain.legal(rows.iloc[[i]], f).all()) for i, f in enumerate(frames)]
+        "Answers without a fraction together, others one by one: a fraction does not change the dtype of another row."
+        whole = (new % 1 == 0) | ~self.case.whole
+        together, out = np.flatnonzero(whole.all(1)), np.zeros(len(new), bool)
+        for i in ([together] if len(together) else []) + [[i] for i in np.flatnonzero(~whole.all(1))]:
+            frame = self.case.frame(new[i]).set_axis(rows.index[i])
+            out[i] = np.asarray(self.case.domain.legal(rows.iloc[i], frame)).all(1)
+        return out
 
     def _company(self, x, target):
         "How an answer stands among real rows: outlier or not, distance to the nearest of its class, density."

@@ -1,5 +1,7 @@
 """One part: a method on a model of a table, with a seed. It is one small file, written whole or not at all."""
 import re
+import resource
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,12 +39,20 @@ def measured(case, judges, part, envs, budget, limit):
     codes[late] = np.nan
     df = judges.of(codes, np.arange(len(codes)))
     words = told.pop('words')
-    return df.assign(ms=1e3*seconds, cut=late, **told, words=words, row=df.index)
+    return df.assign(ms=1e3*seconds, cut=late, **told, words=words, row=df.index, answer=list(codes))
 
 
-def do(case, judges, part, folder, envs, budget, limit):
-    "Run a part and keep it."
+def used():
+    "CPU seconds of this process, and of those that it started and that have ended."
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def do(case, judges, part, folder, envs, budget, limit, setup=np.nan):
+    "Run a part and keep it: answers as codes too, so that they can be measured once more. `setup`: seconds of model and judges."
+    start = used()
     df = measured(case, judges, part, envs, budget, limit)
-    df = df.assign(data=part.data, model=part.model, method=part.method, seed=part.seed, budget=budget, asked=len(case.rows))
+    df = df.assign(data=part.data, model=part.model, method=part.method, seed=part.seed, budget=budget, asked=len(case.rows),
+                   limit=limit, cpu=used() - start, setup=setup)
     with atomic(part.path(folder)) as tmp: df.to_parquet(tmp, index=False)
     return df

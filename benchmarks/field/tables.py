@@ -129,6 +129,11 @@ def load(name, seed=0):
     return Table(name, X.iloc[train], labels, X.iloc[held], X.iloc[pool], rules, wanted, licence, len(X))
 
 
+def codes(df):
+    "Rows as numbers: categories are the position of their level."
+    return np.column_stack([df[c].cat.codes if df[c].dtype == 'category' else df[c] for c in df]).astype(float)
+
+
 def card(name):
     "One line about a table."
     t = load(name)

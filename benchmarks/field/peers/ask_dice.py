@@ -24,7 +24,8 @@ def codes(task, frame):
 
 
 def frame_of(task, v):
-    df = pd.DataFrame(v, columns=task.columns)
+    "Rows as DiCE reads them: it takes whole numbers for such where their column is one of integers."
+    df = pd.DataFrame(v, columns=task.columns).astype({task.columns[j]: int for j in task.told['whole']})
     for j in task.named: df[task.columns[j]] = [text(int(c)) for c in v[:, j]]
     return df
 
@@ -42,10 +43,10 @@ def method(name):
         def one(i):
             v = task.rows[i]
             grow = {task.columns[j]: [float(v[j]), float(max(top[j], v[j]))] for j in task.told['grows']}
-            out = e.generate_counterfactuals(frame_of(task, v[None]), total_CFs=1, desired_class=int(task.target[i]),
+            out = e.generate_counterfactuals(frame_of(task, v[None]), total_CFs=task.told['several'], desired_class=int(task.target[i]),
                                              verbose=False, features_to_vary=free, permitted_range=grow or None, **seed)
             got = out.cf_examples_list[0].final_cfs_df
-            return None if got is None or not len(got) else codes(task, got.iloc[:1])[0]
+            return None if got is None or not len(got) else codes(task, got.iloc[:task.told['several']]).ravel()
         return 'codes', one
     return make
 
