@@ -9,7 +9,7 @@ from toy import columns, reference
 from gradual_cf.arrival import shortfall
 from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
 from gradual_cf.core import Encoded, State, Target
-from gradual_cf.gradual import GradualCF, _aim_inside, _least_lead, _reachable
+from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
 from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
 from gradual_cf.masking import gain_groups, probe
 from gradual_cf.models import seeded
@@ -288,3 +288,9 @@ def test_the_trace_of_a_row_that_is_there_has_no_step(toy):
     cf = GradualCF(toy.model, toy.domain).fit(toy.x)
     trace = cf.trace(toy.x[1:2], target=int(toy.model(toy.x[1:2]).argmax()))
     assert len(trace) == 0
+
+
+def test_only_images_are_smoothed_and_only_where_somebody_asks():
+    assert set(_loss_of(Settings(eta=.3), 'table').terms) == {'logit', 'l2'} == set(_loss_of(Settings(eta=0.), 'image').terms)
+    terms = _loss_of(Settings(eta=.2, pull=.5, lam=.1), 'image', spread=4.).terms
+    assert {name: weight for name,(weight,_) in terms.items()} == dict(logit=.25, l2=.1, tv=.2, pull=.5)
