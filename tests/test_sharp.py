@@ -294,3 +294,12 @@ def test_only_images_are_smoothed_and_only_where_somebody_asks():
     assert set(_loss_of(Settings(eta=.3), 'table').terms) == {'logit', 'l2'} == set(_loss_of(Settings(eta=0.), 'image').terms)
     terms = _loss_of(Settings(eta=.2, pull=.5, lam=.1), 'image', spread=4.).terms
     assert {name: weight for name,(weight,_) in terms.items()} == dict(logit=.25, l2=.1, tv=.2, pull=.5)
+
+
+def test_a_network_is_asked_about_the_values_of_the_domain_alone():
+    df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4]))
+    domain = tabular(df)
+    with seeded(1): net = nn.Linear(2, 2).eval()
+    with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x).mean(0))
+    cf = GradualCF(net, domain).fit(df)
+    assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and not cf.held
