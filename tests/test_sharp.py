@@ -299,7 +299,7 @@ def test_only_images_are_smoothed_and_only_where_somebody_asks():
 def test_a_network_is_asked_about_the_values_of_the_domain_alone():
     df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4]))
     domain = tabular(df)
-    with seeded(1): net = nn.Linear(2, 2).eval()
-    with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x).mean(0))
+    with seeded(1): net = nn.Linear(2, 2).double().eval()
+    with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x.double()).mean(0))
     cf = GradualCF(net, domain).fit(df)
     assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and not cf.held
