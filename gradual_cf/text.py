@@ -488,8 +488,7 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     swaps = dict(cosine=np.array(table.cosine.dropna(), float), known=known, reads=_scores(reader, cfs, table.row, table.feature),
                  tag_kept=_tag_kept(reader, cfs, table.row, table.feature))
-    told = {name: v for name,v in swaps.items() if not len(v) or not np.isnan(v).all()}  # nothing was learnt without `fluent`
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, **told)
+    return dict(words=words, valid_before_snapping=found >= cfs.tau, **swaps)
 
 # %% ../nbs/14_text.ipynb #c123
 def _gaps(text, spans):

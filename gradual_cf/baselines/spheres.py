@@ -52,7 +52,7 @@ def _nearest_enemy(explainer, rules, enc, points, target):
     return at.view_as(points)[each, i], dist
 
 # %% ../../nbs/22_baselines.spheres.ipynb #c16
-_NUMBERS = 2**22 # Numbers in a batch of points
+_NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _parts(rows, points, width):
     "Slices of rows and of points such that each pair holds at most `_NUMBERS` numbers."
