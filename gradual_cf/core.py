@@ -404,7 +404,7 @@ def _levels_told(name, dtype):
     return dict(levels=levels, dtype=str(dtype.categories.dtype), ordered=dtype.ordered)
 
 def _forgotten(s):
-    "What parquet forgets of a column: that it holds objects, integers among them, the unit of dates, levels, and how texts are kept."
+    "What parquet forgets of a column: objects and integers among them, the unit of dates, levels, how texts are kept."
     if isinstance(s.dtype, pd.CategoricalDtype): return _levels_told(s.name, s.dtype)
     if str(s.dtype) == 'string': return f'string[{s.dtype.storage}]'
     if s.dtype != object: return str(s.dtype) if getattr(s.dtype, 'kind', '') == 'M' else ''

@@ -679,12 +679,14 @@ def _check_together(ties:_Ties, env:dict):
                                  + ' and '.join(repr(told[i].text) for i in some))
 
 # %% ../nbs/11_relations.ipynb #c72
+_FORBIDDEN = dict(immutable=('rises', 'falls', 'changes'), increase_only=('falls',), decrease_only=('rises',))
+
 def _check_moves(relations:Sequence[_Relation], columns, fixed:dict):
     "Raise `ValueError` for links that move a column which may not move, or move it both ways; `fixed` names those."
     moved = [(r, r.then) for r in relations if isinstance(r.then, _Event)]
     for r,then in moved:
         name = columns[then.group].name
-        for arg,verbs in (('immutable', ('rises', 'falls', 'changes')), ('increase_only', ('falls',)), ('decrease_only', ('rises',))):
+        for arg,verbs in _FORBIDDEN.items():
             if name in fixed[arg] and then.verb in verbs:
                 raise ValueError(f'relations must not move a column of {arg}, got {name!r} in {r.text!r}')
     for (a,one),(b,two) in combinations(moved, 2):

@@ -588,9 +588,9 @@ def tabular(
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
     grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
     levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
-    scale='range',        # What counts as one step: 'range', 'standard', 'quantile' (all rows), or one of scikit-learn's scalers, fitted
-    missing:str='keep',   # What becomes of missing cells: 'keep', 'level' (they may be left) or 'fill' (by median or most frequent level)
-    relations:Sequence=(),# What hangs together: texts such as 'late_max >= late_last' or 'degree rises -> age rises by 2'
+    scale='range',        # One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
+    missing:str='keep',   # Missing cells: 'keep', 'level' (they may be left), 'fill' (by median or commonest level)
+    relations:Sequence=(),# What hangs together: 'late_max >= late_last', 'degree rises -> age rises by 2'
     derive:dict|None=None,# Column -> function of a frame that computes it anew after every change
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
