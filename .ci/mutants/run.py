@@ -41,6 +41,7 @@ also_copy =
 pytest_add_cli_args =
     -p
     no:cacheprovider
+    --hypothesis-seed=0
 pytest_add_cli_args_test_selection =
 {tests}
 do_not_mutate_patterns =
