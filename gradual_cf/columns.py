@@ -17,12 +17,16 @@ from .cells import _TEXTS, Column, _bare, _decimals, _kind, _numbers, _objects, 
 __all__ = []
 
 # %% ../nbs/11_columns.ipynb #c6
+def _upward(v, scale): # Where scaling rounds below `v`, one step more
+    "The smallest numbers that can be written and are not less than `v`."
+    step = np.ceil(v*scale)
+    up = np.where(step/scale < v, step + 1, step)/scale
+    return np.where(np.rint(v*scale)/scale == v, v, up)
+
 def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
     "Move bounds inward to what can be written."
     scale = 10.**np.asarray(digits)
-    near = lambda v: np.rint(v*scale)/scale
-    return (np.where(near(low) == low, low, np.ceil(low*scale)/scale),
-            np.where(near(high) == high, high, np.floor(high*scale)/scale))
+    return _upward(low, scale), -_upward(-high, scale)
 
 def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infinite where a side is open
     "Bounds of a column; raises `ValueError` for bounds that make no sense."
