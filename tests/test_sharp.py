@@ -1,4 +1,7 @@
 """Small mistakes that no other test minded, as mutants showed (`make mutants`): each of these fails for one of them."""
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,10 +9,11 @@ import torch
 from torch import nn
 from toy import columns, reference
 
-from gradual_cf.arrival import shortfall
+from gradual_cf.arrival import cost, lacking, lead_of, merit, most_groups, shortfall, spent
 from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
 from gradual_cf.core import Encoded, State, Target
 from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
+from gradual_cf.improve import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
 from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
 from gradual_cf.masking import gain_groups, probe
 from gradual_cf.models import seeded
@@ -303,3 +307,131 @@ def test_a_network_is_asked_about_the_values_of_the_domain_alone():
     with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x.double()).mean(0))
     cf = GradualCF(net, domain).fit(df)
     assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and not cf.held
+
+
+# ---- arrival
+
+def test_a_number_lacks_its_way_to_the_interval():
+    y = torch.tensor([[1.], [3.], [7.]])
+    s = State(Encoded(y, y > 9), y, y, Target(torch.tensor([[2., 5.]]).expand(3, 2), torch.full((3,), .5), y*0))
+    assert shortfall(s).tolist() == [1., -1., 2.]
+
+
+def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
+    "A probability, a gap of logits and a lead, by hand."
+    z = torch.tensor([[0., 2.], [0., 2.], [1., 0.]], dtype=torch.float64)
+    aim = Target(torch.ones(3, dtype=torch.long), torch.full((3,), .5).double(), torch.tensor([[0., 3.]]).double().expand(3, 2))
+    s = State(Encoded(z, z > 9), z, z, aim)
+    p = torch.log(torch.tensor(.5)) - torch.log_softmax(z, 1)[:, 1]
+    torch.testing.assert_close(shortfall(s), p)
+    gap = s._replace(target=aim._replace(gap=torch.tensor([1., .25, 1.]).double()))
+    torch.testing.assert_close(shortfall(gap), torch.tensor([max(p[0], .5 - 1), .25, p[2] + 1.], dtype=torch.float64))
+    lead = s._replace(target=aim._replace(lead=torch.tensor([1., 5., 0.]).double()))
+    torch.testing.assert_close(shortfall(lead), torch.tensor([max(p[0], -1.), 3., p[2] + 1 - p[2]], dtype=torch.float64))
+    assert torch.equal(lead_of(z, aim.label), torch.tensor([2., 2, -1]).double())
+    nan = s._replace(logits=torch.full_like(z, torch.nan))
+    assert shortfall(nan).tolist() == [torch.inf]*3
+
+
+def test_company_is_one_more_part_and_a_broken_relation_lacks_all(toy):
+    s = begun(toy, 4)
+    plain = SimpleNamespace(settings=object(), ties={})
+    assert torch.equal(lacking(plain, s), shortfall(s))
+    asked = s._replace(target=s.target._replace(company=torch.ones(4)))
+    company = SimpleNamespace(missing=lambda s, match: torch.tensor([9., 9, 9, -9]).double())
+    beside = lacking(SimpleNamespace(settings=object(), ties={}, company=company), asked)
+    torch.testing.assert_close(beside[:3], shortfall(s)[:3].clamp_min(0) + 9)
+    torch.testing.assert_close(beside[3], shortfall(s)[3])
+    holds = torch.tensor([True, False, True, False])
+    tied = SimpleNamespace(settings=object(), ties=dict(relations=SimpleNamespace(holds=lambda enc, xp: holds)))
+    assert torch.equal(lacking(tied, s), shortfall(s).masked_fill(~holds, torch.inf))
+
+
+def test_what_answers_take():
+    x,xp = torch.zeros(2, 3), torch.tensor([[1., 0, 2], [0, 0, 0]])
+    s = State(Encoded(x, torch.zeros(2, 2, dtype=torch.bool)), xp, None, Target(torch.zeros(2).long(), torch.zeros(2)))
+    groups,price = torch.tensor([0, 1, 1]), lambda x, xp: 3*(xp - x).sum(1)
+    many,far = cost(s, groups)
+    assert many.tolist() == [2, 0] and far.tolist() == pytest.approx([5**.5, 0]) == spent(x, xp).tolist()
+    many,far = cost(s, groups, price)
+    assert many.tolist() == [0, 0] and far.tolist() == [9, 0] == spent(x, xp, price).tolist()
+    enc = s.enc._replace(most=torch.tensor([1, 9]))
+    assert most_groups(SimpleNamespace(settings=object()), s.enc).tolist() == [2, 2]
+    assert most_groups(SimpleNamespace(settings=object()), enc).tolist() == [1, 2]
+    assert most_groups(SimpleNamespace(settings=SimpleNamespace(max_changes=1)), s.enc).tolist() == [1, 1]
+
+
+def test_what_has_arrived_is_better_then_the_nearest_then_what_lacks_less():
+    short = torch.tensor([0., -1, -1, .3, .3, .300001, .4], dtype=torch.float64)
+    dist = torch.tensor([1., 1, 3, 1, 3, 0, 0]).double()
+    got = merit(short, dist)
+    assert got[:3].tolist() == [.5, .5, .25]
+    torch.testing.assert_close(-got[3:], torch.tensor([.3 + 2.5e-6, .3 + 3.75e-6, .3, .4], dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+# ---- improving
+
+def answered(toy, **settings):
+    "Answers that have arrived, with more room than they need."
+    cf = GradualCF(toy.model, toy.domain, **settings).fit(toy.x)
+    label = 1 - toy.model(toy.x[:40]).argmax(1)
+    return cf, cf.explain(toy.x[:40], label)
+
+
+def state_of(cf, cfs):
+    "Answers as a state, asked for no more than `tau` of `cf`."
+    aim = cf.aim(cfs.target)
+    return State(cfs.enc, cfs.xp.clone(), cf.model(cfs.xp).detach(), aim._replace(level=torch.full_like(aim.level, cf.settings.tau)))
+
+
+def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):
+    _,cfs = answered(toy, tau=.7)
+    low = GradualCF(toy.model, toy.domain, tau=.5, margin=0.).fit(toy.x)
+    better = improve(low, cfs)
+    assert better is not cfs and better.tau == cfs.tau == .7 and torch.equal(better.valid, cfs.valid)
+    assert (better.prob[cfs.valid] >= .7 - 1e-6).all()
+    assert _enc_of(low, cfs) is cfs.enc and torch.equal(_enc_of(low, replace(cfs, enc=None)).x, cfs.x)
+
+
+def test_a_move_that_loses_the_target_is_not_taken(toy):
+    cf,cfs = answered(toy, tau=.6)
+    s = state_of(cf, cfs[cfs.valid])
+    x,way = s.xp.clone(), lambda explainer, s: s._replace(xp=s.x.clone(), logits=cf.model(s.x).detach())
+    short = lacking(cf, way(cf, s))
+    assert ((short > 0) & (short < 1)).any()
+    live = torch.arange(len(x))
+    for s in improve_states(cf, s, [way], live): pass
+    assert torch.equal(s.xp[short > 0], x[short > 0])
+
+
+def test_groups_are_put_back_as_far_as_the_row_stays_there(toy):
+    "Every entry differs at first. What is left is needed, group by group, as the model says."
+    cf,cfs = answered(toy, tau=.6)
+    s = state_of(cf, cfs)
+    far = torch.where(toy.frozen[:40, toy.groups], s.x, 1 - s.x)
+    s = s._replace(xp=far, logits=cf.model(far).detach())
+    there = lacking(cf, s) <= 0
+    assert there.sum() > 5
+    for way in (put_back, put_back_smallest):
+        new = way(cf, s)
+        now = lacking(cf, new) <= 0
+        assert now[there].all() and torch.equal(new.xp[~now], far[~now])
+        torch.testing.assert_close(new.logits, cf.model(new.xp).detach())
+        assert ((new.xp == s.x) | (new.xp == far)).all() and (new.xp != far)[there].any()
+    left = put_back(cf, s)
+    for g in range(4):
+        one = torch.where(toy.groups == g, s.x, left.xp)
+        moved = (one != left.xp).any(1) & there
+        assert (lacking(cf, left._replace(xp=one, logits=cf.model(one).detach())) > 0)[moved].all()
+    near = line_search(cf, left)
+    assert (lacking(cf, near) <= 0)[there].all() and (spent(s.x, near.xp) < spent(s.x, left.xp))[there].all()
+
+
+def test_sharing_a_change_counts_what_it_costs(toy):
+    cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), spread=3, tau=.6, moves=()).fit(toy.x)
+    _,cfs = answered(toy, tau=.6)
+    s = state_of(cf, cfs)
+    new = share(cf, s)
+    before,after = dearer(s.x, s.xp), dearer(s.x, new.xp)
+    won = (new.xp != s.xp).any(1)
+    assert won.any() and (after < .9*before)[won].all() and (lacking(cf, new) <= 0)[won].all()
