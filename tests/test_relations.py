@@ -436,3 +436,10 @@ def test_files_of_the_command(tmp_path):
     assert wrong.exit_code == 2 and "column 'worst texture', got -1" in wrong.output
     ties.write_text('worst_texture > 3')
     assert run('--relations', str(ties)).exit_code == 2 and run('--relations', str(tmp_path/'none')).exit_code == 2
+
+
+def test_one_change_may_have_a_price(X):
+    "No row may take a pair, and so none is looked for."
+    cf = explainer(X, tabular(X, cost=dict(loan=2.), immutable=['age']))
+    cfs = cf.explain(people(30, 1), target=1, max_changes=1)
+    assert cfs.valid.any() and (cfs.changes().groupby('row').size() == 1).all()
