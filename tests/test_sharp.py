@@ -11,7 +11,7 @@ from toy import columns, reference
 
 from gradual_cf.arrival import cost, lacking, lead_of, merit, most_groups, shortfall, spent
 from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
-from gradual_cf.core import Encoded, State, Target
+from gradual_cf.core import CHANGED, Encoded, State, Target
 from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
 from gradual_cf.improve import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
 from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
@@ -435,3 +435,106 @@ def test_sharing_a_change_counts_what_it_costs(toy):
     before,after = dearer(s.x, s.xp), dearer(s.x, new.xp)
     won = (new.xp != s.xp).any(1)
     assert won.any() and (after < .9*before)[won].all() and (lacking(cf, new) <= 0)[won].all()
+
+
+# ---- tables
+
+DEBTS = pd.DataFrame(dict(card=[0, 3, 5, 9, 4, 7], loan=[2, 0, 8, 1, 3, 6], total=[2, 3, 13, 10, 7, 13], job=list('xyzxyz')))
+
+
+def debts(**told):
+    "A bank that minds the card, and answers about some debts."
+    domain = tabular(DEBTS, **told)
+    bank = predictor(lambda df: np.stack([df.card - 4.5, 4.5 - df.card], 1), domain, kind='logit')
+    return domain, GradualCF(bank, domain).fit(DEBTS)
+
+
+def test_a_table_measures_what_it_was_told():
+    told = dict(relations=['total == card + loan'], cost=dict(card=(1., 2.)))
+    assert debts()[0].measures is None
+    for some,names in (({}, {}), (dict(cost=told['cost']), {'cost'}), (dict(relations=told['relations']), {'broken'}), (told, {'broken', 'cost'})):
+        domain,cf = debts(**some)
+        cfs = cf.explain(DEBTS)
+        assert domain.kind == 'table' and cfs.valid.all() and set(domain.measures(cfs) if domain.measures else ()) == set(names)
+    got = domain.measures(cfs)
+    assert not got['broken'].any() and torch.equal(got['cost'], domain.cost(cfs.x, cfs.xp))
+    step = torch.tensor((cfs.raw.card - DEBTS.card).tolist(), dtype=torch.float64)/9
+    torch.testing.assert_close(got['cost'], torch.where(step > 0, step, -2*step))
+
+
+def test_followers_follow_for_nothing_and_are_told_apart():
+    _,cf = debts(relations=['card rises -> loan rises by 1'], cost=dict(loan='never'))
+    cfs = cf.explain(DEBTS)
+    risen = cfs.raw.card > DEBTS.card
+    assert cfs.valid.all() and risen.sum() == 3 and (cfs.raw.loan == DEBTS.loan + risen).all()
+    lines = cfs.changes()
+    assert set(lines.feature) == {'card', 'loan'} and (lines.follows == (lines.feature == 'loan')).all()
+    assert 'follows' not in debts()[1].explain(DEBTS).changes()
+
+
+def test_what_costs_infinitely_much_stays():
+    domain,cf = debts(cost=dict(card='never', loan=(np.inf, 1.)))
+    enc = domain.encode(DEBTS)
+    assert enc.frozen[:, 0].all() and not enc.frozen[:, 1].all()
+    assert torch.equal(enc.high[:, 1], enc.x[:, 1]) and (enc.low[:, 1] <= enc.x[:, 1]).all() and (enc.low[:, 1] == 0).all()
+    assert (cf.explain(DEBTS).raw.card == DEBTS.card).all()
+
+
+def test_a_column_that_a_question_fixes_cannot_follow():
+    domain,_ = debts(relations=['total == card + loan'])
+    enc = domain.constrain(domain.encode(DEBTS), DEBTS, immutable=['total'])
+    assert torch.equal(enc.low[:, 2], enc.x[:, 2]) and torch.equal(enc.high[:, 2], enc.x[:, 2])
+    free = domain.constrain(domain.encode(DEBTS), DEBTS)
+    assert (free.low[:, 2] < enc.x[:, 2]).any() and (free.high[:, 2] > enc.x[:, 2]).any()
+
+
+def test_levels_in_several_columns_are_legal_row_by_row():
+    hot = pd.DataFrame(dict(a=[1, 0, 0, 0], b=[0, 1, 0, 0], c=[0, 0, 1, 1], n=[1., 2, 3, 4]))
+    domain = tabular(hot, categorical=dict(kind=['a', 'b', 'c']), levels=dict(kind=['a', 'b']))
+    new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
+    assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
+    assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
+
+
+def test_values_that_are_tried_lie_between_the_ends():
+    r = np.random.default_rng(0)
+    wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
+    for scale in ('quantile', 'range', 'standard'):
+        domain = tabular(wide, scale=scale, grid=7)
+        x = domain.encode(wide).x
+        for g,c in enumerate(domain.features):
+            raw = c.decoded(domain.propose(x, g)[0, :, 0].numpy())
+            assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)
+            np.testing.assert_allclose([raw.min(), raw.max()], [c.low, c.high])
+
+
+def test_near_a_relation_more_values_are_tried():
+    domain,_ = debts(relations=['card + loan <= 13'])
+    x = domain.encode(DEBTS).x
+    values = domain.propose(x, 0)
+    assert values.shape[0] == len(x) and values.shape[1] == tabular(DEBTS).propose(x, 0).shape[1] + 11
+    own = values[:, -11:, 0]*9
+    torch.testing.assert_close(own[:, -1], torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64))
+    torch.testing.assert_close(own[:, 0], torch.zeros(6, dtype=torch.float64))
+    torch.testing.assert_close(own.diff(dim=1), own[:, -1:].expand(6, 10)/10)
+
+
+def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import to_hex
+    before = plt.get_fignums()
+    fig = debts()[1].explain(DEBTS).plot()
+    assert plt.get_fignums() == before
+    ax = fig.axes[0]
+    track,old,new = ax.lines[:3]
+    assert len(ax.lines) == 15 and len(ax.texts) == 15                          # five rows are drawn
+    assert list(track.get_xdata()) == [0, 1] and (track.get_color(), track.get_linewidth(), track.get_solid_capstyle()) == ('.8', 3, 'round')
+    assert old.get_markerfacecolor() == 'w' and (old.get_markersize(), new.get_markersize()) == (9, 9)
+    assert to_hex(new.get_color()) == to_hex(CHANGED) and old.get_xdata()[0] == 0 and new.get_xdata()[0] > .5
+    assert all(list(line.get_ydata())[0] == -i//1 for i,line in enumerate(ax.lines[::3]))
+    labels = ax.get_yticklabels()
+    assert [t.get_text().split(chr(10))[0] for t in labels] == [f'row {i}: card' for i in range(5)] and {t.get_fontsize() for t in labels} == {8}
+    assert ax.get_xlim() == (-.12, 1.12) and ax.get_ylim() == (-4.6, .6) and not any(s.get_visible() for s in ax.spines.values())
+    assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and fig.get_size_inches().tolist() == [7, .8 + .55*5]
+    told = [t.get_text() for t in ax.texts if t.get_text()]
+    assert told[:2] == ['0', '5'] and {t.get_fontsize() for t in ax.texts if t.get_text()} == {8}
