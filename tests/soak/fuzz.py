@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ def frame(n=60):
     return pd.DataFrame({'a': r.integers(0, 9, n), 'b': r.normal(0, 1, n).round(3), 'c': r.choice(['x', 'y'], n)})
 
 
+@cache
 def small():
     "A fitted explainer of a small table."
     df = frame()
@@ -89,9 +91,9 @@ def picture(path):
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8), dtype='uint8')).save(path)
 
 
-def read_picture(path):
-    task = load_task('digits')
-    return task.domain.encode([str(path)])
+@cache
+def digits(): return load_task('digits').domain
+def read_picture(path): return digits().encode([str(path)])
 
 
 def decision(path):
@@ -110,7 +112,30 @@ RULES = ['a + 9 >= b', 'a rises -> b rises by 2', 'a + b <= 30', '`b` - a <= 20'
 
 
 def relation(path): path.write_text('\n'.join(RULES))
-def read_relation(path): return [tabular(frame(), relations=[line]) for line in path.read_text(errors='replace').splitlines()]
+def read_relation(path): return [told(line) for line in path.read_text(errors='replace').splitlines()]
+
+
+def told(line):
+    "What is read is also kept: by the search, and by the judge."
+    domain = tabular(frame(), relations=[line])
+    enc = domain.encode(frame())
+    assert domain.relations.holds(enc, enc.x).shape == (60,) and domain.legal(frame(), frame()).shape == (60, 3)
+    return domain.propose(enc.x, 0)
+
+
+TOKENS = ['a', 'b', 'c', '`a`', '1', '2.5', '-1', '1e999', '"x"', '"q"', 'None', 'True', '+', '-', '*', '/', '**', '//', '%', '<', '<=', '>', '>=', '==', '!=', 'in',
+          'not in', 'is', 'and', 'or', 'not', '(', ')', '[', ']', ',', '->', 'rises', 'falls', 'changes', 'stays', 'by 2', 'if', 'else', 'lambda', ':', '.', '@', '0'*400]
+
+
+def words_of(r):
+    "A sentence of random words: a good one of which a few were replaced, or nothing but random ones."
+    words = list(r.choice(TOKENS, r.integers(1, 12)))
+    if r.random() < .7:
+        words = str(r.choice([*RULES, 'c == "x" -> a + b <= 30', 'not (a > 3 and b < 2) or c in ["x", "y"]', '0 <= a <= 2*b + 9'])).split()
+        for _ in range(r.integers(1, 4)):
+            at,word = int(r.integers(0, len(words) + 1)), str(r.choice(TOKENS))
+            words[at:at + int(r.integers(0, 2))] = [word]*int(r.choice([1, 1, 1, 1, 300]))
+    return ' '.join(words)
 
 
 READERS = { # name -> (suffix, writes a whole file, reads it)
@@ -127,6 +152,7 @@ READERS = { # name -> (suffix, writes a whole file, reads it)
     'picture': ('.png', picture, read_picture),
     'letter': ('.json', decision, read_decision),
     'relation': ('.txt', relation, read_relation),
+    'sentence': ('.txt', relation, read_relation),
 }
 
 
@@ -168,7 +194,8 @@ def main(name, first, count):
         whole,grown = path.read_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss/1024
         read(path)
         for seed in range(first, first + count):
-            path.write_bytes(broken(whole, np.random.default_rng(seed)))
+            r = np.random.default_rng(seed)
+            path.write_bytes(words_of(r).encode() if name == 'sentence' else broken(whole, r))
             print(json.dumps(dict(case=seed)), flush=True)
             bad = outcome(read, path)
             now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss/1024
