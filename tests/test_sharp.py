@@ -312,9 +312,11 @@ def test_a_network_is_asked_about_the_values_of_the_domain_alone():
 # ---- arrival
 
 def test_a_number_lacks_its_way_to_the_interval():
-    y = torch.tensor([[1.], [3.], [7.]])
-    s = State(Encoded(y, y > 9), y, y, Target(torch.tensor([[2., 5.]]).expand(3, 2), torch.full((3,), .5), y*0))
-    assert shortfall(s).tolist() == [1., -1., 2.]
+    inf = torch.inf
+    y = torch.tensor([[1.], [3.], [7.], [-inf], [3.], [torch.nan]])
+    ends = torch.tensor([[2., 5.]]*4 + [[-inf, inf]]*2)
+    s = State(Encoded(y, y > 9), y, y, Target(ends, torch.full((6,), .5), y*0))
+    assert shortfall(s).tolist() == [1., -1., 2., inf, -inf, inf]
 
 
 def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
@@ -329,6 +331,7 @@ def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
     lead = s._replace(target=aim._replace(lead=torch.tensor([1., 5., 0.]).double()))
     torch.testing.assert_close(shortfall(lead), torch.tensor([max(p[0], -1.), 3., p[2] + 1 - p[2]], dtype=torch.float64))
     assert torch.equal(lead_of(z, aim.label), torch.tensor([2., 2, -1]).double())
+    assert lead_of(torch.stack([z, -z], 1), aim.label[:, None].expand(3, 2)).tolist() == [[2, -2], [2, -2], [-1, 1]]
     nan = s._replace(logits=torch.full_like(z, torch.nan))
     assert shortfall(nan).tolist() == [torch.inf]*3
 
@@ -391,6 +394,7 @@ def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):
     assert better is not cfs and better.tau == cfs.tau == .7 and torch.equal(better.valid, cfs.valid)
     assert (better.prob[cfs.valid] >= .7 - 1e-6).all()
     assert _enc_of(low, cfs) is cfs.enc and torch.equal(_enc_of(low, replace(cfs, enc=None)).x, cfs.x)
+    assert torch.equal(improve(low, replace(cfs, enc=None)).xp, better.xp)      # as it comes from a file
 
 
 def test_a_move_that_loses_the_target_is_not_taken(toy):
@@ -427,14 +431,47 @@ def test_groups_are_put_back_as_far_as_the_row_stays_there(toy):
     assert (lacking(cf, near) <= 0)[there].all() and (spent(s.x, near.xp) < spent(s.x, left.xp))[there].all()
 
 
+class Sum(nn.Module):
+    "A model whose one number is the sum of the entries."
+    def forward(self, x): return x.sum(1, keepdim=True)
+
+
+def summing(xp, low):
+    "Rows of zeros on their way to a sum of at least `low`."
+    cf = SimpleNamespace(model=Sum().eval(), groups=lambda x: torch.arange(x.shape[1]), ties=dict(relations=None), settings=object())
+    xp = torch.tensor(xp, dtype=torch.float64)
+    aim = Target(torch.tensor([[low, torch.inf]], dtype=torch.float64).expand(len(xp), 2), torch.full((len(xp),), .5))
+    return cf, State(Encoded(torch.zeros_like(xp), torch.zeros(xp.shape, dtype=torch.bool)), xp, xp.sum(1, keepdim=True), aim)
+
+
+def test_a_row_at_the_very_bar_has_arrived():
+    for way in (put_back, put_back_smallest):
+        cf,s = summing([[1., 2, 4]], 6.)
+        assert way(cf, s).xp.tolist() == [[0, 2, 4]]
+
+
+def test_a_row_may_be_left_after_its_first_failure():
+    cf,s = summing([[1., 2, 4, 0], [3, 3.5, 4, 0]], 6.5)
+    assert put_back_smallest(cf, s).xp.tolist() == [[1, 2, 4, 0], [0, 3.5, 4, 0]]
+    cf,s = summing([[-1., 2, 2.5]], 3.)
+    assert put_back_smallest(cf, s, first=True).xp.tolist() == [[0, 2, 2.5]]
+    cf,s = summing([[1., -2, 4]], 3.)
+    assert put_back_smallest(cf, s, first=True).xp.tolist() == [[1, -2, 4]] and put_back_smallest(cf, s).xp.tolist() == [[1, 0, 4]]
+
+
 def test_sharing_a_change_counts_what_it_costs(toy):
     cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), spread=3, tau=.6, moves=()).fit(toy.x)
-    _,cfs = answered(toy, tau=.6)
-    s = state_of(cf, cfs)
+    s = state_of(*answered(toy, tau=.6))
     new = share(cf, s)
     before,after = dearer(s.x, s.xp), dearer(s.x, new.xp)
     won = (new.xp != s.xp).any(1)
     assert won.any() and (after < .9*before)[won].all() and (lacking(cf, new) <= 0)[won].all()
+
+
+def test_a_currency_does_not_change_what_is_shared(toy):
+    s = state_of(*answered(toy, tau=.6))
+    way = lambda price: share(GradualCF(toy.model, replace(toy.domain, cost=price), spread=3, tau=.6, moves=()).fit(toy.x), s).xp
+    assert torch.equal(way(lambda x, xp: 20*(xp - x).norm(dim=1)), way(lambda x, xp: (xp - x).norm(dim=1))) and (way(None) != s.xp).any()
 
 
 # ---- tables
