@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import toy
 
-from gradual_cf.all import Counterfactuals, GradualCF, check_letter, letter, load_glove, load_model, load_task, save_model, tabular, tabular_mlp
+from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_letter, letter, load_glove, load_model, load_task, save_model, tabular, tabular_mlp
 from gradual_cf.predictors import load_fitted
 from gradual_cf.sources import open_source
 
@@ -96,16 +96,35 @@ def digits(): return load_task('digits').domain
 def read_picture(path): return digits().encode([str(path)])
 
 
-def decision(path):
+def decision(path, format='json'):
     cf,df = small()
     cfs = cf.explain(df[:20])
     i = int((cfs.valid & cfs.mask.any(1)).nonzero()[0])
-    path.write_text(letter(cf.explain(df[i:i + 1]), format='json', explainer=cf)[0])
+    path.write_text(letter(cf.explain(df[i:i + 1]), format=format, explainer=cf)[0])
 
 
 def read_decision(path):
     cf,df = small()
     return check_letter(path.read_text(errors='replace'), cf, df[:1])
+
+
+def catboost(path):
+    import catboost
+    X = frame()[['a', 'b']]
+    catboost.CatBoostClassifier(iterations=4, depth=2, verbose=False, allow_writing_files=False).fit(X, X.a > 4).save_model(str(path))
+
+
+def manifest(path):
+    "What tells a folder of answers from that of another run."
+    cf,df = small()
+    explain_dataset(cf, df[:4], path.parent/'out', batch_size=4)
+    path.write_bytes((path.parent/'out/_manifest.json').read_bytes())
+
+
+def read_manifest(path):
+    cf,df = small()
+    (path.parent/'out/_manifest.json').write_bytes(path.read_bytes())
+    return explain_dataset(cf, df[:4], path.parent/'out', batch_size=4)
 
 
 RULES = ['a + 9 >= b', 'a rises -> b rises by 2', 'a + b <= 30', '`b` - a <= 20', 'c changes -> a rises']
@@ -151,6 +170,10 @@ READERS = { # name -> (suffix, writes a whole file, reads it)
     'skops': ('.skops', skops, ask_fitted),
     'picture': ('.png', picture, read_picture),
     'letter': ('.json', decision, read_decision),
+    'letter md': ('.md', lambda p: decision(p, 'md'), read_decision),
+    'letter html': ('.html', lambda p: decision(p, 'html'), read_decision),
+    'catboost': ('.cbm', catboost, ask_fitted),
+    'manifest': ('.json', manifest, read_manifest),
     'relation': ('.txt', relation, read_relation),
     'sentence': ('.txt', relation, read_relation),
 }
