@@ -506,6 +506,9 @@ def test_followers_follow_for_nothing_and_are_told_apart():
     assert cfs.valid.all() and risen.sum() == 3 and (cfs.raw.loan == DEBTS.loan + risen).all()
     lines = cfs.changes()
     assert set(lines.feature) == {'card', 'loan'} and (lines.follows == (lines.feature == 'loan')).all()
+    many = cf.explain(pd.concat([DEBTS]*8)).changes()
+    assert many.row.is_monotonic_increasing and many.index.tolist() == list(range(len(many))) and len(many) > 60
+    assert all(names in (['card'], ['card', 'loan']) for names in many.groupby('row').feature.agg(list))      # in the table's order
     assert 'follows' not in debts()[1].explain(DEBTS).changes()
 
 
@@ -573,5 +576,7 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
     assert [t.get_text().split(chr(10))[0] for t in labels] == [f'row {i}: card' for i in range(5)] and {t.get_fontsize() for t in labels} == {8}
     assert ax.get_xlim() == (-.12, 1.12) and ax.get_ylim() == (-4.6, .6) and not any(s.get_visible() for s in ax.spines.values())
     assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and fig.get_size_inches().tolist() == [7, .8 + .55*5]
+    arrow = ax.texts[0]
+    assert arrow.xyann == (0, 0) and arrow.xy == (new.get_xdata()[0], 0) and (arrow.arrow_patch.shrinkA, arrow.arrow_patch.shrinkB) == (4, 5)
     told = [t.get_text() for t in ax.texts if t.get_text()]
     assert told[:2] == ['0', '5'] and {t.get_fontsize() for t in ax.texts if t.get_text()} == {8}
