@@ -53,12 +53,17 @@ def _pil_pixels(im, channels:int) -> Tensor: # `(1, c, h, w)`, uint8
     return _arrange(np.array(im), channels)
 
 # %% ../nbs/12_images.ipynb #c15
+_MOST_PIXELS = 2**24 # Of an image file: a few bytes may stand for any number of white pixels
+
 def _read_image(file, channels):
     "Pixels of an image file; raises `ValueError` for any other file."
     from PIL import Image, UnidentifiedImageError
-    try: return _pil_pixels(Image.open(file), channels)
-    except (UnidentifiedImageError, OSError) as e:
-        raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
+    broken = (UnidentifiedImageError, OSError, Image.DecompressionBombError, Image.DecompressionBombWarning)
+    try:
+        with Image.open(file) as im:
+            if im.width*im.height <= _MOST_PIXELS: return _pil_pixels(im, channels)
+    except broken as e: raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
+    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {im.width} × {im.height} in {str(file)!r}')
 
 # %% ../nbs/12_images.ipynb #c18
 def _image_column(data):

@@ -130,6 +130,14 @@ def _is_header(n, line):
     return n == 1 and len(parts) == 2 and all(p.isdigit() for p in parts)
 
 # %% ../nbs/14_text.ipynb #c33
+_LONGEST_LINE = 2**20 # Bytes; vectors have hundreds of numbers
+
+def _short_lines(path, f):
+    "The lines of an open file; raises `ValueError` for one without end, before it fills the memory."
+    for n,line in enumerate(iter(lambda: f.readline(_LONGEST_LINE), b''), 1):
+        if len(line) < _LONGEST_LINE: yield line
+        else: raise ValueError(f'{path}, line {n} must have less than {_LONGEST_LINE:,} bytes, got more')
+
 def _read_lines(path, f, vocab):
     "Words and vectors of an open file; each word's line number guards against a second one."
     seen,kept,e = {},[],None
@@ -147,7 +155,7 @@ def _read_vectors(path, vocab, member) -> _Vectors:
     "Parse a vectors file; raises `ValueError` with file and line for anything but a clean one."
     if not path.is_file(): raise ValueError(f'path must be a vectors file, got {str(path)!r}')
     try:
-        with _opened(path, member) as f: return _read_lines(path, f, vocab)
+        with _opened(path, member) as f: return _read_lines(path, _short_lines(path, f), vocab)
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err:
         raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
 

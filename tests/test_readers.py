@@ -1,5 +1,7 @@
 """Files that somebody else wrote: one clear error, whatever is in them, and no more memory than they deserve."""
 import json
+import zipfile
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -10,9 +12,11 @@ from toy import sharpen
 
 from gradual_cf.batch import explain_dataset
 from gradual_cf.gradual import GradualCF
+from gradual_cf.images import pixels
 from gradual_cf.letter import check_letter, letter
 from gradual_cf.models import load_model, save_model, tabular_mlp
 from gradual_cf.tabular import tabular
+from gradual_cf.text import load_glove
 
 DEEP = '['*100_000 + ']'*100_000
 
@@ -75,3 +79,17 @@ def begun(bank, tmp_path_factory):
 def test_a_folder_whose_manifest_says_nothing_is_not_gone_on_with(bank, begun, text):
     (begun/'_manifest.json').write_text(text)
     with pytest.raises(ValueError, match='^out must hold a readable'): explain_dataset(bank[0], bank[1][:4], begun, batch_size=4)
+
+
+@pytest.mark.parametrize('size', [4097, 20_000])
+def test_a_small_file_of_many_pixels_is_not_unpacked(tmp_path, size):
+    "The header alone says how many there are; the larger one is what Pillow calls a bomb."
+    def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
+    head = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0])
+    (tmp_path/'x.png').write_bytes(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', head) + chunk(b'IDAT', zlib.compress(b'')) + chunk(b'IEND', b''))
+    with pytest.raises(ValueError, match='data must be (images of at most|an image file)'): pixels(str(tmp_path/'x.png'))
+
+
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path):
+    with zipfile.ZipFile(tmp_path/'v.zip', 'w', zipfile.ZIP_DEFLATED) as z: z.writestr('v.txt', b'w 0.5 0.5\n' + b'\0'*2**22)
+    with pytest.raises(ValueError, match='line 2 must have less than 1,048,576 bytes'): load_glove(tmp_path/'v.zip', cache=False)

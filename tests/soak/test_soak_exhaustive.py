@@ -19,7 +19,7 @@ from gradual_cf.predictors import predictor
 
 ROWS = 40                       # Training rows; every value of a column occurs
 CLEAR = 1e-6                    # Probabilities nearer to a half than this are a matter of rounding
-HARDLY = .005                   # Share of rows that take several changes and are nearer under a tighter constraint
+HARDLY = .005                   # Share of rows that may be nearer under a tighter constraint: none but those that take several columns
 NOWHERE = (math.inf, math.inf)
 
 
