@@ -124,9 +124,13 @@ class _TextCNN(nn.Module):
 # %% ../nbs/10_models.ipynb #c23
 def _best_untouched(a, at, w):
     "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
-    top,i = a.topk(min(w + 1, a.shape[1]), dim=1)
-    gap = at[:, :, None, None] - i[:, None]
-    return torch.where((gap < 0) | (gap >= w), top[:, None], -torch.inf).amax(2)
+    rows,left,best = torch.arange(len(a), device=a.device)[:, None], a.clone(memory_format=torch.contiguous_format), []
+    with_it = (at[..., None] - torch.arange(w, device=a.device)).clamp(0, a.shape[1] - 1)
+    for i in with_it.unbind(1):
+        left[rows, i] = -torch.inf
+        best.append(left.amax(1))
+        left[rows, i] = a[rows, i]
+    return torch.stack(best, 1)
 
 # %% ../nbs/10_models.ipynb #c26
 def _best_touched(a, at, conv, diff):
