@@ -112,13 +112,14 @@ class _TextCNN(nn.Module):
 
     def forward(self, x:Tensor) -> Tensor:
         "Raw logits `(n, k)` of embedded texts `(n, l, e)`."
-        parts = [p(a(c(x.transpose(1, 2)))) for c,a,p in zip(self.convs, self.acts, self.pools)]
+        x = x.transpose(1, 2).contiguous() # once, and not in each convolution
+        parts = [p(a(c(x))) for c,a,p in zip(self.convs, self.acts, self.pools)]
         return self.head(self.drop(torch.cat(parts, 1)[..., 0]))
 
     def swaps(self, x:Tensor, at:Tensor, values:Tensor) -> Tensor:
         "Logits `(n, p, q, k)` with the word at each position `(n, p)` swapped for each vector `(n, p, q, e)`."
         rows = torch.arange(len(x), device=x.device)[:, None]
-        diff = values - x[rows, at][:, :, None]
+        diff,x = values - x[rows, at][:, :, None], x.transpose(1, 2).contiguous()
         return self.head(torch.cat([_best_after(c, x, at, diff) for c in self.convs], -1))
 
 # %% ../nbs/10_models.ipynb #c23
@@ -144,8 +145,8 @@ def _best_touched(a, at, conv, diff):
 
 # %% ../nbs/10_models.ipynb #c28
 def _best_after(conv, x, at, diff):
-    "What each filter reports once the word at `at` has moved by `diff`, `(n, p, q, f)`."
-    a = conv(x.transpose(1, 2)).transpose(1, 2)
+    "What each filter reports of texts `(n, e, l)` once the word at `at` has moved by `diff`, `(n, p, q, f)`."
+    a = conv(x).transpose(1, 2)
     rest = _best_untouched(a, at, conv.kernel_size[0])
     return torch.maximum(_best_touched(a, at, conv, diff), rest[:, :, None]).relu()
 
