@@ -13,8 +13,9 @@ from jupyter_client.provisioning import LocalProvisioner
 ROOT = Path(__file__).resolve().parent.parent
 FORKS = multiprocessing.get_context('forkserver')
 FORKS.set_forkserver_preload([
-    'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'sklearn.datasets', 'sklearn.linear_model',
-    'sklearn.model_selection', 'sqlite3', 'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
+    'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model',
+    'sklearn.model_selection', 'torch._dynamo',  # the first step of an optimizer imports it, for a second
+    'nbdev.showdoc', 'sqlite3', 'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
 
 
 def begin(argv, env, cwd):

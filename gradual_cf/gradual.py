@@ -473,9 +473,10 @@ class _Searching(_Starting):
         "Run Algorithm 1, what rescues rows when it runs dry, and the moves of the settings."
         if self.company is None: yield from _plain_steps(self, s, watch)
         else: yield from _shown(_in_company(self, s), watch)
-        live,moves = ((_stopping(self, s) <= 0) & s.on.any(1)).nonzero()[:, 0], _moves_of(self)
-        yield from _shown(_bargained(self, s, live), watch)
-        if moves: yield from _shown(_improved(self, s, moves, live), watch)
+        moved,moves = s.on.any(1), _moves_of(self)
+        yield from _shown(_bargained(self, s, (moved & (_stopping(self, s) <= 0)).nonzero()[:, 0]), watch)
+        # A row that ran dry may arrive once what it did in vain is put back
+        if moves: yield from _shown(_improved(self, s, moves, moved.nonzero()[:, 0]), watch)
 
 # %% ../nbs/09_gradual.ipynb #c56
 def _chosen(new, old, groups):

@@ -74,5 +74,5 @@ def test_no_block_is_there_in_vain(task, found):
     s = cf.start(cfs.enc, cfs.target)._replace(xp=cfs.xp, logits=predict(task.model, cfs.xp))
     groups = cf.groups(cfs.x)
     before,after = (changed_groups(cfs.x, v, groups).sum() for v in (cfs.xp, put_back(cf, s).xp))
-    assert before - after <= .1*before and images(channels=3).defaults.moves == (put_back,)
+    assert before - after <= .15*before and images(channels=3).defaults.moves == (put_back,)
     assert not torch.equal(cfs.xp, cfs.x)

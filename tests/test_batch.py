@@ -215,7 +215,7 @@ def test_workers_are_replaced_and_end_with_their_parent(cf, many, tmp_path):
     kept = stamps(out, n)
     assert len(others) == 2 and not set(crew) & set(others) and had + 5 < len(kept) < n//10
     wait_until(lambda: not any(Path(f'/proc/{c}').exists() for c in crew + others), limit=30)
-    explain_dataset(cf, rows, out, batch_size=10, workers=1)
+    explain_dataset(cf, rows, out, batch_size=10)
     assert content(out) == whole and kept.items() <= stamps(out, n).items()
     assert pd.read_parquet(out).cf_row.tolist() == list(range(n))
 

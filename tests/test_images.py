@@ -242,16 +242,17 @@ def test_mnist_is_the_hubs():
 
 @needs_data
 def test_default_setting_on_mnist_is_believed_by_a_judge(monkeypatch):
-    monkeypatch.setitem(tasks.RECIPES, 'mnist', replace(tasks.RECIPES['mnist'], rows=6000))   # half as many as the quick network has
+    def few(path, seed): return [d.select(range(n)) for d,n in zip(load_mnist(path), (8000, 1000))]
+    monkeypatch.setitem(tasks.RECIPES, 'mnist', replace(tasks.RECIPES['mnist'], load=few, rows=4000)) # a third of the quick network's rows
     task = tasks.load_task('mnist')
-    x,y = task.domain.encode(np.array(task.X_test[:4000])).x, torch.tensor(task.y_test[:4000])
-    assert accuracy(task.model, x, y) >= .95
-    rows = np.array(task.X_test[:24])
+    x,y = task.domain.encode(np.array(task.X_test)).x, torch.tensor(task.y_test)
+    assert accuracy(task.model, x, y) >= .88
+    rows = np.array(task.X_test[:16])
     cf = GradualCF(task.model, task.domain).fit(task.X)
-    target = (predict(task.model, x[:24]).argmax(1) + 1 + torch.arange(24) % 9) % 10
+    target = (predict(task.model, x[:16]).argmax(1) + 1 + torch.arange(16) % 9) % 10
     cfs = cf.explain(rows, target)
     assert cfs.valid.double().mean() >= .97
-    assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .9
+    assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .8
     assert changed_groups(cfs.x, cfs.xp, task.domain.groups(cfs.x.shape[1:])).sum(1).double().mean() <= 12
 
 

@@ -72,12 +72,12 @@ def test_differences_at_the_threshold_count_as_they_are_written():
 
 
 @pytest.mark.parametrize('kind', ['different', 'pairs', 'alike', 'words'])
-def test_a_thousand_wide_rows_take_less_than_five_seconds(kind):
-    x = rows_of(kind, 1000, 2500).float()
-    xp = x + .1*rows_of('different', 1000, 2500, 1).float()
+def test_six_hundred_wide_rows_take_less_than_two_and_a_half_seconds(kind):
+    x = rows_of(kind, 600, 2500).float()
+    xp = x + .1*rows_of('different', 600, 2500, 1).float()
     start = time.process_time()
     c = coherence(x, xp)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 2.5
     far = (x[:50, None].double() - x[None].double()).norm(dim=2)
     ratio = torch.where(far > 0, (xp[:50, None].double() - xp[None].double()).norm(dim=2)/far, -torch.inf).amax(1)
     worst = coherence(x, xp, eps=(None,))
