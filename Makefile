@@ -42,6 +42,7 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
 	-$(BIN)/python benchmarks/gpu.py
+	-$(BIN)/python benchmarks/compiled.py
 
 field: export OMP_NUM_THREADS = 1
 field: $(VENV)/.dev   ## this package against others: hours, part by part; what is there is not done again

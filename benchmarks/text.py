@@ -3,6 +3,7 @@
     GRADUAL_CF_DATA=... python benchmarks/text.py --rows 500 --json benchmarks/results/text.json     # 100 and 300 entries
     GRADUAL_CF_DATA=... python benchmarks/text.py --only paper --json FILE                           # Eq. 7 on vectors, then the nearest words
     GRADUAL_CF_DATA=... python benchmarks/text.py --speed --json FILE                                # reviews a second, batch against one by one
+    GRADUAL_CF_DATA=... python benchmarks/text.py --profile --json benchmarks/results/text_profile.json # where the time of a review goes
 
 The file keeps what is done: a second call goes on. CPU seconds are counted, since other programs on the machine lengthen wall time.
 """
@@ -16,8 +17,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from gradual_cf import lookahead, reading, text
 from gradual_cf.core import atomic
 from gradual_cf.gradual import PAPER, TEXT, GradualCF
+from gradual_cf.models import _TextCNN
 from gradual_cf.tasks import load_task
 
 
@@ -54,6 +57,41 @@ def line(name, rows, seed):
                 cosine=mean(m['cosine']), known=mean(m['known']), cpu_seconds_per_row=round(took/len(texts), 4))
 
 
+class Clock:
+    "CPU seconds by part; what one part asks of another counts for the other."
+    def __init__(self): self.spent, self.open = {}, []
+
+    def timed(self, name, f):
+        "The same function, on the clock."
+        def run(*args, **kw):
+            self.open.append(0.)
+            start = time.process_time()
+            try: return f(*args, **kw)
+            finally:
+                took, inner = time.process_time() - start, self.open.pop()
+                self.spent[name] = self.spent.get(name, 0.) + took - inner
+                if self.open: self.open[-1] += took
+        return run
+
+
+CLOCKED = (  # part, where it is looked up, what it is called there
+    ('the part of speech of each word', reading, '_tags'), ('reading and writing', text, '_read_once'), ('reading and writing', text, '_rewrite'),
+    ('ten thousand words to first order', text, '_word_pool'), ('how likely words are', reading._Ear, 'likely'),
+    ('the gradient', lookahead, '_lead_gradient'), ('single swaps', _TextCNN, 'swaps'), ('passes forward', _TextCNN, 'forward'),
+    ('the sets compared by loss', lookahead, '_cheapest'), ('the words that stand there now', text, '_ids_now'))
+
+
+def profile(rows, seed):
+    "CPU milliseconds of a review by part, in default mode."
+    cf, _, texts = prepared('reads_well', rows + 2, seed)
+    cf.explain(texts[:2])                           # what is learnt once is not counted
+    clock = Clock()
+    for name, where, f in CLOCKED: setattr(where, f, clock.timed(name, getattr(where, f)))
+    clock.timed('the rest', cf.explain)(texts[2:])
+    parts = sorted(clock.spent.items(), key=lambda item: item[0] == 'the rest' or -item[1])
+    return dict(rows=rows, ms_a_review={name: round(1000*took/rows, 2) for name, took in parts})
+
+
 def speed(rows, alone, seed):
     "Reviews a CPU second in a batch, and how many times longer the same reviews take one by one."
     cf, _, texts = prepared('default', rows, seed)
@@ -64,19 +102,23 @@ def speed(rows, alone, seed):
         f()
         return time.process_time() - start
     batch = seconds(lambda: cf.explain(texts))
+    heard, _, others = prepared('reads_well', rows + 2, seed + 1)
+    heard.explain(others[:2])                       # what is learnt once is not counted
+    well = seconds(lambda: heard.explain(others[2:]))
     some, one = seconds(lambda: cf.explain(texts[:alone])), seconds(lambda: [cf.explain(t) for t in texts[:alone]])
-    return dict(rows=rows, reviews_per_cpu_second=round(rows/batch, 2), one_by_one_over_batch=round(one/some, 2))
+    return dict(rows=rows, reviews_per_cpu_second=round(rows/batch, 2), reads_well_per_cpu_second=round(rows/well, 2),
+                one_by_one_over_batch=round(one/some, 2))
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in dict(rows=500, seed=0, alone=25).items(): p.add_argument(f'--{name}', type=int, default=value)
-    p.add_argument('--json', type=Path), p.add_argument('--speed', action='store_true')
+    p.add_argument('--json', type=Path), p.add_argument('--speed', action='store_true'), p.add_argument('--profile', action='store_true')
     p.add_argument('--only', nargs='*', choices=SETTINGS, default=[s for s in SETTINGS if s != 'paper'])
     a = p.parse_args()
     torch.set_num_threads(1)
-    if a.speed:
-        print(out := json.dumps(speed(a.rows, a.alone, a.seed)))
+    if a.speed or a.profile:
+        print(out := json.dumps(speed(a.rows, a.alone, a.seed) if a.speed else profile(a.rows, a.seed)))
         if a.json: a.json.write_text(out + '\n')
         return
     lines = json.loads(a.json.read_text()) if a.json and a.json.is_file() else []

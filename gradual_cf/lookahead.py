@@ -39,7 +39,7 @@ def _shortlist(
 ) -> tuple[Tensor, Tensor]: # Values, long `(n, p, q)`, and whether each counts
     "Half by gain, half by gain less distance; a value that got both places counts once."
     by_gain = gain.topk(q - q//2, dim=2).indices
-    by_price = (gain - price*dist).topk(q//2, dim=2).indices
+    by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
     twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
     pick = torch.cat([by_gain, by_price], 2)
     fresh = ~torch.cat([torch.zeros_like(by_gain, dtype=torch.bool), twice], 2)
@@ -157,7 +157,7 @@ def _cheapest(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[
     far = _moved(s.x, beam, pool).flatten(1).masked_fill(worse, torch.inf)
     pick = far.topk(min(_FEW, far.shape[1]), largest=False).indices
     xp,rows = _swapped_in(beam, pool, pick), torch.arange(len(pick), device=pick.device)[:, None]
-    each = s.take(rows.expand_as(pick).flatten())
+    each = s._replace(xp=None, logits=None, on=None, c=None).take(rows.expand_as(pick).flatten())
     each = each._replace(xp=xp.flatten(0, 1), logits=z[rows, pick].flatten(0, 1))
     loss = torch.stack(list(explainer.loss(each).values())).sum(0).view(pick.shape)
     best = loss.masked_fill(worse.gather(1, pick), torch.inf).argmin(1, keepdim=True)

@@ -112,21 +112,26 @@ class _TextCNN(nn.Module):
 
     def forward(self, x:Tensor) -> Tensor:
         "Raw logits `(n, k)` of embedded texts `(n, l, e)`."
-        parts = [p(a(c(x.transpose(1, 2)))) for c,a,p in zip(self.convs, self.acts, self.pools)]
+        x = x.transpose(1, 2).contiguous() # once, and not in each convolution
+        parts = [p(a(c(x))) for c,a,p in zip(self.convs, self.acts, self.pools)]
         return self.head(self.drop(torch.cat(parts, 1)[..., 0]))
 
     def swaps(self, x:Tensor, at:Tensor, values:Tensor) -> Tensor:
         "Logits `(n, p, q, k)` with the word at each position `(n, p)` swapped for each vector `(n, p, q, e)`."
         rows = torch.arange(len(x), device=x.device)[:, None]
-        diff = values - x[rows, at][:, :, None]
+        diff,x = values - x[rows, at][:, :, None], x.transpose(1, 2).contiguous()
         return self.head(torch.cat([_best_after(c, x, at, diff) for c in self.convs], -1))
 
 # %% ../nbs/10_models.ipynb #c23
 def _best_untouched(a, at, w):
     "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
-    top,i = a.topk(min(w + 1, a.shape[1]), dim=1)
-    gap = at[:, :, None, None] - i[:, None]
-    return torch.where((gap < 0) | (gap >= w), top[:, None], -torch.inf).amax(2)
+    rows,left,best = torch.arange(len(a), device=a.device)[:, None], a.clone(memory_format=torch.contiguous_format), []
+    with_it = (at[..., None] - torch.arange(w, device=a.device)).clamp(0, a.shape[1] - 1)
+    for i in with_it.unbind(1):
+        left[rows, i] = -torch.inf
+        best.append(left.amax(1))
+        left[rows, i] = a[rows, i]
+    return torch.stack(best, 1)
 
 # %% ../nbs/10_models.ipynb #c26
 def _best_touched(a, at, conv, diff):
@@ -140,8 +145,8 @@ def _best_touched(a, at, conv, diff):
 
 # %% ../nbs/10_models.ipynb #c28
 def _best_after(conv, x, at, diff):
-    "What each filter reports once the word at `at` has moved by `diff`, `(n, p, q, f)`."
-    a = conv(x.transpose(1, 2)).transpose(1, 2)
+    "What each filter reports of texts `(n, e, l)` once the word at `at` has moved by `diff`, `(n, p, q, f)`."
+    a = conv(x).transpose(1, 2)
     rest = _best_untouched(a, at, conv.kernel_size[0])
     return torch.maximum(_best_touched(a, at, conv, diff), rest[:, :, None]).relu()
 

@@ -44,7 +44,8 @@ class _Trigrams:
         kinds = (count > 0).sum()
         self.one = (count + kinds/self.base)/(count.sum() + kinds)
         two = self.base*stream[:-1] + stream[1:]
-        self.two,self.after_one = self._order(two, lambda k: self.one[k % self.base])
+        self.two,after_one = self._order(two, lambda k: self.one[k % self.base])
+        self.after_one = after_one(np.arange(self.base), 1.)
         three = self.base*two[:-1] + stream[2:]
         self.three,self.after_two = self._order(three, lambda k: self._short(k//self.base % self.base, k % self.base))
 
@@ -54,11 +55,16 @@ class _Trigrams:
         seen = np.bincount(which, weights=count) + kinds
         return _Sorted(keys, (count + kinds[which]*shorter(keys))/seen[which]), _Sorted(history, kinds/seen)
 
-    def _short(self, b, w): return self.two(b*self.base + w, self.after_one(b, 1.)*self.one[w]) # P(w | b)
+    def _short(self, b, w): return self.two(b*self.base + w, self.after_one[b]*self.one[w]) # P(w | b)
 
     def __call__(self, a, b, w): # log P(w | a b)
-        history = a*self.base + b
-        return np.log(self.three(history*self.base + w, self.after_two(history, 1.)*self._short(b, w)))
+        history,short = a*self.base + b, self._short(b, w)
+        share = self.after_two(history, 1.)
+        p = share*short
+        seen = (share < 1) & (short != self.after_one[b]*self.one[w])
+        ask = np.broadcast_to(seen, p.shape)
+        p[ask] = self.three((history*self.base + w)[ask], p[ask])
+        return np.log(p)
 
 # %% ../nbs/13_reading.ipynb #c16
 def _around(ids:Tensor, at:Tensor, edge:int) -> list[np.ndarray]: # Five of `(n, p)`
@@ -124,7 +130,7 @@ def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag
     for doc,places in zip(nlp.pipe(map(_plain, texts, spans), batch_size=_TOGETHER), spans):
         starts,tags = [w.idx for w in doc], [w.tag_ for w in doc] + ['']
         at = np.searchsorted(starts, [-1 if s is None else s[0] for s in places], side='right') - 1
-        out.append([tags[i] for i in at])
+        out.append([tags[i] for i in at.tolist()])
     return out
 
 # %% ../nbs/13_reading.ipynb #c31
@@ -203,10 +209,13 @@ class _Ear(_Hearing):
 
     def same_kind(self, notes:_Notes, at:Tensor, words:Tensor) -> Tensor: # bool `(n, p, w)`
         "Whether words `(w,)` may be of the kind that stands at places `(n, p)`; on the last rung all may."
-        every = (notes.rung == len(self.most))[:, None, None]
-        if self.kinds is None: return torch.ones_like(every)
-        tag = notes.tags.gather(1, at)[..., None]
-        return self.kinds[:, words][tag.clamp_min(0)[..., 0]] & (tag >= 0) | every
+        every = (notes.rung == len(self.most))[:, None]
+        if self.kinds is None: return torch.ones_like(every[..., None])
+        none,always = len(self.kinds), len(self.kinds) + 1
+        tag = notes.tags.gather(1, at)
+        line = torch.where(every, always, torch.where(tag < 0, none, tag))
+        no = torch.zeros(1, len(words), dtype=torch.bool)
+        return torch.cat([self.kinds[:, words], no, ~no])[line]
 
     def likely(self, notes:_Notes, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # bool `(n, p, k)`
         "Whether words `(n, p, k)` are likely enough at places `(n, p)` of texts as they stand now, `(n, l)`."

@@ -331,7 +331,7 @@ class _Reader:
 
     def differ(self, old:str, new:str) -> dict: # Place -> (old word, new word) as written
         "Where two texts have different words."
-        words = [[t[a:b] for a,b in list(self.tokenizer(t))[:self.length]] for t in (old, new)]
+        words = [[t[a:b] for a,b in _places(self, t)] for t in (old, new)]
         return {p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b}
 
     def beside(self, old:str, new:str) -> list: # (start, end) each, None for a word that was left out
@@ -359,7 +359,30 @@ def _raw_texts(data:Any) -> list[str]:
 def _glued(text, a, b):
     "Whether the token from `a` to `b` is joined to a neighbour."
     if a > 0 and text[a - 1].isalnum(): return True
-    return b < len(text) and (text[b].isalnum() or bool(re.match(_CLITIC, text[b:b + 3], re.I)))
+    if b == len(text): return False
+    return text[b].isalnum() or text[b] in "'’" and bool(re.match(_CLITIC, text[b:b + 3], re.I))
+
+# %% ../nbs/14_text.ipynb #74114c4e
+_READ_TEXTS = 1000 # Texts of which is kept what was read
+
+class _Tokens(NamedTuple):
+    "What was read of a text."
+    spans:list # (start, end) of each token
+    ids:list   # Positions in the table of the words that the network reads, -1 for none
+    loose:list # Whether each of those is joined to no neighbour
+
+def _read_once(reader, text) -> _Tokens:
+    "Read a text, or remember it."
+    known = reader.kept.setdefault('texts', {})
+    found = known.get(text)
+    if found is None:
+        spans = list(reader.tokenizer(text))
+        few = spans[:reader.length]
+        ids = [reader.vectors.index.get(_lookup_form(text[a:b]), -1) for a,b in few]
+        found = _Tokens(spans, ids, [not _glued(text, a, b) for a,b in few])
+        if len(known) >= _READ_TEXTS: known.clear()
+        known[text] = found
+    return found
 
 # %% ../nbs/14_text.ipynb #c89
 def _nothing_known(i, text):
@@ -374,11 +397,10 @@ def _read(
     ids = torch.full((len(texts), reader.length), -1)
     loose = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for i,t in enumerate(texts):
-        spans = list(reader.tokenizer(t))[:reader.length]
-        row = [reader.vectors.index.get(_lookup_form(t[a:b]), -1) for a,b in spans]
-        if not any(r >= 0 for r in row): raise _nothing_known(i, t)
-        ids[i, :len(row)] = torch.tensor(row)
-        loose[i, :len(row)] = torch.tensor([not _glued(t, a, b) for a,b in spans])
+        row = _read_once(reader, t)
+        if not any(r >= 0 for r in row.ids): raise _nothing_known(i, t)
+        ids[i, :len(row.ids)] = torch.tensor(row.ids)
+        loose[i, :len(row.ids)] = torch.tensor(row.loose)
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
 # %% ../nbs/14_text.ipynb #c92
@@ -408,7 +430,7 @@ def _constrain(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
 # %% ../nbs/14_text.ipynb #c100
 def _places(reader, text):
     "Where the words stand that the network reads."
-    return list(reader.tokenizer(text))[:reader.length]
+    return _read_once(reader, text).spans[:reader.length]
 
 # %% ../nbs/14_text.ipynb #c104
 def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of) -> str:
@@ -438,7 +460,7 @@ def _decode(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     moved = (x != v.rows(ids)).any(2) & free
     names = iter(_named(reader, x[moved]))
     new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
-    return [_rewrite(t, list(reader.tokenizer(t)), n) for t,n in zip(texts, new)]
+    return [_rewrite(t, _read_once(reader, t).spans, n) for t,n in zip(texts, new)]
 
 # %% ../nbs/14_text.ipynb #c113
 def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
@@ -455,7 +477,7 @@ def _ear(reader) -> Any:
 
 def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     "The words of texts, as the rule numbers them."
-    spans = [list(reader.tokenizer(t))[:reader.length] for t in texts]
+    spans = [_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans):
         row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
@@ -506,7 +528,7 @@ def _gaps(text, spans):
 # %% ../nbs/14_text.ipynb #c126
 def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For each place
     "Whether every word of a text is as it was, or a legal change."
-    before,after = list(reader.tokenizer(old)), list(reader.tokenizer(new))
+    before,after = (_read_once(reader, t).spans for t in (old, new))
     if len(before) != len(after) or _gaps(old, before) != _gaps(new, after): return [False]*reader.length
     ok = [True]*reader.length
     for p,((a,b),(c,d)) in enumerate(zip(before, after)):
@@ -600,15 +622,14 @@ def _word_pool(
     at = g.abs().mean(2).masked_fill(~free, -1).topk(min(2*p, v.shape[1])).indices
     old,length = v[rows, at], E.norm(dim=1)
     size = old.norm(dim=2, keepdim=True)
-    cosine = (old @ E.T)/(size*length).clamp_min(_TINY)
-    gain = g[rows, at] @ E.T - base.gather(1, at)[..., None]
-    gain = gain.masked_fill(~(fits(at, cosine) & free.gather(1, at)[..., None]), -torch.inf)
+    cosine = (old/size.clamp_min(_TINY)) @ (E/length.clamp_min(_TINY)[:, None]).T
+    gain = (g[rows, at] @ E.T).sub_(base.masked_fill(~free, torch.inf).gather(1, at)[..., None])
+    gain.masked_fill_(fits(at, cosine).logical_not_(), -torch.inf)
     names,gain = _likely_ones(at, gain, likely)
     most = gain.amax(2) if besides is None else torch.maximum(gain.amax(2), besides(at))
     best = most.topk(min(p, at.shape[1])).indices
     names = None if names is None else names[rows, best]
-    size,length,cosine = size[rows, best], _of(length.expand_as(cosine[:1, :1]), names), _of(cosine[rows, best], names)
-    dist = (size**2 + length**2 - 2*cosine*size*length).clamp_min(0).sqrt()
+    dist = _distance(size[rows, best], length if names is None else length[names], _of(cosine, best, names))
     pick,ok = _shortlist(gain[rows, best], dist, min(q, gain.shape[2]))
     return at.gather(1, best), pick if names is None else names.gather(2, pick), ok
 
@@ -626,11 +647,25 @@ def _proposals(reader, common, x):
 # %% ../nbs/14_text.ipynb #c150
 def _fits(reader, v, classes, similarity, at, cosine):
     "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
-    near = (cosine >= similarity) & (cosine < _SAME)
+    near = (cosine >= similarity).logical_and_(cosine < _SAME)
     if (classes == classes[0]).all(): return near
     old = v[torch.arange(len(v), device=v.device)[:, None], at]
     ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
     return near & (reader.classes[ids].to(v.device).view(at.shape)[..., None] == classes)
+
+# %% ../nbs/14_text.ipynb #5a60c6ed
+def _row_hashes(v): return [hash(row.tobytes()) for row in v.numpy()] # of vectors `(m, e)`
+
+def _ids_of(reader, v:Tensor) -> Tensor: # Long `(m,)`
+    "The words that vectors `(m, e)` are; the nearest ones where they are none that may be proposed."
+    table = reader.vectors.table
+    if 'numbers' not in reader.kept:
+        may = (reader.classes >= 0).nonzero()[:, 0]
+        reader.kept['numbers'] = dict(zip(_row_hashes(table[may]), may.tolist()))
+    ids = torch.tensor([reader.kept['numbers'].get(h, -1) for h in _row_hashes(v)], dtype=torch.long)
+    other = (ids < 0) | (table[ids] != v).any(1)
+    ids[other] = _nearest_words(table, v[other])[0][:, 0]
+    return ids
 
 # %% ../nbs/14_text.ipynb #c152
 def _note(reader, enc:Encoded, raw) -> Encoded:
@@ -642,7 +677,7 @@ def _note(reader, enc:Encoded, raw) -> Encoded:
 def _ids_now(reader, notes, moved, v):
     "The words of texts as they stand, `(n, l)`; `v` `(n, l, e)` are their vectors."
     ids = notes.ids.clone()
-    ids[moved] = _nearest_words(reader.vectors.table, v.cpu()[moved].float())[0][:, 0]
+    ids[moved] = _ids_of(reader, v.cpu()[moved].float())
     return ids
 
 # %% ../nbs/14_text.ipynb #c154
@@ -657,7 +692,7 @@ def _in_place(reader, s, words, fits, moved, v):
 def _heard(ear, notes, ids, taken, words, fits, where:Callable=lambda at: at):
     "The same of texts `ids` that took some words; `where` says where the word of a place stands in them."
     notes = ear.lowered(notes, taken)
-    kind = lambda at, cosine: fits(at, cosine) & ear.same_kind(notes, at.cpu(), words).to(at.device)
+    kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
     return kind, lambda at, k: ear.likely(notes, ids, where(at.cpu()), words[k.cpu()]).to(at.device)
 
 def _likely_ones(at, gain, likely):
@@ -666,8 +701,13 @@ def _likely_ones(at, gain, likely):
     gain,names = gain.topk(min(_ASKED, gain.shape[2]), dim=2)
     return names, gain.masked_fill(~likely(at, names), -torch.inf)
 
-def _of(v, names): # Entries `(n, p, k)` of `v` `(n, p, w)`; all of them for None
-    return v if names is None else v.expand(*names.shape[:2], -1).gather(2, names)
+def _of(v, places, names): # Entries `(n, p, k)` of `v` `(n, m, w)` in some of its places; all words there for None
+    rows = torch.arange(len(v), device=v.device)[:, None]
+    return v[rows, places] if names is None else v[rows[..., None], places[..., None], names]
+
+def _distance(a, b, cosine):
+    "How far vectors of the lengths `a` and `b` lie apart."
+    return (cosine*a).mul_(b).mul_(-2).add_(a**2).add_(b**2).clamp_min_(0).sqrt_()
 
 # %% ../nbs/14_text.ipynb #c156
 def _candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:

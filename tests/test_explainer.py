@@ -32,6 +32,18 @@ def test_outputs_are_read_where_they_are_unambiguous(how):
     assert packed.prob.dtype == plain.prob.dtype
 
 
+def test_a_compiled_network_is_explained_as_it_is():
+    "In passes of any size, forward and back, and in train mode, which it is left in."
+    p = toy.columns()
+    model = p.model.train()
+    try: compiled = torch.compile(model, backend='eager', dynamic=True)  # what a compiler would be given, without a compiler
+    except RuntimeError as e: pytest.skip(f'torch.compile does not run here: {e}')
+    for settings in (None, replace(PAPER, sigma=4)):
+        plain, ours = (GradualCF(m, p.domain, settings).fit(p.x) for m in (model, compiled))
+        for n in (1, 7, 30): torch.testing.assert_close(ours.explain(p.x[:n]).xp, plain.explain(p.x[:n]).xp)
+    assert compiled.training and all(m.training for m in model.modules())
+
+
 def test_a_model_that_returns_float64_for_float32_is_probed_and_composed():
     "Index put used to fail in the probe."
     p = toy.columns()

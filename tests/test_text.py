@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.lookahead import _swap_logits
 from gradual_cf.models import accuracy, text_cnn, train
-from gradual_cf.text import _Lookup, _rewrite, content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, sentences, _word_ids, _word_spans
+from gradual_cf.text import _Lookup, _rewrite, content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, sentences, _ids_of, _nearest_words, _Reader, _word_classes, _word_ids, _word_spans
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: reviews and vectors are not part of the project')
@@ -106,6 +106,34 @@ def test_bad_texts(toy):
     with pytest.raises(ValueError, match='got NoneType in row 0'): dom.encode([None])
     with pytest.raises(ValueError, match='similarity'): sentences(v, similarity=2)
     with pytest.raises(ValueError, match='allow'): sentences(v, allow=['the!'])
+
+
+def test_a_text_is_cut_into_tokens_once(toy):
+    "By encoding, writing, checking and measuring, each of which used to do it again."
+    tr, te, v, net = toy
+    seen = []
+    def cut(text):
+        seen.append(text)
+        return _word_spans(text)
+    domain = sentences(v, length=40, tokenizer=cut, reads=None)
+    cf = GradualCF(net, domain).fit(tr['text'][:50])
+    seen.clear()
+    cfs = cf.explain(te['text'][:6])
+    assert domain.legal(cfs.data, cfs.raw).all() and set(cfs.data) | set(cfs.raw) <= set(seen) and len(seen) == len(set(seen))
+
+
+def test_vectors_are_the_words_they_were_taken_from(toy):
+    "Also words that are not proposed, the last of the table among them; what is no word is the nearest one."
+    _, _, v, _ = toy
+    reader = _Reader(v, 40, _word_spans, _word_classes(v))
+    assert reader.classes[-1] < 0 or (reader.classes < 0).any()
+    assert torch.equal(_ids_of(reader, v.table), _nearest_words(v.table, v.table)[0][:, 0])
+    near = v.table + 1e-4
+    assert torch.equal(_ids_of(reader, near), _nearest_words(v.table, near)[0][:, 0])
+    reader.classes[-1] = -1
+    reader.kept.clear()
+    assert _ids_of(reader, v.table[-1:]).tolist() == [len(v) - 1]
+    assert _ids_of(reader, v.table[:0]).shape == (0,)
 
 
 def test_swaps_are_forward_passes(toy):
