@@ -28,6 +28,7 @@ def _inward(low, high, digits) -> tuple: # The nearest values inside that can be
     scale = 10.**np.asarray(digits)
     return _upward(low, scale), -_upward(-high, scale)
 
+# %% ../nbs/11_columns.ipynb #fd9c46d1
 def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infinite where a side is open
     "Bounds of a column; raises `ValueError` for bounds that make no sense."
     if c.kind == 'category': raise ValueError(f'bounds must be of numbers, got {pair!r} for the category {c.name!r}')
@@ -60,6 +61,7 @@ def _digits(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
     "Decimals that make sense on the range of some numbers."
     return int(np.ceil(_STEPS - np.log10(_range_of(v))))
 
+# %% ../nbs/11_columns.ipynb #0ae7ffd8
 def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     "A column with the scale and the range of its numbers."
     if np.isinf(_range_of(v)):

@@ -333,4 +333,5 @@ def _rebuild(spec:dict, weights:dict) -> nn.Module:
     if shapes == _shapes(weights): return _NETWORKS[name](seed=0, **spec)
     raise ValueError(f'path must hold weights that fit the network, got {_shapes(weights)} for {shapes}')
 
+# %% ../nbs/10_models.ipynb #c3a3cfaf
 def _shapes(weights:dict) -> dict: return {k: tuple(v.shape) for k,v in weights.items()}

@@ -79,6 +79,7 @@ def _is_constant(node) -> bool: # A number that floats hold, a text, or a list o
 
 def _is_number(node) -> bool: return not _is_truth(node) and not isinstance(node, (ast.List, ast.Tuple)) # Or a text
 
+# %% ../nbs/11_relations.ipynb #bc590751
 def _operands(node) -> Iterator: # (part, whether it may stand there)
     "The parts of an expression that must be of some kind."
     if isinstance(node, ast.BoolOp): yield from ((v, _is_truth(v)) for v in node.values)

@@ -138,6 +138,7 @@ def _short_lines(path, f):
         if len(line) < _LONGEST_LINE: yield line
         else: raise ValueError(f'{path}, line {n} must have less than {_LONGEST_LINE:,} bytes, got more')
 
+# %% ../nbs/14_text.ipynb #7cd57945
 def _read_lines(path, f, vocab):
     "Words and vectors of an open file; each word's line number guards against a second one."
     seen,kept,e = {},[],None
