@@ -57,12 +57,13 @@ _MOST_PIXELS = 2**24 # Of an image file: a few bytes may stand for any number of
 
 def _read_image(file, channels):
     "Pixels of an image file; raises `ValueError` for any other file."
-    from PIL import Image, UnidentifiedImageError
-    broken = (UnidentifiedImageError, OSError, Image.DecompressionBombError, Image.DecompressionBombWarning)
+    from PIL import Image
     try:
         with Image.open(file) as im:
-            if im.width*im.height <= _MOST_PIXELS: return _pil_pixels(im, channels)
-    except broken as e: raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
+            small = im.width*im.height <= _MOST_PIXELS
+            if small: im.load()
+    except Exception as e: raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None # broken: anything comes
+    if small: return _pil_pixels(im, channels)
     raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {im.width} × {im.height} in {str(file)!r}')
 
 # %% ../nbs/12_images.ipynb #c18

@@ -81,13 +81,26 @@ def test_a_folder_whose_manifest_says_nothing_is_not_gone_on_with(bank, begun, t
     with pytest.raises(ValueError, match='^out must hold a readable'): explain_dataset(bank[0], bank[1][:4], begun, batch_size=4)
 
 
+def png(size, *chunks):
+    "A grey picture's bytes, with whatever follows its pixels."
+    def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
+    head = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0])
+    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c) for c in [(b'IHDR', head), (b'IDAT', zlib.compress(b'\0'*72)), *chunks, (b'IEND', b'')])
+
+
 @pytest.mark.parametrize('size', [4097, 20_000])
 def test_a_small_file_of_many_pixels_is_not_unpacked(tmp_path, size):
     "The header alone says how many there are; the larger one is what Pillow calls a bomb."
-    def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
-    head = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0])
-    (tmp_path/'x.png').write_bytes(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', head) + chunk(b'IDAT', zlib.compress(b'')) + chunk(b'IEND', b''))
+    (tmp_path/'x.png').write_bytes(png(size))
     with pytest.raises(ValueError, match='data must be (images of at most|an image file)'): pixels(str(tmp_path/'x.png'))
+
+
+def test_a_broken_part_of_a_picture_is_a_broken_file(tmp_path):
+    "Pillow calls it a syntax error."
+    (tmp_path/'good.png').write_bytes(png(8))
+    (tmp_path/'x.png').write_bytes(png(8, (b'\x94\0 \xd6', b'abc')))
+    assert pixels(str(tmp_path/'good.png')).shape == (1, 1, 8, 8)
+    with pytest.raises(ValueError, match='data must be an image file, got .*x.png'): pixels(str(tmp_path/'x.png'))
 
 
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path):
