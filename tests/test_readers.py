@@ -82,10 +82,10 @@ def test_a_folder_whose_manifest_says_nothing_is_not_gone_on_with(bank, begun, t
 
 
 def png(size, *chunks):
-    "A grey picture's bytes, with whatever follows its pixels."
+    "A grey picture's bytes, with whatever lies between its pixels."
     def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
-    head = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0])
-    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c) for c in [(b'IHDR', head), (b'IDAT', zlib.compress(b'\0'*72)), *chunks, (b'IEND', b'')])
+    head,pixels = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0]), zlib.compress(b'\0'*72)
+    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c) for c in [(b'IHDR', head), (b'IDAT', pixels[:5]), *chunks, (b'IDAT', pixels[5:]), (b'IEND', b'')])
 
 
 @pytest.mark.parametrize('size', [4097, 20_000])
