@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 import gradual_cf
-from .core import State, Target, atomic, told_of
+from .core import State, Target, _read_json, atomic, told_of
 from .explainer import Explainer
 from .gradual import FAR
 from .identity import fingerprint
@@ -279,7 +279,7 @@ def _claimed(out, manifest):
         path, there = out/_MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
         if there and _MANIFEST not in there:
             raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
-        try: old = json.loads(path.read_text()) if there else manifest
+        try: old = _read_json(path.read_text()) if there else manifest
         except ValueError: raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
         _check_manifest(old, manifest, out)
         for p in out.glob('.part-*'): p.unlink()

@@ -263,7 +263,8 @@ def _slack(c:Column, x:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
 def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
     v,scale = c.decoded(x), float(_DAY) if c.kind == 'date' else 10.**max(c.decimals, c.digits)
-    slack,near = _slack(c, x, v), np.rint(v*scale)/scale
+    with np.errstate(over='ignore'): near = np.rint(v*scale)/scale # infinite, and so not near, for what is too large
+    slack = _slack(c, x, v)
     out = np.where(np.abs(near - v) <= slack, near, v)
     if c.known is not None and c.kind != 'ordinal':
         known = _nearest(c.known, v)

@@ -123,6 +123,7 @@ def cheapest_pairs(
     "Replace changes by the cheapest pair of proposed values, where that costs less; a few rows at a time."
     groups,xp = explainer.groups(s.x), s.xp.clone()
     rows = (most_groups(explainer, s.enc) >= 2).nonzero()[:, 0]
+    if not len(rows): return s
     values = sum(explainer.domain.propose(s.x[:1], g).shape[1] for g in range(s.enc.frozen.shape[1]))
     for i in rows.split(max(1, _PAIRS//values**2)): xp[i] = _cheaper(explainer, s.take(i), groups)
     return s._replace(xp=xp, logits=predict(explainer.model, xp))

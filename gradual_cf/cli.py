@@ -17,7 +17,7 @@ import gradual_cf
 from .app import _free_port, _panel_or_why, _serve, _voila
 from .batch import explain_dataset, explain_ray
 from .explainer import predict
-from .core import atomic, take_rows
+from .core import _read_json, atomic, take_rows
 from .explorer import explorer
 from .gradual import PAPER, GradualCF
 from .images import pixels
@@ -137,7 +137,7 @@ def _tied_by(relations, cost):
         told['relations'] = [line for line in lines if line and not line.startswith('#')]
     if cost is None: return told
     text = _file_text('cost', cost)
-    try: return told | dict(cost=json.loads(text))
+    try: return told | dict(cost=_read_json(text))
     except ValueError as e: raise ValueError(f'cost must be a JSON file, got {str(cost)!r} ({e})') from None
 
 # %% ../nbs/90_cli.ipynb #c19

@@ -17,12 +17,16 @@ from .cells import _TEXTS, Column, _bare, _decimals, _kind, _numbers, _objects, 
 __all__ = []
 
 # %% ../nbs/11_columns.ipynb #c6
+def _upward(v, scale): # Where scaling rounds below `v`, one step more
+    "The smallest numbers that can be written and are not less than `v`."
+    step = np.ceil(v*scale)
+    up = np.where(step/scale < v, step + 1, step)/scale
+    return np.where(np.rint(v*scale)/scale == v, v, up)
+
 def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
     "Move bounds inward to what can be written."
     scale = 10.**np.asarray(digits)
-    near = lambda v: np.rint(v*scale)/scale
-    return (np.where(near(low) == low, low, np.ceil(low*scale)/scale),
-            np.where(near(high) == high, high, np.floor(high*scale)/scale))
+    return _upward(low, scale), -_upward(-high, scale)
 
 def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infinite where a side is open
     "Bounds of a column; raises `ValueError` for bounds that make no sense."
@@ -45,21 +49,29 @@ def _codes_of(v, special):
     return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
 
 _STEPS = 5 # Powers of ten that the range of a number is divided into
+_NO_RANGE = 1e-300 # A range below this is none: its steps could not be written
+
+def _range_of(v:np.ndarray) -> float: # 1 for numbers that are all the same
+    "From the smallest to the largest of some numbers; infinite where no float holds it."
+    with np.errstate(over='ignore'): width = float(v.max() - v.min())
+    return width if width >= _NO_RANGE else 1.
 
 def _digits(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
     "Decimals that make sense on the range of some numbers."
-    return int(np.ceil(_STEPS - np.log10(float(v.max() - v.min()) or 1.)))
+    return int(np.ceil(_STEPS - np.log10(_range_of(v))))
 
 def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     "A column with the scale and the range of its numbers."
+    if np.isinf(_range_of(v)):
+        raise ValueError(f'df must have numbers whose range a float can hold, got {c.name!r} from {v.min()} to {v.max()}')
     codes = _codes_of(v, special) if c.kind == 'integer' else ()
     plain = v[~np.isin(v, codes)]
     plain = plain if len(plain) else v
     digits = 0 if c.unit else _digits(v)
     if c.form in _TEXTS: digits = min(digits, c.decimals)
     low,high = (float(end) for end in _inward(plain.min(), plain.max(), digits))
-    origin,span = np.floor(v.min()) if c.unit else v.min(), float(v.max() - v.min()) or 1.
-    return replace(c, origin=float(origin), span=span, low=low, high=high, codes=codes, digits=digits)
+    origin = np.floor(v.min()) if c.unit else v.min()
+    return replace(c, origin=float(origin), span=_range_of(v), low=low, high=high, codes=codes, digits=digits)
 
 # %% ../nbs/11_columns.ipynb #c13
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
@@ -67,7 +79,7 @@ _FEW_ROWS = 1000    # Rows that are asked first
 
 def _has_decimals(v:np.ndarray, d:int) -> bool:
     "Whether no number has more than `d` decimals."
-    return all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
+    with np.errstate(over='ignore'): return all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
 
 def _precise(c:Column, v:np.ndarray) -> Column:
     "A column with what restores its numbers."
@@ -81,7 +93,7 @@ _FEWEST_STEPS = 1000 # Steps that the decimals of a column must leave in its ran
 
 def _as_written(c:Column, v:np.ndarray) -> Column:
     "A column whose answers have no more decimals than its numbers."
-    fine = 10.**c.decimals*(v.max() - v.min()) >= _FEWEST_STEPS
+    fine = _range_of(v) >= _FEWEST_STEPS/10.**c.decimals
     return replace(c, digits=min(c.digits, c.decimals)) if c.decimals and fine else c
 
 # %% ../nbs/11_columns.ipynb #c17

@@ -4,7 +4,7 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import html, os, tempfile
+import html, json, os, tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -373,6 +373,14 @@ def atomic(
         os.replace(tmp, path)
     finally:
         if os.path.exists(tmp): os.unlink(tmp)
+
+# %% ../nbs/00_core.ipynb #1e847248
+def _read_json(text:str) -> dict:
+    "An object of JSON; raises `ValueError` for anything else."
+    try: told = json.loads(text)
+    except RecursionError: raise ValueError('it must be JSON of few levels, got a text that is nested too deep') from None
+    if not isinstance(told, dict): raise ValueError(f'it must be an object of JSON, got {type(told).__name__}')
+    return told
 
 # %% ../nbs/00_core.ipynb #c68
 def cache_dir() -> Path: # The folder; it need not exist yet

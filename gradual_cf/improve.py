@@ -215,7 +215,7 @@ def improve(
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
         got = explainer.measure(take_rows(cfs.data, rows), enc.take(rows), z[rows], new.xp, cfs.target[rows])
-        return new._replace(xp=got.xp), got.valid
+        return new._replace(xp=got.xp), replace(got, tau=cfs.tau).valid
     live = (cfs.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
     done = None
     for done in improve_states(explainer, s, moves, live, measured): pass

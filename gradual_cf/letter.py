@@ -22,7 +22,7 @@ from torch import Tensor
 
 from .alternatives import Alternatives
 from .cells import MISSING, Column
-from .core import (Counterfactuals, Domain, _class_name, _row_names, aimed_at, changed_groups, comparable,
+from .core import (Counterfactuals, Domain, _class_name, _read_json, _row_names, aimed_at, changed_groups, comparable,
                              value_text)
 from .explainer import _Agreed, _Asked, Explainer, in_target, target_prob
 from .identity import fingerprint
@@ -113,9 +113,9 @@ def _as_date(c:Column, text:str):
 def _as_cell(c:Column, text:str):
     "One text as a cell; raises `ValueError` for what is no number or date."
     if c.form == 'numeral' or '%' in c.form: return text
-    if c.form == 'decimal': return Decimal(text)
-    try: return _as_date(c, text) if c.kind == 'date' else _as_number(text)
-    except ValueError: raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
+    read = Decimal if c.form == 'decimal' else functools.partial(_as_date, c) if c.kind == 'date' else _as_number
+    try: return read(text)
+    except (ValueError, ArithmeticError): raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
 
 # %% ../nbs/51_letter.ipynb #c22
 def _typed_cells(cells:pd.Series, dtype) -> pd.Series:
@@ -129,7 +129,8 @@ def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     if c.levels: return _level_cells(c, texts, dtypes)
     known = {t: _as_cell(c, t) for t in set(texts) if t != value_text(None)}
     cells = pd.Series([known.get(t, c.blank) for t in texts], dtype=object)
-    return {c.name: _typed_cells(cells, dtypes[c.name])}
+    try: return {c.name: _typed_cells(cells, dtypes[c.name])}
+    except (ValueError, ArithmeticError): raise ValueError(f'text must hold {dtypes[c.name]} in {c.name!r}, got {sorted(known)}') from None
 
 def _frame_of(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
     "Rows from the texts of each column."
@@ -797,9 +798,14 @@ def _format_of(text:str) -> str:
     return 'html' if '<tr data-line' in text else 'md'
 
 # %% ../nbs/51_letter.ipynb #c93
+def _as_text(v) -> str:
+    "A value of JSON that is a text; raises `TypeError` for others."
+    if isinstance(v, str): return v
+    raise TypeError(f'a letter holds texts, got {v!r}')
+
 def _numbered(text:str, format:str) -> list: # (number, before, after) as texts
     "The numbered lines of a record."
-    if format == 'json': return [(str(l['number']), l['before'], l['after']) for l in json.loads(text)['record']]
+    if format == 'json': return [(str(l['number']), *map(_as_text, (l['before'], l['after']))) for l in _read_json(text)['record']]
     clean,out = _UNESCAPE[format], []
     for number,line in _LINES[format].findall(text):
         cells = _CELLS[format](line)[-2:]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from .core import atomic
+from .core import _read_json, atomic
 from .explainer import place, predict
 
 # %% auto #0
@@ -300,7 +300,7 @@ def _read_checkpoint(path:str|Path) -> tuple[dict, dict]:
     from safetensors import SafetensorError, safe_open
     try:
         with safe_open(path, framework='pt') as f:
-            return {k: f.get_tensor(k) for k in f.keys()}, json.loads((f.metadata() or {}).get('gradual_cf', '{}'))
+            return {k: f.get_tensor(k) for k in f.keys()}, _read_json((f.metadata() or {}).get('gradual_cf', '{}'))
     except FileNotFoundError: raise ValueError(f'path must be an existing model file, got {str(path)!r}') from None
     except (SafetensorError, OSError, ValueError) as e:
         raise ValueError(f'path must be a safetensors file, got {str(path)!r} ({e})') from None
@@ -312,7 +312,7 @@ def load_model(
 ) -> nn.Module:                # In eval mode; what was saved beside the weights is in `meta`
     "Read a network from safetensors; raises `ValueError` if it does not fit."
     weights,meta = _read_checkpoint(path)
-    model = _rebuild(meta.get('spec') or {}) if model is None else model
+    model = _rebuild(meta.get('spec') or {}, weights) if model is None else model
     try: model.load_state_dict(weights)
     except RuntimeError as e:
         raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None
@@ -320,10 +320,17 @@ def load_model(
     return model.eval()
 
 # %% ../nbs/10_models.ipynb #c70
-def _rebuild(spec:dict) -> nn.Module:
-    "The network that a `spec` describes, with weights of its own."
-    spec = dict(spec)
+def _rebuild(spec:dict, weights:dict) -> nn.Module:
+    "The network that a `spec` describes, with weights of its own; raises `ValueError` unless those of the file fit."
+    spec = dict(spec) if isinstance(spec, dict) else dict(network=spec)
     name = spec.pop('network', None)
-    if name not in _NETWORKS:
+    if not isinstance(name, str) or name not in _NETWORKS:
         raise ValueError(f'path must hold one of the networks {sorted(_NETWORKS)} unless model is given, got {name!r}')
-    return _NETWORKS[name](seed=0, **spec)
+    try:
+        with torch.device('meta'): shapes = _shapes(_NETWORKS[name](seed=0, **spec).state_dict())
+    except (TypeError, RuntimeError, ValueError, OverflowError) as e:
+        raise ValueError(f'path must describe a network that can be built, got {name} with {spec} ({e})') from None
+    if shapes == _shapes(weights): return _NETWORKS[name](seed=0, **spec)
+    raise ValueError(f'path must hold weights that fit the network, got {_shapes(weights)} for {shapes}')
+
+def _shapes(weights:dict) -> dict: return {k: tuple(v.shape) for k,v in weights.items()}

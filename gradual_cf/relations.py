@@ -5,7 +5,7 @@
 # %% ../nbs/11_relations.ipynb #c4
 from __future__ import annotations
 import ast, difflib, re, warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import combinations
@@ -31,6 +31,13 @@ def _named_column(name:str, columns:Sequence[Column], where:str) -> int: # Posit
     hint = f'; is it `{close[0]}`, in backticks unless it is a plain word?' if close else ''
     raise ValueError(f'relations must name columns of df, got {name!r} in {where!r}{hint}')
 
+_MOST_OPERATORS = 200 # In one sentence; Python can nest no more than a few hundred
+
+def _too_long(where:str) -> ValueError:
+    "What is said of a sentence that nobody could read."
+    return ValueError(f'relations must have at most {_MOST_OPERATORS} operators each, got {where[:_SHOWN]!r} …')
+
+_SHOWN = 60 # Characters of it
 _QUOTED = re.compile('`([^`]+)`')
 _GRAMMAR = (ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div,
             ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
@@ -43,8 +50,10 @@ def _tree_of(text:str, where:str) -> tuple: # Tree, and the names that were quot
         quoted.append(match[1])
         return f' _quoted_{len(quoted) - 1} '
     try: return ast.parse(_QUOTED.sub(put, text).strip(), mode='eval').body, quoted
-    except SyntaxError as e:
-        raise ValueError(f'relations must be comparisons of columns, got {where!r} ({e.msg}); '
+    except (RecursionError, MemoryError): raise _too_long(where) from None
+    except (SyntaxError, UnicodeError) as e:
+        said = getattr(e, 'msg', 'no text')
+        raise ValueError(f'relations must be comparisons of columns, got {where!r} ({said}); '
                          'names that are no plain words stand in backticks') from None
 
 # %% ../nbs/11_relations.ipynb #c9
@@ -57,6 +66,38 @@ def _numbered(tree:ast.expr, quoted:Sequence, columns:Sequence[Column], where:st
             raise ValueError(f'relations must be made of columns, constants, comparisons and + - * /, got {got!r} in {where!r}')
         if isinstance(node, ast.Name): node.id = f'c{_named_column(known.get(node.id, node.id), columns, where)}'
     return tree
+
+# %% ../nbs/11_relations.ipynb #ea760fcb
+def _is_truth(node) -> bool: # Whether it holds or does not hold
+    return isinstance(node, (ast.Compare, ast.BoolOp)) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+
+def _is_constant(node) -> bool: # A number that floats hold, a text, or a list of them
+    if isinstance(node, (ast.List, ast.Tuple)): return all(_is_number(v) and _is_constant(v) for v in node.elts)
+    if isinstance(node, ast.UnaryOp): return isinstance(node.op, ast.USub) and _is_constant(node.operand)
+    v = getattr(node, 'value', None)
+    return isinstance(v, (str, float)) or isinstance(v, int) and abs(v) <= float(np.finfo(float).max)
+
+def _is_number(node) -> bool: return not _is_truth(node) and not isinstance(node, (ast.List, ast.Tuple)) # Or a text
+
+def _operands(node) -> Iterator: # (part, whether it may stand there)
+    "The parts of an expression that must be of some kind."
+    if isinstance(node, ast.BoolOp): yield from ((v, _is_truth(v)) for v in node.values)
+    if isinstance(node, ast.UnaryOp): yield node.operand, _is_truth(node.operand) == isinstance(node.op, ast.Not)
+    if isinstance(node, ast.BinOp): yield from ((v, _is_number(v)) for v in (node.left, node.right))
+    if not isinstance(node, ast.Compare): return
+    yield node.left, not isinstance(node.left, (ast.List, ast.Tuple))
+    for op,v in zip(node.ops, node.comparators): yield v, isinstance(op, (ast.In, ast.NotIn)) == isinstance(v, (ast.List, ast.Tuple))
+
+# %% ../nbs/11_relations.ipynb #701edcbd
+def _check_places(tree:ast.expr, where:str):
+    "Raise `ValueError` for a part that makes no sense where it stands, and for a sentence without end."
+    nodes = list(ast.walk(tree))
+    if sum(isinstance(n, (ast.operator, ast.unaryop, ast.cmpop, ast.boolop)) for n in nodes) > _MOST_OPERATORS: raise _too_long(where)
+    wrong = [part for n in nodes for part,fits in _operands(n) if not fits]
+    wrong += [n for n in nodes if isinstance(n, (ast.Constant, ast.List, ast.Tuple)) and not _is_constant(n)]
+    if wrong:
+        got = ast.unparse(wrong[0])[:_SHOWN]
+        raise ValueError(f'relations must compare numbers, levels and dates, got {got!r} in {where!r}')
 
 # %% ../nbs/11_relations.ipynb #c13
 _PLAIN = ('number', 'integer')
@@ -122,6 +163,7 @@ def _sentence(tree:ast.expr) -> _Sentence:
 def _read_sentence(text:str, columns:Sequence[Column], where:str) -> _Sentence:
     "Read an expression."
     tree,quoted = _tree_of(text, where)
+    _check_places(tree, where)
     return _sentence(_numeric(_numbered(tree, quoted, columns, where), columns, where))
 
 # %% ../nbs/11_relations.ipynb #c19
@@ -269,7 +311,7 @@ def _part(text:str, columns:Sequence[Column], where:str):
     told = _event(text, columns, where)
     if told: return told
     s = _read_sentence(text, columns, where)
-    if not isinstance(s.tree, (ast.Compare, ast.BoolOp, ast.UnaryOp)) or not s.groups:
+    if not _is_truth(s.tree) or not s.groups:
         raise ValueError(f'relations must compare columns, got {where!r}')
     return _equality(s, columns) or _State(s)
 

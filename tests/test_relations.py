@@ -436,3 +436,31 @@ def test_files_of_the_command(tmp_path):
     assert wrong.exit_code == 2 and "column 'worst texture', got -1" in wrong.output
     ties.write_text('worst_texture > 3')
     assert run('--relations', str(ties)).exit_code == 2 and run('--relations', str(tmp_path/'none')).exit_code == 2
+
+
+def test_one_change_may_have_a_price(X):
+    "No row may take a pair, and so none is looked for."
+    cf = explainer(X, tabular(X, cost=dict(loan=2.), immutable=['age']))
+    cfs = cf.explain(people(30, 1), target=1, max_changes=1)
+    assert cfs.valid.any() and (cfs.changes().groupby('row').size() == 1).all()
+
+
+@pytest.mark.parametrize('text', [
+    'not age', 'age and income > 3', 'age > 3 or 1', '-age', 'age in 3', 'age in income', 'age in [income]', 'age in [[1]]', 'age >= [1]', 'age >= 2j',
+    'age == b"x"', 'age == None', 'age >= ...', 'age + (loan > 2) > 3', '-(loan > 2) < age', 'age + 1' + '0'*400 + ' >= loan', 'age >= \ud800'])
+def test_what_stands_in_the_wrong_place_is_named(X, text):
+    with pytest.raises(ValueError, match='relations must (compare numbers, levels|compare columns|be comparisons)'): tabular(X, relations=[text])
+
+
+@pytest.mark.parametrize('text', [
+    'age >= ' + '-'*5000 + 'loan', 'age >= ' + '-'*200_000 + 'loan', 'not '*3000 + 'age > 3', 'age <= ' + ' + '.join(['loan']*5000), ' >= '.join(['age']*3000)],
+    ids=['minus', 'many', 'not', 'sum', 'chain'])
+def test_a_sentence_without_end_is_refused(X, text):
+    with pytest.raises(ValueError, match='relations must have at most 200 operators each') as e: tabular(X, relations=[text])
+    assert len(str(e.value)) < 200
+
+
+def test_a_long_sentence_is_read_and_kept(X):
+    text = 'late_max <= ' + ' + '.join(['late_last']*190) + ' + 9'
+    domain = tabular(X, relations=[text])
+    assert domain.legal(X, X).all() and domain.relations.holds(domain.encode(X), domain.encode(X).x).all()

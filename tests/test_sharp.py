@@ -1,4 +1,7 @@
 """Small mistakes that no other test minded, as mutants showed (`make mutants`): each of these fails for one of them."""
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,10 +9,11 @@ import torch
 from torch import nn
 from toy import columns, reference
 
-from gradual_cf.arrival import shortfall
+from gradual_cf.arrival import cost, lacking, lead_of, merit, most_groups, shortfall, spent
 from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
-from gradual_cf.core import Encoded, State, Target
+from gradual_cf.core import CHANGED, Encoded, State, Target
 from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
+from gradual_cf.improve import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
 from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
 from gradual_cf.masking import gain_groups, probe
 from gradual_cf.models import seeded
@@ -303,3 +307,276 @@ def test_a_network_is_asked_about_the_values_of_the_domain_alone():
     with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x.double()).mean(0))
     cf = GradualCF(net, domain).fit(df)
     assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and not cf.held
+
+
+# ---- arrival
+
+def test_a_number_lacks_its_way_to_the_interval():
+    inf = torch.inf
+    y = torch.tensor([[1.], [3.], [7.], [-inf], [3.], [torch.nan]])
+    ends = torch.tensor([[2., 5.]]*4 + [[-inf, inf]]*2)
+    s = State(Encoded(y, y > 9), y, y, Target(ends, torch.full((6,), .5), y*0))
+    assert shortfall(s).tolist() == [1., -1., 2., inf, -inf, inf]
+
+
+def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
+    "A probability, a gap of logits and a lead, by hand."
+    z = torch.tensor([[0., 2.], [0., 2.], [1., 0.]], dtype=torch.float64)
+    aim = Target(torch.ones(3, dtype=torch.long), torch.full((3,), .5).double(), torch.tensor([[0., 3.]]).double().expand(3, 2))
+    s = State(Encoded(z, z > 9), z, z, aim)
+    p = torch.log(torch.tensor(.5)) - torch.log_softmax(z, 1)[:, 1]
+    torch.testing.assert_close(shortfall(s), p)
+    gap = s._replace(target=aim._replace(gap=torch.tensor([1., .25, 1.]).double()))
+    torch.testing.assert_close(shortfall(gap), torch.tensor([max(p[0], .5 - 1), .25, p[2] + 1.], dtype=torch.float64))
+    lead = s._replace(target=aim._replace(lead=torch.tensor([1., 5., 0.]).double()))
+    torch.testing.assert_close(shortfall(lead), torch.tensor([max(p[0], -1.), 3., p[2] + 1 - p[2]], dtype=torch.float64))
+    assert torch.equal(lead_of(z, aim.label), torch.tensor([2., 2, -1]).double())
+    assert lead_of(torch.stack([z, -z], 1), aim.label[:, None].expand(3, 2)).tolist() == [[2, -2], [2, -2], [-1, 1]]
+    nan = s._replace(logits=torch.full_like(z, torch.nan))
+    assert shortfall(nan).tolist() == [torch.inf]*3
+
+
+def test_company_is_one_more_part_and_a_broken_relation_lacks_all(toy):
+    s = begun(toy, 4)
+    plain = SimpleNamespace(settings=object(), ties={})
+    assert torch.equal(lacking(plain, s), shortfall(s))
+    asked = s._replace(target=s.target._replace(company=torch.ones(4)))
+    company = SimpleNamespace(missing=lambda s, match: torch.tensor([9., 9, 9, -9]).double())
+    beside = lacking(SimpleNamespace(settings=object(), ties={}, company=company), asked)
+    torch.testing.assert_close(beside[:3], shortfall(s)[:3].clamp_min(0) + 9)
+    torch.testing.assert_close(beside[3], shortfall(s)[3])
+    holds = torch.tensor([True, False, True, False])
+    tied = SimpleNamespace(settings=object(), ties=dict(relations=SimpleNamespace(holds=lambda enc, xp: holds)))
+    assert torch.equal(lacking(tied, s), shortfall(s).masked_fill(~holds, torch.inf))
+
+
+def test_what_answers_take():
+    x,xp = torch.zeros(2, 3), torch.tensor([[1., 0, 2], [0, 0, 0]])
+    s = State(Encoded(x, torch.zeros(2, 2, dtype=torch.bool)), xp, None, Target(torch.zeros(2).long(), torch.zeros(2)))
+    groups,price = torch.tensor([0, 1, 1]), lambda x, xp: 3*(xp - x).sum(1)
+    many,far = cost(s, groups)
+    assert many.tolist() == [2, 0] and far.tolist() == pytest.approx([5**.5, 0]) == spent(x, xp).tolist()
+    many,far = cost(s, groups, price)
+    assert many.tolist() == [0, 0] and far.tolist() == [9, 0] == spent(x, xp, price).tolist()
+    enc = s.enc._replace(most=torch.tensor([1, 9]))
+    assert most_groups(SimpleNamespace(settings=object()), s.enc).tolist() == [2, 2]
+    assert most_groups(SimpleNamespace(settings=object()), enc).tolist() == [1, 2]
+    assert most_groups(SimpleNamespace(settings=SimpleNamespace(max_changes=1)), s.enc).tolist() == [1, 1]
+
+
+def test_what_has_arrived_is_better_then_the_nearest_then_what_lacks_less():
+    short = torch.tensor([0., -1, -1, .3, .3, .300001, .4], dtype=torch.float64)
+    dist = torch.tensor([1., 1, 3, 1, 3, 0, 0]).double()
+    got = merit(short, dist)
+    assert got[:3].tolist() == [.5, .5, .25]
+    torch.testing.assert_close(-got[3:], torch.tensor([.3 + 2.5e-6, .3 + 3.75e-6, .3, .4], dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+# ---- improving
+
+def answered(toy, **settings):
+    "Answers that have arrived, with more room than they need."
+    cf = GradualCF(toy.model, toy.domain, **settings).fit(toy.x)
+    label = 1 - toy.model(toy.x[:40]).argmax(1)
+    return cf, cf.explain(toy.x[:40], label)
+
+
+def state_of(cf, cfs):
+    "Answers as a state, asked for no more than `tau` of `cf`."
+    aim = cf.aim(cfs.target)
+    return State(cfs.enc, cfs.xp.clone(), cf.model(cfs.xp).detach(), aim._replace(level=torch.full_like(aim.level, cf.settings.tau)))
+
+
+def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):
+    _,cfs = answered(toy, tau=.7)
+    low = GradualCF(toy.model, toy.domain, tau=.5, margin=0.).fit(toy.x)
+    better = improve(low, cfs)
+    assert better is not cfs and better.tau == cfs.tau == .7 and torch.equal(better.valid, cfs.valid)
+    assert (better.prob[cfs.valid] >= .7 - 1e-6).all()
+    assert _enc_of(low, cfs) is cfs.enc and torch.equal(_enc_of(low, replace(cfs, enc=None)).x, cfs.x)
+    assert torch.equal(improve(low, replace(cfs, enc=None)).xp, better.xp)      # as it comes from a file
+
+
+def test_a_move_that_loses_the_target_is_not_taken(toy):
+    cf,cfs = answered(toy, tau=.6)
+    s = state_of(cf, cfs[cfs.valid])
+    x,way = s.xp.clone(), lambda explainer, s: s._replace(xp=s.x.clone(), logits=cf.model(s.x).detach())
+    short = lacking(cf, way(cf, s))
+    assert ((short > 0) & (short < 1)).any()
+    live = torch.arange(len(x))
+    for s in improve_states(cf, s, [way], live): pass
+    assert torch.equal(s.xp[short > 0], x[short > 0])
+
+
+def test_groups_are_put_back_as_far_as_the_row_stays_there(toy):
+    "Every entry differs at first. What is left is needed, group by group, as the model says."
+    cf,cfs = answered(toy, tau=.6)
+    s = state_of(cf, cfs)
+    far = torch.where(toy.frozen[:40, toy.groups], s.x, 1 - s.x)
+    s = s._replace(xp=far, logits=cf.model(far).detach())
+    there = lacking(cf, s) <= 0
+    assert there.sum() > 5
+    for way in (put_back, put_back_smallest):
+        new = way(cf, s)
+        now = lacking(cf, new) <= 0
+        assert now[there].all() and torch.equal(new.xp[~now], far[~now])
+        torch.testing.assert_close(new.logits, cf.model(new.xp).detach())
+        assert ((new.xp == s.x) | (new.xp == far)).all() and (new.xp != far)[there].any()
+    left = put_back(cf, s)
+    for g in range(4):
+        one = torch.where(toy.groups == g, s.x, left.xp)
+        moved = (one != left.xp).any(1) & there
+        assert (lacking(cf, left._replace(xp=one, logits=cf.model(one).detach())) > 0)[moved].all()
+    near = line_search(cf, left)
+    assert (lacking(cf, near) <= 0)[there].all() and (spent(s.x, near.xp) < spent(s.x, left.xp))[there].all()
+
+
+class Sum(nn.Module):
+    "A model whose one number is the sum of the entries."
+    def forward(self, x): return x.sum(1, keepdim=True)
+
+
+def summing(xp, low):
+    "Rows of zeros on their way to a sum of at least `low`."
+    cf = SimpleNamespace(model=Sum().eval(), groups=lambda x: torch.arange(x.shape[1]), ties=dict(relations=None), settings=object())
+    xp = torch.tensor(xp, dtype=torch.float64)
+    aim = Target(torch.tensor([[low, torch.inf]], dtype=torch.float64).expand(len(xp), 2), torch.full((len(xp),), .5))
+    return cf, State(Encoded(torch.zeros_like(xp), torch.zeros(xp.shape, dtype=torch.bool)), xp, xp.sum(1, keepdim=True), aim)
+
+
+def test_a_row_at_the_very_bar_has_arrived():
+    for way in (put_back, put_back_smallest):
+        cf,s = summing([[1., 2, 4]], 6.)
+        assert way(cf, s).xp.tolist() == [[0, 2, 4]]
+
+
+def test_a_row_may_be_left_after_its_first_failure():
+    cf,s = summing([[1., 2, 4, 0], [3, 3.5, 4, 0]], 6.5)
+    assert put_back_smallest(cf, s).xp.tolist() == [[1, 2, 4, 0], [0, 3.5, 4, 0]]
+    cf,s = summing([[-1., 2, 2.5]], 3.)
+    assert put_back_smallest(cf, s, first=True).xp.tolist() == [[0, 2, 2.5]]
+    cf,s = summing([[1., -2, 4]], 3.)
+    assert put_back_smallest(cf, s, first=True).xp.tolist() == [[1, -2, 4]] and put_back_smallest(cf, s).xp.tolist() == [[1, 0, 4]]
+
+
+def test_sharing_a_change_counts_what_it_costs(toy):
+    cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), spread=3, tau=.6, moves=()).fit(toy.x)
+    s = state_of(*answered(toy, tau=.6))
+    new = share(cf, s)
+    before,after = dearer(s.x, s.xp), dearer(s.x, new.xp)
+    won = (new.xp != s.xp).any(1)
+    assert won.any() and (after < .9*before)[won].all() and (lacking(cf, new) <= 0)[won].all()
+
+
+def test_a_currency_does_not_change_what_is_shared(toy):
+    s = state_of(*answered(toy, tau=.6))
+    way = lambda price: share(GradualCF(toy.model, replace(toy.domain, cost=price), spread=3, tau=.6, moves=()).fit(toy.x), s).xp
+    assert torch.equal(way(lambda x, xp: 20*(xp - x).norm(dim=1)), way(lambda x, xp: (xp - x).norm(dim=1))) and (way(None) != s.xp).any()
+
+
+# ---- tables
+
+DEBTS = pd.DataFrame(dict(card=[0, 3, 5, 9, 4, 7], loan=[2, 0, 8, 1, 3, 6], total=[2, 3, 13, 10, 7, 13], job=list('xyzxyz')))
+
+
+def debts(**told):
+    "A bank that minds the card, and answers about some debts."
+    domain = tabular(DEBTS, **told)
+    bank = predictor(lambda df: np.stack([df.card - 4.5, 4.5 - df.card], 1), domain, kind='logit')
+    return domain, GradualCF(bank, domain).fit(DEBTS)
+
+
+def test_a_table_measures_what_it_was_told():
+    told = dict(relations=['total == card + loan'], cost=dict(card=(1., 2.)))
+    assert debts()[0].measures is None
+    for some,names in (({}, {}), (dict(cost=told['cost']), {'cost'}), (dict(relations=told['relations']), {'broken'}), (told, {'broken', 'cost'})):
+        domain,cf = debts(**some)
+        cfs = cf.explain(DEBTS)
+        assert domain.kind == 'table' and cfs.valid.all() and set(domain.measures(cfs) if domain.measures else ()) == set(names)
+    got = domain.measures(cfs)
+    assert not got['broken'].any() and torch.equal(got['cost'], domain.cost(cfs.x, cfs.xp))
+    step = torch.tensor((cfs.raw.card - DEBTS.card).tolist(), dtype=torch.float64)/9
+    torch.testing.assert_close(got['cost'], torch.where(step > 0, step, -2*step))
+
+
+def test_followers_follow_for_nothing_and_are_told_apart():
+    _,cf = debts(relations=['card rises -> loan rises by 1'], cost=dict(loan='never'))
+    cfs = cf.explain(DEBTS)
+    risen = cfs.raw.card > DEBTS.card
+    assert cfs.valid.all() and risen.sum() == 3 and (cfs.raw.loan == DEBTS.loan + risen).all()
+    lines = cfs.changes()
+    assert set(lines.feature) == {'card', 'loan'} and (lines.follows == (lines.feature == 'loan')).all()
+    many = cf.explain(pd.concat([DEBTS]*8)).changes()
+    assert many.row.is_monotonic_increasing and many.index.tolist() == list(range(len(many))) and len(many) > 60
+    assert all(names in (['card'], ['card', 'loan']) for names in many.groupby('row').feature.agg(list))      # in the table's order
+    assert 'follows' not in debts()[1].explain(DEBTS).changes()
+
+
+def test_what_costs_infinitely_much_stays():
+    domain,cf = debts(cost=dict(card='never', loan=(np.inf, 1.)))
+    enc = domain.encode(DEBTS)
+    assert enc.frozen[:, 0].all() and not enc.frozen[:, 1].all()
+    assert torch.equal(enc.high[:, 1], enc.x[:, 1]) and (enc.low[:, 1] <= enc.x[:, 1]).all() and (enc.low[:, 1] == 0).all()
+    assert (cf.explain(DEBTS).raw.card == DEBTS.card).all()
+
+
+def test_a_column_that_a_question_fixes_cannot_follow():
+    domain,_ = debts(relations=['total == card + loan'])
+    enc = domain.constrain(domain.encode(DEBTS), DEBTS, immutable=['total'])
+    assert torch.equal(enc.low[:, 2], enc.x[:, 2]) and torch.equal(enc.high[:, 2], enc.x[:, 2])
+    free = domain.constrain(domain.encode(DEBTS), DEBTS)
+    assert (free.low[:, 2] < enc.x[:, 2]).any() and (free.high[:, 2] > enc.x[:, 2]).any()
+
+
+def test_levels_in_several_columns_are_legal_row_by_row():
+    hot = pd.DataFrame(dict(a=[1, 0, 0, 0], b=[0, 1, 0, 0], c=[0, 0, 1, 1], n=[1., 2, 3, 4]))
+    domain = tabular(hot, categorical=dict(kind=['a', 'b', 'c']), levels=dict(kind=['a', 'b']))
+    new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
+    assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
+    assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
+
+
+def test_values_that_are_tried_lie_between_the_ends():
+    r = np.random.default_rng(0)
+    wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
+    for scale in ('quantile', 'range', 'standard'):
+        domain = tabular(wide, scale=scale, grid=7)
+        x = domain.encode(wide).x
+        for g,c in enumerate(domain.features):
+            raw = c.decoded(domain.propose(x, g)[0, :, 0].numpy())
+            assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)
+            np.testing.assert_allclose([raw.min(), raw.max()], [c.low, c.high])
+
+
+def test_near_a_relation_more_values_are_tried():
+    domain,_ = debts(relations=['card + loan <= 13'])
+    x = domain.encode(DEBTS).x
+    values = domain.propose(x, 0)
+    assert values.shape[0] == len(x) and values.shape[1] == tabular(DEBTS).propose(x, 0).shape[1] + 11
+    own = values[:, -11:, 0]*9
+    torch.testing.assert_close(own[:, -1], torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64))
+    torch.testing.assert_close(own[:, 0], torch.zeros(6, dtype=torch.float64))
+    torch.testing.assert_close(own.diff(dim=1), own[:, -1:].expand(6, 10)/10)
+
+
+def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import to_hex
+    before = plt.get_fignums()
+    fig = debts()[1].explain(DEBTS).plot()
+    assert plt.get_fignums() == before
+    ax = fig.axes[0]
+    track,old,new = ax.lines[:3]
+    assert len(ax.lines) == 15 and len(ax.texts) == 15                          # five rows are drawn
+    assert list(track.get_xdata()) == [0, 1] and (track.get_color(), track.get_linewidth(), track.get_solid_capstyle()) == ('.8', 3, 'round')
+    assert old.get_markerfacecolor() == 'w' and (old.get_markersize(), new.get_markersize()) == (9, 9)
+    assert to_hex(new.get_color()) == to_hex(CHANGED) and old.get_xdata()[0] == 0 and new.get_xdata()[0] > .5
+    assert all(list(line.get_ydata())[0] == -i//1 for i,line in enumerate(ax.lines[::3]))
+    labels = ax.get_yticklabels()
+    assert [t.get_text().split(chr(10))[0] for t in labels] == [f'row {i}: card' for i in range(5)] and {t.get_fontsize() for t in labels} == {8}
+    assert ax.get_xlim() == (-.12, 1.12) and ax.get_ylim() == (-4.6, .6) and not any(s.get_visible() for s in ax.spines.values())
+    assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and fig.get_size_inches().tolist() == [7, .8 + .55*5]
+    arrow = ax.texts[0]
+    assert arrow.xyann == (0, 0) and arrow.xy == (new.get_xdata()[0], 0) and (arrow.arrow_patch.shrinkA, arrow.arrow_patch.shrinkB) == (4, 5)
+    told = [t.get_text() for t in ax.texts if t.get_text()]
+    assert told[:2] == ['0', '5'] and {t.get_fontsize() for t in ax.texts if t.get_text()} == {8}

@@ -176,6 +176,8 @@ def test_encoded_rows_are_written_as_they_were():
 
 @settings(max_examples=60, deadline=None)
 @example([0., 339099158608078., .1875, -1e15])
+@example([0., 5e-324, 1e-320])
+@example([.1, 1e308])
 @given(st.lists(st.one_of(st.none(), st.floats(-1e15, 1e15), st.decimals(-9999, 9999, places=3).map(float)), min_size=2, max_size=30))
 def test_numbers_of_any_size_are_written_as_they_were(values):
     df = pd.DataFrame({'v': pd.Series(values, dtype=float), 'x': filler(len(values))})
@@ -184,6 +186,11 @@ def test_numbers_of_any_size_are_written_as_they_were(values):
     v,at = df.v.fillna(-2e15).to_numpy(), x[:, 0].nan_to_num(-1.).double().numpy()  # 1 and 1.1 beside 1e15 are encoded alike, but for a rounding
     told = ~((np.abs(at[:, None] - at) < 1e-14) & (v[:, None] != v)).any(1)
     pd.testing.assert_frame_equal(back[told], df[told], check_exact=True)
+
+
+def test_a_range_beyond_floats_is_refused():
+    df = pd.DataFrame({'v': [-1e308, 1e308], 'x': [0, 1]})
+    with pytest.raises(ValueError, match="whose range a float can hold, got 'v' from -1e"): tabular(df)
 
 
 def test_siblings_and_names_are_written_as_they_were():
@@ -672,6 +679,7 @@ def test_bad_rules(bank, case):
 
 
 @settings(max_examples=50, deadline=None)
+@example(-.05, .02, 0)  # -.05 + .02 is a little less than -.03
 @given(st.floats(-50, 50), st.floats(.02, 50), st.integers(0, 5))
 def test_decoding_never_leaves_the_bounds_of_a_question(low, width, seed):
     r = np.random.default_rng(seed)

@@ -36,11 +36,13 @@ only_mutate =
     gradual_cf/{module}.py
 also_copy =
     nbs
+    benchmarks
     pytest.ini
     settings.ini
 pytest_add_cli_args =
     -p
     no:cacheprovider
+    --hypothesis-seed=0
 pytest_add_cli_args_test_selection =
 {tests}
 do_not_mutate_patterns =
@@ -56,7 +58,7 @@ SECONDS = 25  # A mutant meets the quickest of the tests that touch it, which to
 def stage(folder, module, tests):
     "A folder with the package, the tests and one chapter."
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ('gradual_cf', 'tests'): fresh(ROOT/name, folder/name)
+    for name in ('gradual_cf', 'tests', 'benchmarks'): fresh(ROOT/name, folder/name)
     (folder/'nbs').mkdir(exist_ok=True)
     for path in (ROOT/f'nbs/{NEAR[module][0]}.ipynb', ROOT/'pytest.ini', ROOT/'settings.ini'):
         shutil.copy2(path, folder/path.relative_to(ROOT))

@@ -9,13 +9,14 @@ import signal
 import sys
 import tempfile
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import toy
 
-from gradual_cf.all import Counterfactuals, GradualCF, check_letter, letter, load_glove, load_model, load_task, save_model, tabular, tabular_mlp
+from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_letter, letter, load_glove, load_model, load_task, save_model, tabular, tabular_mlp
 from gradual_cf.predictors import load_fitted
 from gradual_cf.sources import open_source
 
@@ -28,6 +29,7 @@ def frame(n=60):
     return pd.DataFrame({'a': r.integers(0, 9, n), 'b': r.normal(0, 1, n).round(3), 'c': r.choice(['x', 'y'], n)})
 
 
+@cache
 def small():
     "A fitted explainer of a small table."
     df = frame()
@@ -89,16 +91,16 @@ def picture(path):
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8), dtype='uint8')).save(path)
 
 
-def read_picture(path):
-    task = load_task('digits')
-    return task.domain.encode([str(path)])
+@cache
+def digits(): return load_task('digits').domain
+def read_picture(path): return digits().encode([str(path)])
 
 
-def decision(path):
+def decision(path, format='json'):
     cf,df = small()
     cfs = cf.explain(df[:20])
     i = int((cfs.valid & cfs.mask.any(1)).nonzero()[0])
-    path.write_text(letter(cf.explain(df[i:i + 1]), format='json', explainer=cf)[0])
+    path.write_text(letter(cf.explain(df[i:i + 1]), format=format, explainer=cf)[0])
 
 
 def read_decision(path):
@@ -106,11 +108,53 @@ def read_decision(path):
     return check_letter(path.read_text(errors='replace'), cf, df[:1])
 
 
+def catboost(path):
+    import catboost
+    X = frame()[['a', 'b']]
+    catboost.CatBoostClassifier(iterations=4, depth=2, verbose=False, allow_writing_files=False).fit(X, X.a > 4).save_model(str(path))
+
+
+def manifest(path):
+    "What tells a folder of answers from that of another run."
+    cf,df = small()
+    explain_dataset(cf, df[:4], path.parent/'out', batch_size=4)
+    path.write_bytes((path.parent/'out/_manifest.json').read_bytes())
+
+
+def read_manifest(path):
+    cf,df = small()
+    (path.parent/'out/_manifest.json').write_bytes(path.read_bytes())
+    return explain_dataset(cf, df[:4], path.parent/'out', batch_size=4)
+
+
 RULES = ['a + 9 >= b', 'a rises -> b rises by 2', 'a + b <= 30', '`b` - a <= 20', 'c changes -> a rises']
 
 
 def relation(path): path.write_text('\n'.join(RULES))
-def read_relation(path): return [tabular(frame(), relations=[line]) for line in path.read_text(errors='replace').splitlines()]
+def read_relation(path): return [told(line) for line in path.read_text(errors='replace').splitlines()]
+
+
+def told(line):
+    "What is read is also kept: by the search, and by the judge."
+    domain = tabular(frame(), relations=[line])
+    enc = domain.encode(frame())
+    assert domain.relations.holds(enc, enc.x).shape == (60,) and domain.legal(frame(), frame()).shape == (60, 3)
+    return domain.propose(enc.x, 0)
+
+
+TOKENS = ['a', 'b', 'c', '`a`', '1', '2.5', '-1', '1e999', '"x"', '"q"', 'None', 'True', '+', '-', '*', '/', '**', '//', '%', '<', '<=', '>', '>=', '==', '!=', 'in',
+          'not in', 'is', 'and', 'or', 'not', '(', ')', '[', ']', ',', '->', 'rises', 'falls', 'changes', 'stays', 'by 2', 'if', 'else', 'lambda', ':', '.', '@', '0'*400]
+
+
+def words_of(r):
+    "A sentence of random words: a good one of which a few were replaced, or nothing but random ones."
+    words = list(r.choice(TOKENS, r.integers(1, 12)))
+    if r.random() < .7:
+        words = str(r.choice([*RULES, 'c == "x" -> a + b <= 30', 'not (a > 3 and b < 2) or c in ["x", "y"]', '0 <= a <= 2*b + 9'])).split()
+        for _ in range(r.integers(1, 4)):
+            at,word = int(r.integers(0, len(words) + 1)), str(r.choice(TOKENS))
+            words[at:at + int(r.integers(0, 2))] = [word]*int(r.choice([1, 1, 1, 1, 300]))
+    return ' '.join(words)
 
 
 READERS = { # name -> (suffix, writes a whole file, reads it)
@@ -126,7 +170,12 @@ READERS = { # name -> (suffix, writes a whole file, reads it)
     'skops': ('.skops', skops, ask_fitted),
     'picture': ('.png', picture, read_picture),
     'letter': ('.json', decision, read_decision),
+    'letter md': ('.md', lambda p: decision(p, 'md'), read_decision),
+    'letter html': ('.html', lambda p: decision(p, 'html'), read_decision),
+    'catboost': ('.cbm', catboost, ask_fitted),
+    'manifest': ('.json', manifest, read_manifest),
     'relation': ('.txt', relation, read_relation),
+    'sentence': ('.txt', relation, read_relation),
 }
 
 
@@ -168,7 +217,8 @@ def main(name, first, count):
         whole,grown = path.read_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss/1024
         read(path)
         for seed in range(first, first + count):
-            path.write_bytes(broken(whole, np.random.default_rng(seed)))
+            r = np.random.default_rng(seed)
+            path.write_bytes(words_of(r).encode() if name == 'sentence' else broken(whole, r))
             print(json.dumps(dict(case=seed)), flush=True)
             bad = outcome(read, path)
             now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss/1024

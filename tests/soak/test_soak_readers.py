@@ -10,9 +10,10 @@ import pytest
 
 HERE = Path(__file__).parent
 SIZE = int(os.environ.get('SOAK_SIZE', 400))
-CASES = {'xgboost json': 100, 'xgboost ubj': 100, 'lightgbm': 100}  # these ask a process of their own about each file: a hundredth of the others
-NEEDS = {'xgboost json': 'xgboost', 'xgboost ubj': 'xgboost', 'lightgbm': 'lightgbm', 'onnx': 'skl2onnx', 'skops': 'skops'}
-READERS = ['answers', 'parquet', 'csv', 'weights', 'glove', 'xgboost json', 'xgboost ubj', 'lightgbm', 'onnx', 'skops', 'picture', 'letter', 'relation']
+CASES = {'xgboost json': 100, 'xgboost ubj': 100, 'lightgbm': 100, 'catboost': 100, 'manifest': 10}  # these take longer for each file, most in a process of their own: a part of the others
+NEEDS = {'xgboost json': 'xgboost', 'xgboost ubj': 'xgboost', 'lightgbm': 'lightgbm', 'catboost': 'catboost', 'onnx': 'skl2onnx', 'skops': 'skops'}
+READERS = ['answers', 'parquet', 'csv', 'weights', 'glove', 'xgboost json', 'xgboost ubj', 'lightgbm', 'catboost', 'onnx', 'skops', 'picture',
+           'letter', 'letter md', 'letter html', 'manifest', 'relation', 'sentence']
 
 
 @pytest.mark.parametrize('name', READERS)

@@ -1,0 +1,77 @@
+"""Files that somebody else wrote: one clear error, whatever is in them, and no more memory than they deserve."""
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import save_file
+from toy import sharpen
+
+from gradual_cf.batch import explain_dataset
+from gradual_cf.gradual import GradualCF
+from gradual_cf.letter import check_letter, letter
+from gradual_cf.models import load_model, save_model, tabular_mlp
+from gradual_cf.tabular import tabular
+
+DEEP = '['*100_000 + ']'*100_000
+
+
+@pytest.mark.parametrize('header', [
+    '[]', '3', 'null', DEEP, '{"spec": [1]}', '{"spec": "ab"}', '{"spec": {"network": []}}', '{"spec": {"network": "tabular_mlp"}}',
+    '{"spec": {"network": "tabular_mlp", "d": 3, "foo": 1}}', '{"spec": {"network": "tabular_mlp", "d": 1000000000000}}',
+    '{"spec": {"network": "tabular_mlp", "d": 3, "width": 200000}}', '{"spec": {"network": "tabular_mlp", "d": 1e400}}',
+    '{"spec": {"network": "tabular_mlp", "d": -3}}', '{"spec": {"network": "tabular_mlp", "d": "x"}}', '{"spec": {"network": "tabular_mlp", "d": 3, "seed": 5}}'],
+    ids=lambda header: header[:60])
+def test_a_description_that_fits_nothing_is_refused_before_memory_is_taken(tmp_path, header):
+    save_file({'w': torch.zeros(2)}, tmp_path/'m.safetensors', metadata={'gradual_cf': header})
+    with pytest.raises(ValueError, match='^path must') as e: load_model(tmp_path/'m.safetensors')
+    assert len(str(e.value)) < 1000
+
+
+def test_a_network_comes_back_with_the_seed_it_had(tmp_path):
+    net = tabular_mlp(4, 3, 8, seed=5)
+    back = load_model(save_model(net, tmp_path/'n.safetensors', note='x'))
+    assert back.spec == net.spec and back.meta['note'] == 'x' and not back.training
+    for a,b in zip(net.parameters(), back.parameters(), strict=True): assert torch.equal(a, b) and b.device.type == 'cpu'
+
+
+@pytest.fixture(scope='module')
+def bank():
+    r = np.random.default_rng(0)
+    df = pd.DataFrame({'a': r.integers(0, 9, 60), 'b': r.normal(0, 1, 60).round(3), 'c': r.choice(['x', 'y'], 60)})
+    domain = tabular(df)
+    x = domain.encode(df).x.float()
+    return GradualCF(sharpen(tabular_mlp(x.shape[1], seed=0), x), domain, sigma=0).fit(df), df
+
+
+@pytest.fixture(scope='module')
+def told(bank):
+    cf,df = bank
+    cfs = cf.explain(df[:20])
+    i = int((cfs.valid & cfs.mask.any(1)).nonzero()[0])
+    return json.loads(letter(cfs[i:i + 1], format='json', explainer=cf)[0])
+
+
+@pytest.mark.parametrize('value', [None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], ids=repr)
+def test_values_of_a_letter_are_values_of_the_table(bank, told, value):
+    text = json.dumps(told | dict(record=[line | dict(before=value) for line in told['record']]))
+    with pytest.raises(ValueError, match='^text must hold'): check_letter(text, bank[0])
+    assert check_letter(json.dumps(told), bank[0]).flips.all()
+
+
+def test_a_letter_of_many_brackets_is_none(bank):
+    with pytest.raises(ValueError, match='^text must hold a record of 3 numbered lines'): check_letter('{"record":' + DEEP + '}', bank[0])
+
+
+@pytest.fixture(scope='module')
+def begun(bank, tmp_path_factory):
+    out = tmp_path_factory.mktemp('batch')/'out'
+    explain_dataset(bank[0], bank[1][:4], out, batch_size=4)
+    return out
+
+
+@pytest.mark.parametrize('text', [DEEP, '[]', 'null', '{'], ids=lambda text: text[:5])
+def test_a_folder_whose_manifest_says_nothing_is_not_gone_on_with(bank, begun, text):
+    (begun/'_manifest.json').write_text(text)
+    with pytest.raises(ValueError, match='^out must hold a readable'): explain_dataset(bank[0], bank[1][:4], begun, batch_size=4)
