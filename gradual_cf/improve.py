@@ -50,7 +50,7 @@ def _without_each(explainer, s, groups):
 
 def put_back(
     explainer, # Fitted
-    s:State,   # Rows that have arrived; others stay as they are
+    s:State,   # Rows that have arrived; others stay, but for those that arrive by it
 ) -> State:
     "Put changed groups back one by one, each time the one that is missed least, while the row stays there."
     groups,xp = explainer.groups(s.x), s.xp.clone()
