@@ -1,6 +1,7 @@
 """What all tests share: one folder of networks, each trained once a run, and who may run beside whom."""
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -11,7 +12,8 @@ CACHE = 'GRADUAL_CF_CACHE'
 
 
 def pytest_configure(config):
-    "One folder of networks for the workers, the kernels and the commands of this run, unless the caller names one."
+    "Ctrl-C is heard, also where a shell began this run in the background; one folder of networks for the whole run, unless the caller names one."
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if CACHE in os.environ: return
     os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
