@@ -464,3 +464,15 @@ def test_a_long_sentence_is_read_and_kept(X):
     text = 'late_max <= ' + ' + '.join(['late_last']*190) + ' + 9'
     domain = tabular(X, relations=[text])
     assert domain.legal(X, X).all() and domain.relations.holds(domain.encode(X), domain.encode(X).x).all()
+
+
+def test_a_derived_value_that_was_off_before_may_stay(X):
+    "Where nothing changed that it is made of, the value of the row stands, though its function says another."
+    young = X[X.age < 60]
+    old = young.assign(share=young.share.where(young.index != young.index[0], .77))
+    assert domain(X).legal(old, old.assign(age=old.age + 1)).all()
+
+
+def test_the_size_of_an_event_is_a_number():
+    with pytest.raises(ValueError, match=r"by what positive number a column rises or falls, got '1\.2\.3'"):
+        tabular(people(60), relations=['income rises by 1.2.3 -> age rises'])

@@ -580,3 +580,22 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
     assert arrow.xyann == (0, 0) and arrow.xy == (new.get_xdata()[0], 0) and (arrow.arrow_patch.shrinkA, arrow.arrow_patch.shrinkB) == (4, 5)
     told = [t.get_text() for t in ax.texts if t.get_text()]
     assert told[:2] == ['0', '5'] and {t.get_fontsize() for t in ax.texts if t.get_text()} == {8}
+
+
+# ---- what fits together, and the order of lines
+
+def test_a_domain_that_proposes_nothing_has_no_probe(toy):
+    bare = replace(toy.domain, propose=None, probe=None)
+    with pytest.raises(ValueError, match="for a domain that proposes no values, got 'probe'"): GradualCF(toy.model, bare, rank='probe')
+
+
+def test_changes_of_a_row_come_in_the_order_of_the_columns():
+    df = pd.DataFrame(np.random.default_rng(0).random((200, 6)).round(2), columns=list('fedcba'))
+    domain = tabular(df)
+    x = domain.encode(df).x
+    net = nn.Sequential(nn.Linear(6, 2)).to(x.dtype)
+    cf = GradualCF(net, domain, sigma=0).fit(df)
+    cfs = cf.explain(df)
+    moved = replace(cfs, xp=1 - cfs.x, mask=torch.ones_like(cfs.mask))
+    lines = moved.changes()
+    assert lines.feature.tolist() == list('fedcba')*200 and lines.row.is_monotonic_increasing

@@ -403,3 +403,26 @@ def test_the_explainer_takes_it_by_itself():
     got = cf.explain(data.head(60))
     assert got.valid.all() and (source.predict(got.raw) == got.target.numpy()).all()
     assert changed_groups(got.x, got.xp, cf.groups(got.x)).sum(1).float().mean() < 1.5
+
+
+@pytest.mark.parametrize('name', ['lightgbm', 'hist'])
+def test_a_category_may_be_the_first_column(name):
+    "Its levels go the ways that the library sends them, also where it is group 0."
+    first = X[['c', 'b', 'a']]
+    made, _ = MADE[name]()
+    trees, domain = read(made.fit(first, Y), first)
+    x = domain.encode(first).x
+    assert trees is not None and _agrees(trees.scores(x), trees(x))
+
+
+def test_no_rows_have_an_answer_of_the_right_width():
+    trees, domain = read(*MADE['forest_number']())
+    assert trees(domain.encode(PLAIN[:2]).x[:0]).shape == (0, len(trees.ensemble.base))
+    assert trees(domain.encode(PLAIN[:2]).x).shape == (2, len(trees.ensemble.base))
+
+
+def test_other_answers_leave_alone_what_is_held_fixed():
+    source, data = MADE['hist']()
+    cf = GradualCF(source, tabular(data)).fit(data)
+    for ways in cf.explain_many(data[:6], k=3, immutable=['c']):
+        assert len(ways) > 1 and ways.valid.all() and 'c' not in set(ways.changes().feature)
