@@ -62,7 +62,8 @@ def _read_image(file, channels):
         with Image.open(file) as im:
             small = im.width*im.height <= _MOST_PIXELS
             if small: im.load()
-    except Exception as e: raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None # broken: anything comes
+    except Exception as e: # a broken file may raise anything
+        raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
     if small: return _pil_pixels(im, channels)
     raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {im.width} × {im.height} in {str(file)!r}')
 

@@ -113,9 +113,11 @@ def _as_date(c:Column, text:str):
 def _as_cell(c:Column, text:str):
     "One text as a cell; raises `ValueError` for what is no number or date."
     if c.form == 'numeral' or '%' in c.form: return text
-    read = Decimal if c.form == 'decimal' else functools.partial(_as_date, c) if c.kind == 'date' else _as_number
-    try: return read(text)
-    except (ValueError, ArithmeticError): raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
+    try:
+        if c.form == 'decimal': return Decimal(text)
+        return _as_date(c, text) if c.kind == 'date' else _as_number(text)
+    except (ValueError, ArithmeticError):
+        raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
 
 # %% ../nbs/51_letter.ipynb #c22
 def _typed_cells(cells:pd.Series, dtype) -> pd.Series:
@@ -130,7 +132,8 @@ def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     known = {t: _as_cell(c, t) for t in set(texts) if t != value_text(None)}
     cells = pd.Series([known.get(t, c.blank) for t in texts], dtype=object)
     try: return {c.name: _typed_cells(cells, dtypes[c.name])}
-    except (ValueError, ArithmeticError): raise ValueError(f'text must hold {dtypes[c.name]} in {c.name!r}, got {sorted(known)}') from None
+    except (ValueError, ArithmeticError):
+        raise ValueError(f'text must hold {dtypes[c.name]} in {c.name!r}, got {sorted(known)}') from None
 
 def _frame_of(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
     "Rows from the texts of each column."
@@ -797,21 +800,26 @@ def _format_of(text:str) -> str:
     if text.lstrip().startswith('{'): return 'json'
     return 'html' if '<tr data-line' in text else 'md'
 
-# %% ../nbs/51_letter.ipynb #c93
+# %% ../nbs/51_letter.ipynb #a626739f
 def _as_text(v) -> str:
     "A value of JSON that is a text; raises `TypeError` for others."
     if isinstance(v, str): return v
     raise TypeError(f'a letter holds texts, got {v!r}')
 
+def _of_record(line:dict) -> tuple: # (number, before, after) as texts
+    return str(line['number']), _as_text(line['before']), _as_text(line['after'])
+
+# %% ../nbs/51_letter.ipynb #66ea733a
 def _numbered(text:str, format:str) -> list: # (number, before, after) as texts
     "The numbered lines of a record."
-    if format == 'json': return [(str(l['number']), *map(_as_text, (l['before'], l['after']))) for l in _read_json(text)['record']]
+    if format == 'json': return [_of_record(line) for line in _read_json(text)['record']]
     clean,out = _UNESCAPE[format], []
     for number,line in _LINES[format].findall(text):
         cells = _CELLS[format](line)[-2:]
         out.append((number, *(clean(cell) for cell in cells)))
     return out
 
+# %% ../nbs/51_letter.ipynb #a3247569
 def _read_letter(text:str, count:int) -> _Letter:
     "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
     try: lines = _numbered(text, _format_of(text))

@@ -71,13 +71,15 @@ def _numbered(tree:ast.expr, quoted:Sequence, columns:Sequence[Column], where:st
 def _is_truth(node) -> bool: # Whether it holds or does not hold
     return isinstance(node, (ast.Compare, ast.BoolOp)) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
+def _is_list(node) -> bool: return isinstance(node, (ast.List, ast.Tuple))
+
 def _is_constant(node) -> bool: # A number that floats hold, a text, or a list of them
-    if isinstance(node, (ast.List, ast.Tuple)): return all(_is_number(v) and _is_constant(v) for v in node.elts)
+    if _is_list(node): return all(_is_number(v) and _is_constant(v) for v in node.elts)
     if isinstance(node, ast.UnaryOp): return isinstance(node.op, ast.USub) and _is_constant(node.operand)
     v = getattr(node, 'value', None)
     return isinstance(v, (str, float)) or isinstance(v, int) and abs(v) <= float(np.finfo(float).max)
 
-def _is_number(node) -> bool: return not _is_truth(node) and not isinstance(node, (ast.List, ast.Tuple)) # Or a text
+def _is_number(node) -> bool: return not _is_truth(node) and not _is_list(node) # Or a text
 
 # %% ../nbs/11_relations.ipynb #bc590751
 def _operands(node) -> Iterator: # (part, whether it may stand there)
@@ -86,14 +88,15 @@ def _operands(node) -> Iterator: # (part, whether it may stand there)
     if isinstance(node, ast.UnaryOp): yield node.operand, _is_truth(node.operand) == isinstance(node.op, ast.Not)
     if isinstance(node, ast.BinOp): yield from ((v, _is_number(v)) for v in (node.left, node.right))
     if not isinstance(node, ast.Compare): return
-    yield node.left, not isinstance(node.left, (ast.List, ast.Tuple))
-    for op,v in zip(node.ops, node.comparators): yield v, isinstance(op, (ast.In, ast.NotIn)) == isinstance(v, (ast.List, ast.Tuple))
+    yield node.left, not _is_list(node.left)
+    for op,v in zip(node.ops, node.comparators): yield v, isinstance(op, (ast.In, ast.NotIn)) == _is_list(v)
 
 # %% ../nbs/11_relations.ipynb #701edcbd
 def _check_places(tree:ast.expr, where:str):
     "Raise `ValueError` for a part that makes no sense where it stands, and for a sentence without end."
     nodes = list(ast.walk(tree))
-    if sum(isinstance(n, (ast.operator, ast.unaryop, ast.cmpop, ast.boolop)) for n in nodes) > _MOST_OPERATORS: raise _too_long(where)
+    operators = [n for n in nodes if isinstance(n, (ast.operator, ast.unaryop, ast.cmpop, ast.boolop))]
+    if len(operators) > _MOST_OPERATORS: raise _too_long(where)
     wrong = [part for n in nodes for part,fits in _operands(n) if not fits]
     wrong += [n for n in nodes if isinstance(n, (ast.Constant, ast.List, ast.Tuple)) and not _is_constant(n)]
     if wrong:
