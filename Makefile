@@ -8,7 +8,7 @@ CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/l
 EXTRAS := ray,transformers,models,fluent,app
 
 JOBS   ?= 2
-.PHONY: demo test soak mutants release types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo test portable networks soak mutants release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -16,6 +16,13 @@ demo: $(VENV)/.base      ## explain a few rows of the embedded data
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
 test: $(VENV)/.dev       ## run every notebook and every test; those of the site are `make site`
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10 --ignore=tests/test_site.py
+
+networks: export OMP_NUM_THREADS = 1
+networks: $(VENV)/.extras   ## make those of tests/networks/ again that are missing, damaged or new
+	$(BIN)/python tests/networks/make.py
+
+portable: $(VENV)/.dev $(VENV)/oldest/.done   ## the whole suite as other processors run it, with one thread and two, TIMES over
+	$(BIN)/python .ci/portable.py --times $(or $(TIMES),1) $(CELLS)
 
 soak: export OMP_NUM_THREADS = 1
 soak: export SOAK_SIZE := $(or $(SIZE),100000)
@@ -90,6 +97,13 @@ $(VENV)/.dev: $(VENV)/.base
 $(VENV)/.extras: $(VENV)/.dev   # Ray, transformers, the app and more makes of models: without them their tests skip
 	$(PIP) -e ".[$(EXTRAS)]"
 	$(CODE)
+	touch $@
+
+# The oldest PyTorch that settings.ini allows, before everything else of the environment
+$(VENV)/oldest/.done: $(VENV)/.dev
+	$(PYTHON) -m venv $(VENV)/oldest
+	$(VENV)/oldest/bin/python -m pip install -q --disable-pip-version-check --no-compile "torch==$$(sed -n 's/^requirements.*torch>=\([0-9.]*\).*/\1/p' settings.ini).*" "$$(grep '^numpy==' constraints.txt)"
+	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" > $$($(VENV)/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/rest.pth
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

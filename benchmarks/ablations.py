@@ -12,17 +12,16 @@ from pathlib import Path
 import pandas as pd
 
 from gradual_cf.core import atomic
-from gradual_cf.gradual import PAPER
+from gradual_cf.gradual import PAPER, preset
 from gradual_cf.paper.ablations import ablate
-from gradual_cf.tasks import load_task
+from gradual_cf.data.datasets import load_task
 
 SHOWN = ['axis', 'value', 'valid', 'l1', 'l2', 'coherence@8', 'blocks', 'words', 'logit_gap', 'out_of_range', 'judge', 'seconds_per_row']
 
 
 def paper(task, sigma):
     "The paper's setting with fewer steps, at the threshold of the data; pictures stay in their bounds."
-    defaults = task.domain.defaults
-    tau = defaults.tau if defaults else PAPER.tau
+    tau = preset(task.domain).tau
     return replace(PAPER, sigma=sigma, tau=tau, legal=task.domain.kind == 'image')
 
 

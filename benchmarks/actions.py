@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.actions import actions
+from gradual_cf.use.actions import actions
 from gradual_cf.all import GradualCF, load_heloc, predict, tabular, tabular_mlp, train
 from gradual_cf.core import atomic
 from installed import hollow, install

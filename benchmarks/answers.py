@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/answers.py [--rows 1000] [--k 5] [--out benchmarks/results/answers.csv]
 
 HELOC, Adult and German Credit, networks (`tabular_mlp`) and histogram boosting, test rows, each towards the other class. On Adult
-sex, race and country must stay and age may only grow. The preset `BELIEVABLE` explains a fifth of the rows. The checks are independent of the search: pandas puts every single change
-of every answer back into the raw row, the model is asked about that, and about the answers. (With `BELIEVABLE` a change is also
+sex, race and country must stay and age may only grow. The preset `PLAUSIBLE` explains a fifth of the rows. The checks are independent of the search: pandas puts every single change
+of every answer back into the raw row, the model is asked about that, and about the answers. (With `PLAUSIBLE` a change is also
 needed where the answer loses its company without it; there `irreducible` is what the package says.)
 
 `answers`: mean for each row that has one at all (`found`); `full`: share of those with `k`. `valid`, `legal` and `irreducible` are
@@ -30,15 +30,15 @@ import pandas as pd
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gradual_cf.alternatives import irreducible
+from gradual_cf.use.alternatives import minimal
 from gradual_cf.core import atomic, take_rows
-from gradual_cf.explainer import target_prob
+from gradual_cf.search.goals import target_prob
 from gradual_cf.gradual import GradualCF
-from gradual_cf.loans import load_heloc
-from gradual_cf.models import tabular_mlp, train
-from gradual_cf.predictors import predictor
-from gradual_cf.tabular import tabular
-from gradual_cf.typical import BELIEVABLE
+from gradual_cf.data.datasets import load_heloc
+from gradual_cf.models.networks import tabular_mlp, train
+from gradual_cf.models.fitted import predictor
+from gradual_cf.data.tables import tabular
+from gradual_cf.measures.robustness import PLAUSIBLE
 
 REPEATS, ORDERS, MOST_ORDERED = 3, 20, 5
 ADULT = dict(immutable=['sex', 'race', 'native-country'], increase_only=['age'])
@@ -82,7 +82,7 @@ def explainers(t):
     net = train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(t.y), seed=0)
     trees = HistGradientBoostingClassifier(random_state=0, categorical_features='from_dtype').fit(t.X, t.y)
     yield 'network', lambda **h: GradualCF(net, domain, **h).fit(t.X)
-    yield 'network, BELIEVABLE', lambda **h: GradualCF(net, domain, BELIEVABLE, **h).fit(t.X)
+    yield 'network, PLAUSIBLE', lambda **h: GradualCF(net, domain, PLAUSIBLE, **h).fit(t.X)
     yield 'boosting', lambda **h: GradualCF(predictor(trees, domain), domain, **h).fit(t.X)
 
 
@@ -125,10 +125,10 @@ def several(e, rows, k):
     reached = ask(e, a.raw, a.target) >= a.tau
     alike = a.raw.assign(_row=many.row).duplicated()
     told = many.df()
-    content = e._content(a.enc, a.xp, a.target)
+    content = e.content(a.enc, a.xp, a.target)
     return dict(rows=len(rows), k=k, found=len(table)/len(rows), answers=table.answers.mean(), full=(table.answers == k).mean(),
                 valid=reached.double().mean().item(), legal=e.domain.legal(a.data, a.raw).all(1).mean(),
-                irreducible=(irreducible_by_hand(e, a) if e.company is None else irreducible(e, a).numpy()).mean(),
+                minimal=(irreducible_by_hand(e, a) if e.company is None else minimal(e, a).numpy()).mean(),
                 content=content.double().mean().item(), typical=a.typical.mean().item(), distinct=1 - pd.Series(many.row[alike]).nunique()/len(table),
                 sets=(table.sets == table.answers).mean(), columns_first=told[told.answer == 1].changes.mean(),
                 columns=told.changes.mean(), apart=table['apart'].mean(), covered=table.features.mean(),
@@ -188,7 +188,7 @@ if __name__ == '__main__':
         t = load(name)
         for model, make in explainers(t):
             rows = t.rows.iloc[:args.rows if model in ('network', 'boosting') else args.rows//5]
-            more = {} if 'BELIEVABLE' in model else plans(make, rows, args.plans)
+            more = {} if 'PLAUSIBLE' in model else plans(make, rows, args.plans)
             lines.append(dict(data=name, model=model, **several(make(), rows, args.k), **more))
             print(pd.DataFrame(lines[-1:]).T.to_string(header=False), flush=True)
             with atomic(args.out) as tmp: pd.DataFrame(lines).round(4).to_csv(tmp, index=False)

@@ -40,7 +40,7 @@ from torch import nn
 from tqdm import tqdm
 
 from gradual_cf.all import GradualCF, tabular
-from gradual_cf.audit import audit
+from gradual_cf.use.audit import audit
 from gradual_cf.core import atomic
 
 LONGER = 1.2          # The planted ratio of mean ways

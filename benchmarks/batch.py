@@ -27,12 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gradual_cf.batch import _finished, _part_file, explain_dataset, explain_ray
+from gradual_cf.scale.batch import _finished, _part_file, explain_dataset, explain_ray
 from gradual_cf.core import atomic
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models import tabular_mlp
-from gradual_cf.tabular import tabular
+from gradual_cf.models.networks import tabular_mlp
+from gradual_cf.data.tables import tabular
 
 
 def rows_of(n, d=8, seed=0):

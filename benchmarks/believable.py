@@ -35,9 +35,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.all import BELIEVABLE, GradualCF, confirm, load_heloc, load_uci_credit, tabular, tabular_mlp, train
+from gradual_cf.all import PLAUSIBLE, GradualCF, confirm, load_heloc, load_uci_credit, tabular, tabular_mlp, train
 from gradual_cf.core import atomic, cache_dir, changed_groups
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from installed import hollow, install
 
 PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2', 'ce-library==0.1.1'] # raiutils is imported by dice-ml
@@ -343,7 +343,7 @@ def cadex(case, limit):
 
 METHODS = {
     'default': lambda case, limit: ours(case), 'quantile=.5': lambda case, limit: ours(case, quantile=.5),
-    'BELIEVABLE': lambda case, limit: ours(case, BELIEVABLE), 'NICE (sparsity)': nice('sparsity'),
+    'PLAUSIBLE': lambda case, limit: ours(case, PLAUSIBLE), 'NICE (sparsity)': nice('sparsity'),
     'NICE (proximity)': nice('proximity'), 'NICE (plausibility)': nice('plausibility'), 'DiCE random': dice,
     'CADEX': cadex}
 
@@ -353,12 +353,12 @@ def lines_of(case, methods, limit, done):
     key = lambda method: (case.data.name, case.seed, method)
     changed = None
     for name in methods:
-        needed = name == 'BELIEVABLE' and key('real rows') not in done # it says which columns real rows are asked about
+        needed = name == 'PLAUSIBLE' and key('real rows') not in done # it says which columns real rows are asked about
         if key(name) in done and not needed: continue
         try: line, moved = METHODS[name](case, limit)
         except Exception as e: # a peer that does not start, in its own words
             line, moved = dict(rows=0, note=f'does not start: {type(e).__name__}: {e}'[:150]), None
-        if name == 'BELIEVABLE': changed = moved
+        if name == 'PLAUSIBLE': changed = moved
         if key(name) not in done: yield dict(data=case.data.name, seed=case.seed, method=name) | line
     if changed is not None and key('real rows') not in done:
         yield dict(data=case.data.name, seed=case.seed, method='real rows') | real(case, changed)
@@ -375,9 +375,9 @@ def drift(rows, seeds):
     tomorrow = [network(x['later'], labels['later'], seed) for seed in range(3)]
     for seed in range(seeds):
         net = network(x['now'], labels['now'], seed)
-        for name, more in (('default', {}), ('quantile=.5', dict(quantile=.5)), ('BELIEVABLE', dict(settings=BELIEVABLE))):
+        for name, more in (('default', {}), ('quantile=.5', dict(quantile=.5)), ('PLAUSIBLE', dict(settings=PLAUSIBLE))):
             cfs = confirm(GradualCF(net, domain, **more).fit(X[now]).explain(some), tomorrow)
-            stands = cfs.standing()[['changes', 'distance', 'typical', 'confirmed']].mean()
+            stands = cfs.quality()[['changes', 'distance', 'typical', 'confirmed']].mean()
             lines.append(dict(data='uci', seed=seed, method=name, rows=len(some), valid=float(cfs.valid.float().mean())) | stands.to_dict())
         held = domain.encode(Xt[Xt.index >= middle]).x.float()
         own = predict(net, held).argmax(1)

@@ -22,8 +22,8 @@ from torch import nn
 
 from gradual_cf.all import GradualCF, load_task, predict
 from gradual_cf.core import atomic, take_rows
-from gradual_cf.explainer import pass_rows
-from gradual_cf.models import train
+from gradual_cf.models.asking import pass_rows
+from gradual_cf.models.networks import train
 
 
 class Block(nn.Module):

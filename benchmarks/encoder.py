@@ -25,9 +25,9 @@ from words_judge import judge
 
 from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
-from gradual_cf.reading import reads_well
-from gradual_cf.text import _word_spans, load_glove, load_imdb
-from gradual_cf.transformers import tokens
+from gradual_cf.data.reading import reads_well
+from gradual_cf.data.words import _word_spans, load_glove, load_imdb
+from gradual_cf.data.transformers import tokens
 
 RESULTS = Path(__file__).parent/'results'
 VOCABULARY, PIECES, WORDS, WIDTH, LAYERS, HEADS = 10_000, 160, 110, 100, 2, 4

@@ -23,9 +23,9 @@ import torch
 from ipywidgets.widgets.widget import _instances
 
 from gradual_cf.core import atomic, take_rows
-from gradual_cf.explorer import explorer
+from gradual_cf.use.explorer import explorer
 from gradual_cf.gradual import GradualCF
-from gradual_cf.tasks import load_task
+from gradual_cf.data.datasets import load_task
 
 TASKS = ('heloc', 'toy_reviews', 'breast_cancer', 'digits')
 ROWS = 100

@@ -21,7 +21,7 @@ from speed import problem  # noqa: E402
 
 from gradual_cf.all import Encoded, GradualCF, State, Target, compose, digit_cnn, init_composite  # noqa: E402
 from gradual_cf.all import l2_distance, load_task, logit_gap, mix, predict  # noqa: E402
-from gradual_cf.composition import loss_grad  # noqa: E402
+from gradual_cf.search.composition import loss_grad  # noqa: E402
 from gradual_cf.core import atomic, take_rows  # noqa: E402
 
 

@@ -1,15 +1,16 @@
-"""How the source reads: length and width of its cells, exports that are run at once, prose, names.
+"""How the source reads: modules, classes and how deep they are; width of lines, exports that are run at once, prose, names.
 
     python benchmarks/house.py [ROOT]   # the table of any checkout; without ROOT, of this one
 
-Numbered notebooks in `nbs/` are measured, and `__all__` of the modules that they write. `tests/test_layout.py` holds the limits.
+Numbered notebooks in `nbs/` and its folders are measured, and the modules that they write. `tests/test_layout.py` holds the limits.
+A *relay* is a class with one subclass whose name stands nowhere else in the package: it exists only to be continued.
 """
 import ast
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 LIMIT, WIDEST = 120, 140  # characters of a line: what a line should have, and what no line may pass
@@ -29,7 +30,9 @@ class Cell(NamedTuple):
     def tree(self): return ast.parse(self.source)
 
 
-def notebooks(root): return sorted((Path(root)/'nbs').glob('[0-9]*.ipynb'))
+def notebooks(root):
+    "The numbered notebooks: those that write modules."
+    return sorted((Path(root)/'nbs').rglob('[0-9]*.ipynb'))
 
 
 def cells(path):
@@ -39,24 +42,6 @@ def cells(path):
 
 
 def only_imports(tree): return all(isinstance(n, (ast.Import, ast.ImportFrom)) for n in tree.body)
-
-
-def said(tree):
-    "Lines that only say something: arguments on lines of their own, and docstrings."
-    out = set()
-    for n in ast.walk(tree):
-        if isinstance(n, FUNCTIONS):
-            arguments = [*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs]
-            out |= {a.lineno for a in arguments if a.lineno > n.lineno}
-        if isinstance(n, (*FUNCTIONS, ast.ClassDef)) and ast.get_docstring(n):
-            out |= set(range(n.body[0].lineno, n.body[0].end_lineno + 1))
-    return out
-
-
-def body(cell):
-    "Lines of an exported cell that do something."
-    skip = said(cell.tree)
-    return [l.strip() for i, l in cell.lines if i not in skip]
 
 
 def defined(tree):
@@ -81,46 +66,82 @@ def run_at_once(cs):
     return out
 
 
-def public(root):
+def modules(root):
+    "Module files of the package: path -> text."
+    return {f: f.read_text() for f in sorted((Path(root)/'gradual_cf').rglob('*.py')) if f.name not in ('_modidx.py', '__init__.py')}
+
+
+def public(texts):
     "Public names of every module but `all`, which repeats them."
     names = []
-    for f in sorted((Path(root)/'gradual_cf').rglob('*.py')):
+    for f, text in texts.items():
         if f.name == 'all.py': continue
-        listed = [n.value for n in ast.parse(f.read_text()).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == '__all__']
+        listed = [n.value for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == '__all__']
         names += [e.value for v in listed for e in v.elts if e.value[0] != '_']
     return names
 
 
+def classes(texts):
+    "Classes of the package: (file, name) -> their bases in the package, as such keys."
+    nodes = {(f, n.name): n for f, text in texts.items() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ClassDef)}
+    named = lambda f, b: (f, b) if (f, b) in nodes else next((k for k in nodes if k[1] == b), None)
+    return {k: [b for e in n.bases if (b := named(k[0], ast.unparse(e).split('.')[-1]))] for k, n in nodes.items()}
+
+
+def relays(texts):
+    "Names of classes that exist only to be continued by one other class."
+    known = classes(texts)
+    continued = Counter(b for bases in known.values() for b in bases)
+    words = {f: Counter(re.findall(r'\w+', text)) for f, text in texts.items()}
+    said = lambda f, name: words[f][name] if name[0] == '_' else sum(w[name] for w in words.values())
+    return [name for f, name in known if continued[f, name] == 1 and said(f, name) == 2]
+
+
+def depth(known, key):
+    "A class and those above it in the package, counted along the longest way."
+    return 1 + max((depth(known, b) for b in known[key]), default=0)
+
+
+def code_lines(text): return sum(bool(l.strip()) and not l.lstrip().startswith('#') for l in text.splitlines())
+
+
 def measure(root):
     "Every number of the table, by name."
-    books = [cells(p) for p in notebooks(root)]
+    texts, books = modules(root), [cells(p) for p in notebooks(root)]
     exports = [c for cs in books for c in cs if c.exported]
     lines = [l for c in exports for _, l in c.lines]
-    bodies = [body(c) for c in exports if not only_imports(c.tree)]
     names = [n.id for c in exports for n in ast.walk(c.tree) if isinstance(n, ast.Name)]
     words = sum(len(c.source.split()) for cs in books for c in cs if c.kind == 'markdown')
-    run = [r for cs in books for r in run_at_once(cs)]
+    run, known = [r for cs in books for r in run_at_once(cs)], classes(texts)
+    deepest = max((k for k in known if k[1][0] != '_'), key=lambda k: depth(known, k))
     return dict(
-        body=median(map(len, bodies)),
-        characters=median(len('\n'.join(b)) for b in bodies),
+        modules=len(texts),
+        code=sum(map(code_lines, texts.values())),
+        largest=max((code_lines(t), f.stem) for f, t in texts.items()),
+        classes=len(known),
+        relays=relays(texts),
+        deepest=(depth(known, deepest), deepest[1]),
         wide=sum(len(l) > LIMIT for l in lines)/len(lines),
         longest=max(map(len, lines)),
         run=sum(run)/len(run),
         prose=words/len(lines),
         short=sum(len(n) == 1 for n in names)/len(names),
-        exported=len(lines),
-        public=len(public(root)))
+        public=len(public(texts)))
 
 
 def table(m):
     "The numbers of a checkout as markdown."
     rows = [
-        ('export cell, median lines without signature lines (characters)', f'{m["body"]:.0f} ({m["characters"]:.0f})'),
+        ('modules', m['modules']),
+        ('lines that are neither blank nor comment', f'{m["code"]:,}'),
+        ('the largest module', '{} ({})'.format(*m['largest'])),
+        ('classes', m['classes']),
+        ('classes that exist only to be continued', f'{len(m["relays"])} {" ".join(m["relays"])}'.strip()),
+        ('greatest depth of a public class', '{} ({})'.format(*m['deepest'])),
         (f'lines over {LIMIT} characters', f'{m["wide"]:.1%} (longest {m["longest"]})'),
         ('exports followed directly by a cell that runs them', f'{m["run"]:.0%}'),
         ('prose words for each exported line', f'{m["prose"]:.1f}'),
         ('one-letter names', f'{m["short"]:.0%}'),
-        ('exported lines', f'{m["exported"]:,}'),
         ('public names', f'{m["public"]}')]
     return '\n'.join(['measured | now', '---|---', *[f'{a} | {b}' for a, b in rows]])
 

@@ -26,7 +26,7 @@ import pandas as pd
 from believable import LOAD, network
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.core import atomic
-from gradual_cf.letter import check_letter, letter
+from gradual_cf.use.letter import check_letter, letter
 
 ROWS = dict(heloc=10_000, german=1_000, adult=2_000)  # Rows at most; HELOC's are repeated up to them
 FORMATS = 'md', 'html', 'json'

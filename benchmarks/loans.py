@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 
 from gradual_cf.all import PAPER, TABLE, GradualCF, evaluate, load_task, predict, tabular
-from gradual_cf.composition import admissible
+from gradual_cf.search.composition import admissible
 from gradual_cf.core import Encoded, atomic
 
 PRINTED = pd.DataFrame([('heloc', 'paper, as printed', 1.05, .39, 1.40, .708),
@@ -32,7 +32,7 @@ def settings(task):
     "Name -> (domain, explainer settings, rows as floats?)."
     whole = task.X.astype(float)
     return {'paper mode': (task.domain, PAPER, False), 'default': (task.domain, TABLE, False),
-            'finer, no margin': (tabular(task.X, grid=41), replace(TABLE, margin=0.), False),
+            'finer, no margin': (tabular(task.X, grid=41), replace(TABLE, tau_slack=0.), False),
             'fractions allowed': (tabular(whole), TABLE, True)}
 
 

@@ -11,8 +11,8 @@ import torch
 
 from gradual_cf.core import atomic
 from gradual_cf.gradual import GradualCF
-from gradual_cf.lrp import relevance
-from gradual_cf.tasks import load_task
+from gradual_cf.measures.relevance import relevance
+from gradual_cf.data.datasets import load_task
 
 SENTENCES = {'It was one of the best theatre experiences I have ever had': 0, 'This film is great and great': 0, 'The film is awful': 1}
 

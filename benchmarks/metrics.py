@@ -8,7 +8,7 @@ import time
 import pandas as pd
 import torch
 
-from gradual_cf.metrics import coherence
+from gradual_cf.measures.metrics import coherence
 
 
 def rows_of(kind, n, d, gen):

@@ -18,27 +18,26 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.composition import compose
+from gradual_cf.search.composition import compose
 from gradual_cf.core import atomic, changed_groups
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import IMAGE, PAPER, GradualCF
-from gradual_cf.images import without_images
-from gradual_cf.losses import logit_gap
-from gradual_cf.models import accuracy, digit_cnn, load_model, train
-from gradual_cf.tasks import RECIPES, load_task
+from gradual_cf.data.images import without_images
+from gradual_cf.models.networks import accuracy, digit_cnn, load_model, train
+from gradual_cf.data.datasets import RECIPES, load_task
 
-_BEFORE = dict(finalists=1, lr=.1, pull=.3) # One start and large steps
+_BEFORE = dict(n_prototypes=1, lr=.1, prototype_weight=.3) # One start and large steps
 MNIST_PAPER = replace(PAPER, sigma=1000, tau=.9, batch_size=64)
 SETTINGS = dict(
     default=IMAGE,
-    one_start=replace(IMAGE, finalists=1),
+    one_start=replace(IMAGE, n_prototypes=1),
     before=replace(IMAGE, **_BEFORE),
     fifth=replace(IMAGE, quantile=.2, **_BEFORE),
     median_stop=replace(IMAGE, quantile=.5),
     paste_only=replace(IMAGE, sigma=0),
-    paste_one_start=replace(IMAGE, sigma=0, finalists=1),
+    paste_one_start=replace(IMAGE, sigma=0, n_prototypes=1),
     without_images=without_images(),
-    without_images_before=replace(without_images(), lam=.1, eta=.05, quantile=.1, lead=.25, moves=()),
+    without_images_before=replace(without_images(), lam=.1, eta=.05, quantile=.1, logit_margin=.25, moves=()),
     no_stop_rule=replace(IMAGE, quantile=None),
     paper=MNIST_PAPER,
     paper_in_bounds=replace(MNIST_PAPER, legal=True))
@@ -48,7 +47,7 @@ SETTINGS = dict(
 def svm_of(data, rows=10_000):
     "An RBF-SVM on the pixels of the last training rows, at most half: the network has not seen them, where there are such rows."
     from sklearn.svm import SVC
-    from gradual_cf.images import pixels
+    from gradual_cf.data.images import pixels
     ds = RECIPES[data].load(None, 0)[0]
     ds = ds.select(range(len(ds) - min(rows, len(ds)//2), len(ds)))
     return SVC(C=10, gamma='scale').fit(pixels(ds).flatten(1).numpy()/255, np.array(ds['label']))
@@ -124,7 +123,7 @@ def speed(task, alone=40, rounds=1):
     def raw(x):
         xp = x.clone().requires_grad_()
         torch.autograd.grad(task.model(xp).sum(), xp)
-    steps = lambda: compose(task.model, start, groups, cf.loss, sigma=20, lr=.1, project=cf.project, keep='last', match=logit_gap)  # 21 passes
+    steps = lambda: compose(task.model, start, groups, cf.loss, sigma=20, lr=.1, project=cf.project, keep='last')  # 21 passes
     ratio = lambda f, g, n: round(float(np.median([cpu(f)/cpu(g) for _ in range(n)])), 2)
     one_by_one = [cpu(lambda: cfs[1].explain(rows[:alone], target[:alone]))/alone for _ in range(rounds)]  # a batch is one image
     out = dict(threads=torch.get_num_threads(), digit_alone_ms=round(1000*float(np.median(one_by_one)), 1),
@@ -163,7 +162,7 @@ def run(a, seed, lines):
     about = dict(seed=seed, network=test(task.model), judge=test(judge))
     print(about, flush=True)
     if a.train_all:
-        from gradual_cf.images import load_mnist, pixels
+        from gradual_cf.data.images import load_mnist, pixels
         ds = load_mnist()[0]
         net = train(digit_cnn(seed=seed), pixels(ds)/255, torch.tensor(ds['label']), epochs=10, batch_size=128, patience=3)
         return print('network on all rows', test(net))

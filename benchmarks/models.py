@@ -34,7 +34,7 @@ import torch
 
 from gradual_cf.all import GradualCF, load_heloc, tabular
 from gradual_cf.core import atomic
-from gradual_cf.predictors import predictor
+from gradual_cf.models.fitted import predictor
 from installed import install
 
 PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2'] # the last is imported by dice-ml

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.baselines.fido import FIDO
+from gradual_cf.baselines.regions import FIDO
 from gradual_cf.core import atomic
-from gradual_cf.explainer import predict
-from gradual_cf.images import images
-from gradual_cf.tasks import load_task
+from gradual_cf.models.asking import predict
+from gradual_cf.data.images import images
+from gradual_cf.data.datasets import load_task
 
 RESULTS = Path(__file__).resolve().parent/'results'/'parts.csv'
 INFILLS = ('mean', 'blur', 'local')

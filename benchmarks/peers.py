@@ -20,12 +20,12 @@ import pandas as pd
 import torch
 
 from gradual_cf.all import GradualCF, l2_change, load_task, n_changed, save_model
-from gradual_cf.baselines.cem import CEM
+from gradual_cf.baselines.nearest import CEM
 from gradual_cf.baselines.lore import LORE
-from gradual_cf.baselines.spheres import GrowingSpheres
-from gradual_cf.baselines.wachter import Wachter
+from gradual_cf.baselines.nearest import GrowingSpheres
+from gradual_cf.baselines.nearest import Wachter
 from gradual_cf.core import atomic
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 
 _DICE, _ALIBI = ('dice', ['dice-ml==0.12', 'numpy<2.3', 'pandas<2.3', 'safetensors']), ('alibi', ['alibi[tensorflow]==0.9.6', 'click', 'pandas', 'safetensors'])
 PEERS = dict(nicex=('nicex', ['NICEx==0.2.3', 'numpy<2', 'pandas', 'safetensors', 'scikit-learn']), dice_random=_DICE, dice_genetic=_DICE, lore_sa=('lore_sa', ['lore_sa==1.1.3', 'pandas', 'safetensors']),

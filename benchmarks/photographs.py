@@ -15,13 +15,13 @@ import torch
 from PIL import Image
 from torch import nn
 
-from gradual_cf.baselines.fido import FIDO
-from gradual_cf.baselines.goyal import Goyal, _Editing
+from gradual_cf.baselines.regions import FIDO
+from gradual_cf.baselines.regions import Goyal, _Editing
 from gradual_cf.core import atomic, changed_groups
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF, Settings
-from gradual_cf.images import images
-from gradual_cf.losses import target_score
+from gradual_cf.data.images import images
+from gradual_cf.search.goals import target_score
 
 RESULTS = Path(__file__).resolve().parent/'results'
 SIDE, TAU = 224, .2            # Pixels of a side; probability from which one of 1,000 classes counts as reached
@@ -94,9 +94,9 @@ class Bench:
     def pasted(self, source, donor, way):
         "Squares or superpixels of the donor, pasted as they are; or superpixels whose pixels are optimised, from the photograph itself."
         regions = dict(block=16) if way == 'squares' else dict(regions=superpixels(self.photos[source]))
-        common = dict(tau=TAU, keep='last', margin=0., batch_size=1, max_changes=MOST.get(way))
-        if way == 'optimised': settings = Settings(rank='room', init='input', sigma=5, lr=.03, lam=.01, eta=1e-3, terms=dict(score=(1., target_score)), **common)
-        else: settings = Settings(rank='gain', init='prototype', sigma=0, **common)
+        common = dict(tau=TAU, keep='last', tau_slack=0., batch_size=1, max_changes=MOST.get(way))
+        if way == 'optimised': settings = Settings(masking='bounds', init='input', sigma=5, lr=.03, lam=.01, eta=1e-3, terms=dict(score=(1., target_score)), **common)
+        else: settings = Settings(masking='gain', init='prototype', sigma=0, **common)
         cf = GradualCF(self.net, self.domain(**regions), settings).fit(self.every)
         return cf.explain(self.photos[source][None], [PHOTOGRAPHS[donor][4]])
 

@@ -16,10 +16,10 @@ import pandas as pd
 import torch
 
 from gradual_cf.core import atomic, changed_groups, take_rows
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.improve import improve, line_search, put_back, put_back_smallest
-from gradual_cf.tasks import load_task
+from gradual_cf.search.shorten import improve, line_search, put_back, put_back_smallest
+from gradual_cf.data.datasets import load_task
 
 
 def as_found(explainer, cfs): return cfs
@@ -32,7 +32,7 @@ WAYS = {
     'line search': partial(improve, moves=(line_search,)),
     'both': improve}
 SETTINGS = dict(
-    heloc={'default': {}, 'default, τ=.9': dict(tau=.9), 'gain, once ranked': dict(rank='gradient', sigma=50), 'paper': dict(settings=PAPER)},
+    heloc={'default': {}, 'default, τ=.9': dict(tau=.9), 'gain, once ranked': dict(masking='gradient', sigma=50), 'paper': dict(settings=PAPER)},
     uci_credit={'default': {}, 'paper': dict(settings=PAPER)},
     mnist={'default': {}, 'paper in bounds': dict(settings=replace(PAPER, sigma=100, legal=True, tau=.9))})
 

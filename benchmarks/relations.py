@@ -266,7 +266,7 @@ def columns(cf, cfs):
 
 def costs(t, some):
     "Cost of answers against the least that trying all values of one and two columns meets."
-    cf = GradualCF(t.model, tabular(t.X, **t.told, cost=t.cost), margin=0.).fit(t.X)  # the bar of the exhaustive search
+    cf = GradualCF(t.model, tabular(t.X, **t.told, cost=t.cost), tau_slack=0.).fit(t.X)  # the bar of the exhaustive search
     begin = time.perf_counter()
     cfs = cf.explain(some)
     took = time.perf_counter() - begin

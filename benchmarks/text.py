@@ -17,11 +17,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf import lookahead, reading, text
+from gradual_cf.search import lookahead
+from gradual_cf.data import reading
+from gradual_cf.data import texts as text
 from gradual_cf.core import atomic
 from gradual_cf.gradual import PAPER, TEXT, GradualCF
-from gradual_cf.models import _TextCNN
-from gradual_cf.tasks import load_task
+from gradual_cf.models.networks import _TextCNN
+from gradual_cf.data.datasets import load_task
 
 
 def any_word(w): return w.isalpha()

@@ -21,10 +21,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 
 from gradual_cf.core import atomic, changed_groups
 from gradual_cf.gradual import GradualCF
-from gradual_cf.loans import load_heloc
-from gradual_cf.proof import prove
-from gradual_cf.tabular import tabular
-from gradual_cf.tasks import load_task
+from gradual_cf.data.datasets import load_heloc
+from gradual_cf.search.proof import prove
+from gradual_cf.data.tables import tabular
+from gradual_cf.data.datasets import load_task
 
 
 def adult(folder):
@@ -80,7 +80,7 @@ def mean(v): return float(np.mean(v)) if len(v) else float('nan')
 
 def with_margin(cf, cfs, margin=.02):
     "Distances of answers that keep the margin of networks; missing where that takes another number of columns."
-    safe = GradualCF(cf.model, cf.domain, margin=margin)
+    safe = GradualCF(cf.model, cf.domain, tau_slack=margin)
     safe.x_train, safe.z_train, safe.stats, safe.place = cf.x_train, cf.z_train, cf.stats, cf.place
     safe = safe.explain(cfs.data, cfs.target)
     groups = cf.groups(cfs.x)

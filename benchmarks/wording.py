@@ -20,10 +20,12 @@ from words_judge import judge
 
 from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
-from gradual_cf.lookahead import _lead_gradient, _swap_logits
-from gradual_cf.tasks import load_task
-from gradual_cf.text import _ear, _lookup_form, _places, _tag_kept
-from gradual_cf.wording import _explained, _place_candidates, wordings
+from gradual_cf.search.lookahead import _lead_gradient, _swap_logits
+from gradual_cf.data.datasets import load_task
+from gradual_cf.data.reading import _ear
+from gradual_cf.data.texts import _places, _tag_kept
+from gradual_cf.data.words import _lookup_form
+from gradual_cf.data.wording import _explained, _place_candidates, wordings
 
 RESULTS = Path(__file__).parent/'results'
 WAYS = {'swaps': dict(insert=(), delete=False), 'swaps, left out': dict(insert=()), 'swaps, left out, put in': {}}

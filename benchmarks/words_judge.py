@@ -5,15 +5,13 @@
 The rule under test learns from the even reviews, by counting. The judge is an LSTM with an adaptive softmax, so neither texts nor family are shared.
 """
 import time
-from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from gradual_cf.core import atomic, cache_dir
-from gradual_cf.text import load_glove, load_imdb, _lookup_form, _word_spans
+from gradual_cf.data.words import load_glove, load_imdb, _lookup_form, _word_spans
 
 WIDTH, STEPS, ROWS = 192, 40, 64  # entries of a state, words of a stretch, stretches side by side
 EPOCHS, RATE = 3, 3e-3

@@ -10,7 +10,7 @@ from textwrap import dedent
 
 from fastcore.docments import docments
 
-from gradual_cf.explainer import _range_text
+from gradual_cf.search.explainer import _range_text
 
 
 @dataclass

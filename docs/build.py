@@ -26,23 +26,25 @@ from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
 os.chdir(ROOT)
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT/'tests')]
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # the same figures on any machine; kernels inherit it
+os.environ.setdefault('GRADUAL_CF_CACHE', str(ROOT/'_proc_site/cache'))  # not the user's: the networks of `tests/networks` are put there
 os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
 from api import Links, cell, code, entry, symbols, table  # noqa: E402
 from execute import KEPT, directives, execute, key  # noqa: E402
+from written import complaint, damaged, plant  # noqa: E402
 
 CFG = get_config()
 NBS, SRC, OUT, VENDOR, TREES = CFG.nbs_path, ROOT/'_proc_site/src', ROOT/'_docs', ROOT/'node_modules', ROOT/'_proc_site/doctrees'
-GROUPS = [  # captions of the sidebar, and which notebooks stand under them: folders, and floors by their first digit
-    ('Tutorials', 'tutorials/'), ('The method', r'0\d_'), ('Data and models', r'1\d_'), ('Baselines', r'2\d_'), ('Measures', r'3\d_'),
-    ('Stepper and batch', r'4\d_'), ('Answers in use', r'5\d_'), ('Figures and tables of the paper', 'figures/'),
-    ('How the paper was reproduced', r'6\d_'), ('Background', 'explanations/'), ('Command line', r'9[0-8]_')]
+GROUPS = [  # captions of the sidebar, and which notebooks stand under them: the spine, what people do, the shelves
+    ('The method', r'0\d_'), ('Tutorials', 'tutorials/'), ('Models', 'models/'), ('Search', 'search/'), ('Data', 'data/'), ('Baselines', 'baselines/'),
+    ('Measures', 'measures/'), ('Answers in use', 'use/'), ('Many rows', 'scale/'), ('How the paper was reproduced', 'paper/'),
+    ('Figures and tables of the paper', 'figures/'), ('Background', 'explanations/'), ('Answers, words, command line', r'9[0-8]_')]
 FIRST = ['explain_a_loan', 'bring_your_own_model', 'explain_trees', 'when_there_is_no_way', 'believable', 'will_it_hold',
          'plans_and_other_ways', 'what_hangs_together', 'ask_what_if', 'write_the_letter', 'equally_long', 'one_advice_for_many',
          'a_number_not_a_class', 'explain_a_digit', 'explain_a_review', 'a_thousand_rows', 'add_a_dataset', 'add_a_loss',
-         'add_a_baseline', 'choosing_settings', 'limits', 'believable_in_numbers', 'photographs', 'against_the_field', 'audit_of_three_tables',
-         'speed', 'paper_code_ours', 'conventions', 'security']  # the order in folders that are not numbered
+         'add_a_baseline', 'add_a_step', 'choosing_settings', 'limits', 'believable_in_numbers', 'photographs', 'against_the_field', 'audit_of_three_tables',
+         'speed', 'paper_code_ours', 'conventions', 'glossary', 'security']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 
 
@@ -50,7 +52,8 @@ class Page:
     "A notebook on its way to the site."
     def __init__(self, path):
         self.path, self.rel = path, path.relative_to(NBS).as_posix()
-        self.stem = re.sub(r'^\d+_', '', path.stem)
+        self.shelf = path.parent.name if path.stem == 'index' and path.parent != NBS else ''
+        self.stem = f'{self.shelf}-shelf' if self.shelf else re.sub(r'^\d+_', '', path.stem)
         cells = nbformat.read(path, 4).cells
         head = re.match(r'# (.+)(?:\n+> (.+))?', cells[0].source)
         self.title, self.about = head[1], head[2] or ''
@@ -61,7 +64,7 @@ class Page:
     def order(self):
         "Index first, then by group, by number in it, and by name."
         known = FIRST.index(self.stem) if self.stem in FIRST else len(FIRST)
-        return self.group, known, [int(t) if t.isdigit() else t for t in re.split(r'(\d+)', self.path.stem)]
+        return self.group, not self.shelf, known, [int(t) if t.isdigit() else t for t in re.split(r'(\d+)', self.path.stem)]
 
 
 def pages():
@@ -76,6 +79,7 @@ def run_all(ps):
     "Execute what is not kept, in parallel; returns notebooks and how many were run."
     names = {p.stem: key(p.path) for p in ps}
     todo, failed = [p for p in ps if not (KEPT/names[p.stem]).exists()], []
+    if todo: plant()
     with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as ex, tqdm(total=len(todo), desc='notebooks', disable=not todo) as bar:
         waiting = {ex.submit(execute, p.path, names[p.stem]): p for p in todo}
         for f in as_completed(waiting):
@@ -172,23 +176,23 @@ def process(nb, page, syms, links):
     return out
 
 
-def box(ps):
-    "The table of notebooks: what each explains, in reading order."
+def box(ps, shelf=''):
+    "The table of notebooks, of all or of one shelf: what each tells, in reading order."
     rows = []
     for p in ps:
-        if p.stem == 'index' or p.group == len(GROUPS): continue
-        if not rows or rows[-1][2] != p.group: rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
-        rows.append([f'[{p.title}]({p.rel})', p.about, p.group])
+        if p.stem == 'index' or p.group == len(GROUPS) or shelf and (p.shelf or p.path.parent.name != shelf): continue
+        if not shelf and (not rows or rows[-1][2] != p.group): rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
+        rows.append([f'[{p.title}]({p.path.name if shelf else p.rel})', p.about, p.group])
     return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
 
 
-def fill(src, ps): return re.sub(r'<!-- the table of notebooks[^>]*-->', lambda m: box(ps), src)
+def fill(src, ps, shelf=''): return re.sub(r'<!-- the table of notebooks[^>]*-->', lambda m: box(ps, shelf), src)
 
 
 def relink(src, ps):
     "Links to notebooks become links to pages."
-    names = {p.path.name: f'{p.stem}.ipynb' for p in ps}
-    return re.sub(r'\]\((?:\.\./|\w+/)*([\w.-]+\.ipynb)', lambda m: f"]({names.get(m[1], m[1])}", src)
+    names = {p.path.name: f'{p.stem}.ipynb' for p in ps} | {p.rel: f'{p.stem}.ipynb' for p in ps}
+    return re.sub(r'\]\((?:\.\./)*(?:\w+/)*?((?:\w+/)?([\w.-]+\.ipynb))', lambda m: f"]({names.get(m[1]) or names.get(m[2], m[2])}", src)
 
 
 def place(syms, ps):
@@ -279,8 +283,8 @@ def site():
     for p in shown:
         nb = done[p.stem]
         for c in nb.cells:
-            if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps), ps)
-        last = '\n\n'.join(trees) if p.stem == 'index' else f'<p class="notebook">This page is a notebook that was run: <a href="notebooks/{p.path.name}" download>{p.rel}</a></p>'
+            if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps, p.shelf), ps)
+        last = '\n\n'.join(trees) if p.stem == 'index' else f'<p class="notebook">This page is a notebook that was run: <a href="notebooks/{p.stem}.ipynb" download>{p.rel}</a></p>'
         nb.cells.append(new_md(last, id='last'))
     wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
     wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
@@ -291,7 +295,7 @@ def site():
     shutil.rmtree(ROOT/'jupyter_execute', ignore_errors=True)  # myst-nb leaves copies beside the output
     shutil.rmtree(OUT/'notebooks', ignore_errors=True)
     (OUT/'notebooks').mkdir()
-    for p in shown: shutil.copy(p.path, OUT/'notebooks')
+    for p in shown: shutil.copy(p.path, OUT/f'notebooks/{p.stem}.ipynb')
     llms([('Start', shown[:1]), *[g for g in groups if g[1]]], done)
     cpu = lambda p: ran[p.stem].metadata.get('cpu', 0)
     lines = [f'{p.rel}\t{ran[p.stem].metadata.seconds}\t{cpu(p)}' for p in ps]
@@ -310,6 +314,7 @@ def picture(o, i):
 def readme(check):
     "README.md from the index notebook: its text, code and outputs."
     page = Page(NBS/CFG.readme_nb)
+    if not (KEPT/key(page.path)).exists(): plant()
     nb, parts, shown = process(execute(page.path, key(page.path)), page, [], Links([], ())), [], 0
     if not check: shutil.rmtree(NBS/'images', ignore_errors=True)
     for c in nb.cells:
@@ -335,4 +340,5 @@ if __name__ == '__main__':
     ap.add_argument('--readme', action='store_true')
     ap.add_argument('--check', action='store_true')
     a = ap.parse_args()
+    if bad := damaged(): sys.exit(complaint(bad))
     readme(a.check) if a.readme else site()

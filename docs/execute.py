@@ -26,10 +26,10 @@ PACKAGE = ROOT/'gradual_cf'
 KEPT = ROOT/'_proc_site/executed'
 SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
 START = '''import matplotlib as _mpl
-import gradual_cf.core as _core
+import gradual_cf.answers as _answers
 get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
 get_ipython().run_line_magic('config', "InlineBackend.figure_formats = ['retina']")
-_mpl.rcParams.update(_core.STYLE)'''
+_mpl.rcParams.update(_answers.STYLE)'''
 UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see
 
 
@@ -79,10 +79,17 @@ def needed(code):
 
 
 def results():
-    "Committed results, and the data that the package brings."
+    "Committed results, networks that are written down, and the data that the package brings."
     found = [f for d in ('benchmarks/results', 'nbs/figures/results') for f in (ROOT/d).rglob('*') if 'parts' not in f.parts]
     found += [f for f in (ROOT/'gradual_cf').rglob('*') if f.suffix in ('.json', '.html', '.csv')]
+    found += (ROOT/'tests/networks').glob('*.safetensors')
     return sorted(f for f in found if f.is_file())
+
+
+def label(p):
+    "The name of a notebook with its folder in `nbs/`."
+    inside = p.relative_to(ROOT/'nbs') if p.is_relative_to(ROOT/'nbs') else Path(p.name)
+    return '-'.join(inside.with_suffix('').parts)
 
 
 def key(p):
@@ -91,10 +98,10 @@ def key(p):
     h = hashlib.sha256((START + code + ''.join(map(inspect.getsource, (run, shrink, smaller)))).encode())
     for m in needed(code): h.update(module_hash(m).encode())
     for f in results():
-        if f.stem in code: h.update(f.read_bytes())
+        if f.stem.removesuffix('_judge') in code: h.update(f.read_bytes())
     for d in ('torch', 'numpy', 'pandas', 'matplotlib', 'scikit-learn', 'ipywidgets'): h.update(importlib.metadata.version(d).encode())
     h.update(str(bool(os.environ.get('GRADUAL_CF_DATA'))).encode())
-    return f'{p.stem}-{h.hexdigest()[:16]}.ipynb'
+    return f'{label(p)}-{h.hexdigest()[:16]}.ipynb'
 
 
 def smaller(png):
@@ -153,7 +160,7 @@ def execute(p, name, anew=False):
     if anew or not kept.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
         done = run(p)
-        for old in KEPT.glob(f'{p.stem}-{"[0-9a-f]"*16}.ipynb'): old.unlink()
+        for old in KEPT.glob(f'{label(p)}-{"[0-9a-f]"*16}.ipynb'): old.unlink()
         nbformat.write(done, tmp := kept.with_suffix('.tmp'))
         tmp.replace(kept)
     ran = nbformat.read(kept, 4)

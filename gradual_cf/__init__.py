@@ -1,1 +1,49 @@
+"""What is the least to change for another decision? Counterfactuals of any model, by gradual construction.
+
+The names below are what people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.explorer`. Each is
+loaded when it is first asked for, so that the import itself is quick. In a notebook, `from gradual_cf.all import *` gives more.
+"""
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .use.actions import actions as actions
+    from .answers import Counterfactuals as Counterfactuals
+    from .use.audit import audit as audit
+    from .scale.batch import explain_dataset as explain_dataset
+    from .use.explorer import explorer as explorer
+    from .gradual import IMAGE as IMAGE, PAPER as PAPER, TABLE as TABLE, TEXT as TEXT
+    from .gradual import GradualCF as GradualCF, Settings as Settings
+    from .data.images import images as images
+    from .search.shorten import improve as improve
+    from .use.letter import letter as letter
+    from .measures.metrics import evaluate as evaluate
+    from .models.fitted import load_fitted as load_fitted, predictor as predictor
+    from .search.proof import prove as prove
+    from .use.stepper import stepper as stepper
+    from .data.tables import tabular as tabular
+    from .data.datasets import load_task as load_task
+    from .data.texts import sentences as sentences
+    from .measures.robustness import PLAUSIBLE as PLAUSIBLE, confirm as confirm
+
 __version__ = "0.1.0"
+
+_HOMES = {  # Module -> names
+    'gradual': 'GradualCF Settings PAPER TABLE IMAGE TEXT', 'measures.robustness': 'PLAUSIBLE confirm', 'answers': 'Counterfactuals',
+    'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences', 'models.fitted': 'predictor load_fitted',
+    'data.datasets': 'load_task', 'measures.metrics': 'evaluate', 'search.shorten': 'improve', 'search.proof': 'prove',
+    'scale.batch': 'explain_dataset', 'use.stepper': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
+    'use.audit': 'audit', 'use.actions': 'actions'}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name):
+    "Load a name from its module."
+    if name not in _HOME: raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    value = getattr(import_module(f'{__name__}.{_HOME[name]}'), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__(): return sorted([*_HOME, '__version__'])

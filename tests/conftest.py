@@ -1,22 +1,59 @@
-"""What all tests share: one folder of networks, each trained once a run, and who may run beside whom."""
+"""What all tests share: networks that are written down, in one folder for the run; who may run beside whom; what is said at the end."""
 import os
+import re
 import shutil
 import signal
 import tempfile
+import time
+import uuid
+from collections import Counter
 
 import pytest
+import written
 from filelock import FileLock
 from xdist.scheduler import LoadFileScheduling
 
-CACHE = 'GRADUAL_CF_CACHE'
+CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
 
 
 def pytest_configure(config):
-    "Ctrl-C is heard, also where a shell began this run in the background; one folder of networks for the whole run, unless the caller names one."
+    "Ctrl-C is heard, also where a shell began this run in the background; one folder of networks for the whole run, unless the caller names one; no run with other networks than those of the table."
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, 'workerinput'): return
+    if bad := written.damaged(): raise pytest.UsageError(written.complaint(bad))
+    os.environ[RUN] = uuid.uuid4().hex
+    config.pluginmanager.register(Trained(time.time()))
     if CACHE in os.environ: return
     os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+
+
+class Trained:
+    "Fails a run in which a network of an embedded task was trained, and says during which test; with workers side by side, another may be meant."
+    def __init__(self, since): self.since, self.during = since, {}
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == 'teardown':
+            for name in written.trained(self.since): self.during.setdefault(name, report.nodeid)
+
+    def pytest_sessionfinish(self, session):
+        if self.during: session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter):
+        for name, test in self.during.items():
+            terminalreporter.write_line(f'{name} was trained during {test}: load it as tests/written.py does (a further seed: TASKS, make networks), or give the test `own_cache` if it is about training', red=True)
+
+
+def reason(said):
+    "What a skipped test needs."
+    missing = re.match("Skipped: could not import '(\\w+)", said)
+    return f'need {missing[1]} (make .venv/.extras)' if missing else said.removeprefix('Skipped: ')
+
+
+def pytest_terminal_summary(terminalreporter):
+    "Why tests were skipped, in one line; what cannot be imported is one of the extras."
+    reasons = Counter(reason(r.longrepr[2]) for r in terminalreporter.stats.get('skipped', []))
+    if reasons: terminalreporter.write_line(f'{reasons.total()} skipped: ' + ', '.join(f'{n} {why}' for why, n in reasons.most_common()))
 
 
 LONG = ['ray', 'images', 'batch', 'app', 'audit', 'explorer', 'predictors', 'baselines', 'abele', 'real_data', 'browser', 'letter', 'text', 'reproduce']  # files that take longest
@@ -44,7 +81,15 @@ def pytest_xdist_make_scheduler(config, log): return ByFile(config, log)
 
 @pytest.fixture(scope='session')
 def networks():
-    "The networks of the embedded tasks, trained by the first worker that asks."
-    from gradual_cf.tasks import load_task
+    "The cache folder has the networks of all embedded tasks, for kernels and commands; the first worker that asks puts them there."
+    done = os.path.join(os.environ[CACHE], f'.planted-{os.environ[RUN]}')
     with FileLock(f'{os.environ[CACHE]}/training.lock'):
-        return {name: load_task(name) for name in ('breast_cancer', 'digits', 'toy_reviews')}
+        if not os.path.exists(done):
+            written.plant()
+            open(done, 'w').close()
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    "A cache folder of its own, for a test about training itself."
+    monkeypatch.setenv(CACHE, str(tmp_path/'cache'))

@@ -84,10 +84,10 @@ def probe(model, x, xp, t, free, groups, mu, gap, s):
     return found,best
 
 
-def gradual(model, x, t, mu, groups, frozen, c, *, rank='gradient', keep='last', sigma=30, lr=.1, lam=.3, eta=0., match='mean', tau=.5, margin=0.,
+def gradual(model, x, t, mu, groups, frozen, c, *, masking='gradient', keep='last', sigma=30, lr=.1, lam=.3, eta=0., match='mean', tau=.5, tau_slack=0.,
             gap=None, project=None, propose=None, max_changes=None, seen=None):
     "Algorithm 1 for one row; returns the perturbed input and the groups that were switched on, in order; `seen` collects all states."
-    s = dict(keep=keep, sigma=sigma, lr=lr, lam=lam, eta=eta, match=match, project=project, propose=propose, level=tau + margin*(1 - tau))
+    s = dict(keep=keep, sigma=sigma, lr=lr, lam=lam, eta=eta, match=match, project=project, propose=propose, level=tau + tau_slack*(1 - tau))
     n_groups = int(groups.max()) + 1
     xg = x.clone().requires_grad_()
     grad, = torch.autograd.grad(model(xg[None])[0, t], xg)
@@ -97,7 +97,7 @@ def gradual(model, x, t, mu, groups, frozen, c, *, rank='gradient', keep='last',
     if prob(model, x, t) >= tau: return xp,on
     while len(on) < (max_changes or n_groups):
         free = [g for g in range(n_groups) if not frozen[g] and g not in on]
-        if rank == 'gradient':
+        if masking == 'gradient':
             left = [g for g in order if g not in on]
             if not left: break
             g,start = left[0],c
@@ -107,7 +107,7 @@ def gradual(model, x, t, mu, groups, frozen, c, *, rank='gradient', keep='last',
             start = torch.where(groups == g, start, c)
         on.append(g)
         mask = mask | (groups == g)
-        rests = rank == 'probe' and keep == 'nearest' and lacking(model, torch.where(mask, start, x), t, s['level'], mu, gap) == 0
+        rests = masking == 'probe' and keep == 'nearest' and lacking(model, torch.where(mask, start, x), t, s['level'], mu, gap) == 0
         xp = torch.where(mask, start, x) if rests else composition(model, x, start, mask, t, mu, gap, s)
         c = torch.where(mask, xp, start)
         if seen is not None: seen.append(xp)
@@ -125,9 +125,9 @@ def best_of(model, x, states, t, keep, tau, mu, gap):
     return best
 
 
-def revisit(model, x, xp, t, frozen, groups, mu, *, tau, margin=0., gap=None, project=None, propose=None, most=None):
+def revisit(model, x, xp, t, frozen, groups, mu, *, tau, tau_slack=0., gap=None, project=None, propose=None, most=None):
     "Change the best single group again, one after the other, as long as less is missing."
-    s = dict(project=project, propose=propose, level=tau + margin*(1 - tau))
+    s = dict(project=project, propose=propose, level=tau + tau_slack*(1 - tau))
     n_groups = int(groups.max()) + 1
     while lacking(model, xp, t, tau, mu, gap) > 0:
         on = [g for g in range(n_groups) if not torch.equal(xp[groups == g], x[groups == g])]
@@ -138,9 +138,9 @@ def revisit(model, x, xp, t, frozen, groups, mu, *, tau, margin=0., gap=None, pr
     return xp
 
 
-def pair(model, x, t, frozen, groups, mu, *, tau, margin=0., gap=None, project=None, propose=None):
+def pair(model, x, t, frozen, groups, mu, *, tau, tau_slack=0., gap=None, project=None, propose=None):
     "The pair of values of most merit that has arrived, or None."
-    s = dict(project=project, propose=propose, level=tau + margin*(1 - tau))
+    s = dict(project=project, propose=propose, level=tau + tau_slack*(1 - tau))
     best,most = None,0
     free = [g for g in range(int(groups.max()) + 1) if not frozen[g]]
     for g in free:
@@ -153,9 +153,9 @@ def pair(model, x, t, frozen, groups, mu, *, tau, margin=0., gap=None, project=N
     return best
 
 
-def share(model, x, xp, on, t, frozen, groups, mu, *, tau=.5, margin=0., gap=None, project=None, propose=None):
+def share(model, x, xp, on, t, frozen, groups, mu, *, tau=.5, tau_slack=0., gap=None, project=None, propose=None):
     "One further group that takes a share of the change, if that is nearer by a tenth."
-    s = dict(project=project, propose=propose, level=tau + margin*(1 - tau))
+    s = dict(project=project, propose=propose, level=tau + tau_slack*(1 - tau))
     mask,best,new = sum(groups == g for g in on) > 0, .9*(xp - x).norm().item(), xp
     free = [g for g in range(int(groups.max()) + 1) if not frozen[g] and g not in on]
     for k in range(1, 10):

@@ -192,7 +192,7 @@ async function search(context) {
   const hit = p.locator('#search-results li a').first();
   await hit.waitFor({ timeout: 20000 }).catch(() => say('search', 'finds nothing for logit_gap'));
   const hits = await p.locator('#search-results li a').evaluateAll(as => as.map(a => a.href));
-  if (!hits.some(h => /losses/.test(h))) say('search', `logit_gap is not found in losses: ${hits.slice(0, 5)}`);
+  if (!hits.some(h => /goals/.test(h))) say('search', `logit_gap is not found in goals: ${hits.slice(0, 5)}`);
   await p.close();
 }
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 from sklearn.tree import DecisionTreeClassifier
 from toy import columns
+from written import load_task
 
 from gradual_cf.baselines.abele import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
                                         _nearest_first, _on_the_way, _train_adversarial, _adversarial_autoencoder)
-from gradual_cf.baselines.genetic import _read_leaves
-from gradual_cf.explainer import predict
-from gradual_cf.tasks import load_task
+from gradual_cf.baselines.lore import _read_leaves
+from gradual_cf.models.asking import predict
 
 SMALL = dict(latent=8, width=128, batches=1500, lr=1e-3)     # the notebook's, so that both find the same file
 

@@ -2,10 +2,10 @@
 from dataclasses import replace
 
 import pytest
+from written import load_task
 
-from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.gradual import PAPER, GradualCF, preset
 from gradual_cf.paper.ablations import _ABLATIONS, _lines_of, _some_rows, ablate
-from gradual_cf.tasks import load_task
 
 
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
@@ -39,5 +39,5 @@ def test_the_base_line_is_the_base():
 
 
 def test_block_sizes_change_the_domain():
-    df = ablate('digits', 'block', base=replace(load_task('digits').domain.defaults, sigma=0), rows=3).set_index('value')
+    df = ablate('digits', 'block', base=replace(preset(load_task('digits').domain), sigma=0), rows=3).set_index('value')
     assert list(df.index) == ['1×1', '2×2', '4×4', '7×7'] and df.loc['1×1', 'blocks'] > df.loc['7×7', 'blocks']

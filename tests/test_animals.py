@@ -4,14 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from shares import at_least
+from written import load_task
 
-from gradual_cf.animals import _ANIMALS, _FUR, load_animals
+from gradual_cf.data.datasets import _ANIMALS, _FUR, load_animals
 from gradual_cf.core import changed_groups
-from gradual_cf.explainer import predict
-from gradual_cf.gradual import GradualCF
-from gradual_cf.images import images
-from gradual_cf.improve import put_back
-from gradual_cf.tasks import load_task
+from gradual_cf.models.asking import predict
+from gradual_cf.gradual import GradualCF, preset
+from gradual_cf.data.images import images
+from gradual_cf.search.shorten import put_back
 
 
 @pytest.fixture(scope='module')
@@ -43,13 +44,15 @@ def test_a_number_of_rows_is_checked(name, bad):
 
 
 def test_network_and_judge_know_them(task):
+    "Those that are written down; test_training.py says how well training does."
     x = task.domain.encode(np.array(task.X_test)).x
     for net in (task.model, task.judge): assert (predict(net, x).argmax(1).numpy() == task.y_test).mean() >= .97
 
 
 def test_a_judge_agrees(task, found):
     cf,cfs = found
-    assert cfs.valid.all() and (predict(task.judge, cfs.xp).argmax(1) == cfs.target).double().mean() >= .85
+    assert cfs.valid.all()
+    at_least((predict(task.judge, cfs.xp).argmax(1) == cfs.target).double().mean().item(), 20, .9)
 
 
 def other_furs(raw):
@@ -63,8 +66,8 @@ def test_there_are_no_patches_of_many_colours(task, found):
     cf,cfs = found
     real = other_furs(np.array(task.X_test)).mean()
     assert other_furs(cfs.raw).mean() <= real + .08
-    loose = replace(cf.settings, lr=.1, pull=.3)   # as for grey pictures
-    colours = cf._under(loose).explain(np.array(task.X_test[:8]), cfs.target[:8])
+    loose = replace(cf.settings, lr=.1, prototype_weight=.3)   # as for grey pictures
+    colours = cf.under(loose).explain(np.array(task.X_test[:8]), cfs.target[:8])
     def bright(v): return (v.max(-1).astype(int) - v.min(-1)).reshape(len(v), -1).max(1).mean() # how colourful the most colourful pixel is
     assert bright(colours.raw) > bright(cfs.raw[:8])
 
@@ -74,5 +77,5 @@ def test_no_block_is_there_in_vain(task, found):
     s = cf.start(cfs.enc, cfs.target)._replace(xp=cfs.xp, logits=predict(task.model, cfs.xp))
     groups = cf.groups(cfs.x)
     before,after = (changed_groups(cfs.x, v, groups).sum() for v in (cfs.xp, put_back(cf, s).xp))
-    assert before - after <= .15*before and images(channels=3).defaults.moves == (put_back,)
+    assert before - after <= .15*before and preset(images(channels=3)).moves == (put_back,)
     assert not torch.equal(cfs.xp, cfs.x)

@@ -23,7 +23,7 @@ from gradual_cf.cli import app
 HERE = Path(__file__).resolve().parent
 CHROMIUM = os.environ.get('CHROMIUM') or shutil.which('chromium')
 BROWSER = CHROMIUM and shutil.which('node') and all((HERE.parent/'node_modules'/n).is_dir() for n in ('playwright-core', 'axe-core'))
-needs_voila = pytest.mark.skipif(not find_spec('voila'), reason='needs Voilà')
+needs_voila = pytest.mark.skipif(not find_spec('voila'), reason='need Voilà (make .venv/.extras)')
 
 
 class Server(NamedTuple):
@@ -119,7 +119,7 @@ def test_the_browser_is_told_where_and_not_the_token(server, folder):
 
 
 @needs_voila
-@pytest.mark.skipif(not BROWSER, reason='needs Chromium, node and `npm ci`')
+@pytest.mark.skipif(not BROWSER, reason='need Chromium, node and `npm ci`')
 def test_visits(server):
     cmd = ['node', HERE/'app.mjs', server.address, *os.environ.get('APP_SHOTS', '').split()]
     out = subprocess.run(list(map(str, cmd)), capture_output=True, text=True, timeout=300, env=os.environ | {'CHROMIUM': CHROMIUM})

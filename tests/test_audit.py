@@ -15,7 +15,7 @@ from scipy import stats
 from torch import nn
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.audit import _cohorts, _holm, _ratio_line, _shuffled, _standard_errors, _step_down, _told_apart
+from gradual_cf.use.audit import _cohorts, _holm, _ratio_line, _shuffled, _standard_errors, _step_down, _told_apart
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 
@@ -65,7 +65,7 @@ def drawn(seed=0, n=40):
 
 
 def test_distances_between_groups_are_welchs_t_and_for_shares_that_of_pooled_proportions(monkeypatch):
-    monkeypatch.setattr('gradual_cf.audit._PRIOR', 0)
+    monkeypatch.setitem(audit.__globals__, '_PRIOR', 0)
     v, member = drawn()
     t = _standard_errors((v - v.mean())[None], member.astype(float), False)[0]
     np.testing.assert_allclose(t, [stats.ttest_ind(v[m], v[~m], equal_var=False).statistic for m in member.T])
@@ -94,7 +94,7 @@ def test_p_values_of_single_groups_are_those_of_scipys_permutation_test(monkeypa
     v, member = drawn(n=12)
     member = member[:, :1] | (np.arange(12) < 3)[:, None]
     m = member[:, 0]
-    monkeypatch.setattr('gradual_cf.audit._PRIOR', 0)
+    monkeypatch.setitem(audit.__globals__, '_PRIOR', 0)
     vectorized = lambda a, b, axis: abs(stats.ttest_ind(a, b, equal_var=False, axis=axis).statistic)
     exact = stats.permutation_test((v[m], v[~m]), vectorized, vectorized=True, n_resamples=np.inf, alternative='greater').pvalue
     centred = v - v.mean()
@@ -145,7 +145,7 @@ def test_lines_hold_what_pandas_counts(told):
     answers = cf.explain(rows.drop(columns='region'), target=1)
     refused = answers.before.numpy() < .5
     np.testing.assert_array_equal(a.refused, refused)
-    standing = answers.standing().set_index(rows.index)
+    standing = answers.quality().set_index(rows.index)
     for group in ('f', 'm'):
         here = (rows.sex == group).to_numpy()
         assert line(a, group, 'refused').value == refused[here].mean() and line(a, group, 'refused').rows == here.sum()
@@ -284,7 +284,7 @@ def test_draws_in_parts_are_the_draws_at_once(monkeypatch):
     v, member = drawn()
     shuffle = lambda: _shuffled(v - v.mean(), member.astype(float), False, 50, np.random.default_rng(0))
     whole = shuffle()
-    monkeypatch.setattr('gradual_cf.audit._CELLS', 7*len(v))
+    monkeypatch.setitem(audit.__globals__, '_CELLS', 7*len(v))
     np.testing.assert_allclose(shuffle(), whole)
 
 
@@ -307,7 +307,7 @@ def test_random_labels_are_rarely_found():
     "Of 60 audits with labels that mean nothing, some find something: not many more than one in twenty."
     cf, rows = made(higher=0., n=300)
     whole = audit(cf, rows, 'sex', resamples=99)
-    from gradual_cf.audit import _measures_of, _tests
+    from gradual_cf.use.audit import _measures_of, _tests
     measures, hits = _measures_of(whole.refused, whole.answers), 0
     for seed in range(60):
         labels = pd.DataFrame(np.random.default_rng(seed).integers(0, 3, (300, 2)), columns=['a', 'b'])

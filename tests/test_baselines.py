@@ -1,5 +1,6 @@
 """The baselines against closed forms, slow replicas and their own rules."""
 import math
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -8,19 +9,21 @@ import torch
 import toy
 from test_invariants import table
 from torch import nn
+import written
 
 from gradual_cf.baselines.abele import ABELE
-from gradual_cf.baselines.cem import CEM, _shrink
+from gradual_cf.baselines.nearest import CEM, _shrink
 from gradual_cf.baselines.lore import LORE, _Condition, _breed_around, because
-from gradual_cf.baselines.spheres import GrowingSpheres
-from gradual_cf.baselines.wachter import Wachter
-from gradual_cf.composition import box
+from gradual_cf.baselines.nearest import GrowingSpheres
+from gradual_cf.baselines.nearest import Wachter
+from gradual_cf.search.composition import box
 from gradual_cf.core import Domain, Encoded
 from gradual_cf.gradual import GradualCF
-from gradual_cf.images import images, load_digits
-from gradual_cf.models import digit_cnn, seeded, tabular_mlp, text_cnn, train
-from gradual_cf.tabular import tabular
-from gradual_cf.text import _Lookup, corpus_vectors, load_toy_reviews, sentences, _word_ids
+from gradual_cf.data.images import images, load_digits
+from gradual_cf.models.networks import seeded, tabular_mlp
+from gradual_cf.data.tables import tabular
+from gradual_cf.data.texts import sentences
+from gradual_cf.data.words import corpus_vectors, load_toy_reviews
 
 QUICK = {Wachter: dict(lam=100., rounds=3, steps=60), CEM: dict(rounds=3, steps=80), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
 ALL, DOMAINLESS = list(QUICK), [Wachter, CEM, GrowingSpheres]
@@ -100,7 +103,7 @@ def test_cem_leaves_zero_only_where_it_pays(linear):
     "With threshold β at learning rate lr an entry leaves x only if c·|w| lr > β: below that nothing ever moves."
     x, model = linear
     top = .1/(.01*model.w.abs().max().item())
-    row = x[:12][GradualCF(model, plain(5), init='input', rank='gradient', sigma=0).fit(x).explain(x[:12], 1).before < .5]
+    row = x[:12][GradualCF(model, plain(5), init='input', masking='gradient', sigma=0).fit(x).explain(x[:12], 1).before < .5]
     for c, moves in ((.99*top, False), (1.5*top, True)):
         cfs = CEM(model, plain(5), rounds=1, c=c).fit(x).explain(row, 1)
         assert ((cfs.xp != cfs.x).any() == moves).item()
@@ -161,9 +164,7 @@ def test_lore_recovers_axis_and_threshold(stepped):
 
 def test_a_rules_numbers_are_those_of_the_frame(stepped):
     df, domain, _ = stepped
-    x = domain.encode(df).x
-    net = train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(table(400)[1].to_numpy()), epochs=40)
-    lore = LORE(net, domain).fit(df)
+    lore = LORE(written.read('bank'), domain).fit(df)
     label = lore.z_train.argmax(1).numpy()
     kinds = set()
     for i, why in enumerate(lore.explain(df.iloc[:25]).rules):
@@ -191,9 +192,7 @@ def test_rules_of_one_hot_columns():
 
 @pytest.fixture(scope='module')
 def bank():
-    df, y = table()
-    x = tabular(df).encode(df).x
-    return df, train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(y.to_numpy()), epochs=60)
+    return table()[0], written.read('bank')
 
 
 RULES = dict(immutable=['age'], bounds={'income': (400., 3000.)}, increase_only=['late'])
@@ -241,15 +240,19 @@ def curves(n, seed):
     return torch.exp(-((t - at)/.09)**2) + .08*torch.randn(n, 48, generator=g), y
 
 
+def reader_of_curves(seed):
+    "A small convolution."
+    with seeded(seed): return nn.Sequential(nn.Unflatten(1, (1, 48)), nn.Conv1d(1, 8, 9, padding=4), nn.ReLU(), nn.MaxPool1d(4), nn.Flatten(), nn.Linear(96, 2))
+
+
 @pytest.fixture(scope='module')
 def wave():
     "The domain written by hand in *Add a data set*, in as few fields as it takes."
-    x, y = curves(300, 0)
+    x, _ = curves(300, 0)
     ids, low, high = torch.arange(48)//6, x.min().item(), x.max().item()
     encode = lambda data: Encoded(torch.as_tensor(data).float(), torch.zeros(len(data), 8, dtype=torch.bool))
     domain = Domain(encode, lambda x, raw, legal: x.clamp(low, high) if legal else x, lambda s: ids, box(low, high))
-    with seeded(0): net = nn.Sequential(nn.Unflatten(1, (1, 48)), nn.Conv1d(1, 8, 9, padding=4), nn.ReLU(), nn.MaxPool1d(4), nn.Flatten(), nn.Linear(96, 2))
-    return train(net, x, y, epochs=20), domain, x, low, high
+    return written.read('waves', reader_of_curves(0)), domain, x, low, high
 
 
 @pytest.mark.parametrize('cls', DOMAINLESS, ids=lambda c: c.__name__)
@@ -298,8 +301,7 @@ def test_free_goes_beyond_the_rules(bank, cls):
 @named
 def test_a_row_alone_is_the_row_in_a_batch(bank, cls):
     df, net = bank
-    wide = tabular_mlp(net.spec['d'], seed=0).double()
-    wide.load_state_dict(net.state_dict())
+    wide = deepcopy(net).double()
     e = cls(wide, tabular(df), **QUICK[cls]).fit(df)
     many = e.explain(df.iloc[:12], seed=3)
     for i in (0, 11): torch.testing.assert_close(e.explain(df.iloc[[i]], seed=3).xp, many.xp[i:i+1], rtol=0, atol=1e-6)
@@ -375,10 +377,7 @@ def test_three_classes_and_groups_of_all_kinds(cls, legal):
 @pytest.mark.parametrize('cls', DOMAINLESS, ids=lambda c: c.__name__)
 def test_digits(cls):
     train_set, test_set = load_digits()
-    domain = images(block=2)
-    x, y = domain.encode(train_set).x, torch.tensor(train_set['label'])
-    net = train(digit_cnn((1, 8, 8), seed=0), x, y, epochs=15, batch_size=32)
-    cfs = cls(net, domain, **QUICK[cls] | dict(tau=.7) | (dict(lam=1e4, rounds=3, steps=80) if cls is Wachter else {})).fit(train_set).explain(test_set.select(range(4)), [3, 5, 9, 8])
+    cfs = cls(written.read('digits'), images(block=2), **QUICK[cls] | dict(tau=.7) | (dict(lam=1e4, rounds=3, steps=80) if cls is Wachter else {})).fit(train_set).explain(test_set.select(range(4)), [3, 5, 9, 8])
     assert cfs.valid.sum() >= 3 and ((cfs.xp*255 - (cfs.xp*255).round()).abs() < 1e-3).all()
 
 
@@ -386,8 +385,7 @@ def test_digits(cls):
 def test_reviews(cls):
     tr, te = load_toy_reviews(400, 6)
     v = corpus_vectors(tr['text'], 16)
-    net = text_cnn(16, filters=16, seed=0)
-    train(_Lookup(v, net), _word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
+    net = written.read('reviews_small')
     extra = dict(radius=2., samples=30) if cls is GrowingSpheres else dict(lam=1e4, rounds=3, steps=100, lr=.02) if cls is Wachter else dict(rounds=4, steps=60)
     cfs = cls(net, sentences(v, length=40), **QUICK[cls] | extra | dict(tau=.5)).fit(tr).explain(te.select(range(4)))
     assert cfs.valid.any() and all(isinstance(t, str) for t in cfs.raw) and (cfs.x == cfs.xp).any()

@@ -21,20 +21,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from written import load_task
 
-from gradual_cf import workers as crews
-from gradual_cf.batch import _MANIFEST, _finished, _part_file, batch_fn, explain_dataset
-from gradual_cf.composition import box
+from gradual_cf.scale import workers as crews
+from gradual_cf.scale.batch import _MANIFEST, _finished, _part_file, batch_fn, explain_dataset
+from gradual_cf.search.composition import box
 from gradual_cf.core import Display, Domain, Encoded
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.identity import fingerprint
-from gradual_cf.sources import cut, open_source
-from gradual_cf.images import load_digits
-from gradual_cf.models import save_model, tabular_mlp
-from gradual_cf.summary import plot_summary, summary
-from gradual_cf.tabular import tabular
-from gradual_cf.tasks import load_task
+from gradual_cf.scale.workers import fingerprint
+from gradual_cf.scale.workers import cut, open_source
+from gradual_cf.data.images import load_digits
+from gradual_cf.models.networks import save_model, tabular_mlp
+from gradual_cf.measures.metrics import plot_summary, summary
+from gradual_cf.data.tables import tabular
 from shell import FORKS, shell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,7 +143,7 @@ def start(rows, out, workers=0):
 
 def crew_of(pid):
     "Workers of a process, by their ids; Linux tells in /proc."
-    if not Path('/proc/self/stat').is_file(): pytest.skip('there is no /proc on this system')
+    if not Path('/proc/self/stat').is_file(): pytest.skip('need /proc')
     out = []
     for p in Path('/proc').glob('[0-9]*'):
         try: parent,line = int((p/'stat').read_text().rsplit(')', 1)[1].split()[1]), (p/'cmdline').read_bytes()
@@ -390,7 +390,7 @@ def test_a_full_disk_keeps_what_was_finished(cf, tmp_path, monkeypatch):
 def test_a_disk_that_is_full_indeed(cf, tmp_path):
     "On a file system of 128 KiB, where one can be mounted."
     (small := tmp_path/'small').mkdir()
-    if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', str(small)], capture_output=True).returncode: pytest.skip('mounting a small file system is not allowed here')
+    if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', str(small)], capture_output=True).returncode: pytest.skip('need the right to mount a small file system')
     try:
         with pytest.raises(OSError, match='no space is left for part'): explain_dataset(cf, loans(3000), small/'out', batch_size=100)
         assert len(_finished(small/'out', 3000, 100)) > 1
@@ -494,7 +494,7 @@ def test_the_summary_of_a_folder_is_that_of_its_frame(cf, tmp_path):
     pd.testing.assert_frame_equal(summary(out), summary(pd.read_parquet(out)))
 
 
-@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_SLOW'), reason='200,000 rows take minutes: set GRADUAL_CF_SLOW=1')
+@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_SLOW'), reason='need GRADUAL_CF_SLOW=1, for minutes')
 @pytest.mark.parametrize('workers', [0, 2])
 def test_200_000_rows_killed_three_times(tmp_path, workers):
     subprocess.run([sys.executable, str(ROOT/'benchmarks/batch.py'), '--only', 'kill', '--rows', '200000', '--workers', str(workers), '--folder', str(tmp_path), '--out', str(tmp_path/'batch.csv')], check=True, env=os.environ | dict(PYTHONPATH=str(ROOT)))

@@ -11,29 +11,28 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from gradual_cf.stepper import save_page
+from gradual_cf.use.stepper import save_page
 
 HERE = Path(__file__).resolve().parent
 CHROMIUM = os.environ.get('CHROMIUM') or shutil.which('chromium')
 READY = CHROMIUM and shutil.which('node') and (HERE.parent/'node_modules/playwright-core').is_dir()
-pytestmark = pytest.mark.skipif(not READY, reason='needs Chromium, node and `npm ci`')
+pytestmark = pytest.mark.skipif(not READY, reason='need Chromium, node and `npm ci`')
 
 SOURCE = '''from gradual_cf.all import GradualCF, load_task, stepper
 task = load_task('digits')
 cf = GradualCF(task.model, task.domain).fit(task.X)
 trace = cf.trace(task.X_test[:1], target=(task.y_test[0] + 1) % 10)'''
 
-PANEL = '''import numpy as np, pandas as pd
-from gradual_cf.all import GradualCF, explorer, tabular, tabular_mlp, train
+PANEL = f'''import numpy as np, pandas as pd
+from gradual_cf.all import GradualCF, explorer, load_model, tabular
 rng, n = np.random.default_rng(0), 400
 loans = pd.DataFrame(dict(
     income=rng.lognormal(10.4, .4, n).round(-2), debt=rng.gamma(2., 4000, n).round(-2), months_in_job=rng.integers(0, 180, n),
     late_payments=rng.poisson(1.2, n), age=rng.integers(20, 70, n), housing=rng.choice(['owns', 'rents', 'with family'], n, p=[.35, .5, .15])))
 score = loans.income/9000 - loans.debt/5000 + loans.months_in_job/40 - 1.3*loans.late_payments - .6*(loans.housing == 'rents')
 domain = tabular(loans, immutable=['age'])
-x = domain.encode(loans).x
-net = train(tabular_mlp(x.shape[1], seed=0), x, (score > 2.5).to_numpy(int), epochs=30, seed=0)
-named = loans.set_index(pd.Index([f'p{i}' for i in range(n - 1)] + ['<img src=x onerror=alert(1)>']))
+net = load_model('{HERE}/networks/browser.safetensors')
+named = loans.set_index(pd.Index([f'p{{i}}' for i in range(n - 1)] + ['<img src=x onerror=alert(1)>']))
 explorer(GradualCF(net, domain, tau=.8).fit(loans), named, classes=('refused', 'granted'), units=dict(income='€', debt='€'))'''
 
 

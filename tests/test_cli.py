@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gradual_cf.cli import app
 from gradual_cf.core import Display, Domain, Encoded
-from gradual_cf.loans import load_breast_cancer
-from gradual_cf.tasks import Task
+from gradual_cf.data.datasets import load_breast_cancer
+from gradual_cf.data.datasets import Task
 from shell import shell
 
 
@@ -29,7 +29,7 @@ def test_the_network_is_kept(tmp_path):
     sh, cache = shell(tmp_path/'cache'), tmp_path/'cache'
     sh('train', 'breast_cancer')
     before = {f: f.stat().st_mtime_ns for f in cache.iterdir()}
-    assert json.loads(sh('train', 'breast_cancer', '--json').stdout)['accuracy'] > .93
+    assert json.loads(sh('train', 'breast_cancer', '--json').stdout)['accuracy'] > .9  # the bound of test_training.py
     assert {f: f.stat().st_mtime_ns for f in cache.iterdir()} == before
     sh('train', 'breast_cancer', '--seed', 5)
     assert len(list(cache.iterdir())) > len(before)
@@ -95,7 +95,7 @@ def test_evaluate_prints_one_object(sh):
     assert {'valid', 'l1', 'l2', 'coherence', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row', 'accuracy', 'rows', 'settings'} <= set(out)
     assert out['valid'] == 1 and out['legal'] == 1 and out['rows'] == 30 and set(out['coherence']) == {'8', '12', 'all'} and out['coherence']['8'] is None
     paper = json.loads(sh('evaluate', 'breast_cancer', '--rows', 30, '--json', '--paper').stdout)
-    assert paper['settings']['rank'] == 'gradient' and paper['in_range'] < 1 and paper['legal'] < 1
+    assert paper['settings']['masking'] == 'gradient' and paper['in_range'] < 1 and paper['legal'] < 1
 
 
 @pytest.mark.parametrize('args,says', [

@@ -7,12 +7,13 @@ import torch
 import toy
 
 from gradual_cf.all import GradualCF, PAPER, Encoded, Settings, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
-from gradual_cf.composition import init_composite
-from gradual_cf.gradual import _BestSeen, _pairs, _revisit, _stopping
-from gradual_cf.improve import share
+from gradual_cf.search.composition import init_composite
+from gradual_cf.search.goals import stopping
+from gradual_cf.gradual import _BestSeen, pairs, revisit
+from gradual_cf.search.shorten import share
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)
-MODES = dict(paper=dict(rank='gradient', keep='last', margin=0.), default=dict(rank='probe', keep='nearest', margin=.02))
+MODES = dict(paper=dict(masking='gradient', keep='last', tau_slack=0.), default=dict(masking='probe', keep='nearest', tau_slack=.02))
 INIT = dict(paper='normal', default='input')
 
 
@@ -72,13 +73,13 @@ def test_at_most_max_changes(mode):
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_a_shared_change_equals_the_loop(problem, quantile):
     p,rows = toy.PROBLEMS[problem](), torch.arange(16)
-    cf,s = started(p, rows, 'default', quantile=quantile, tau=.8, spread=9)
+    cf,s = started(p, rows, 'default', quantile=quantile, tau=.8, max_shared=9)
     for s in construct(cf, s): pass
     new,aim = share(cf, s).xp, s.target
     for i in rows:
         on = (s.x[i] != s.xp[i])
         on = sorted({g for g in p.groups[on].tolist()})
-        want = oracle.share(p.model, s.x[i], s.xp[i], on, aim.label[i].item(), s.enc.frozen[i], p.groups, aim.mu[i], tau=.8, margin=.02,
+        want = oracle.share(p.model, s.x[i], s.xp[i], on, aim.label[i].item(), s.enc.frozen[i], p.groups, aim.mu[i], tau=.8, tau_slack=.02,
                             gap=None if aim.gap is None else aim.gap[i].item(), project=p.domain.project, propose=p.domain.propose) if on else s.x[i]
         torch.testing.assert_close(new[i], want, atol=1e-8, rtol=0)
     assert (new != s.xp).any()
@@ -101,7 +102,7 @@ def test_the_best_state_seen_equals_the_loop(problem, mode, quantile):
 
 def test_a_row_that_ends_below_tau_returns_to_where_it_was_above():
     p = toy.tokens()
-    cf = GradualCF(p.model, p.domain, rank='gradient', keep='last', margin=0., tau=.8, quantile=.02, sigma=5).fit(p.x)
+    cf = GradualCF(p.model, p.domain, masking='gradient', keep='last', tau_slack=0., tau=.8, quantile=.02, sigma=5).fit(p.x)
     label = 1 - cf.z_train.argmax(1)
     s = cf.start(Encoded(p.x, p.frozen), label)
     prob = lambda z: z.softmax(1).gather(1, label[:, None])[:, 0]
@@ -124,19 +125,19 @@ def test_rescued_rows_equal_the_loop(problem):
     p,tau,rows = toy.PROBLEMS[problem](), dict(columns=.97, tokens=.999)[problem], torch.arange(40)
     cf,s = started(p, rows, 'default', tau=tau, sigma=0, max_changes=2)
     for s in construct(cf, s): pass
-    groups,most,aim = p.groups, torch.full((len(rows),), 2), s.target
+    groups,aim = p.groups, s.target
     before = s.xp.clone()
-    live = (_stopping(cf, s) > 0).nonzero()[:, 0]
+    live = (stopping(cf, s) > 0).nonzero()[:, 0]
     assert len(live)
-    for _ in _revisit(cf, s, live, groups, most): pass
-    same = dict(tau=tau, margin=.02, project=p.domain.project, propose=p.domain.propose)
+    for _ in revisit(cf, s): pass
+    same = dict(tau=tau, tau_slack=.02, project=p.domain.project, propose=p.domain.propose)
     for i in live.tolist():
         t = aim.label[i].item()
         want = oracle.revisit(p.model, s.x[i], before[i], t, s.enc.frozen[i], groups, aim.mu[i], most=2, **same)
         torch.testing.assert_close(s.xp[i], want, atol=1e-8, rtol=0)
-    live,before = (_stopping(cf, s) > 0).nonzero()[:, 0], s.xp.clone()
+    live,before = (stopping(cf, s) > 0).nonzero()[:, 0], s.xp.clone()
     assert len(live)
-    for _ in _pairs(cf, s, live[:6], groups, most): pass
+    for _ in pairs(cf, s): pass
     for i in live[:6].tolist():
         want = oracle.pair(p.model, s.x[i], aim.label[i].item(), s.enc.frozen[i], groups, aim.mu[i], **same)
         torch.testing.assert_close(s.xp[i], before[i] if want is None else want, atol=1e-8, rtol=0)
@@ -157,7 +158,7 @@ def test_a_group_that_is_on_is_changed_again_where_that_flips():
     assert cfs.valid.all()
 
 
-@pytest.mark.parametrize('settings', [replace(PAPER, sigma=40), Settings(tau=.8), Settings(tau=.8, spread=3)], ids=['paper', 'default', 'shared'])
+@pytest.mark.parametrize('settings', [replace(PAPER, sigma=40), Settings(tau=.8), Settings(tau=.8, max_shared=3)], ids=['paper', 'default', 'shared'])
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_a_row_alone_in_a_batch_and_in_any_order(problem, settings):
     p = toy.PROBLEMS[problem]()

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-pytest.importorskip('myst_nb', reason='the requirements of the site are not installed: make docs')
+pytest.importorskip('myst_nb', reason='need the requirements of the site (make docs)')
 sys.path.insert(0, str(ROOT/'docs'))
 import api      # noqa: E402
 import execute  # noqa: E402
@@ -21,7 +21,7 @@ def notebook(path, *cells):
 
 def test_a_run_depends_on_code_and_not_on_prose(tmp_path):
     p = tmp_path/'page.ipynb'
-    code = ('code', 'from gradual_cf.losses import mix')
+    code = ('code', 'from gradual_cf.search.goals import mix')
     first = execute.key(notebook(p, ('md', '# A'), code))
     assert execute.key(notebook(p, ('md', '# B, said otherwise'), code)) == first
     assert execute.key(notebook(p, ('md', '# A'), ('code', code[1] + '\nmix()'))) != first
@@ -42,11 +42,11 @@ def test_the_first_figure_that_a_cell_returns_is_drawn(tmp_path):
 
 def test_a_run_depends_on_the_modules_it_imports_and_on_those_they_import():
     need = execute.needed('from gradual_cf.gradual import GradualCF')
-    assert {'gradual_cf.core', 'gradual_cf.masking', 'gradual_cf.losses', 'gradual_cf.gradual'} <= set(need)
+    assert {'gradual_cf.core', 'gradual_cf.search.masking', 'gradual_cf.search.goals', 'gradual_cf.gradual'} <= set(need)
     assert 'gradual_cf.cli' not in need
-    assert execute.imports('from ..core import take_rows\nfrom . import losses', 'gradual_cf.baselines') == {'gradual_cf.core'}
-    assert execute.imports('from . import losses') == {'gradual_cf.losses'}
-    assert 'gradual_cf.text' in execute.needed('from gradual_cf.all import *')
+    assert execute.imports('from ..core import take_rows\nfrom . import lore', 'gradual_cf.paper') == {'gradual_cf.core'}
+    assert execute.imports('from . import core') == {'gradual_cf.core'}
+    assert 'gradual_cf.data.texts' in execute.needed('from gradual_cf.all import *')
 
 
 def test_a_run_depends_on_the_results_that_it_names(tmp_path, monkeypatch):
@@ -63,7 +63,7 @@ def test_a_run_depends_on_the_results_that_it_names(tmp_path, monkeypatch):
 
 @pytest.fixture(scope='module')
 def syms():
-    found = api.symbols({m: m for m in ('core', 'explainer', 'losses', 'gradual')})
+    found = api.symbols({m: m for m in ('core', 'answers', 'models.asking', 'search.explainer', 'search.goals', 'gradual')})
     for s in found: s.at['api'] = f'api-{s.module}-{s.name}'.lower()
     return found
 
@@ -83,17 +83,17 @@ def test_methods_of_private_base_classes_stand_under_the_public_class(syms):
     names = list(by_name)
     assert {'Explainer.fit', 'Explainer.explain', 'Counterfactuals.load', 'GradualCF.trace'} <= set(names)
     assert 'GradualCF.explain' not in names and 'Display.changes' not in names        # said by `Explainer`; a field
-    assert by_name['Counterfactuals.load'].source == ('core', '_Kept.load')
+    assert by_name['Counterfactuals.load'].source == ('answers', 'Counterfactuals.load')
     assert names.index('Counterfactuals') < names.index('Counterfactuals.valid') < names.index('Counterfactuals.df') < names.index('predict')
     text = api.entry(by_name['Explainer.explain'], 'api', 2)
     assert '    *,\n    immutable=(),' in text and '| `bounds` |  | `None` | Group' in text
-    assert '| `before` | `Tensor` |  |' in api.entry(by_name['Counterfactuals'], 'api', 2)   # a field of `_Answers`
+    assert '| `before` | `Tensor` |  |' in api.entry(by_name['Counterfactuals'], 'api', 2) 
 
 
 def test_names_become_links_once_and_only_in_prose(syms):
     links = api.Links(syms, set())
-    out = links.link('# `mix`\n\nUse `mix`, then `mix` again; not `nothing` or [`mix`](x.md).\n\n```python\n`mix`\n```', 'losses')
-    assert out.count('](#api-losses-mix)') == 1 and '# `mix`\n' in out and '```python\n`mix`' in out
+    out = links.link('# `mix`\n\nUse `mix`, then `mix` again; not `nothing` or [`mix`](x.md).\n\n```python\n`mix`\n```', 'search.goals')
+    assert out.count('](#api-search.goals-mix)') == 1 and '# `mix`\n' in out and '```python\n`mix`' in out
 
 
 def test_pictures_get_smaller_and_stay_pictures():

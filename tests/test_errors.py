@@ -137,10 +137,10 @@ def test_bad_constraints(case):
 
 
 BAD_SETTINGS = {'unknown': (dict(tua=.9), 'tua'), 'tau': (dict(tau=1.), 'tau must be in (0, 1), got 1'),
-                'rank': (dict(rank='gain!'), 'rank must be one of'), 'sigma': (dict(sigma=-1), 'sigma must be'),
+                'masking': (dict(masking='gain!'), 'masking must be one of'), 'sigma': (dict(sigma=-1), 'sigma must be'),
                 'quantile': (dict(quantile=1.5), 'quantile must be in'), 'lr': (dict(lr='fast'), 'lr must be'),
-                'spread': (dict(spread=0), 'spread must be a whole number of at least 1, got 0'),
-                'spread without probe': (dict(rank='gain', spread=2), 'spread must be 1 unless')}
+                'max_shared': (dict(max_shared=0), 'max_shared must be a whole number of at least 1, got 0'),
+                'spread without probe': (dict(masking='gain', max_shared=2), 'max_shared must be 1 unless')}
 
 @pytest.mark.parametrize('case', BAD_SETTINGS)
 def test_bad_settings(bank, case):

@@ -4,7 +4,6 @@ import io
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pandas as pd
@@ -13,17 +12,17 @@ import torch
 from torch import nn
 
 import toy
-from gradual_cf.asking import _checked_target, _Desk, _parts, _presets, _Question, _Rows, _Worker
-from gradual_cf.drawing import _unit_text
-from gradual_cf.editors import _knobs, _regions
-from gradual_cf.explainer import Cancelled, cancelled_when, predict
-from gradual_cf.explorer import explorer
+import written
+from written import load_task
+from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _Question, _Rows, _Worker
+from gradual_cf.use.drawing import _unit_text
+from gradual_cf.use.editors import _regions
+from gradual_cf.models.asking import Cancelled, cancelled_when, predict
+from gradual_cf.use.explorer import explorer
 from gradual_cf.gradual import PAPER, TABLE, GradualCF
-from gradual_cf.images import images
-from gradual_cf.masking import block_groups
-from gradual_cf.models import seeded, tabular_mlp, train
-from gradual_cf.tabular import tabular
-from gradual_cf.typical import BELIEVABLE
+from gradual_cf.search.masking import block_groups
+from gradual_cf.data.tables import tabular
+from gradual_cf.measures.robustness import PLAUSIBLE
 
 EVIL = '<img src=x onerror=alert(1)>'
 
@@ -41,15 +40,16 @@ def make_people(n=300):
     return df.set_index(pd.Index([f'p{i}' for i in range(n)]))
 
 
+def decided(people):
+    "Who was granted a loan."
+    return (people.income/1000 - people.late.fillna(3)/2 + 2*(people.housing == 'own') + people.school.cat.codes > 4.5).to_numpy(int)
+
+
 @pytest.fixture(scope='module')
 def bank():
     "Rows, and a fitted explainer of a small network."
     people = make_people()
-    granted = (people.income/1000 - people.late.fillna(3)/2 + 2*(people.housing == 'own') + people.school.cat.codes > 4.5).to_numpy(int)
-    domain = tabular(people)
-    x = domain.encode(people).x
-    net = train(tabular_mlp(x.shape[1], seed=0), x, granted, epochs=30, seed=0)
-    return people, granted, GradualCF(net, domain).fit(people)
+    return people, decided(people), GradualCF(written.read('people'), tabular(people)).fit(people)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def line_of(box, name): return next(line for line in box.panel.knobs.lines if li
 def features(box): return set(box.panel.shown[1].changes().feature)
 
 
-def page(box): return ' '.join(getattr(box.panel.w, name).value for name in ('about', 'status', 'standing', 'picture', 'said', 'tray', 'plan', 'others'))
+def page(box): return ' '.join(getattr(box.panel.w, name).value for name in ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others'))
 
 
 def test_a_locked_column_stays(box):
@@ -171,7 +171,7 @@ def test_presets_answer_as_explainers_of_their_own(bank):
     people, _, cf = bank
     assert list(_presets(cf)) == ['nearest', 'believable', 'paper']
     desk, rows = _Desk(cf, people), people.iloc[[5]]
-    for name, settings in dict(nearest=TABLE, believable=BELIEVABLE).items():
+    for name, settings in dict(nearest=TABLE, believable=PLAUSIBLE).items():
         own = GradualCF(cf.model, cf.domain, settings).fit(people).explain(rows, 1)
         assert dict(_parts(desk, _Question(5, 1, name)))['answer'][1].xp.equal(own.xp)
     kept = desk.explainer(_Question(0, 1, 'paper')).settings
@@ -277,7 +277,7 @@ def test_the_same_question_has_the_same_answer(bank):
 
 
 def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):
-    import gradual_cf.asking as asking
+    import gradual_cf.use.editors as asking
     with monkeypatch.context() as m:
         m.setattr(asking, '_answer', lambda *args: 1/0)
         box.panel.w.next.click()
@@ -323,8 +323,8 @@ def test_numbers_are_asked_for_an_interval(bank):
     assert _checked_target(_Rows(priced, people), (None, 5)) == (None, 5.)
 
 
-def test_words(networks):
-    task = networks['toy_reviews']
+def test_words():
+    task = load_task('toy_reviews')
     cf = GradualCF(task.model, task.domain).fit(task.X.iloc[:200])
     box = explorer(cf, pd.DataFrame(dict(text=['The plot is awful. I found the cast awful. What a <b>plot</b>!'])), classes=task.classes)
     assert box.wait() and {'awful'} <= set(box.panel.shown[1].changes().before)
@@ -339,8 +339,8 @@ def test_words(networks):
     assert box.kept.text.tolist() == box.panel.shown[1].raw
 
 
-def test_regions(networks):
-    task = networks['digits']
+def test_regions():
+    task = load_task('digits')
     cf = GradualCF(task.model, task.domain, sigma=2).fit(task.X[:200])
     box = explorer(cf, task.X_test[:3], target=9, classes=task.classes, k=1)
     assert box.wait()
@@ -375,8 +375,8 @@ def walk(w): return [w, *(v for child in getattr(w, 'children', ()) for v in wal
 
 LEAVES = '''
 from threading import Event
-from gradual_cf.asking import _Worker
-from gradual_cf.explainer import predict
+from gradual_cf.use.editors import _Worker
+from gradual_cf.models.asking import predict
 import torch
 net, began = torch.nn.Linear(2, 2), Event()
 def work(q):
@@ -390,7 +390,5 @@ began.wait()
 
 
 def test_a_program_may_end_while_a_panel_searches():
-    began = time.time()
     done = subprocess.run([sys.executable, '-c', LEAVES], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    assert time.time() - began < 50

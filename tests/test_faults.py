@@ -15,11 +15,12 @@ import torch
 from shell import FORKS, command, without_data
 from test_batch import content, explainer, loans, parts_in, wait_until
 from torch import nn
+from written import load_task
 
-from gradual_cf.all import GradualCF, load_task, save_model
-from gradual_cf.batch import _finished, explain_dataset
+from gradual_cf.all import GradualCF, save_model
+from gradual_cf.scale.batch import _finished, explain_dataset
 from gradual_cf.core import atomic
-from gradual_cf.identity import kept
+from gradual_cf.scale.workers import kept
 
 TRAIN = loans(400, 1).drop(columns='account')
 FAULT = 'GRADUAL_CF_TEST_FAULT'  # What is about to go wrong: in the environment, since a network that changes is another network
@@ -52,7 +53,7 @@ def hole(z, x):
     return torch.where(((x[:, 0] > .4) & (x[:, 0] < .6))[:, None], torch.nan, z)
 
 
-@pytest.mark.parametrize('how', [dict(), dict(sigma=0, margin=0.), dict(spread=2), dict(rank='gain', init='prototype', sigma=5)], ids=str)
+@pytest.mark.parametrize('how', [dict(), dict(sigma=0, tau_slack=0.), dict(max_shared=2), dict(masking='gain', init='prototype', sigma=5)], ids=str)
 def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
     "Rows whose best single change lay there find another."
     apart = lambda df: df[(cf.domain.encode(df).x[:, 0].sub(.5).abs() > .12).numpy()]
@@ -178,10 +179,10 @@ def folder():
         yield Path(d)
 
 
-@pytest.mark.skipif(not hasattr(os, 'seteuid'), reason='this system has no rights of folders')
+@pytest.mark.skipif(not hasattr(os, 'seteuid'), reason='need rights of folders')
 def test_a_read_only_folder_is_named_and_stays_as_it_was(cf, rows, folder):
     cfs = cf.explain(rows)
-    calls = [lambda: cfs.save(folder/'a.parquet'), lambda: save_model(cf.model, folder/'m.safetensors'), lambda: explain_dataset(cf, loans(9), folder/'out'),
+    calls = [lambda: cfs.save(folder/'a.zip'), lambda: save_model(cf.model, folder/'m.safetensors'), lambda: explain_dataset(cf, loans(9), folder/'out'),
              lambda: kept('a.txt', lambda: 'x', lambda v, path: path.write_text(v), Path.read_text, folder=folder)]
     for call in calls:
         with read_only(folder), pytest.raises(PermissionError, match=str(folder)): call()
@@ -192,14 +193,14 @@ def test_a_read_only_folder_is_named_and_stays_as_it_was(cf, rows, folder):
 def test_a_file_that_cannot_be_written_leaves_the_old_one(cf, rows, tmp_path):
     resource = pytest.importorskip('resource')
     cfs,many = cf.explain(rows), cf.explain(TRAIN)
-    path = cfs.save(tmp_path/'a.parquet')
+    path = cfs.save(tmp_path/'a.zip')
     before,(soft,hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before)//2, hard))
     try:
         with pytest.raises(OSError): many.save(path)
         with pytest.raises(OSError), atomic(path) as tmp: tmp.write_bytes(before)
     finally: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ['a.parquet']
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ['a.zip']
 
 
 @pytest.mark.filterwarnings('ignore:clamping frac')  # of the progress bar
@@ -219,7 +220,7 @@ def test_a_clock_that_is_set_back_changes_nothing(cf, tmp_path, monkeypatch):
 def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
     "As on systems whose locks are files: filelock falls back to them where `fcntl` is missing."
     import filelock
-    from gradual_cf import identity
+    from gradual_cf.scale import workers as identity
     for module in (filelock, identity): monkeypatch.setattr(module, 'FileLock', filelock.SoftFileLock)
     out = explain_dataset(cf, loans(20), tmp_path/'out', batch_size=10)
     with filelock.SoftFileLock(out/'.lock'), pytest.raises(ValueError, match='in use by another run'): explain_dataset(cf, loans(20), out, batch_size=10)

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
+from written import load_task
 
-from gradual_cf.baselines.fido import FIDO, _INFILLS, _concrete, _Masks, _Sought, _blurred, _find_regions
-from gradual_cf.explainer import predict
-from gradual_cf.images import images
-from gradual_cf.tasks import load_task
+from gradual_cf.baselines.regions import FIDO, _INFILLS, _concrete, _masks, _Sought, _blurred, _find_regions
+from gradual_cf.models.asking import predict
+from gradual_cf.data.images import images
 
 INFILLS = pytest.mark.parametrize('infill', list(_INFILLS))
 
@@ -42,12 +42,11 @@ def test_a_block_is_switched_where_its_effect_exceeds_its_price(rows):
     model = Linear()
     fido = FIDO(model, images(block=1), tau=.5, infill='mean', lam=3., steps=120, legal=False).fit(rows)
     gain = (model.w[1].view(1, 3, 4)*(fido.colour - rows)).flatten(1).detach()
-    masks = _Masks(fido, towards(fido, rows, 1), 0)
-    for _ in range(120): masks.step()
+    theta, effect = _masks(fido, towards(fido, rows, 1), 0)
     clear = (gain - 3./12).abs() > .05
     assert clear.double().mean() > .8
-    assert torch.equal((masks.theta > 0)[clear], (gain > 3./12)[clear])
-    torch.testing.assert_close(masks.effect, gain, rtol=1e-4, atol=1e-4)
+    assert torch.equal((theta > 0)[clear], (gain > 3./12)[clear])
+    torch.testing.assert_close(effect, gain, rtol=1e-4, atol=1e-4)
     odds = predict(model, rows)[:, 1]
     with torch.no_grad(): model.b[1] -= odds.max() + .3                   # every row has some way to go
     r = _find_regions(fido, towards(fido, rows, 1), 0)
@@ -62,8 +61,7 @@ def test_the_search_equals_a_replica_in_plain_numbers(rows):
     "One row, three classes: draws, slopes and Adam written out."
     model, x = Linear(3, seed=2), rows[:1]
     fido = FIDO(model, images(block=1), tau=.5, infill='mean', lam=2., steps=12, samples=3).fit(rows)
-    masks = _Masks(fido, towards(fido, x, 2), 5)
-    for _ in range(12): masks.step()
+    found, moved = _masks(fido, towards(fido, x, 2), 5)
     gen, g, w, fill, p = torch.Generator().manual_seed(5), 12, model.w.tolist(), fido.colour.item(), x.flatten().tolist()
     theta, mean, square, effect = [0.]*g, [0.]*g, [0.]*g, [0.]*g
     for step in range(1, 13):
@@ -84,8 +82,8 @@ def test_the_search_equals_a_replica_in_plain_numbers(rows):
             mean[j], square[j] = .9*mean[j] + .1*d, .999*square[j] + .001*d*d
             theta[j] -= .05*(mean[j]/(1 - .9**step))/(math.sqrt(square[j]/(1 - .999**step)) + 1e-8)
             effect[j] = .9*effect[j] + .1*gain[j]
-    torch.testing.assert_close(masks.theta[0].detach(), torch.tensor(theta).double(), rtol=0, atol=1e-5)
-    torch.testing.assert_close(masks.effect[0], torch.tensor(effect).double(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found[0], torch.tensor(theta).double(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(moved[0], torch.tensor(effect).double(), rtol=0, atol=1e-5)
 
 
 @INFILLS
@@ -103,13 +101,13 @@ def test_a_batch_is_a_loop(infill, rows):
 def test_local_infill_is_a_weighted_mean_of_what_is_kept(rows):
     fido = FIDO(Linear(), images(block=1), tau=.5, infill='local', width=1.5).fit(rows)
     keep = (torch.rand(rows.shape, generator=torch.Generator().manual_seed(0)) < .5).double()
-    out = _INFILLS['local'](fido, rows, keep)
+    out = _INFILLS['local'](rows, keep, fido.colour, 1.5)
     line = lambda n, i: torch.softmax(torch.tensor([-(i - j)**2/(2*1.5**2) for j in range(n)]).double(), 0)
     for top, left in ((0, 0), (1, 2), (2, 3)):
         weight = line(3, top)[:, None]*line(4, left)
         want = ((weight*keep*rows).sum((1, 2, 3)) + 1e-3*fido.colour.item())/((weight*keep).sum((1, 2, 3)) + 1e-3)
         torch.testing.assert_close(out[:, 0, top, left], want)
-    nothing = _INFILLS['local'](fido, rows, 0*keep)
+    nothing = _INFILLS['local'](rows, 0*keep, fido.colour, 1.5)
     torch.testing.assert_close(nothing, fido.colour.expand_as(rows))
 
 
@@ -142,7 +140,7 @@ def test_rules_are_kept(task):
     free, few = fido.explain(rows, label), fido.explain(rows, label, max_changes=2)
     assert task.model.training and torch.equal(state, torch.random.get_rng_state())
     task.model.eval()
-    assert free.valid.sum() >= 4 and (few.standing().changes <= 2).all()
+    assert free.valid.sum() >= 4 and (few.quality().changes <= 2).all()
     names = free.changes().feature.unique()[:2].tolist()
     kept = fido.explain(rows, label, immutable=names)
     assert not set(kept.changes().feature) & set(names)

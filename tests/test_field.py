@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-pytest.importorskip('xgboost', reason='xgboost is not installed: the field has models of it')
+pytest.importorskip('xgboost', reason='need xgboost (make .venv/.extras)')
 from benchmarks.field import exchange, learners, parts, registry, tables  # noqa: E402
 from benchmarks.field import flow  # noqa: E402
 from benchmarks.field import sets as field_sets  # noqa: E402
@@ -20,7 +20,7 @@ from benchmarks.field.flow import Flow  # noqa: E402
 from benchmarks.field.gather import gathered  # noqa: E402
 from benchmarks.field.judges import Judges, log_kernel_density  # noqa: E402
 from benchmarks.field.parts import Part  # noqa: E402
-from gradual_cf.field import _front, _without_us, who_wins  # noqa: E402
+from benchmarks.field.wins import front_of, shares_won, undominated, who_wins, without_us, worthy  # noqa: E402
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 ROWS = 36 # All of Wine that there are to explain
@@ -62,7 +62,7 @@ def judges_of(case):
 def judges(wine): return judges_of(wine)
 
 
-@pytest.mark.parametrize('data', ['wine', pytest.param('german', marks=pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set'))])
+@pytest.mark.parametrize('data', ['wine', pytest.param('german', marks=pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA'))])
 def test_a_new_run_is_within_bounds_of_the_committed_one(data, wine, judges, tmp_path):
     asked = committed().query(f'data == {data!r} and model == "xgboost" and method == "ours" and seed == 0').asked.item()
     case = wine if data == 'wine' else case_of(data, 'xgboost', 0, asked)
@@ -230,7 +230,7 @@ def test_split_by_seed_shares_no_row():
     assert list(a.X.index) != list(b.X.index) and len(a.X) + len(a.held) + len(a.pool) == 178
 
 
-@pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set')
+@pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 @pytest.mark.parametrize('name', list(tables.TABLES))
 def test_rules_name_columns(name):
     t = tables.load(name)
@@ -246,7 +246,7 @@ def test_nobody_wins_without_answers_or_with_forbidden_ones():
     assert not never & set(wins.index) and parts.REAL not in wins.index
     shares = wins.drop(columns='takes part').sum()
     assert (shares <= df.groupby(['data', 'model']).ngroups + 1e-6).all()
-    assert {data for data, _ in _without_us(_front(df))} <= {"car"} # six columns, and judges that are blind there
+    assert {data for data, _ in without_us(front_of(df))} <= {"car"} # six columns, and judges that are blind there
 
 
 def test_the_command_prints_the_committed_run_or_says_that_it_is_not_here(monkeypatch):
@@ -264,3 +264,10 @@ def test_the_command_prints_the_committed_run_or_says_that_it_is_not_here(monkey
     monkeypatch.setattr(reproduce, '_KEEPS', ('nowhere', 'nowhere'))
     r = run()
     assert r.exit_code == 2 and 'checkout of the repository' in r.output
+
+
+def test_who_takes_part_and_who_is_dominated():
+    cells = pd.DataFrame(dict(method=['near', 'odd', 'wild', 'real rows'], found=[1., .9, 1., 1.], legal=[1., 1., .4, 1.]))
+    assert worthy(cells).method.tolist() == ['near']
+    assert undominated(np.array([[1, 2], [2, 1], [2, 2], [1, 2]])).tolist() == [True, True, False, True]
+    assert shares_won(np.array([1., 2., 1.])).tolist() == [.5, 0, .5] and not shares_won(np.array([np.nan, np.nan])).any()

@@ -11,7 +11,7 @@ import torch
 from gradual_cf.all import GradualCF, predict, tabular, tabular_mlp
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
-pytestmark = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: no real tables')
+pytestmark = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 DROP = dict(adult=['fnlwgt', 'native-country'], compas=['compas_screening_date', 'c_jail_in', 'c_jail_out', 'days_b_screening_arrest', 'score_text', 'decile_score'],
             german_credit=[], bank_marketing=['Unnamed: 0'])
 LABEL = dict(adult='class', compas='two_year_recid', german_credit='default', bank_marketing='y')

@@ -2,11 +2,12 @@
 import pytest
 import torch
 from torch import nn
+from written import load_task
 
-from gradual_cf.baselines.goyal import Goyal, _collage, _exact_scores, _pooled_linear, _slope_scores
-from gradual_cf.explainer import log_prob, predict
-from gradual_cf.images import images
-from gradual_cf.tasks import load_task
+from gradual_cf.baselines.regions import Goyal, _collage, _exact_scores, _nearest_donors, _pooled_linear, _slope_scores
+from gradual_cf.search.goals import log_prob
+from gradual_cf.models.asking import predict
+from gradual_cf.data.images import images
 
 
 def pooled(seed=0, k=3, flat=False):
@@ -114,7 +115,8 @@ def test_cells_and_donor_cells_are_used_once(rows):
     for s in found.source:
         used = s[s >= 0]
         assert len(used.unique()) == len(used) and used.max() < 24
-    assert (e.nearest(x, torch.tensor(target))[:, 0] != e.nearest(x, torch.tensor(target))[:, 1]).all()
+    near = _nearest_donors(e, x, torch.tensor(target))
+    assert (near[:, 0] != near[:, 1]).all()
 
 
 @pytest.mark.parametrize('high, wide, grid', [(6, 8, (3, 4)), (5, 7, (2, 3)), (4, 4, (4, 4))])
@@ -151,7 +153,7 @@ def test_rules_are_kept(task):
     found, free, few = e.edits(rows, target), e.explain(rows, target), e.explain(rows, target, max_changes=3)
     assert task.model.training and torch.equal(state, torch.random.get_rng_state())
     task.model.eval()
-    assert found.there.double().mean() >= .95 and free.valid.sum() >= 5 and (few.standing().changes <= 3).all()
+    assert found.there.double().mean() >= .95 and free.valid.sum() >= 5 and (few.quality().changes <= 3).all()
     names = free.changes().feature.unique()[:4].tolist()
     assert not set(e.explain(rows, target, immutable=names).changes().feature) & set(names)
     prob, own = predict(task.model, e.encode(rows).x).softmax(1).max(1)

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf.composition import _Const
-from gradual_cf.identity import fingerprint, kept
-from gradual_cf.models import tabular_mlp, train
+from gradual_cf.search.composition import _Const
+from gradual_cf.scale.workers import fingerprint, kept
+from gradual_cf.models.networks import tabular_mlp, train
 
 
 def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):

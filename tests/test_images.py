@@ -7,20 +7,24 @@ import pytest
 import torch
 from PIL import Image
 from torch import nn
+from shares import at_least
+from written import load_task
 
-from gradual_cf import gradual, prototypes, tasks
-from gradual_cf.arrival import lacking, merit
+from gradual_cf import gradual
+from gradual_cf.search import prototypes
+from gradual_cf.data import datasets as tasks
+from gradual_cf.search.goals import lacking, merit
 from gradual_cf.core import Encoded, State, Target, changed_groups
-from gradual_cf.explainer import predict
-from gradual_cf.gradual import IMAGE, PAPER, GradualCF, construct
-from gradual_cf.images import _SHIFTS, _arrange, images, load_mnist, pixels, without_images
-from gradual_cf.improve import improve, put_back
-from gradual_cf.losses import prototype_distance, _term_grad
-from gradual_cf.models import accuracy, seeded
-from gradual_cf.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted, nearest_prototypes, unsuitable
+from gradual_cf.models.asking import predict
+from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_of, _winners, construct
+from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels, without_images
+from gradual_cf.search.shorten import improve, put_back
+from gradual_cf.search.goals import prototype_distance, _term_grad
+from gradual_cf.models.networks import accuracy, seeded
+from gradual_cf.search.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted, nearest_prototypes, unsuitable
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
-needs_data = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: MNIST is not part of the project')
+needs_data = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 
 
 def toy(channels=1, shape=(9, 10)):
@@ -204,7 +208,7 @@ def test_a_row_that_differs_in_one_block_is_nearer_than_one_that_differs_a_littl
 
 def test_prototype_term_and_views():
     x,near = torch.rand(2, 3, 1, 4, 4)
-    target = Target(torch.tensor([0, 1, 0]), torch.ones(3), torch.randn(3, 2), None, near)
+    target = Target(torch.tensor([0, 1, 0]), torch.ones(3), torch.randn(3, 2), near)
     s = State(Encoded(x, torch.zeros(3, 1, dtype=torch.bool)), torch.rand(3, 1, 4, 4), torch.randn(3, 2), target)
     assert prototype_distance.grad(s)[0].allclose(_term_grad(lambda s: prototype_distance(s), s)[0])
     assert all(view(x).shape == x.shape for view in _SHIFTS)
@@ -221,7 +225,7 @@ def test_the_same_options_on_a_table():
     from toy import columns
     t = columns(3)
     target = (predict(t.model, t.x[:20]).argmax(1) + 1) % 3
-    for h in (dict(rank='gain', init='prototype', pull=.1, quantile=.9), dict(rank='room')):
+    for h in (dict(masking='gain', init='prototype', prototype_weight=.1, quantile=.9), dict(masking='bounds')):
         cfs = GradualCF(t.model, t.domain, sigma=20, **h).fit(t.x).explain(t.x[:20], target=target)
         assert cfs.valid.double().mean() > .8 and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
 
@@ -230,7 +234,7 @@ def test_paper_setting_is_untouched_by_the_domain():
     net,x = toy()
     cf = GradualCF(net, images(3), PAPER)
     h = cf.settings
-    assert (h.rank, h.init, h.keep, h.quantile, h.sigma, h.lam, h.eta, h.pull, h.average, h.moves) == ('gradient', 'normal', 'last', None, 500, .3, .3, 0., False, ())
+    assert (h.masking, h.init, h.keep, h.quantile, h.sigma, h.lam, h.eta, h.prototype_weight, h.average, h.moves) == ('gradient', 'normal', 'last', None, 500, .3, .3, 0., False, ())
     assert set(cf.loss.terms) == {'logit', 'l2', 'tv'}
 
 
@@ -261,7 +265,7 @@ def test_the_finalist_that_suits_the_class_best_stays():
     cf = GradualCF(net, images(3), tau=.6, sigma=2).fit(x)
     enc = cf.encode(x[:12])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
-    ends = [cf._exhausted(s) for s in cf._starts(enc, target, 0)]
+    ends = [_best_of(cf, s, cf.steps(s)) for s in cf.starts(enc, target, 0)]
     said = [predict(net, v).softmax(1).gather(1, target[:, None])[:, 0] for v in ends]
     suits = torch.stack([unsuitable(cf, State(enc, v, None, cf.aim(target)), cf.groups(enc.x)) for v in ends])
     place = suits.where(torch.stack(said) >= .6, torch.inf).argmin(0)
@@ -278,7 +282,7 @@ def test_an_answer_that_did_not_arrive_is_no_finalist():
     enc,target = cf.encode(x[:2]), torch.tensor([0, 1])     # two ends for each row, and one of them is of the class
     there = [x[int(predict(net, x.double()/255)[:, t].argmax())]/255 for t in (0, 1)]
     ends = torch.stack([torch.stack([there[1], there[1]]), torch.stack([there[0], there[0]])]).to(enc.x)
-    assert cf._winners(enc, ends, target).tolist() == [1, 0]
+    assert _winners(cf, enc, ends, target).tolist() == [1, 0]
 
 
 def test_what_stands_in_for_a_missing_prototype_comes_last(monkeypatch):
@@ -293,21 +297,22 @@ def test_what_stands_in_for_a_missing_prototype_comes_last(monkeypatch):
 
 
 def test_small_digits_need_few_blocks():
-    task = tasks.load_task('digits')
+    task = load_task('digits')
     rows,x = np.array(task.X_test[100:125]), task.domain.encode(np.array(task.X_test[100:125])).x
     target = (predict(task.model, x).argmax(1) + 1 + torch.arange(25) % 9) % 10
     def told(settings):
         cfs = GradualCF(task.model, task.domain, settings).fit(task.X).explain(rows, target)
         return len(cfs.changes())/25, (predict(task.judge, cfs.xp).argmax(1) == target).double().mean().item()
-    (blocks,judge),(more,_) = told(IMAGE), told(replace(IMAGE, finalists=1, lr=.1, pull=.3))    # one start, large steps
-    assert blocks < more and judge >= .8
+    (blocks,judge),(more,_) = told(IMAGE), told(replace(IMAGE, n_prototypes=1, lr=.1, prototype_weight=.3))    # one start, large steps
+    assert blocks < more
+    at_least(judge, 25, .95)  # benchmarks/results/mnist_embedded.json, the default setting
 
 
 def test_no_block_is_needless_without_images():
-    task = tasks.load_task('digits')
+    task = load_task('digits')
     cf = GradualCF(task.model, task.domain, without_images()).fit(task.X)
     cfs = cf.explain(np.array(task.X_test[:12]), (np.array(task.y_test[:12]) + 1) % 10)
-    inside = cf._content(cfs.enc, cfs.xp, cfs.target)
+    inside = cf.content(cfs.enc, cfs.xp, cfs.target)
     assert inside.double().mean() > .5 and improve(cf, cfs, (put_back,)).xp[inside].equal(cfs.xp[inside])
 
 

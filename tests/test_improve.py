@@ -7,11 +7,13 @@ import pytest
 import torch
 import toy
 from hypothesis import given, settings, strategies as st
+from written import load_task
 
-from gradual_cf.all import PAPER, GradualCF, improve, line_search, load_task, put_back
-from gradual_cf.core import Encoded, State, changed_groups, take_rows
-from gradual_cf.explainer import Explainer, predict
-from gradual_cf.improve import _must_keep, put_back_smallest
+from gradual_cf.all import PAPER, GradualCF, improve, line_search, put_back
+from gradual_cf.core import State, changed_groups, take_rows
+from gradual_cf.search.explainer import Explainer
+from gradual_cf.models.asking import predict
+from gradual_cf.search.shorten import _must_keep, put_back_smallest
 
 MOVES = dict(put_back=[put_back], smallest=[put_back_smallest], line_search=[line_search], both=[put_back, line_search])
 WAYS = {name: lambda e, c, moves=moves: improve(e, c, moves) for name,moves in MOVES.items()}
@@ -128,7 +130,7 @@ def test_embedded_tables_images_and_texts(name):
         assert task.domain.legal(after.data, after.raw).all()
 
 
-@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='GRADUAL_CF_DATA is not set: no HELOC data')
+@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='need GRADUAL_CF_DATA')
 def test_heloc_in_both_settings():
     task = load_task('heloc')
     for how in (None, replace(PAPER, sigma=100)):

@@ -1,4 +1,5 @@
 """What must hold for any input: nothing outside the mask moves, every change is legal, nobody's state is touched."""
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -6,13 +7,14 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+import written
 
-from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular, tabular_mlp, train
-from gradual_cf.arrival import merit, shortfall
-from gradual_cf.composition import _pack, admissible, box, chain, steps
+from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular
+from gradual_cf.search.goals import merit, shortfall
+from gradual_cf.search.composition import _pack, admissible, box, chain, steps
 from gradual_cf.core import Encoded, State, Target
-from gradual_cf.losses import fit_logits, logit_gap
-from gradual_cf.masking import block_groups
+from gradual_cf.search.goals import fit_logits, logit_gap
+from gradual_cf.search.masking import block_groups
 
 
 def table(n=300, seed=0):
@@ -28,9 +30,7 @@ def table(n=300, seed=0):
 @pytest.fixture(scope='module')
 def bank():
     df,y = table()
-    domain = tabular(df)
-    x = domain.encode(df).x
-    return df, y, train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(y.to_numpy()), epochs=60)
+    return df, y, written.read('bank')
 
 
 @settings(max_examples=25, deadline=None)
@@ -45,7 +45,7 @@ def test_constraints_hold_for_any_combination(bank, data):
     bounds = {c: (float(df[c].quantile(.2)), float(df[c].quantile(.8))) for c in pick('bounded')}
     most = data.draw(st.sampled_from([None, 1, 2]), label='max_changes')
     domain = tabular(df, pick('immutable'), bounds, pick('up'), pick('down'), max_changes=most)
-    cfs = GradualCF(net, domain, sigma=data.draw(st.sampled_from([0, 10])), spread=data.draw(st.sampled_from([1, 2]))).fit(df).explain(df.iloc[:40])
+    cfs = GradualCF(net, domain, sigma=data.draw(st.sampled_from([0, 10])), max_shared=data.draw(st.sampled_from([1, 2]))).fit(df).explain(df.iloc[:40])
     old,new = df.iloc[:40], cfs.raw
     assert list(new.index) == list(old.index) and list(new.dtypes) == list(old.dtypes)
     for c in pick('immutable'): assert (new[c] == old[c]).all()
@@ -99,11 +99,11 @@ def test_a_batch_survives_a_file(bank, tmp_path):
     df,y,net = bank
     cf = GradualCF(net, tabular(df)).fit(df)
     cfs = cf.explain(df.iloc[:7])
-    back = Counterfactuals.load(cfs.save(tmp_path/'sub'/'cfs.parquet'), cf.domain)
+    back = Counterfactuals.load(cfs.save(tmp_path/'sub'/'cfs.zip'), cf.domain)
     pd.testing.assert_frame_equal(back.raw, cfs.raw)
     pd.testing.assert_frame_equal(back.df(), cfs.df())
     assert torch.equal(back.xp, cfs.xp) and torch.equal(back.mask, cfs.mask) and back._repr_html_() == cfs._repr_html_()
-    assert [f.name for f in tmp_path.rglob('*') if f.is_file()] == ['cfs.parquet']
+    assert [f.name for f in tmp_path.rglob('*') if f.is_file()] == ['cfs.zip']
     pd.DataFrame({'a': [1]}).to_parquet(tmp_path/'other.parquet')
     with pytest.raises(ValueError, match='Counterfactuals.save'): Counterfactuals.load(tmp_path/'other.parquet', cf.domain)
 
@@ -118,8 +118,7 @@ def test_selecting_rows(bank):
 def test_numbers_in_any_dtype(bank):
     df,y,net = bank
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
-        other = tabular_mlp(net.spec['d'], seed=0).to(dtype)
-        other.load_state_dict(net.state_dict())
+        other = deepcopy(net).to(dtype)
         cf = GradualCF(other, tabular(df)).fit(df)
         cfs = cf.explain(df.iloc[:20])
         assert cfs.xp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and tabular(df).legal(df.iloc[:20], cfs.raw).all()
@@ -130,8 +129,7 @@ def test_numbers_in_any_dtype(bank):
 
 def test_a_16_bit_model_keeps_small_steps(bank):
     df,y,net = bank
-    half = tabular_mlp(net.spec['d'], seed=0).bfloat16()
-    half.load_state_dict(net.state_dict())
+    half = deepcopy(net).bfloat16()
     some = df.iloc[:20]
     whole,narrow = (GradualCF(m, tabular(df), PAPER, sigma=50, legal=False).fit(df).explain(some) for m in (net, half))
     moved = (narrow.xp - narrow.x)[narrow.mask]

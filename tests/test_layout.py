@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from configparser import ConfigParser
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ sys.path.insert(0, str(ROOT/'benchmarks'))
 import house  # noqa: E402
 
 NOTEBOOKS = house.notebooks(ROOT)
-FLOORS = '01234569'  # the method, data and models, baselines, measures, tools, answers in use, the paper, ways in
+SHELVES = 'models search data baselines measures use scale paper'.split()
 
 
 def exports(nb): return [c for c in house.cells(nb) if c.exported]
@@ -30,34 +31,49 @@ def test_first_cells(nb):
     assert question.kind == 'markdown' and len(question.source) > 60   # the question it answers
 
 
-@pytest.mark.parametrize('nb', NOTEBOOKS, ids=lambda p: p.stem)
-def test_export_cells_are_small(nb):
-    assert {c.lines[0][1]: len(c.lines) for c in exports(nb) if len(c.lines) > 30 and not house.only_imports(c.tree)} == {}
-    assert [l for c in exports(nb) for _, l in c.lines if len(l) > house.WIDEST] == []
-
-
 @pytest.fixture(scope='module')
 def measured(): return house.measure(ROOT)
 
 
-def test_few_lines_are_wide(measured): assert measured['wide'] <= .015
+def test_no_class_exists_only_to_be_continued(measured): assert measured['relays'] == []
 
 
-def test_exports_are_short(measured): assert measured['body'] <= 8
+def test_public_classes_are_not_deep(measured): assert measured['deepest'][0] <= 3
+
+
+def test_modules_are_few_and_none_is_long(measured): assert measured['modules'] <= 58 and measured['largest'][0] <= 740
+
+
+def test_few_lines_are_wide(measured): assert measured['wide'] <= .015 and measured['longest'] <= house.WIDEST
 
 
 def test_exports_are_run_at_once(measured): assert measured['run'] >= .5
 
 
-def test_few_names_are_public(measured): assert measured['public'] <= 160
+def test_few_names_are_public(measured): assert measured['public'] <= 162
 
 
-def test_imports_point_down():
-    place = {module(nb): i for i,nb in enumerate(NOTEBOOKS)}  # in the order of their files' names
-    assert len(place) == len(NOTEBOOKS) and {nb.stem[0] for nb in NOTEBOOKS} <= set(FLOORS)
-    for nb in NOTEBOOKS:
-        for m in re.findall(r'from gradual_cf\.([\w.]+) import', '\n'.join(c.source for c in exports(nb))):
-            assert place[m] < place[module(nb)] or m == module(nb), f'{nb.name} imports {m}'  # itself in another process
+@pytest.fixture(scope='module')
+def imported():
+    "Module -> the modules of the package that its exported cells import."
+    read = lambda nb: re.findall(r'^from gradual_cf\.([\w.]+) import', '\n'.join(c.source for c in exports(nb)), re.M)
+    return {module(nb): set(read(nb)) - {module(nb)} for nb in NOTEBOOKS}  # itself in another process
+
+
+def test_imports_go_one_way(imported):
+    "No module imports, directly or through others, one that imports it."
+    assert len(imported) == len(NOTEBOOKS)
+    TopologicalSorter(imported).prepare()  # raises where there is a circle
+
+
+def test_every_shelf_has_an_index(imported):
+    assert {m.partition('.')[0] for m in imported if '.' in m} == set(SHELVES)
+    for s in SHELVES: assert (ROOT/'nbs'/s/'index.ipynb').exists()
+
+
+def test_data_does_not_know_the_explainer(imported):
+    for m, others in imported.items():
+        if m.startswith(('data.', 'models.')): assert not others & {'gradual', 'search.explainer', 'search.steps', 'search.plausible'}, m
 
 
 def test_the_package_is_what_the_notebooks_export():
@@ -81,6 +97,34 @@ def test_every_public_argument_has_a_docment():
             for f in public_functions(c.tree):
                 said = [a.lineno for a in (*f.args.args, *f.args.kwonlyargs) if a.arg not in ('self', 'cls') and a.lineno > f.lineno]
                 for i in said: assert '#' in lines[i - 1], f'{nb.name} {f.name}: {lines[i - 1].strip()}'
+
+
+def in_a_new_process(code): return subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_the_package_gives_the_names_that_people_need_and_is_quick_about_it():
+    code = """import sys, gradual_cf as gc
+assert not {'torch', 'pandas', 'numpy', 'matplotlib'} & set(sys.modules)
+from gradual_cf.data.tables import tabular
+import gradual_cf.data.images
+assert gc.tabular is tabular and gc.images is sys.modules['gradual_cf.data.images'].images  # functions, whoever imports their modules
+print([[n, getattr(gc, n).__module__] for n in gc.__all__ if callable(getattr(gc, n))])
+try: gc.nothing
+except AttributeError as e: assert 'nothing' in str(e)
+else: raise AssertionError"""
+    import gradual_cf as gc
+    assert all(m.startswith('gradual_cf.') for _,m in eval(in_a_new_process(code)))
+    assert 15 <= len(gc.__all__) <= 25 and set(dir(gc)) == {*gc.__all__, '__version__'}
+    typed = [n for n in ast.walk(ast.parse((ROOT/'gradual_cf/__init__.py').read_text())) if isinstance(n, ast.ImportFrom) and n.level]
+    assert {(a.name, n.module) for n in typed for a in n.names} == {*gc._HOME.items()}  # what type checkers read
+
+
+def test_a_star_overwrites_no_names_of_other_packages():
+    from gradual_cf import all as public
+    short = {'Explainer', 'Target', 'State', 'Domain', 'Display', 'Trace', 'Common', 'box', 'chain', 'compose', 'cost', 'mix', 'probe', 'share', 'steps', 'typical'}
+    assert not short & set(public.__all__) and all(hasattr(public, n) for n in short)
+    import gradual_cf as gc
+    assert set(gc.__all__) <= set(public.__all__)
 
 
 def test_light_to_import():

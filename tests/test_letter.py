@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from gradual_cf.all import BELIEVABLE, Counterfactuals, GradualCF, confirm, images, tabular
-from gradual_cf.letter import _as_told, _column_texts, _digests, _frame_of, _put_back, check_letter, letter
+from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, images, tabular
+from gradual_cf.use.letter import _as_told, _column_texts, _digests, _frame_of, _put_back, check_letter, letter
 
 DAY = datetime.date(2026, 3, 1)
 FORMATS = 'md', 'html', 'json'
@@ -226,7 +226,7 @@ def test_each_reason_is_one():
     df = pd.DataFrame({'a': a.round(2), 'b': (a + rng.normal(size=400)*.3).round(2), 'c': rng.normal(size=400).round(2)})
     domain = tabular(df)
     model = linear(domain, df, [2, 2, .1]).model
-    cf = GradualCF(model, domain, BELIEVABLE).fit(df)
+    cf = GradualCF(model, domain, PLAUSIBLE).fit(df)
     answer = cf.explain(refused(cf, df).iloc[:30], 1)
     on, needed, _ = _put_back(cf, answer)
     told = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
@@ -311,7 +311,7 @@ def test_what_is_no_table():
 
 def test_answers_from_a_file(bank, tmp_path):
     cf, _, answer = bank
-    loaded = Counterfactuals.load(answer.save(tmp_path/'a.parquet'), cf.domain)
+    loaded = Counterfactuals.load(answer.save(tmp_path/'a.zip'), cf.domain)
     with pytest.raises(ValueError, match='explainer must be given'): letter(loaded)
     assert letter(loaded, explainer=cf, date=DAY) == letter(answer, date=DAY)
 
@@ -359,7 +359,7 @@ def test_states_are_left_as_they_were(bank):
 
 def test_a_page_prints_well(tmp_path):
     chromium = shutil.which('chromium') or shutil.which('google-chrome')
-    if chromium is None: pytest.skip('needs Chromium, to print a page')
+    if chromium is None: pytest.skip('need Chromium')
     df = pd.DataFrame(np.random.default_rng(0).random((40, 30)).round(2), columns=[f'column {i}' for i in range(30)])
     cf = linear(tabular(df), df)
     (tmp_path/'a.html').write_text(letter(cf.explain(refused(cf, df).iloc[:1], 1), format='html')[0], encoding='utf-8')
@@ -367,3 +367,12 @@ def test_a_page_prints_well(tmp_path):
     subprocess.run([chromium, *arguments, f'--print-to-pdf={tmp_path}/a.pdf', str(tmp_path/'a.html')], capture_output=True, timeout=120, check=True)
     pages = re.findall(rb'/Type\s*/Page\b', (tmp_path/'a.pdf').read_bytes())
     assert len(pages) == 2  # the letter, and the record on a page of its own
+
+
+def test_templates_travel_with_the_package():
+    from pathlib import Path
+    root = Path(__file__).resolve().parent.parent
+    there = [f for f in (root/'gradual_cf/templates').rglob('*') if f.is_file()]
+    manifest = (root/'MANIFEST.in').read_text().split()
+    assert there and {f'*{f.suffix}' for f in there} <= {*manifest} and '"templates/*", "templates/*/*"' in (root/'setup.py').read_text()
+    assert max(len(f.relative_to(root/'gradual_cf/templates').parts) for f in there) == 2

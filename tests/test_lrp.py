@@ -9,13 +9,13 @@ from captum.attr import LRP
 from captum.attr._utils.lrp_rules import EpsilonRule, GammaRule
 from torch import nn
 from toy import columns
+from written import load_task
 
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
-from gradual_cf.images import images
-from gradual_cf.lrp import _LAYERS, _box_shares, _folded, epsilon, gamma, lrp, positive, relevance, z_box
-from gradual_cf.models import seeded, digit_cnn, strided_cnn, tabular_mlp, text_cnn
-from gradual_cf.tasks import load_task
+from gradual_cf.data.images import images
+from gradual_cf.measures.relevance import _LAYERS, _box_shares, _folded, epsilon, gamma, lrp, positive, relevance, z_box
+from gradual_cf.models.networks import seeded, digit_cnn, strided_cnn, tabular_mlp, text_cnn
 
 
 def two_layers(d=6, h=9, k=3):

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]/'benchmarks'))
 import models
-from gradual_cf.tabular import tabular
+from gradual_cf.data.tables import tabular
 
 
 def mixed(n=300, seed=0):

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 import gradual_cf.gradual as gradual
-import gradual_cf.prototypes as prototypes
-from gradual_cf.baselines.fido import FIDO
-from gradual_cf.baselines.goyal import Goyal
+import gradual_cf.search.prototypes as prototypes
+from gradual_cf.baselines.regions import FIDO
+from gradual_cf.baselines.regions import Goyal
 from gradual_cf.gradual import GradualCF, Settings
-from gradual_cf.images import images
+from gradual_cf.data.images import images
 
 RESULTS = Path(__file__).resolve().parents[1]/'benchmarks/results'
-PASTE = Settings(tau=.6, rank='gain', init='prototype', keep='last', margin=0., sigma=0)
+PASTE = Settings(tau=.6, masking='gain', init='prototype', keep='last', tau_slack=0., sigma=0)
 
 
 class Redness(nn.Module):
@@ -65,7 +65,7 @@ def test_regions_that_are_none():
         with pytest.raises(ValueError, match='regions must be'): images(regions=wrong)
 
 
-@pytest.mark.parametrize('cls, more', [(GradualCF, dict(rank='gain', sigma=0, quantile=None)), (FIDO, dict(steps=3)), (Goyal, dict(donors=1))])
+@pytest.mark.parametrize('cls, more', [(GradualCF, dict(masking='gain', sigma=0, quantile=None)), (FIDO, dict(steps=3)), (Goyal, dict(donors=1))])
 def test_a_photograph_of_another_size_is_refused(photos, cls, more):
     if cls is Goyal:
         torch.manual_seed(0)

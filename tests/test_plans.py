@@ -4,10 +4,11 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from written import load_task
 
-from gradual_cf.all import PAPER, Counterfactuals, Domain, Encoded, Explainer, GradualCF, load_task, predictor, tabular
+from gradual_cf.all import PAPER, Counterfactuals, Domain, Encoded, Explainer, GradualCF, predictor, tabular
 from gradual_cf.core import take_rows
-from gradual_cf.plans import _exact_paths, _greedy_paths, _Between
+from gradual_cf.use.plans import _exact_paths, _greedy_paths, _Between
 
 
 class AllOnes(Explainer):
@@ -143,7 +144,7 @@ def test_a_plan_of_nothing_is_empty(loan):
 def test_answers_from_a_file_are_planned_by_an_explainer(loan, tmp_path):
     e,df = loan
     found = e.explain(df.iloc[:8], target=1)
-    read = Counterfactuals.load(found.save(tmp_path/'a.parquet'), e.domain)
+    read = Counterfactuals.load(found.save(tmp_path/'a.zip'), e.domain)
     with pytest.raises(ValueError, match='plan must be asked of answers that know their model'): read.plan()
     pd.testing.assert_frame_equal(e.plan(read).changes(), found.plan().changes())
     with pytest.raises(ValueError, match='fit must be called'): GradualCF(e.model, e.domain).plan(read)
@@ -164,7 +165,7 @@ def test_numbers_come_nearer_to_their_interval():
     df = pd.DataFrame(rng.integers(0, 20, (200, 3)), columns=list('abc'))
     model = lambda f: (f.a + f.b + f.c).to_numpy(float)[:, None]
     domain = tabular(df)
-    e = GradualCF(predictor(model, domain, kind='number'), domain, spread=2).fit(df)
+    e = GradualCF(predictor(model, domain, kind='number'), domain, max_shared=2).fit(df)
     plan = e.explain(df[(df.sum(axis=1) < 12)].iloc[:5], target=(50, 54)).plan()
     far = (50 - plan.changes().number).clip(lower=0)
     assert len(plan.row) > 5 and (far.groupby(plan.changes().row).diff().dropna() <= 0).all()

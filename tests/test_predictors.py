@@ -1,4 +1,4 @@
-"""Fitted models of every make, as they are: what a reader would not read in 10_predictors."""
+"""Fitted models of every make, as they are: what a reader would not read in models/02_fitted."""
 import os
 import pickle
 import warnings
@@ -12,22 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
-from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from gradual_cf.baselines.spheres import GrowingSpheres
-from gradual_cf.baselines.wachter import Wachter
-from gradual_cf.batch import explain_dataset
+from gradual_cf.baselines.nearest import GrowingSpheres
+from gradual_cf.baselines.nearest import Wachter
+from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.metrics import evaluate
-from gradual_cf.models import seeded
-from gradual_cf.predictors import load_fitted, predictor, recognised
-from gradual_cf.tabular import tabular
+from gradual_cf.measures.metrics import evaluate
+from gradual_cf.models.networks import seeded
+from gradual_cf.models.fitted import load_fitted, predictor, recognised
+from gradual_cf.data.tables import tabular
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
-real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: the tables are not part of the project')
+real = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 
 
 def people(n=400, missing=True):
@@ -347,7 +346,7 @@ def test_object_columns_in_xgboost_are_named_by_the_model():
 
 
 def test_questions_about_several_columns_share_a_call(monkeypatch):
-    import gradual_cf.masking as module
+    import gradual_cf.search.masking as module
     X, y = people(missing=False)
     model, asked = encoded_pipeline(RandomForestClassifier(10, random_state=0)).fit(X, y), []
     def ask(df):
@@ -376,7 +375,7 @@ def test_methods_without_gradient_work_and_those_with_one_say_so():
             cfs = cls(model, domain).fit(df).explain(df[:5])
             assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
         with pytest.raises(ValueError, match='differentiable|gradient'): Wachter(model, domain).fit(df).explain(df[:5])
-        with pytest.raises(ValueError, match="rank must be 'probe'"): GradualCF(model, domain, PAPER)
+        with pytest.raises(ValueError, match="masking must be 'probe'"): GradualCF(model, domain, PAPER)
 
 
 @real

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf.batch import _finished, _part_file, explain_dataset, explain_ray
+from gradual_cf.scale.batch import _finished, _part_file, explain_dataset, explain_ray
 from test_batch import content, ends_at_row_70, explainer, loans
 
 ROWS, SIZE = 400, 10
@@ -59,7 +59,7 @@ class Cluster:
 @pytest.fixture(scope='module')
 def cluster():
     "One Ray for all tests; it needs no token, whatever the user has set."
-    ray = pytest.importorskip('ray', reason='Ray is not installed: pip install "gradual_cf[ray]"')
+    ray = pytest.importorskip('ray', reason='need Ray (make .venv/.extras)')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('RAY_AUTH_MODE', 'disabled')
         c = Cluster()
@@ -110,7 +110,7 @@ def test_a_frame_travels_to_a_cluster_by_address(ray):
 
 def actors():
     "Processes of this Ray's actors, by their ids."
-    psutil = pytest.importorskip('psutil', reason='Ray comes with psutil')
+    psutil = pytest.importorskip('psutil', reason='need Ray (make .venv/.extras)')
     return [p for p in psutil.process_iter(['cmdline']) if any('ray::_Actor' in a for a in p.info['cmdline'] or ())]
 
 

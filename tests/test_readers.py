@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import save_file
 from toy import sharpen
 
-from gradual_cf.batch import explain_dataset
+from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.gradual import GradualCF
-from gradual_cf.images import pixels
-from gradual_cf.letter import check_letter, letter
-from gradual_cf.models import load_model, save_model, tabular_mlp
-from gradual_cf.tabular import tabular
-from gradual_cf.text import load_glove
+from gradual_cf.data.images import pixels
+from gradual_cf.use.letter import check_letter, letter
+from gradual_cf.models.networks import load_model, save_model, tabular_mlp
+from gradual_cf.data.tables import tabular
+from gradual_cf.data.words import load_glove
 
 DEEP = '['*100_000 + ']'*100_000
 

@@ -1,4 +1,4 @@
-"""What reads well: what a reader would not read in 13_reading."""
+"""What reads well: what a reader would not read in data/04_reading."""
 import pickle
 from dataclasses import replace
 
@@ -7,16 +7,20 @@ import pytest
 import torch
 import toy
 from hypothesis import given, settings, strategies as st
+from written import load_task
 
-from gradual_cf import reading, text
+from gradual_cf.data import reading
+from gradual_cf.data import texts as text
 from gradual_cf.cli import _measured
+from gradual_cf.core import Domain
 from gradual_cf.gradual import GradualCF
-from gradual_cf.metrics import evaluate
-from gradual_cf.reading import _drops, _tags, _Trigrams, reads_well
-from gradual_cf.tasks import load_task
-from gradual_cf.text import corpus_vectors, load_toy_reviews, sentences, _ear
+from gradual_cf.measures.metrics import evaluate
+from gradual_cf.data.reading import _drops, _tags, _Trigrams, reads_well
+from gradual_cf.data.reading import _ear
+from gradual_cf.data.texts import sentences
+from gradual_cf.data.words import corpus_vectors, load_toy_reviews
 
-tagged = pytest.mark.skipif(not reading._can_tag(), reason='spaCy and its English model are not installed')
+tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 lines = st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=5)
 
 
@@ -72,8 +76,8 @@ def test_nothing_installed(monkeypatch):
     train, _ = load_toy_reviews(60, 2)
     v = corpus_vectors(train['text'], 8)
     plain = sentences(v, length=20)
-    assert plain.note is None and plain.again is None and plain.learn is None
-    assert sentences(v, length=20, reads=reads_well(tagger=None)).note is not None
+    assert all(getattr(plain, does) is getattr(Domain, does) for does in ('note', 'again', 'learn'))   # nothing
+    assert sentences(v, length=20, reads=reads_well(tagger=None)).note is not Domain.note
     with pytest.raises(ValueError, match="reads must be a rule of reads_well, None or 'auto', got 'yes'"): sentences(v, reads='yes')
 
 
@@ -108,7 +112,7 @@ def test_every_answer_is_legal_and_has_a_score(heard):
     want = _drops(ear.model, ids[[first.row]], torch.tensor([[first.feature]]), back[None, None, None]).item()
     assert first.reads == pytest.approx(want) and np.isfinite(table.reads).all()
     shown = f', reads {table[table.row == 0].reads.mean():+.1f} a swap'
-    assert shown in cfs.domain.display.text(cfs[0], ('bad', 'good')) and shown in cfs[0]._repr_html_()
+    assert shown in cfs[0].text(('bad', 'good')) and shown in cfs[0]._repr_html_()
 
 
 def test_swaps_read_better_than_without(heard, task):
@@ -117,7 +121,7 @@ def test_swaps_read_better_than_without(heard, task):
     plain = GradualCF(task.model, sentences(reader.vectors, length=40, reads=None)).fit(task.X[:300]).explain(task.X_test[:30])
     table = text._changes(reader, replace(plain, domain=cf.domain))
     assert cfs.changes().reads.median() > table.reads.median()
-    assert 'reads' not in plain.changes() and 'reads' not in plain.domain.display.text(plain[0], ())
+    assert 'reads' not in plain.changes() and 'reads' not in plain[0].text()
 
 
 def test_the_whole_text_is_judged_at_the_end(heard):

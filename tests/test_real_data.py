@@ -9,7 +9,7 @@ import pytest
 from gradual_cf.all import GradualCF, PAPER, evaluate, load_heloc, load_task, load_uci_credit
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
-pytestmark = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: the loan data are not part of the project')
+pytestmark = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 
 
 def test_splits_are_the_papers():
@@ -52,7 +52,7 @@ def test_paper_mode(loan):
 
 
 def test_codes_are_never_proposed(loan):
-    if loan.name != 'heloc': pytest.skip('only HELOC has special codes')
+    if loan.name != 'heloc': pytest.skip('need special codes, which only HELOC has')
     rows = loan.X_test.iloc[:300]
     new = GradualCF(loan.model, loan.domain).fit(loan.X).explain(rows).raw
     changed = (new != rows).to_numpy()

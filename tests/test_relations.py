@@ -13,8 +13,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
 from gradual_cf.all import PAPER, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
-from gradual_cf.columns import _fit_columns
-from gradual_cf.relations import _by_pandas, _by_tree, _numbers_of, _read_sentence
+from gradual_cf.data.columns import _fit_columns
+from gradual_cf.data.expressions import _by_pandas, _by_tree, _read_sentence
+from gradual_cf.data.relations import _numbers_of
 
 DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
 TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0',
@@ -81,7 +82,7 @@ def test_without_relations_they_would_not(X):
     cf = explainer(X, tabular(X))
     cfs = cf.explain(people(200, 1), target=1)
     assert faults(cfs.data, cfs.raw).mean() > .2
-    assert cf.domain.relations is None and cf.domain.cost is None and cf.domain.measures is None
+    assert cf.domain.relations is None and cf.domain.cost is None and cf.domain.measures(cfs) == {}
 
 
 def test_the_judge_finds_what_plain_pandas_finds(X):
@@ -105,8 +106,8 @@ def test_followers_are_reported_and_not_chosen(answers):
     assert cfs.enc.frozen[:, always].all()
 
 
-@pytest.mark.parametrize('more', [dict(moves=(put_back, line_search)), dict(spread=3), dict(rank='gain', keep='nearest')],
-                         ids=['moves', 'spread', 'gain'])
+@pytest.mark.parametrize('more', [dict(moves=(put_back, line_search)), dict(max_shared=3), dict(masking='gain', keep='nearest')],
+                         ids=['moves', 'max_shared', 'gain'])
 def test_moves_and_other_ranks_keep_them(X, more):
     d = domain(X)
     x = d.encode(X).x
@@ -335,7 +336,7 @@ COST = {'age': 'never', 'income': (3, 1), 'degree': 'hard', 'job': .5, 'late_las
 
 def test_answers_are_as_cheap_as_the_cheapest_pair(X):
     d = tabular(X, cost=COST)
-    cf = explainer(X, d, margin=0.)
+    cf = explainer(X, d, tau_slack=0.)
     cfs = cf.explain(people(12, 9), target=1)
     own = d.cost(cfs.x, cfs.xp)
     rows = [i for i in range(12) if cfs.valid[i] and own[i] > 0]

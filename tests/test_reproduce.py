@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from written import load_task
 
 from gradual_cf.paper import reproduce as module
 from gradual_cf.paper.reproduce import (_METHODS, _EXPERIMENTS, _as_frame, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
-                                        _figure_code, _last_table, _printed, _run_part, _save_png, reproduce, results)
-from gradual_cf.tasks import load_task
+                                        _figure_code, _last_table, _printed, _run_part, reproduce, results)
 from shell import without_data
 
-real = pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='GRADUAL_CF_DATA is not set: no HELOC, UCI Credit or IMDB data')
+real = pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='need GRADUAL_CF_DATA')
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -9,16 +9,17 @@ import torch
 from torch import nn
 from toy import columns, reference
 
-from gradual_cf.arrival import cost, lacking, lead_of, merit, most_groups, shortfall, spent
-from gradual_cf.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
-from gradual_cf.core import CHANGED, Encoded, State, Target
+from gradual_cf.search.goals import Lead, Match, cost, lacking, lead_of, merit, most_groups, shortfall, spent
+from gradual_cf.search.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
+from gradual_cf.answers import CHANGED
+from gradual_cf.core import Encoded, State, Target
 from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
-from gradual_cf.improve import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
-from gradual_cf.losses import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
-from gradual_cf.masking import gain_groups, probe
-from gradual_cf.models import seeded
-from gradual_cf.predictors import predictor
-from gradual_cf.tabular import tabular
+from gradual_cf.search.shorten import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
+from gradual_cf.search.goals import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
+from gradual_cf.search.masking import gain_groups, probe
+from gradual_cf.models.networks import seeded
+from gradual_cf.models.fitted import predictor
+from gradual_cf.data.tables import tabular
 
 
 @pytest.fixture(scope='module')
@@ -29,7 +30,7 @@ def asked(toy, n=12, **how):
     "The probe's answer for some rows that want the other class, with every group free."
     x = toy.x[:n]
     label = 1 - toy.model(x).argmax(1)
-    s = State(Encoded(x, toy.frozen[:n]), x, toy.model(x), reference(toy, label, how.pop('quantile', None)))
+    s = State(Encoded(x, toy.frozen[:n]), x, toy.model(x), reference(toy, label, how.pop('quantile', None), match=how.pop('match', logit_gap)))
     free = torch.ones(n, 4, dtype=torch.bool)
     return x, label, probe(toy.model, s, how.pop('free', free), toy.groups, toy.domain.propose, **how)
 
@@ -154,12 +155,12 @@ def test_gradients_in_parts_are_those_of_the_whole():
 
 def test_the_nearest_iterate_is_judged_by_the_match_that_was_asked_for(toy):
     seen,gap = [], torch.full((20,), .8, dtype=torch.float64)
-    s = begun(toy, gap=gap)
+    s = begun(toy, demands=(Match(gap, logit_gap_norm),))
     loss = mix(logit=(1., logit_gap_norm), l2=(.1, l2_distance))
-    out = compose(toy.model, s, toy.groups, loss, sigma=60, keep='nearest', match=logit_gap_norm, watch=lambda s: seen.append(shortfall(s, logit_gap_norm) <= 0))
+    out = compose(toy.model, s, toy.groups, loss, sigma=60, keep='nearest', watch=lambda s: seen.append(shortfall(s) <= 0))
     ever = torch.stack(seen).any(0)
     assert len(seen) == 61 and ever.any()
-    assert torch.equal(shortfall(out, logit_gap_norm) <= 0, ever)
+    assert torch.equal(shortfall(out) <= 0, ever)
 
 
 def test_a_chain_is_narrow_only_where_all_links_are():
@@ -208,7 +209,7 @@ def test_what_follows_is_put_in_after_every_step(toy, keep):
 def test_the_nearest_iterate_is_the_one_that_costs_least(toy):
     s,seen = begun(toy), []
     loss = mix(logit=(1., logit_gap), l2=(.1, l2_distance))
-    def watch(s): seen.append((s.xp.clone(), shortfall(s, logit_gap) <= 0))
+    def watch(s): seen.append((s.xp.clone(), shortfall(s) <= 0))
     out = compose(toy.model, s, toy.groups, loss, sigma=60, lr=.05, keep='nearest', watch=watch, price=dearer)
     paid = torch.stack([dearer(s.x, xp).masked_fill(~there, torch.inf) for xp,there in seen]).amin(0)
     assert (paid < torch.inf).any()
@@ -248,13 +249,15 @@ def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold(
     df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4], c=['x', 'y', 'x', 'y', 'x']))
     domain = tabular(df, increase_only=['b'])
     cf = GradualCF(predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba'), domain).fit(df)
-    assert cf.settings.sigma == 0 and cf.settings.margin == 0
-    held = cf._held(0)
-    assert sorted(held.tolist()) == sorted(cf.x_train[:, 0].unique().tolist()) and cf._held(0) is held
+    assert cf.settings.sigma == 0 and cf.settings.tau_slack == 0
     some = cf.propose(cf.x_train[:2], 0)[..., 0]
+    held = cf.held[0]
+    assert sorted(held.tolist()) == sorted(cf.x_train[:, 0].unique().tolist())
+    cf.propose(cf.x_train[:2], 0)
+    assert cf.held[0] is held
     assert all((some == v).any(1).all() for v in held) and cf.propose(cf.x_train[:2], 2).shape == domain.propose(cf.x_train[:2], 2).shape
-    asked = GradualCF(cf.model, domain, margin=.3).fit(df)
-    assert asked.settings.margin == .3 and asked.settings.sigma == 0
+    asked = GradualCF(cf.model, domain, tau_slack=.3).fit(df)
+    assert asked.settings.tau_slack == .3 and asked.settings.sigma == 0
 
 
 def solved(toy, **settings):
@@ -265,27 +268,27 @@ def solved(toy, **settings):
 
 def test_single_groups_are_known_one_by_one(toy):
     cf,enc,label = solved(toy, tau=.6)
-    rows,groups,xp,score = cf._alone(enc, label)
+    rows,groups,xp,score = cf.singles(enc, label)
     assert len(rows) == (~enc.frozen).sum() and not enc.frozen[rows, groups].any()
     for i,g,one,merit in zip(rows.tolist(), groups.tolist(), xp, score):
         free = (torch.arange(4) == g)[None]
         s = cf.start(enc.take([i]), label[[i]])
         _,best,high = probe(toy.model, s, free, toy.groups, toy.domain.propose, project=toy.domain.project)
         assert torch.equal(best[0], one) and torch.equal(high[0], merit)
-    assert not len(solved(toy, rank='gradient')[0]._alone(enc, label)[0])
+    assert not len(solved(toy, masking='gradient')[0].singles(enc, label)[0])
     none = enc._replace(most=torch.zeros(30, dtype=torch.long))
-    assert not len(cf._alone(none, label)[0])
+    assert not len(cf.singles(none, label)[0])
 
 
 def test_a_quick_search_goes_on_where_it_is_told(toy):
     cf,enc,label = solved(toy, tau=.6)
     found = cf.search(enc, label)
-    assert torch.equal(cf._quick(enc, label, xp=found), found) and not torch.equal(found, enc.x)
-    fresh = cf._quick(enc, label)
+    assert torch.equal(cf.resume(enc, label, xp=found), found) and not torch.equal(found, enc.x)
+    fresh = cf.resume(enc, label)
     there = lambda xp: toy.model(xp).softmax(1).gather(1, label[:, None])[:, 0] >= .6
     assert there(fresh).sum() >= there(found).sum() - 1
-    assert cf._content(enc, found, label)[there(found)].all() and not cf._content(enc, enc.x, label)[~there(enc.x)].any()
-    assert cf.hasty is False and cf.settings.sigma == 50
+    assert cf.content(enc, found, label)[there(found)].all() and not cf.content(enc, enc.x, label)[~there(enc.x)].any()
+    assert cf.settings.sigma == 50
 
 
 def test_the_trace_of_a_row_that_is_there_has_no_step(toy):
@@ -296,7 +299,7 @@ def test_the_trace_of_a_row_that_is_there_has_no_step(toy):
 
 def test_only_images_are_smoothed_and_only_where_somebody_asks():
     assert set(_loss_of(Settings(eta=.3), 'table').terms) == {'logit', 'l2'} == set(_loss_of(Settings(eta=0.), 'image').terms)
-    terms = _loss_of(Settings(eta=.2, pull=.5, lam=.1), 'image', spread=4.).terms
+    terms = _loss_of(Settings(eta=.2, prototype_weight=.5, lam=.1), 'image', spread=4.).terms
     assert {name: weight for name,(weight,_) in terms.items()} == dict(logit=.25, l2=.1, tv=.2, pull=.5)
 
 
@@ -306,7 +309,7 @@ def test_a_network_is_asked_about_the_values_of_the_domain_alone():
     with seeded(1): net = nn.Linear(2, 2).double().eval()
     with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x.double()).mean(0))
     cf = GradualCF(net, domain).fit(df)
-    assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and not cf.held
+    assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and cf.held == {0: None}
 
 
 # ---- arrival
@@ -326,9 +329,9 @@ def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
     s = State(Encoded(z, z > 9), z, z, aim)
     p = torch.log(torch.tensor(.5)) - torch.log_softmax(z, 1)[:, 1]
     torch.testing.assert_close(shortfall(s), p)
-    gap = s._replace(target=aim._replace(gap=torch.tensor([1., .25, 1.]).double()))
+    gap = s._replace(target=aim._replace(demands=(Match(torch.tensor([1., .25, 1.]).double(), logit_gap),)))
     torch.testing.assert_close(shortfall(gap), torch.tensor([max(p[0], .5 - 1), .25, p[2] + 1.], dtype=torch.float64))
-    lead = s._replace(target=aim._replace(lead=torch.tensor([1., 5., 0.]).double()))
+    lead = s._replace(target=aim._replace(demands=(Lead(torch.tensor([1., 5., 0.]).double()),)))
     torch.testing.assert_close(shortfall(lead), torch.tensor([max(p[0], -1.), 3., p[2] + 1 - p[2]], dtype=torch.float64))
     assert torch.equal(lead_of(z, aim.label), torch.tensor([2., 2, -1]).double())
     assert lead_of(torch.stack([z, -z], 1), aim.label[:, None].expand(3, 2)).tolist() == [[2, -2], [2, -2], [-1, 1]]
@@ -340,9 +343,8 @@ def test_company_is_one_more_part_and_a_broken_relation_lacks_all(toy):
     s = begun(toy, 4)
     plain = SimpleNamespace(settings=object(), ties={})
     assert torch.equal(lacking(plain, s), shortfall(s))
-    asked = s._replace(target=s.target._replace(company=torch.ones(4)))
-    company = SimpleNamespace(missing=lambda s, match: torch.tensor([9., 9, 9, -9]).double())
-    beside = lacking(SimpleNamespace(settings=object(), ties={}, company=company), asked)
+    company = SimpleNamespace(missing=lambda s: torch.tensor([9., 9, 9, -9]).double())
+    beside = lacking(plain, s._replace(target=s.target._replace(demands=(company,))))
     torch.testing.assert_close(beside[:3], shortfall(s)[:3].clamp_min(0) + 9)
     torch.testing.assert_close(beside[3], shortfall(s)[3])
     holds = torch.tensor([True, False, True, False])
@@ -389,7 +391,7 @@ def state_of(cf, cfs):
 
 def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):
     _,cfs = answered(toy, tau=.7)
-    low = GradualCF(toy.model, toy.domain, tau=.5, margin=0.).fit(toy.x)
+    low = GradualCF(toy.model, toy.domain, tau=.5, tau_slack=0.).fit(toy.x)
     better = improve(low, cfs)
     assert better is not cfs and better.tau == cfs.tau == .7 and torch.equal(better.valid, cfs.valid)
     assert (better.prob[cfs.valid] >= .7 - 1e-6).all()
@@ -460,7 +462,7 @@ def test_a_row_may_be_left_after_its_first_failure():
 
 
 def test_sharing_a_change_counts_what_it_costs(toy):
-    cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), spread=3, tau=.6, moves=()).fit(toy.x)
+    cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), max_shared=3, tau=.6, moves=()).fit(toy.x)
     s = state_of(*answered(toy, tau=.6))
     new = share(cf, s)
     before,after = dearer(s.x, s.xp), dearer(s.x, new.xp)
@@ -470,7 +472,7 @@ def test_sharing_a_change_counts_what_it_costs(toy):
 
 def test_a_currency_does_not_change_what_is_shared(toy):
     s = state_of(*answered(toy, tau=.6))
-    way = lambda price: share(GradualCF(toy.model, replace(toy.domain, cost=price), spread=3, tau=.6, moves=()).fit(toy.x), s).xp
+    way = lambda price: share(GradualCF(toy.model, replace(toy.domain, cost=price), max_shared=3, tau=.6, moves=()).fit(toy.x), s).xp
     assert torch.equal(way(lambda x, xp: 20*(xp - x).norm(dim=1)), way(lambda x, xp: (xp - x).norm(dim=1))) and (way(None) != s.xp).any()
 
 
@@ -488,11 +490,10 @@ def debts(**told):
 
 def test_a_table_measures_what_it_was_told():
     told = dict(relations=['total == card + loan'], cost=dict(card=(1., 2.)))
-    assert debts()[0].measures is None
     for some,names in (({}, {}), (dict(cost=told['cost']), {'cost'}), (dict(relations=told['relations']), {'broken'}), (told, {'broken', 'cost'})):
         domain,cf = debts(**some)
         cfs = cf.explain(DEBTS)
-        assert domain.kind == 'table' and cfs.valid.all() and set(domain.measures(cfs) if domain.measures else ()) == set(names)
+        assert domain.kind == 'table' and cfs.valid.all() and set(domain.measures(cfs)) == set(names)
     got = domain.measures(cfs)
     assert not got['broken'].any() and torch.equal(got['cost'], domain.cost(cfs.x, cfs.xp))
     step = torch.tensor((cfs.raw.card - DEBTS.card).tolist(), dtype=torch.float64)/9
@@ -586,7 +587,7 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
 
 def test_a_domain_that_proposes_nothing_has_no_probe(toy):
     bare = replace(toy.domain, propose=None, probe=None)
-    with pytest.raises(ValueError, match="for a domain that proposes no values, got 'probe'"): GradualCF(toy.model, bare, rank='probe')
+    with pytest.raises(ValueError, match="for a domain that proposes no values, got 'probe'"): GradualCF(toy.model, bare, masking='probe')
 
 
 def test_changes_of_a_row_come_in_the_order_of_the_columns():

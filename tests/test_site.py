@@ -15,7 +15,7 @@ SITE = ROOT/'_docs'
 sys.path.insert(0, str(ROOT/'docs'))
 from execute import UNSEEN  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not (SITE/'index.html').exists(), reason='there is no _docs/: run `make docs` first')
+pytestmark = pytest.mark.skipif(not (SITE/'index.html').exists(), reason='need the site (make docs)')
 
 
 def modules():
@@ -63,8 +63,8 @@ def test_figures_say_what_they_claim():
 @pytest.fixture
 def walk():
     "Walks over a site in a browser; gives what was seen there."
-    if not (ROOT/'node_modules/playwright-core').exists(): pytest.skip('node_modules/ is missing: npm ci')
-    if not (shutil.which('chromium') and shutil.which('node')): pytest.skip('no chromium or node on this machine')
+    if not (ROOT/'node_modules/playwright-core').exists(): pytest.skip('need Chromium, node and `npm ci`')
+    if not (shutil.which('chromium') and shutil.which('node')): pytest.skip('need Chromium, node and `npm ci`')
     def run(site, *more):
         r = subprocess.run(['node', str(ROOT/'tests/site.mjs'), str(site), *more], capture_output=True, text=True, timeout=1500)
         assert r.stdout, r.stderr[-2000:]

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 from toy import blocks, columns, tokens
 
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.images import images
-from gradual_cf.stepper import frames, save_page, _step_page, stepper
+from gradual_cf.data.images import images
+from gradual_cf.use.stepper import frames, save_page, _step_page, stepper
 
 
 @functools.cache

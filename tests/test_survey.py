@@ -13,8 +13,8 @@ import torch
 from scipy.stats import binomtest
 from toy import columns
 
-from gradual_cf.core import Counterfactuals
-from gradual_cf.images import images
+from gradual_cf.answers import Counterfactuals
+from gradual_cf.data.images import images
 from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, questions, _save_survey, survey, tally
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,7 +131,7 @@ def test_only_images():
 
 def test_the_page_in_a_browser(tmp_path):
     browser = os.environ.get('CHROMIUM', '/usr/bin/chromium')
-    if not (shutil.which('node') and Path(browser).is_file() and (ROOT/'node_modules'/'playwright-core').is_dir()): pytest.skip('needs node, Chromium and `npm ci`')
+    if not (shutil.which('node') and Path(browser).is_file() and (ROOT/'node_modules'/'playwright-core').is_dir()): pytest.skip('need Chromium, node and `npm ci`')
     qs = questions({m: result(8, i) for i,m in enumerate('ab')}, each=8)
     _save_survey(tmp_path/'page.html', qs)
     r = subprocess.run(['node', str(ROOT/'tests'/'survey.mjs'), str(tmp_path/'page.html'), str(tmp_path/'out.csv')], capture_output=True, text=True, timeout=120)

@@ -15,14 +15,15 @@ from hypothesis import example, given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
-from gradual_cf.batch import explain_dataset
-from gradual_cf.core import Counterfactuals
+from gradual_cf.scale.batch import explain_dataset
+from gradual_cf.answers import Counterfactuals
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.identity import fingerprint
-from gradual_cf.models import accuracy, tabular_mlp, train
-from gradual_cf.predictors import predictor
-from gradual_cf.summary import summary
-from gradual_cf.tabular import MISSING, _written, tabular
+from gradual_cf.scale.workers import fingerprint
+from gradual_cf.models.networks import accuracy, tabular_mlp, train
+from gradual_cf.models.fitted import predictor
+from gradual_cf.measures.metrics import summary
+from gradual_cf.data.columns import MISSING
+from gradual_cf.data.tables import _written, tabular
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 DAYS = pd.date_range('2020-01-01', periods=60, freq='17D')
@@ -503,7 +504,7 @@ def test_rows_of_every_dtype_survive_a_file(tmp_path):
     df = some_rows()
     cf = explainer(df)
     cfs = cf.explain(df)
-    back = Counterfactuals.load(cfs.save(tmp_path/'a.parquet'), cf.domain)
+    back = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), cf.domain)
     for name in ('data', 'raw'): pd.testing.assert_frame_equal(getattr(back, name), getattr(cfs, name))
     assert [type(v) for v in back.raw['objects 3']] == [type(v) for v in cfs.raw['objects 3']]
     assert back._repr_html_() == cfs._repr_html_() and cf.domain.legal(back.data, back.raw).all()
@@ -514,10 +515,10 @@ def test_names_of_columns_survive_a_file_or_are_refused(tmp_path):
     two = pd.MultiIndex.from_tuples([('money', 'in'), ('money', 'out')], names=['what', None])
     df = pd.DataFrame(np.column_stack([filler(30), filler(30, 1)]), columns=two)
     cfs = explainer(df).explain(df)
-    pd.testing.assert_frame_equal(Counterfactuals.load(cfs.save(tmp_path/'a.parquet'), cfs.domain).raw, cfs.raw)
+    pd.testing.assert_frame_equal(Counterfactuals.load(cfs.save(tmp_path/'a.zip'), cfs.domain).raw, cfs.raw)
     bad = df.set_axis(['x', 'cf_valid'], axis=1)
-    with pytest.raises(ValueError, match=r"names that are added, got \['cf_valid'\]"): explainer(bad).explain(bad).save(tmp_path/'b.parquet')
-    assert not (tmp_path/'b.parquet').exists()
+    with pytest.raises(ValueError, match=r"names that are added, got \['cf_valid'\]"): explainer(bad).explain(bad).save(tmp_path/'b.zip')
+    assert not (tmp_path/'b.zip').exists()
 
 
 def test_a_batch_keeps_what_is_missing(tmp_path):
@@ -719,7 +720,7 @@ def read(name, rows=None):
     return df.drop(columns=list(drop)), y
 
 
-@pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: real tables are not part of the project')
+@pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 class TestRealTables:
     @pytest.mark.parametrize('name', REAL)
     def test_a_table_is_read_and_written(self, name):
@@ -802,7 +803,7 @@ def test_huge_numbers_have_the_digits_that_32_bits_know():
 def kept(tmp_path, df, **told):
     "Answers about a frame that were written, and what came back."
     cfs = explainer(df, **told).explain(df[:8])
-    return cfs, Counterfactuals.load(cfs.save(tmp_path/'kept.parquet'), cfs.domain)
+    return cfs, Counterfactuals.load(cfs.save(tmp_path/'kept.zip'), cfs.domain)
 
 
 @pytest.mark.parametrize('levels', [[1, 2, 3], [.5, 1.5, 2.5], ['a', 'b', 'never']], ids=str)
@@ -816,7 +817,7 @@ def test_a_category_comes_back_as_it_was(tmp_path, levels):
 def test_a_broken_file_of_answers_is_an_error(tmp_path):
     df = pd.DataFrame({'x': filler(40), 'y': filler(40, 1)})
     cfs,_ = kept(tmp_path, df)
-    whole,path = (tmp_path/'kept.parquet').read_bytes(), tmp_path/'broken.parquet'
+    whole,path = (tmp_path/'kept.zip').read_bytes(), tmp_path/'broken.zip'
     for broken in (b'', b'PAR1', whole[:500] + whole[600:], whole[:-9]):
         path.write_bytes(broken)
         with pytest.raises(ValueError, match='path must be a file written by Counterfactuals.save'): Counterfactuals.load(path, cfs.domain)

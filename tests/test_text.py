@@ -1,4 +1,4 @@
-"""Words, vectors, reviews: what a reader would not read in 14_text."""
+"""Words, vectors, reviews: what a reader would not read in 06_texts."""
 import gzip
 import json
 import os
@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+import written
 
 from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.lookahead import _swap_logits
-from gradual_cf.models import accuracy, text_cnn, train
-from gradual_cf.text import _Lookup, _rewrite, content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, sentences, _ids_of, _nearest_words, _Reader, _word_classes, _word_ids, _word_spans
+from gradual_cf.search.lookahead import _swap_logits
+from gradual_cf.models.networks import accuracy, text_cnn, train
+from gradual_cf.data.reading import _ids_of
+from gradual_cf.data.texts import _Lookup, _rewrite, sentences, _Reader, _word_ids
+from gradual_cf.data.words import content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, _nearest_words, _word_classes, _word_spans
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
-real = pytest.mark.skipif(not DATA, reason='GRADUAL_CF_DATA is not set: reviews and vectors are not part of the project')
+real = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 texts = st.lists(st.sampled_from(list("aB'n’t. \t\n<br/>-,\"é0…") + ['<br />', "n't", 'cannot']), max_size=30).map(''.join)
 
 
@@ -43,7 +46,7 @@ def test_rewriting_touches_one_word_only(s, data):
 
 
 def test_treebank_where_it_matters():
-    nltk = pytest.importorskip('nltk.tokenize', reason='nltk is not needed by the package')
+    nltk = pytest.importorskip('nltk.tokenize', reason='need nltk')
     for s in ("It's a film that you can't forget, isn't it?", 'He cannot act; she will not.', 'A well-made film (of 1999) with 3.5 stars!', "They've gone; I'd stay, we'll see."):
         ours = [s[a:b] for a, b in _word_spans(s)]
         assert ours == nltk.TreebankWordTokenizer().tokenize(s)
@@ -54,9 +57,7 @@ def toy():
     "Toy reviews, their vectors, a network and a fitted explainer."
     tr, te = load_toy_reviews(600, 60)
     v = corpus_vectors(tr['text'], 32)
-    net = text_cnn(32, filters=32, seed=0)
-    train(_Lookup(v, net), _word_ids(v, tr, 40), torch.tensor(tr['label']), epochs=10, lr=5e-3, batch_size=32, weight_decay=0.)
-    return tr, te, v, net
+    return tr, te, v, written.read('reviews')
 
 
 @pytest.mark.parametrize('content, says', [

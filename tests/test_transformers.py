@@ -5,18 +5,22 @@ from dataclasses import replace
 
 import pytest
 import torch
+import written
 
-from gradual_cf import reading
-from gradual_cf.explainer import predict
+from gradual_cf.data import reading
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
-from gradual_cf.reading import reads_well
-from gradual_cf.text import _changes, _ear, _swap_drops, load_toy_reviews
-from gradual_cf.transformers import tokens
-from gradual_cf.transformers import _FromEmbeddings, _whole_words
+from gradual_cf.models.networks import seeded
+from gradual_cf.data.reading import reads_well
+from gradual_cf.data.reading import _ear
+from gradual_cf.data.texts import _changes, _swap_drops
+from gradual_cf.data.words import load_toy_reviews
+from gradual_cf.data.transformers import tokens
+from gradual_cf.data.transformers import _FromEmbeddings, _whole_words
 
-transformers = pytest.importorskip('transformers', reason='transformers is an optional dependency')
+transformers = pytest.importorskip('transformers', reason='need transformers (make .venv/.extras)')
 tokenizers = pytest.importorskip('tokenizers')
-tagged = pytest.mark.skipif(not reading._can_tag(), reason='spaCy and its English model are not installed')
+tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 
 
 def word_pieces(texts, size=170):
@@ -32,23 +36,35 @@ def word_pieces(texts, size=170):
     return transformers.PreTrainedTokenizerFast(tokenizer_object=t, pad_token='[PAD]', unk_token='[UNK]', cls_token='[CLS]', sep_token='[SEP]')
 
 
-@pytest.fixture(scope='module')
-def bert():
-    "Model, tokenizer, training and test reviews."
-    torch.manual_seed(0)
+def parts():
+    "An untrained model, a tokenizer, training and test reviews."
     train, test = load_toy_reviews(600, 60)
     tok = word_pieces(train['text'])
     config = transformers.BertConfig(vocab_size=len(tok), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, max_position_embeddings=128, num_labels=2)
-    model = transformers.BertForSequenceClassification(config)
-    opt = torch.optim.Adam(model.parameters(), lr=2e-3)
-    y = torch.tensor(train['label'])
-    for _ in range(8):
-        for i in torch.randperm(len(y)).split(32):
-            enc = tok([train['text'][j] for j in i.tolist()], padding=True, return_tensors='pt')
-            opt.zero_grad()
-            model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask'], labels=y[i]).loss.backward()
-            opt.step()
-    return model.eval(), tok, train, test
+    return transformers.BertForSequenceClassification(config), tok, train, test
+
+
+def learnt(seed, epochs, lr, batch_size):
+    "The model trained, and its share of right test reviews: what `make networks` writes down."
+    with seeded(seed):
+        model, tok, train, test = parts()
+        opt, y = torch.optim.Adam(model.parameters(), lr=lr), torch.tensor(train['label'])
+        for _ in range(epochs):
+            for i in torch.randperm(len(y)).split(batch_size):
+                enc = tok([train['text'][j] for j in i.tolist()], padding=True, return_tensors='pt')
+                opt.zero_grad()
+                model(input_ids=enc['input_ids'], attention_mask=enc['attention_mask'], labels=y[i]).loss.backward()
+                opt.step()
+    enc = tok(test['text'][:], padding=True, return_tensors='pt')
+    with torch.no_grad(): z = model.eval()(input_ids=enc['input_ids'], attention_mask=enc['attention_mask']).logits
+    return model, (z.argmax(1) == torch.tensor(test['label'])).double().mean().item()
+
+
+@pytest.fixture(scope='module')
+def bert():
+    "Model, tokenizer, training and test reviews."
+    with seeded(0): model, *others = parts()
+    return written.read('bert', model), *others
 
 
 def test_embeddings_give_what_the_model_gives(bert):

@@ -9,10 +9,11 @@ from sklearn import ensemble, tree
 
 from gradual_cf.core import changed_groups
 from gradual_cf.gradual import GradualCF
-from gradual_cf.predictors import FrameModel, recognised
-from gradual_cf.proof import prove
-from gradual_cf.tabular import tabular
-from gradual_cf.trees import _agrees, _below, _best_single, _number_axis, _parsed, _rounded_down, _sweep, _widened, exact
+from gradual_cf.models.fitted import FrameModel, recognised
+from gradual_cf.search.proof import prove
+from gradual_cf.data.tables import tabular
+from gradual_cf.search.trees import _agrees, _best_single, _number_axis, _sweep, exact
+from gradual_cf.models.ensembles import _below, _parsed, _rounded_down, _widened
 
 LEVEL = .6123 # no average of a few trees
 
@@ -102,7 +103,7 @@ def nearest(trees, x, label, values, columns):
 def test_sweeps_and_pairs_equal_asking_one_value_after_the_other(name):
     source, data = MADE[name]()
     trees, domain = read(source, data)
-    cf = GradualCF(trees, domain, margin=(LEVEL - .5)/.5).fit(data)
+    cf = GradualCF(trees, domain, tau_slack=(LEVEL - .5)/.5).fit(data)
     enc = cf.encode(data.head(6))
     z = trees(enc.x)
     s = cf.start(enc, (z.argmax(1) + 1) % z.shape[1])
@@ -118,10 +119,10 @@ def test_sweeps_and_pairs_equal_asking_one_value_after_the_other(name):
 
 @pytest.mark.parametrize('name', ['forest', 'extra', 'hist', 'boosting_exponential', 'forest_three'])
 def test_pairs_near_the_class_are_those_that_every_shortfall_finds(name, monkeypatch):
-    import gradual_cf.trees as module
+    import gradual_cf.search.trees as module
     source, data = MADE[name]()
     trees, domain = read(source, data)
-    cf = GradualCF(trees, domain, quantile=.3, lead=.2).fit(data)
+    cf = GradualCF(trees, domain, quantile=.3, logit_margin=.2).fit(data)
     enc = cf.encode(data.head(30))
     s = cf.start(enc, (trees(enc.x).argmax(1) + 1) % trees(enc.x).shape[1])
     ranged = name != 'forest_three'
@@ -141,7 +142,7 @@ def test_pairs_near_the_class_are_those_that_every_shortfall_finds(name, monkeyp
 
 
 def test_a_match_of_ones_own_is_asked_everywhere():
-    import gradual_cf.trees as module
+    import gradual_cf.search.trees as module
     source, data = MADE['forest']()
     trees, domain = read(source, data)
     own = GradualCF(trees, domain, quantile=.3, match=lambda s: (s.logits - s.target.mu).abs().mean(1)).fit(data)
@@ -218,7 +219,7 @@ def paired(trees, w):
 
 @pytest.mark.parametrize('number', [False, True])
 def test_a_look_ahead_compares_as_many_pairs_as_it_may(number, monkeypatch):
-    import gradual_cf.trees as module
+    import gradual_cf.search.trees as module
     rng = np.random.default_rng(0)
     data = pd.DataFrame(rng.integers(0, 30, (400, 4)), columns=list('abcd'))
     y, make = (data.a + data.b, ensemble.RandomForestRegressor) if number else ((data.a > 20) & (data.b > 20), ensemble.RandomForestClassifier)
@@ -243,7 +244,7 @@ def test_a_look_ahead_compares_as_many_pairs_as_it_may(number, monkeypatch):
 
 
 def test_the_limit_of_a_look_ahead_keeps_the_columns_of_the_best_cells(monkeypatch):
-    import gradual_cf.trees as module
+    import gradual_cf.search.trees as module
     source, data = MADE['forest']()
     trees, domain = read(source, data)
     cf = GradualCF(trees, domain).fit(data)
@@ -311,7 +312,7 @@ def test_ordered_levels_are_cells(name):
     source = type(source)(**source.get_params()).fit(data, Y)
     trees, domain = read(source, data, levels={'c': ['z', 'v', 'x', 'y']})
     assert domain.features[2].kind == 'ordinal' and _agrees(trees.scores(domain.encode(data).x), trees(domain.encode(data).x))
-    cf = GradualCF(trees, domain, margin=0.).fit(data)
+    cf = GradualCF(trees, domain, tau_slack=0.).fit(data)
     got = cf.explain(data.head(40), immutable=['a', 'b', 'd', 'flag'])
     for i in range(40):
         far = {abs(order.index(v) - order.index(data.c[i])): v for v in order if v != 'w'
@@ -372,7 +373,7 @@ def test_a_reading_that_differs_from_the_library_is_refused(monkeypatch):
     assert read(source, data)[0] is not None
     monkeypatch.setattr(source, '_baseline_prediction', source._baseline_prediction)
     parsed = _parsed(source)
-    import gradual_cf.trees as module
+    import gradual_cf.search.trees as module
     monkeypatch.setattr(module, '_parsed', lambda s: parsed._replace(base=parsed.base + .01))
     assert read(source, data)[0] is None
 

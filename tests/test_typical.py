@@ -5,16 +5,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import nn
+from sklearn.datasets import load_wine
+import written
 
-from gradual_cf.all import BELIEVABLE, Company, GradualCF, TABLE, bootstrap, confirm, improve, measures, tabular, tabular_mlp, train
-from gradual_cf.arrival import lacking
-from gradual_cf.batch import explain_dataset
-from gradual_cf.company import _Forest, _circle
-from gradual_cf.core import Counterfactuals, changed_groups
-from gradual_cf.density import crowd, held_back, lonelier
-from gradual_cf.explainer import predict
-from gradual_cf.metrics import outliers
+from gradual_cf.all import PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, confirm, improve, measures, tabular, tabular_mlp
+from gradual_cf.search.goals import lacking
+from gradual_cf.scale.batch import explain_dataset
+from gradual_cf.search.plausible import _Forest, _circle
+from gradual_cf.answers import Counterfactuals
+from gradual_cf.core import changed_groups
+from gradual_cf.search.density import crowd, held_back
+from gradual_cf.models.asking import predict
+from gradual_cf.measures.metrics import outliers
 
 
 def people(n=700, seed=0):
@@ -28,12 +30,28 @@ def people(n=700, seed=0):
     return df, good.astype(int)
 
 
+def with_holes():
+    "Every seventh gain is missing."
+    X, y = people()
+    X.loc[X.index % 7 == 0, 'gain'] = np.nan
+    return X, y
+
+
+def grades():
+    "Numbers with two decimals, with one and with none."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({'income': rng.gamma(3, 15, 400).round(2), 'grade': rng.uniform(1, 5, 400).round(1), 'age': rng.integers(18, 80, 400)})
+    return X, (X.income + 5*X.grade > 60).to_numpy(int)
+
+
+def wine(): return load_wine(return_X_y=True, as_frame=True)
+
+
 @pytest.fixture(scope='module')
 def case():
     X, y = people()
-    domain = tabular(X, immutable=['home'], increase_only=['age'])
-    net = train(tabular_mlp(domain.encode(X).x.shape[1], seed=0), domain.encode(X).x.float(), y, epochs=40)
-    cf = GradualCF(net, domain, BELIEVABLE).fit(X)
+    domain, net = tabular(X, immutable=['home'], increase_only=['age']), written.read('incomes')
+    cf = GradualCF(net, domain, PLAUSIBLE).fit(X)
     refused = X[cf.z_train.argmax(1).numpy() == 0].iloc[:40]
     return X, y, domain, net, cf, refused
 
@@ -57,7 +75,7 @@ def test_same_answers_again_and_no_global_randomness(case):
     X, _, domain, net, cf, rows = case
     torch.manual_seed(3); np.random.seed(3)
     state, other = torch.random.get_rng_state(), np.random.get_state()[1].copy()
-    again = GradualCF(net, domain, BELIEVABLE).fit(X).explain(rows, 1)
+    again = GradualCF(net, domain, PLAUSIBLE).fit(X).explain(rows, 1)
     assert torch.equal(torch.random.get_rng_state(), state) and (np.random.get_state()[1] == other).all()
     assert torch.equal(again.xp, cf.explain(rows, 1).xp)
 
@@ -96,7 +114,7 @@ def test_atomic_columns_keep_seen_values(case):
 def test_validity_first(case):
     "Where nothing in company can be reached, the ordinary answer comes."
     X, _, domain, net, cf, rows = case
-    hard = GradualCF(net, domain, replace(BELIEVABLE, company=Company(lonely=.01, strange=.01), lead=1.)).fit(X)
+    hard = GradualCF(net, domain, replace(PLAUSIBLE, plausibility=Plausibility(density=.01, isolation=.01), logit_margin=1.)).fit(X)
     few = dict(immutable=['income', 'gain', 'age'], max_changes=1)
     plain = GradualCF(net, domain).fit(X).explain(rows, 1, **few)
     cfs = hard.explain(rows, 1, **few)
@@ -114,12 +132,9 @@ def test_max_changes_and_bounds_hold(case):
 
 @pytest.mark.parametrize('double', [False, True])
 def test_missing_cells_and_precisions(double):
-    X, y = people()
-    X.loc[X.index % 7 == 0, 'gain'] = np.nan
-    domain = tabular(X)
-    x = domain.encode(X).x
-    net = train(tabular_mlp(x.shape[1], seed=0), x.float(), y, epochs=20)
-    cf = GradualCF(net.double() if double else net, domain, BELIEVABLE).fit(X)
+    X, _ = with_holes()
+    net = written.read('incomes_missing')
+    cf = GradualCF(net.double() if double else net, tabular(X), PLAUSIBLE).fit(X)
     rows = X[cf.z_train.argmax(1).numpy() == 0].iloc[:20]
     cfs = cf.explain(rows, 1)
     assert cfs.valid.all() and cfs.xp.dtype == (torch.float64 if double else torch.float32)
@@ -131,7 +146,7 @@ def test_trees_as_they_are():
     X, y = people(400)
     X['home'] = X.home.astype('category')
     model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X), BELIEVABLE).fit(X)
+    cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
     rows = X[model.predict(X) == 0].iloc[:10]
     cfs = cf.explain(rows, 1)
     plain = GradualCF(model, tabular(X)).fit(X).explain(rows, 1)
@@ -143,7 +158,7 @@ def test_numbers_in_an_interval():
     X, _ = people()
     X = X.drop(columns='home')
     model = LinearRegression().fit(X, X.income - X.debt)
-    cf = GradualCF(model, tabular(X), BELIEVABLE).fit(X)
+    cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
     cfs = cf.explain(X.iloc[:12], (10, None))
     assert cfs.valid.all() and not cfs.typical.isnan().any()
 
@@ -163,7 +178,7 @@ def test_streamed_answers_are_the_same(case, tmp_path):
     explain_dataset(cf, rows.iloc[:10], out, target=1, batch_size=4)
     stored = pd.concat([pd.read_parquet(p) for p in sorted(out.glob('part-*.parquet'))])
     assert stored['cf:debt'].tolist() == cf.explain(rows.iloc[:10], 1).raw.debt.tolist()
-    harder = GradualCF(cf.model, cf.domain, replace(BELIEVABLE, company=Company(lonely=.5))).fit(case[0])
+    harder = GradualCF(cf.model, cf.domain, replace(PLAUSIBLE, plausibility=Plausibility(density=.5))).fit(case[0])
     with pytest.raises(ValueError): explain_dataset(harder, rows.iloc[:10], out, target=1, batch_size=4)
 
 
@@ -171,7 +186,7 @@ def test_defaults_ask_for_no_company(case):
     X, _, domain, net, *_ = case
     cf = GradualCF(net, domain).fit(X)
     target = cf.aim(torch.ones(2, dtype=torch.long))
-    assert cf.company is None and target.company is None and target.lead is None and TABLE.company is None
+    assert cf.company is None and target.company is None and target.lead is None and TABLE.plausibility is None
 
 
 def test_trace_of_a_believable_row(case):
@@ -205,9 +220,9 @@ def test_standing_text_repr_and_rows(case):
     *_, cf, rows = case
     cfs = confirm(cf.explain(rows, 1), [cf.model, cf.model])
     assert 'typical' in repr(cfs) and 'confirmed 100%' in repr(cfs)
-    table = cfs.standing()
+    table = cfs.quality()
     assert list(table) == ['row', 'before', 'after', 'valid', 'changes', 'distance', 'typical', 'confirmed'] and len(table) == 40
-    assert 'typical' in cfs.domain.display.text(cfs) and 'confirmed 100%' in cfs._repr_html_()
+    assert 'typical' in cfs.text() and 'confirmed 100%' in cfs._repr_html_()
     assert torch.equal(cfs[3:5].typical, cfs.typical[3:5]) and torch.equal(cfs[[4]].confirmed, cfs.confirmed[4:5])
 
 
@@ -215,7 +230,7 @@ def test_standing_survives_a_file(case, tmp_path):
     *_, cf, rows = case
     cfs = confirm(cf.explain(rows, 1), [cf.model])
     for kept in (cfs, replace(cfs, confirmed=None)):
-        again = Counterfactuals.load(kept.save(tmp_path/'a.parquet'), cf.domain)
+        again = Counterfactuals.load(kept.save(tmp_path/'a.zip'), cf.domain)
         assert torch.equal(again.typical, kept.typical) and (again.confirmed is None) == (kept.confirmed is None)
 
 
@@ -225,23 +240,23 @@ def test_too_few_rows_say_nothing():
     X, y = people(60)
     X = X.drop(columns='home')
     cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X)).fit(X).explain(X.iloc[:4])
-    assert cfs.typical.isnan().all() and 'typical' not in repr(cfs) and 'typical' not in cfs.domain.display.text(cfs)
+    assert cfs.typical.isnan().all() and 'typical' not in repr(cfs) and 'typical' not in cfs.text()
 
 
 def test_company_of_a_small_target_is_an_error(case):
     X, _, domain, net, *_ = case
     some = pd.concat([X[predict(net, domain.encode(X).x.float()).argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 60), (1, 12))])
-    cf = GradualCF(net, domain, BELIEVABLE).fit(some)
+    cf = GradualCF(net, domain, PLAUSIBLE).fit(some)
     with pytest.raises(ValueError, match='target must have at least 20 training rows'): cf.explain(some.iloc[:3], 1)
     assert cf.explain(some.iloc[-3:], 0).valid.all()
 
 
 def test_company_needs_a_table_and_the_probe(case):
     X, _, domain, net, *_ = case
-    with pytest.raises(ValueError, match="company must be None unless rank='probe' on a table"):
-        GradualCF(net, domain, replace(BELIEVABLE, rank='gradient'))
-    with pytest.raises(ValueError, match='company must be None'):
-        GradualCF(net, replace(domain, features=()), BELIEVABLE)
+    with pytest.raises(ValueError, match="plausibility must be None unless masking='probe' on a table"):
+        GradualCF(net, domain, replace(PLAUSIBLE, masking='gradient'))
+    with pytest.raises(ValueError, match='plausibility must be None'):
+        GradualCF(net, replace(domain, features=()), PLAUSIBLE)
 
 
 # Other models
@@ -272,10 +287,9 @@ def test_confirm_asks_models_of_any_kind(case):
 
 
 def test_a_list_of_models_is_worth_its_worst(case):
-    X, y, domain, net, _, rows = case
-    x = domain.encode(X).x.float()
-    others = bootstrap(lambda a, b: train(tabular_mlp(x.shape[1], seed=5), a, b, epochs=20), x, y, 2)
-    for settings in (TABLE, BELIEVABLE):
+    X, _, domain, net, _, rows = case
+    others = [written.read('incomes_1'), written.read('incomes_2')]
+    for settings in (TABLE, PLAUSIBLE):
         cfs = GradualCF([net, *others], domain, settings).fit(X).explain(rows)
         probability = torch.stack([predict(m, cfs.xp).softmax(1).gather(1, cfs.target[:, None])[:, 0] for m in (net, *others)])
         assert torch.allclose(cfs.prob, probability.amin(0), atol=1e-4)
@@ -314,7 +328,7 @@ def test_half_of_the_bars_hold_for_the_other_half():
     x = torch.randn(800, 4, generator=torch.Generator().manual_seed(2))
     c = _circle(x, torch.ones(800, 4, dtype=torch.bool), .85, .9, values=[], atomic=[])
     fresh = torch.randn(800, 4, generator=torch.Generator().manual_seed(3))
-    from gradual_cf.company import _loneliness_of, _nearest_rows
+    from gradual_cf.search.plausible import _loneliness_of, _nearest_rows
     lonely = _loneliness_of(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
     assert ((lonely <= c.lonely).float().mean(0) - .85).abs().max() < .05
     assert ((c.forest(fresh) <= c.strange).float().mean() - .9).abs() < .05
@@ -344,28 +358,23 @@ def test_preset_from_the_command_line():
 
 
 def test_answers_have_the_decimals_of_the_data():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({'income': rng.gamma(3, 15, 400).round(2), 'grade': rng.uniform(1, 5, 400).round(1), 'age': rng.integers(18, 80, 400)})
-    y = (X.income + 5*X.grade > 60).to_numpy(int)
+    X, _ = grades()
     domain = tabular(X)
     assert [c.digits for c in domain.features] == [2, 5, 0]
-    net = train(tabular_mlp(3, seed=0), domain.encode(X).x.float(), y, epochs=60)
-    cfs = GradualCF(net, domain).fit(X).explain(X.iloc[:60])
+    cfs = GradualCF(written.read('grades'), domain).fit(X).explain(X.iloc[:60])
     assert cfs.valid.all() and (cfs.raw.income == cfs.raw.income.round(2)).all()
 
 
 def test_three_classes_and_one_interval_a_row():
-    from sklearn.datasets import load_wine
     from sklearn.linear_model import LinearRegression
-    X, y = load_wine(return_X_y=True, as_frame=True)
+    X, y = wine()
     domain = tabular(X)
-    net = train(tabular_mlp(13, 3, seed=0), domain.encode(X).x.float(), y, epochs=150, batch_size=32)
-    cf = GradualCF(net, domain, BELIEVABLE).fit(X)
+    cf = GradualCF(written.read('wine'), domain, PLAUSIBLE).fit(X)
     rows, target = X.iloc[::12], (y.iloc[::12].to_numpy() + 1) % 3
     cfs = cf.explain(rows, target)
     assert cfs.valid.all() and domain.legal(cfs.data, cfs.raw).all()
     number = LinearRegression().fit(X, X.alcohol + X.proline/1000)
-    cf = GradualCF(number, domain, BELIEVABLE).fit(X)
+    cf = GradualCF(number, domain, PLAUSIBLE).fit(X)
     ends = [(13 + i/100, 14.5) for i in range(6)]
     for _ in range(2): assert cf.explain(X.iloc[:6], ends).valid.all()
     assert len(cf.company.circles) == 6 # those of the last question

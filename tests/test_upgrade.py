@@ -8,7 +8,7 @@ import pytest
 from toy import columns
 
 from gradual_cf import all as public
-from gradual_cf.all import GradualCF, Settings
+from gradual_cf.all import GradualCF
 
 NOTES = (Path(__file__).parent.parent/'CHANGELOG.md').read_text().partition('### Upgrade notes')[2].partition('\n### ')[0]
 LINES = [line.strip('| ').split(' | ') for line in NOTES.splitlines() if line.startswith('| ') and not line.startswith('| before')]
@@ -29,9 +29,3 @@ def test_settings_that_are_gone_are_refused_by_name():
     toy = columns()
     for name in ('zoom', 'beta', 'prototypes', 'loss'):
         with pytest.raises(ValueError, match=f'settings must be among .*{name}'): GradualCF(toy.model, toy.domain, **{name: 1})
-
-
-def test_an_old_name_warns_and_answers():
-    toy = columns()
-    cf = GradualCF(toy.model, toy.domain, tau=.7)
-    with pytest.warns(DeprecationWarning, match='explainer.settings'): assert cf.hyper is cf.settings and isinstance(cf.hyper, Settings)

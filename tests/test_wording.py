@@ -1,20 +1,22 @@
-"""Words that come and go: what a reader would not read in 15_wording."""
+"""Words that come and go: what a reader would not read in data/05_wording."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from gradual_cf import reading, wording
-from gradual_cf.explainer import predict
+from gradual_cf.data import reading
+from gradual_cf.data import wording
+from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
-from gradual_cf.lookahead import _swap_logits
-from gradual_cf.models import text_cnn
-from gradual_cf.reading import _left_out, _put_in, _Trigrams, reads_well
-from gradual_cf.text import content_word, corpus_vectors, load_toy_reviews, sentences
-from gradual_cf.wording import _closed, _ClosedUp, _closing, _drop_of, _said_of, wordings
+from gradual_cf.search.lookahead import _swap_logits
+from gradual_cf.models.networks import text_cnn
+from gradual_cf.data.reading import _left_out, _put_in, _Trigrams, reads_well
+from gradual_cf.data.texts import sentences
+from gradual_cf.data.words import content_word, corpus_vectors, load_toy_reviews
+from gradual_cf.data.wording import _closed, _ClosedUp, _closing, _drop_of, _said_of, wordings
 
-tagged = pytest.mark.skipif(not reading._can_tag(), reason='spaCy and its English model are not installed')
+tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 
 
 @pytest.fixture(scope='module')

@@ -4,12 +4,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gradual_cf.composition import box
+from gradual_cf.search.composition import box
 from gradual_cf.core import Domain, Encoded, Target
-from gradual_cf.explainer import predict
-from gradual_cf.losses import fit_logits
-from gradual_cf.masking import block_groups, column_groups, token_groups
-from gradual_cf.models import seeded
+from gradual_cf.models.asking import predict
+from gradual_cf.search.goals import Match, fit_logits, logit_gap
+from gradual_cf.search.masking import block_groups, column_groups, token_groups
+from gradual_cf.models.networks import seeded
 
 
 class Toy(NamedTuple):
@@ -73,8 +73,8 @@ def tokens():
 PROBLEMS = dict(columns=columns, blocks=blocks, tokens=tokens)
 
 
-def reference(toy, label, quantile=None, level=.5):
+def reference(toy, label, quantile=None, level=.5, match=logit_gap):
     "The `Target` of some classes on a toy problem."
     stats = fit_logits(predict(toy.model, toy.x))
-    gap = None if quantile is None else stats.within(label, quantile)
-    return Target(label, torch.full(label.shape, level, dtype=toy.x.dtype), stats.mu[label], gap)
+    gap = () if quantile is None else (Match(stats.within(label, quantile), match),)
+    return Target(label, torch.full(label.shape, level, dtype=toy.x.dtype), stats.mu[label], demands=gap)

@@ -1,6 +1,6 @@
 """Which mistakes in the method would go unnoticed? mutmut makes one small change at a time and runs the tests that touch it.
 
-    make mutants [MODULES="masking trees"] [MOST=120]    # results of unchanged functions are kept in build/mutants
+    make mutants [MODULES="search.masking search.trees"] [MOST=120]    # results of unchanged functions are kept in build/mutants
 
 Of a module at most MOST mutants are tried, those with the smallest hashes of their names. First the tests nearest to the module and the
 cells of its own chapter; what survives these meets the tests of the second line. A run that was ended goes on where it was.
@@ -19,15 +19,16 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 HERE, BUILD, RESULTS = ROOT/'.ci/mutants', ROOT/'build/mutants', ROOT/'benchmarks/results'
 # Module -> its chapter, the tests nearest to it, and those that what survives must survive as well
-NEAR = dict(
-    masking=('04_masking', 'sharp construct', 'invariants errors explainer tables'),
-    composition=('05_composition', 'sharp construct', 'invariants errors explainer tables identity'),
-    gradual=('09_gradual', 'sharp construct explainer', 'errors tables invariants improve typical'),
-    tabular=('11_tabular', 'sharp tables errors', 'relations models_as_they_are typical'),
-    trees=('17_trees', 'sharp trees', 'typical models_as_they_are'),
-    relations=('11_relations', 'sharp relations', 'actions plans'),
-    arrival=('03_arrival', 'sharp construct', 'explainer errors improve tables'),
-    improve=('06_improve', 'sharp improve', 'construct explainer alternatives'))
+NEAR = {
+    'search.masking': ('01_masking', 'sharp construct', 'invariants errors explainer tables'),
+    'search.composition': ('03_composition', 'sharp construct', 'invariants errors explainer tables identity'),
+    'gradual': ('07_gradual', 'sharp construct explainer', 'errors tables invariants improve typical'),
+    'data.tables': ('04_tables', 'sharp tables errors', 'relations models_as_they_are typical'),
+    'search.trees': ('search/07_trees', 'sharp trees', 'typical models_as_they_are'),
+    'data.expressions': ('data/01_expressions', 'sharp relations', 'actions plans'),
+    'data.relations': ('data/02_relations', 'sharp relations', 'actions plans'),
+    'search.goals': ('02_goals', 'sharp construct', 'explainer errors improve tables'),
+    'search.shorten': ('search/04_shorten', 'sharp improve', 'construct explainer alternatives')}
 # A line that is a text and nothing else is a docstring
 CONFIG = r'''[mutmut]
 source_paths =
@@ -61,10 +62,11 @@ def stage(folder, module, tests):
     for name in ('gradual_cf', 'tests', 'benchmarks'): fresh(ROOT/name, folder/name)
     (folder/'nbs').mkdir(exist_ok=True)
     for path in (ROOT/f'nbs/{NEAR[module][0]}.ipynb', ROOT/'pytest.ini', ROOT/'settings.ini'):
+        (folder/path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, folder/path.relative_to(ROOT))
     shutil.copy2(HERE/'test_chapters.py', folder/'tests')
     chosen = [f'tests/test_{t}.py' for t in [*tests, 'chapters']]
-    (folder/'setup.cfg').write_text(CONFIG.format(module=module, tests='\n'.join(f'    {t}' for t in chosen)))
+    (folder/'setup.cfg').write_text(CONFIG.format(module=module.replace('.', '/'), tests='\n'.join(f'    {t}' for t in chosen)))
 
 
 def fresh(source, to):
@@ -92,7 +94,7 @@ def record(folder, module):
     here = os.getcwd()
     os.chdir(folder)
     try:
-        data = SourceFileMutationData(path=Path(f'gradual_cf/{module}.py'))
+        data = SourceFileMutationData(path=Path(f'gradual_cf/{module.replace(".", "/")}.py'))
         data.load()
     finally: os.chdir(here)
     return data

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.explainer import predict
-from gradual_cf.tabular import tabular
+from gradual_cf.models.asking import predict
+from gradual_cf.data.tables import tabular
 
 from . import learners, tables
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gradual_cf.models import save_model
+from gradual_cf.models.networks import save_model
 
 from .environments import environment, last_line
 

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from gradual_cf.core import atomic, cache_dir
-from gradual_cf.models import load_model, save_model, seeded, tabular_mlp
+from gradual_cf.models.networks import load_model, save_model, seeded, tabular_mlp
 
 from . import tables
 

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.explainer import predict
+from gradual_cf.models.asking import predict
 
 from . import learners
 from .flow import flow_of, measured

@@ -3,7 +3,7 @@ import numpy as np
 import torch
 
 from gradual_cf.core import cache_dir
-from gradual_cf.models import load_model, save_model, tabular_mlp, train
+from gradual_cf.models.networks import load_model, save_model, tabular_mlp, train
 
 NETWORKS = dict(network=64, small=8) # Units of the hidden layers: the paper's network, and a small one
 MODELS = ('network', 'small', 'logistic', 'forest', 'xgboost', 'lightgbm')

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradual_cf.baselines.cem import CEM
+from gradual_cf.baselines.nearest import CEM
 from gradual_cf.baselines.lore import LORE
-from gradual_cf.baselines.spheres import GrowingSpheres
-from gradual_cf.baselines.wachter import Wachter
+from gradual_cf.baselines.nearest import GrowingSpheres
+from gradual_cf.baselines.nearest import Wachter
 from gradual_cf.gradual import PAPER, TABLE, GradualCF
-from gradual_cf.predictors import predictor
-from gradual_cf.typical import BELIEVABLE
+from gradual_cf.models.fitted import predictor
+from gradual_cf.measures.robustness import PLAUSIBLE
 
 from .memory import Peak
 
 ALONE = 2 # Rows that are explained once more, one at a time
-SETTINGS = {'ours': TABLE, 'ours, quantile .5': replace(TABLE, quantile=.5), 'ours, lead .35': replace(TABLE, lead=.35),
-            'ours, spread 3': replace(TABLE, spread=3), 'ours, believable': BELIEVABLE, "ours, the paper's": PAPER}
+SETTINGS = {'ours': TABLE, 'ours, quantile .5': replace(TABLE, quantile=.5), 'ours, lead .35': replace(TABLE, logit_margin=.35),
+            'ours, spread 3': replace(TABLE, max_shared=3), 'ours, believable': PLAUSIBLE, "ours, the paper's": PAPER}
 BASELINES = {'our Wachter': Wachter, 'our CEM': CEM, 'our Growing Spheres': GrowingSpheres, 'our LORE': LORE}
 METHODS = (*SETTINGS, *BASELINES, 'ours, as a function')
 NEED_GRADIENT = ("ours, the paper's", 'our Wachter', 'our CEM')

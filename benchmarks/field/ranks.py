@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from gradual_cf.core import atomic
-from gradual_cf.field import _SENSE, _cells, _worthy
+
+from .wins import SENSE, cells_of, worthy
 
 MEASURES = dict(columns='columns changed', isolation='outliers (isolation forest)', networks='agreement of other networks', ms='CPU time a row')
 
@@ -22,11 +23,11 @@ NEARLY, WORST, SURE = .9, 1e9, 1e-16
 
 def blocks(df, measure):
     "Blocks × methods: the smaller the better; those that take no part are worst. Methods asked nearly everywhere, where all were."
-    cells = _cells(df[df.method != 'real rows']).set_index(['data', 'model', 'method'])
+    cells = cells_of(df[df.method != 'real rows']).set_index(['data', 'model', 'method'])
     asked = cells.found.unstack('method').notna()
     often = asked.columns[asked.sum() >= NEARLY*len(asked)]
     asked = asked[often][asked[often].all(axis=1)]
-    good = _worthy(cells.reset_index()).set_index(['data', 'model', 'method'])[measure]*_SENSE[measure]
+    good = worthy(cells.reset_index()).set_index(['data', 'model', 'method'])[measure]*SENSE[measure]
     return good.unstack('method').reindex(index=asked.index, columns=often).fillna(WORST)
 
 

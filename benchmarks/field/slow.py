@@ -23,8 +23,8 @@ from .case import case_of
 CELLS = [('heloc', 'forest', 'ours, quantile .5'), ('audit', 'forest', 'ours, quantile .5'), ('law', 'forest', 'ours, quantile .5'),
          ('german', 'forest', 'ours, quantile .5'), ('german', 'forest', 'ours'), ('adult', 'logistic', 'ours'),
          ('wine', 'logistic', 'ours'), ('german', 'logistic', 'ours, spread 3'), ('wine', 'forest', 'ours')]
-BEFORE = {'gradual_cf.masking._CALL_ROWS': 1, 'gradual_cf.masking._CALL_NUMBERS': 2**16,
-          'gradual_cf.trees._is_range': lambda m, explainer, s: s.target.gap is None and m.ensemble.kind != 'number'
+BEFORE = {'gradual_cf.search.masking._CALL_ROWS': 1, 'gradual_cf.search.masking._CALL_NUMBERS': 2**16,
+          'gradual_cf.search.trees._is_range': lambda m, explainer, s: s.target.gap is None and m.ensemble.kind != 'number'
                                                                 and len(m.ensemble.base) == 1}
 
 

@@ -2,7 +2,6 @@
 
 A child process, so that a crash, a hang and a hunger for memory are seen from outside: it prints the number of each case before it begins.
 """
-import io
 import json
 import resource
 import signal
@@ -15,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import toy
+from written import load_task
 
-from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_letter, letter, load_glove, load_model, load_task, save_model, tabular, tabular_mlp
-from gradual_cf.predictors import load_fitted
-from gradual_cf.sources import open_source
+from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_letter, letter, load_glove, load_model, save_model, tabular, tabular_mlp
+from gradual_cf.models.fitted import load_fitted
+from gradual_cf.scale.workers import open_source
 
 SECONDS = 10
 MEBIBYTES = 1024
@@ -158,7 +158,7 @@ def words_of(r):
 
 
 READERS = { # name -> (suffix, writes a whole file, reads it)
-    'answers': ('.parquet', kept, lambda p: Counterfactuals.load(p, small()[0].domain)),
+    'answers': ('.zip', kept, lambda p: Counterfactuals.load(p, small()[0].domain)),
     'parquet': ('.parquet', parquet, lambda p: [len(t) for t in open_source(p).tables()]),
     'csv': ('.csv', csv, lambda p: [len(t) for t in open_source(p).tables()]),
     'weights': ('.safetensors', weights, load_model),

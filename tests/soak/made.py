@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradual_cf.all import PAPER, tabular
-from gradual_cf.models import seeded
+from gradual_cf.models.networks import seeded
 
 ROWS = 40                   # Training rows of a frame
 ASKED = 30                  # Rows of it that are explained
@@ -168,4 +168,4 @@ def network(x, k, seed):
 
 
 PRESETS:dict[str, Any] = dict(default=None, paper=PAPER)
-CHANGES = [{}, {}, dict(tau=.7), dict(margin=.2), dict(sigma=0), dict(batch_size=3), dict(quantile=.3)]
+CHANGES = [{}, {}, dict(tau=.7), dict(tau_slack=.2), dict(sigma=0), dict(batch_size=3), dict(quantile=.3)]

@@ -15,7 +15,7 @@ from hypothesis import assume, given, strategies as st
 from test_soak_tables import QUICK
 
 from gradual_cf.all import GradualCF, tabular
-from gradual_cf.predictors import predictor
+from gradual_cf.models.fitted import predictor
 
 ROWS = 40                       # Training rows; every value of a column occurs
 CLEAR = 1e-6                    # Probabilities nearer to a half than this are a matter of rounding

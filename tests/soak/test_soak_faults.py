@@ -11,7 +11,7 @@ from test_batch import FORKS, content, explainer, loans, parts_in, stamps, wait_
 from torch import nn
 
 from gradual_cf.all import GradualCF
-from gradual_cf.batch import explain_dataset
+from gradual_cf.scale.batch import explain_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = int(os.environ.get('SOAK_SIZE', 400))
@@ -86,7 +86,7 @@ with warnings.catch_warnings():
     warnings.simplefilter('ignore')
     import gradual_cf.all
 from test_batch import content, explainer, loans
-from gradual_cf import batch
+from gradual_cf.scale import batch
 cf, out = explainer(), Path({out!r})
 pid = os.fork()
 if not pid:

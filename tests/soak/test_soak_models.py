@@ -8,8 +8,8 @@ from judge import faults, is_missing
 from made import NAMES, asked, domain_of, tables
 from test_soak_tables import QUICK, answers, check_same
 
-from gradual_cf.all import BELIEVABLE, GradualCF
-from gradual_cf.predictors import predictor
+from gradual_cf.all import PLAUSIBLE, GradualCF
+from gradual_cf.models.fitted import predictor
 
 def level(v): return (zlib.crc32(repr(v).encode()) % 97)/97
 
@@ -46,7 +46,7 @@ def rule(made, k):
 
 
 @QUICK
-@given(made=tables(), k=st.sampled_from([2, 3]), how=st.sampled_from([None, None, BELIEVABLE]))
+@given(made=tables(), k=st.sampled_from([2, 3]), how=st.sampled_from([None, None, PLAUSIBLE]))
 def test_what_is_said_of_an_answer_is_what_the_model_says(made, k, how):
     domain,ask = domain_of(made), rule(made, k)
     p = ask(made.rows)

@@ -18,7 +18,7 @@ READERS = ['answers', 'parquet', 'csv', 'weights', 'glove', 'xgboost json', 'xgb
 
 @pytest.mark.parametrize('name', READERS)
 def test_a_broken_file_is_an_error_or_an_answer(name):
-    if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None: pytest.skip(f'{NEEDS[name]} is not installed')
+    if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None: pytest.skip(f'need {NEEDS[name]} (make .venv/.extras)')
     count = max(SIZE//10//CASES.get(name, 1), 3)
     paths = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), os.environ.get('PYTHONPATH', '')])
     done = subprocess.run([sys.executable, HERE/'fuzz.py', name, '0', str(count)], capture_output=True, text=True, env=os.environ | dict(PYTHONPATH=paths))

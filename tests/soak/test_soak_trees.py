@@ -10,13 +10,13 @@ from judge import faults
 from made import ASKED, KINDS, Made, asked, domain_of, frames, rules
 from test_soak_tables import QUICK, check_same
 
-from gradual_cf.all import BELIEVABLE, GradualCF
+from gradual_cf.all import PLAUSIBLE, GradualCF
 
 LEAVES = 5                                  # Fewest training rows of a class
 PLAIN = ['int64', 'int8', 'uint8', 'int32 far from zero', 'float64', 'float64 unrounded', 'float64 huge', 'float32', 'two values', 'bool']
 HOLES = [*PLAIN, 'float64 with holes', 'whole floats with holes']
 LEVELS = [*HOLES, 'category', 'category with holes', 'category of whole numbers', 'category with levels that no row has']
-CHANGES = [{}, {}, dict(tau=.7), dict(margin=.2), dict(batch_size=3), dict(quantile=.3), dict(lead=.2)]
+CHANGES = [{}, {}, dict(tau=.7), dict(tau_slack=.2), dict(batch_size=3), dict(quantile=.3), dict(logit_margin=.2)]
 
 
 def forest(seed, k):
@@ -77,7 +77,7 @@ def fitted(make, made, k):
 
 
 @QUICK
-@given(case=grown(), k=st.sampled_from([2, 3]), how=st.sampled_from([None, None, BELIEVABLE]), changes=st.sampled_from(CHANGES),
+@given(case=grown(), k=st.sampled_from([2, 3]), how=st.sampled_from([None, None, PLAUSIBLE]), changes=st.sampled_from(CHANGES),
        order=st.permutations(range(ASKED)))
 def test_what_trees_say_of_an_answer_is_what_is_said_of_it(case, k, how, changes, order):
     make,made = case

@@ -1,0 +1,111 @@
+"""The cheapest answers, proven: HELOC, trees of several makes, a linear model and a perceptron in pipelines, and the task's network.
+
+    GRADUAL_CF_DATA=... python benchmarks/boxes.py [--rows 30] [--seconds 2] [--gap 0] [--models XGBoost forest] [--out benchmarks/results/boxes.csv]
+
+For each model and each meaning of cheap: the share of rows that is proven optimal, or within `--gap` of it, in `--seconds` a row, milliseconds of a
+row on this machine (mean and median, without the default search that a row begins with) and boxes, the mean distance (l1) of
+what was found and of the default's answers, the same in columns, and the mean gap to the bound where it is not proven.
+`results/boxes_network.csv` is the task's network with `--seconds 5 --gap .02`. Seconds are counted by the wall, so figures of a busy machine are too low; compare those of one run.
+"""
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from gradual_cf.core import atomic
+from gradual_cf.gradual import GradualCF
+from gradual_cf.data.datasets import load_heloc
+from gradual_cf.search.optimal import cheapest
+from gradual_cf.data.tables import tabular
+from gradual_cf.data.datasets import load_task
+
+
+def xgboost(depth=6):
+    from xgboost import XGBClassifier
+    return XGBClassifier(n_estimators=100, max_depth=depth, n_jobs=1, random_state=0)
+
+
+def lightgbm():
+    from lightgbm import LGBMClassifier
+    return LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
+
+
+def hist():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    return HistGradientBoostingClassifier(random_state=0)
+
+
+def forest():
+    from sklearn.ensemble import RandomForestClassifier
+    return RandomForestClassifier(100, max_depth=8, n_jobs=1, random_state=0)
+
+
+def piped(last):
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    return make_pipeline(SimpleImputer(), StandardScaler(), last)
+
+
+def logistic():
+    from sklearn.linear_model import LogisticRegression
+    return piped(LogisticRegression())
+
+
+def perceptron():
+    from sklearn.neural_network import MLPClassifier
+    return piped(MLPClassifier((16,), random_state=0, max_iter=100, early_stopping=True))
+
+
+MODELS = {'XGBoost, depth 3': lambda: xgboost(3), 'XGBoost': xgboost, 'LightGBM': lightgbm, 'HistGradientBoosting': hist,
+          'forest of depth 8': forest, 'pipeline, logistic': logistic, 'pipeline, perceptron of 16': perceptron}
+
+
+def explained(name, X, y, Xt, rows):
+    "A fitted explainer, and refused rows that it did not learn from."
+    if name == 'network':
+        task = load_task('heloc')
+        cf = GradualCF(task.model, task.domain).fit(task.X)
+        z = cf.model(cf.encode(task.X_test).x)
+        return cf, task.X_test[(z.argmax(1) == 0).numpy()].head(rows)
+    model = MODELS[name]().fit(X, y)
+    return GradualCF(model, tabular(X)).fit(X), Xt[model.predict(Xt) == 0].head(rows)
+
+
+def measured(name, cf, rows, optimal, seconds, gap):
+    "One line of the table."
+    default = cf.explain(rows, 1)
+    p = cheapest(cf, rows, 1, optimal, seconds, gap)
+    told = p.frame()
+    there = np.isfinite(p.distance)
+    few = (p.size <= p.bound*(1 + 1e-6)) | (optimal != 'columns')
+    ok = few & (p.distance <= p.distance_bound*(1 + gap) + 1e-6) | ~there & np.isinf(p.bound)
+    rest = (p.distance/np.maximum(p.distance_bound, 1e-9))[there & ~ok & (p.distance_bound > 0)] - 1
+    columns = lambda a: (a.xp != a.x).float().sum(1).mean().item()
+    return dict(model=name, optimal=optimal, rows=len(rows), proven=ok.mean(), ms=1e3*told.seconds.mean(), median_ms=1e3*told.seconds.median(),
+                boxes=told.boxes.mean(), distance=p.distance[there].mean(), default=(default.xp - default.x).abs().sum(1).mean().item(),
+                columns=columns(p.answers), default_columns=columns(default), gap=rest.mean() if len(rest) else 0.)
+
+
+if __name__ == '__main__':
+    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument('--rows', type=int, default=30)
+    ask.add_argument('--seconds', type=float, default=2.)
+    ask.add_argument('--gap', type=float, default=0.)
+    ask.add_argument('--models', nargs='*', default=[*MODELS, 'network'])
+    ask.add_argument('--out', type=Path, default=Path(__file__).parent/'results/boxes.csv')
+    how = ask.parse_args()
+    torch.set_num_threads(1)
+    X, y, Xt, yt = load_heloc(os.environ['GRADUAL_CF_DATA'])
+    lines = []
+    for name in how.models:
+        cf, rows = explained(name, X, y, Xt, how.rows)
+        for optimal in ('columns', 'distance'):
+            begin = time.perf_counter()
+            lines.append(measured(name, cf, rows, optimal, how.seconds, how.gap))
+            print(f'{time.perf_counter() - begin:6.1f} s', {k: v if isinstance(v, (str, int)) else round(v, 4) for k, v in lines[-1].items()}, flush=True)
+            with atomic(how.out) as path: pd.DataFrame(lines).round(4).to_csv(path, index=False)

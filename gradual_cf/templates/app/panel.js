@@ -1,0 +1,48 @@
+const SAID = {
+  ended: 'This panel has stopped: the process that answers it has ended, perhaps for want of memory. ' +
+    'What is shown can still be read, but nothing answers any more. Its settings are lost, ' +
+    'and so are answers in the tray that were not saved to a file.',
+  lost: 'No connection to the app: the page cannot answer now, and tries again by itself. If the app was ' +
+    'stopped in the terminal, start it there again and open the address that it prints.',
+  never: 'The panel did not come. The terminal that the app was started in may say why.',
+};
+const SLOW = 90000, begun = Date.now(), gone = document.getElementById('gone');
+const say = (what, again) => {
+  gone.dataset.what = what;
+  const words = document.createElement('p'), button = document.createElement('button');
+  words.textContent = SAID[what] || '';
+  button.textContent = 'Start a new panel';
+  button.onclick = () => location.reload();
+  if (again) words.append(button);
+  gone.replaceChildren(...(what ? [words] : []));
+};
+const onStatus = (_, status) => { if (/dead|restarting/.test(status)) say('ended', true); };
+const onConnection = (_, state) => {
+  if (gone.dataset.what === 'ended') return;
+  say(state === 'connected' ? '' : 'lost', state === 'disconnected');
+};
+const look = setInterval(() => {
+  const kernel = window.jupyterapp?.widgetManager?.kernel, late = Date.now() - begun > SLOW;
+  if (kernel || late) clearInterval(look);
+  if (!kernel) return late && say('never', true);
+  kernel.statusChanged.connect(onStatus);
+  kernel.connectionStatusChanged.connect(onConnection);
+  document.getElementById('main')?.setAttribute('role', 'main');
+}, 250);
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const paint = () => {
+  document.body.dataset.jpThemeLight = !dark.matches;
+  document.body.dataset.jpThemeName = dark.matches ? 'JupyterLab Dark' : 'JupyterLab Light';
+};
+dark.addEventListener('change', paint);
+paint();
+const nameHandles = () => document.querySelectorAll('.noUi-handle:not([aria-label])').forEach(handle => {
+  const slider = handle.closest('.widget-inline-hbox'), label = slider?.querySelector('.widget-label')?.textContent;
+  const end = handle.matches('.noUi-handle-upper') ? ', highest' : ', lowest';
+  if (label) handle.setAttribute('aria-label', label + (slider.querySelector('.noUi-handle-upper') ? end : ''));
+});
+new MutationObserver(nameHandles).observe(document.body, { childList: true, subtree: true });
+window.addEventListener('pageshow', e => { if (e.persisted) location.reload(); });
+window.voila_process = () => {};
+if (location.search.includes('token=')) history.replaceState(null, '', location.pathname);

@@ -1,0 +1,68 @@
+"""Networks that are written down, shares with their uncertainty, and what a run says at its end."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import written
+from scipy.stats import binom
+from shares import at_least, least
+
+HERE = Path(__file__).resolve().parent
+
+
+def test_files_are_small_and_as_the_table_says():
+    files = {p.stem for p in written.FOLDER.glob('*.safetensors')}
+    assert files == set(written.rows()) and written.damaged() == []
+    assert sum(written.file_of(n).stat().st_size for n in files) <= 3_000_000
+
+
+@pytest.mark.parametrize('harm', ['missing', 'damaged'])
+def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp_path):
+    for name in ('written.py', 'conftest.py'): shutil.copy(HERE/name, tmp_path)
+    shutil.copytree(written.FOLDER, tmp_path/'networks')
+    (tmp_path/'test_nothing.py').write_text('def test_nothing(): pass\n')
+    bad = tmp_path/'networks/grades.safetensors'
+    if harm == 'missing': bad.unlink()
+    else: bad.write_bytes(bad.read_bytes()[:-1] + b'!')
+    out = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', tmp_path], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    said = (out.stdout + out.stderr).strip().splitlines()
+    assert out.returncode == 4 and len(said) == 1 and 'tests/networks/grades.safetensors' in said[0] and 'make networks' in said[0]
+
+
+def test_a_planted_task_trains_nothing_and_the_package_finds_it(own_cache, monkeypatch):
+    from gradual_cf.data import datasets as tasks
+    def trained(*args, **kw): raise AssertionError('a network was trained')
+    task = written.load_task('breast_cancer')
+    kept = sorted(p.name for p in Path(os.environ['GRADUAL_CF_CACHE']).glob('*.safetensors'))
+    again = tasks.load_task('breast_cancer')
+    assert len(kept) == 2 and kept == sorted(p.name for p in Path(os.environ['GRADUAL_CF_CACHE']).glob('*.safetensors'))
+    for one, two, name in ((task.model, again.model, 'breast_cancer'), (task.judge, again.judge, 'breast_cancer_judge')):
+        weights = written.read(name).state_dict()
+        assert all(torch.equal(v, weights[k]) and torch.equal(v, one.state_dict()[k]) for k, v in two.state_dict().items())
+    assert written.trained(0) == set()
+
+
+def test_what_was_trained_is_noticed(own_cache):
+    written.load_task('breast_cancer')
+    folder = Path(os.environ['GRADUAL_CF_CACHE'])
+    (folder/'breast_cancer-0123456789ab.safetensors').write_bytes(b'weights that nobody wrote down')
+    (folder/'heloc-0123456789ab.safetensors').write_bytes(b'not an embedded task')
+    assert written.trained(0) == {'breast_cancer-0123456789ab.safetensors'}
+    os.utime(folder/'breast_cancer-0123456789ab.safetensors', (9, 9))  # of an earlier run
+    assert written.trained(10) == set()
+
+
+@pytest.mark.parametrize('published, of', [(.85, 20), (.97, 100), (1., 30), (.5, 7)])
+def test_the_bound_is_exact(published, of):
+    "With the bound as its true share, as many hits as were published would be seen once in a thousand times."
+    assert binom.sf(round(published*of) - 1, of, least(published, of)) == pytest.approx(.001, rel=1e-6)
+
+
+def test_a_share_below_its_bound_is_told():
+    at_least(.8, 20, .85)
+    assert least(0., 20) == 0. and least(1., 10**6) > .99999
+    with pytest.raises(AssertionError, match=r'0\.400 of 20 rows is below 0\.4\d\d, the lower 99\.9 % bound of the published 0\.850'): at_least(.4, 20, .85)
