@@ -17,9 +17,10 @@ import pandas as pd
 
 FILE = Path(__file__).parent/'results/training.csv'
 SEEDS = 20
-TASKS = ('breast_cancer',)  # those that tests train; any of RECIPES may be named
+TASKS = ('breast_cancer', 'toy_reviews', 'digits')  # any of RECIPES may be named
 SETS = dict(default=dict(ATEN_CPU_CAPABILITY='default', ONEDNN_MAX_CPU_ISA='SSE41', MKL_ENABLE_INSTRUCTIONS='SSE4_2'),
-            avx2=dict(ATEN_CPU_CAPABILITY='avx2', ONEDNN_MAX_CPU_ISA='AVX2', MKL_ENABLE_INSTRUCTIONS='AVX2'))
+            avx2=dict(ATEN_CPU_CAPABILITY='avx2', ONEDNN_MAX_CPU_ISA='AVX2', MKL_ENABLE_INSTRUCTIONS='AVX2'),
+            avx512=dict(ATEN_CPU_CAPABILITY='avx512', ONEDNN_MAX_CPU_ISA='AVX512_CORE', MKL_ENABLE_INSTRUCTIONS='AVX512'))
 
 
 def trained(name, seed):

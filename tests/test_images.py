@@ -12,7 +12,6 @@ from written import load_task
 
 from gradual_cf import gradual
 from gradual_cf.search import prototypes
-from gradual_cf.data import datasets as tasks
 from gradual_cf.search.goals import lacking, merit
 from gradual_cf.core import Encoded, State, Target, changed_groups
 from gradual_cf.models.asking import predict
@@ -20,7 +19,7 @@ from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_of, _winners, cons
 from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels, without_images
 from gradual_cf.search.shorten import improve, put_back
 from gradual_cf.search.goals import prototype_distance, _term_grad
-from gradual_cf.models.networks import accuracy, seeded
+from gradual_cf.models.networks import seeded
 from gradual_cf.search.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted, nearest_prototypes, unsuitable
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -242,22 +241,6 @@ def test_paper_setting_is_untouched_by_the_domain():
 def test_mnist_is_the_hubs():
     train,test = load_mnist()
     assert (len(train), len(test)) == (60000, 10000) and train.column_names == ['image', 'label'] and test[0]['image'].size == (28, 28) and test[0]['label'] == 7
-
-
-@needs_data
-def test_default_setting_on_mnist_is_believed_by_a_judge(monkeypatch):
-    def few(path, seed): return [d.select(range(n)) for d,n in zip(load_mnist(path), (8000, 1000))]
-    monkeypatch.setitem(tasks.RECIPES, 'mnist', replace(tasks.RECIPES['mnist'], load=few, rows=4000)) # a third of the quick network's rows
-    task = tasks.load_task('mnist')
-    x,y = task.domain.encode(np.array(task.X_test)).x, torch.tensor(task.y_test)
-    assert accuracy(task.model, x, y) >= .88
-    rows = np.array(task.X_test[:16])
-    cf = GradualCF(task.model, task.domain).fit(task.X)
-    target = (predict(task.model, x[:16]).argmax(1) + 1 + torch.arange(16) % 9) % 10
-    cfs = cf.explain(rows, target)
-    assert cfs.valid.double().mean() >= .97
-    assert (predict(task.judge, cfs.xp).argmax(1) == target).double().mean() >= .8
-    assert changed_groups(cfs.x, cfs.xp, task.domain.groups(cfs.x.shape[1:])).sum(1).double().mean() <= 12
 
 
 def test_the_finalist_that_suits_the_class_best_stays():

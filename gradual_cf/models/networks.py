@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from ..core import _read_json, atomic
 from .asking import place, predict
@@ -198,6 +197,7 @@ def accuracy(
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
     best,history,(x,y),(xh,yh) = {}, [], fit, held
+    from tqdm.auto import tqdm # here, since in a notebook it is another class, and a kept network is named by the code that made it
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:
         model.train()
