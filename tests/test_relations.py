@@ -37,10 +37,13 @@ def people(n=400, seed=0):
 def score(df):
     "A bank that likes income and degrees, and fears debts and delays."
     degree = df.degree.cat.codes if hasattr(df.degree, 'cat') else df.degree.map({v: i for i,v in enumerate(DEGREES.categories)})
-    return (df.income/3000 + .7*degree + df.age/60 - df.total/2500 - .3*df.late_last - .2*df.late_max - df.share - .3).to_numpy(float)
+    income, age, total, last, most, share = (df[c].to_numpy(float) for c in ('income', 'age', 'total', 'late_last', 'late_max', 'share'))
+    return income/3000 + .7*degree.to_numpy(float) + age/60 - total/2500 - .3*last - .2*most - share - .3
 
 
-def bank(df): return np.stack([-score(df), score(df)], 1)
+def bank(df):
+    s = score(df)
+    return np.stack([-s, s], 1)
 
 
 SHARE = {'share': lambda df: df.loan/(df.card + df.loan + 1)}
@@ -117,14 +120,14 @@ def test_moves_and_other_ranks_keep_them(X, more):
         net.weight.copy_(w.T)
         net.bias.copy_(-(x @ w).mean(0))
     cf = GradualCF(net, d, **more).fit(X)
-    cfs = cf.explain(people(80, 4))
+    cfs = cf.explain(people(30, 4))
     assert not faults(cfs.data, cfs.raw).any() and cfs.valid.float().mean() > .4
 
 
 def test_improve_keeps_them(answers):
     cf, cfs = answers
-    better = improve(cf, cfs[:50])
-    assert not faults(better.data, better.raw).any() and (better.valid >= cfs[:50].valid).all()
+    better = improve(cf, cfs[:20])
+    assert not faults(better.data, better.raw).any() and (better.valid >= cfs[:20].valid).all()
 
 
 def test_the_papers_setting_does_not_obey(X):
@@ -337,11 +340,11 @@ COST = {'age': 'never', 'income': (3, 1), 'degree': 'hard', 'job': .5, 'late_las
 def test_answers_are_as_cheap_as_the_cheapest_pair(X):
     d = tabular(X, cost=COST)
     cf = explainer(X, d, tau_slack=0.)
-    cfs = cf.explain(people(12, 9), target=1)
+    cfs = cf.explain(people(8, 9), target=1)
     own = d.cost(cfs.x, cfs.xp)
-    rows = [i for i in range(12) if cfs.valid[i] and own[i] > 0]
+    rows = [i for i in range(8) if cfs.valid[i] and own[i] > 0]
     ratio = [own[i].item()/least(cf, cfs, d.cost, i) for i in rows]
-    assert len(rows) > 3 and max(ratio) < 1.05 and (cfs.raw.age.to_numpy() == cfs.data.age.to_numpy()).all()
+    assert len(rows) > 2 and max(ratio) < 1.05 and (cfs.raw.age.to_numpy() == cfs.data.age.to_numpy()).all()
 
 
 def test_costs_choose_the_column(X):

@@ -19,6 +19,7 @@ from gradual_cf.data.transformers import tokens
 from gradual_cf.data.transformers import _FromEmbeddings, _whole_words
 
 transformers = pytest.importorskip('transformers', reason='need transformers (make .venv/.extras)')
+if not transformers.utils.is_torch_available(): pytest.skip('need a PyTorch that transformers knows', allow_module_level=True)
 tokenizers = pytest.importorskip('tokenizers')
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 
