@@ -4,7 +4,8 @@
 
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
-import functools, html, re
+import base64, functools, html, io, re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -141,3 +142,24 @@ def render(
 ) -> str:
     "Fill in a template."
     return environment(format).get_template(name).render(fields)
+
+# %% ../nbs/91_render.ipynb #c3edd643
+def subplots(
+    *shape,  # Rows and columns
+    **look,  # As `matplotlib.pyplot.subplots` takes them
+) -> Any:    # The figure, and its axes
+    "A figure that leaves pyplot at once: it is returned, and so shown once."
+    import matplotlib.pyplot as plt
+    fig,axes = plt.subplots(*shape, layout='constrained', **look)
+    plt.close(fig)
+    return fig, axes
+
+def figure_html(
+    fig,         # A matplotlib figure
+    words:str,   # What it shows
+    dpi:int=100, # Resolution
+) -> str:
+    "A figure as an image of a page."
+    file = io.BytesIO()
+    fig.savefig(file, format='png', dpi=dpi, metadata={'Software': None})
+    return render('picture', alt=words, png=base64.b64encode(file.getvalue()).decode())

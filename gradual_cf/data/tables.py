@@ -18,7 +18,7 @@ from .columns import MISSING, Column
 from .columns import _entry_slices, _fit_columns, _interval, _inward, _offered, _rescaled, _treated
 from ..answers import CHANGED, Counterfactuals, went
 from ..core import check_whole, comparable, Display, Domain, Encoded
-from ..render import value_text
+from ..render import subplots, value_text
 from ..search.composition import Entrywise, chain, steps
 from ..models.fitted import as_module
 from .relations import _at_fault, _Relations, _ties
@@ -319,11 +319,9 @@ def _track(ax, y:float, c:Column, line):
 # %% ../../nbs/04_tables.ipynb #c62
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
-    import matplotlib.pyplot as plt
     by_name = {c.name: c for c in table.columns}
     lines:list[Any] = list(_changes(table, cfs[:most]).itertuples())
-    fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
-    plt.close(fig) # it is returned, and so shown once
+    fig,ax = subplots(figsize=(7, .8 + .55*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     names = [f'row {l.index}: {l.feature}\n{went(cfs, l.row)}' for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)

@@ -18,7 +18,7 @@ from ..core import changed_groups, check_whole, Encoded, take_rows
 from ..data.columns import _entry_slices, _numbers
 from ..data.tables import _Cost
 from ..models.asking import predict
-from ..render import count_text, render, value_text
+from ..render import count_text, render, subplots, value_text
 from ..search.explainer import Explainer
 from ..search.goals import log_prob
 from .alternatives import several
@@ -479,12 +479,10 @@ _WRAP = 46 # Characters of a line in a picture
 
 def _plot_actions(told):
     "What the first actions help together, the share of rows that takes each of them, and what that costs."
-    import matplotlib.pyplot as plt
     import textwrap
     sums,y = told.sums(), -np.arange(len(told))
-    shape:Any = dict(figsize=(8.5, 1 + .55*max(len(told), 1)), width_ratios=(3, 2), layout='constrained')
-    fig,(left,right) = plt.subplots(1, 2, sharey=True, **shape)
-    plt.close(fig) # it is returned, and so shown once
+    size = 8.5, 1 + .55*max(len(told), 1)
+    fig,(left,right) = subplots(1, 2, sharey=True, figsize=size, width_ratios=(3, 2))
     left.barh(y, sums.share, color='.85', label='helped so far')
     left.barh(y, [(told.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
     beside = dict(textcoords='offset points', va='center', fontsize=8)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names
 from ..core import changed_groups, check_whole, Encoded, per_row, take_rows
-from ..render import change_text, count_text, render, value_text
+from ..render import change_text, count_text, render, subplots, value_text
 from .plans import _Between, _lawful, _own_changes
 
 # %% auto #0
@@ -449,13 +449,11 @@ def _panel(ax, n:int, before:dict, after:dict, place:dict):
 # %% ../../nbs/use/00_alternatives.ipynb #c63
 def _plot_several(several, row:int, most:int):
     "The answers of one row side by side."
-    import matplotlib.pyplot as plt
     answers,lines = several[row][:most], several.changes()
     if not (several.first.domain.features or several.first.domain.words) or not len(answers): return answers.plot()
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
-    size:Any = dict(figsize=(1.6 + 1.7*len(answers), .9 + .42*len(before)), layout='constrained')
-    fig,axes = plt.subplots(1, len(answers), sharey=True, squeeze=False, **size)
-    plt.close(fig) # it is returned, and so shown once
+    size = 1.6 + 1.7*len(answers), .9 + .42*len(before)
+    fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
     for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.target)), 1):
         _panel(ax, n, before, after, _places(answers, before))
         ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
 from ..core import changed_groups, check_whole, comparable, take_rows
-from ..render import render, value_text
+from ..render import render, subplots, value_text
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent, target_prob
 
@@ -323,12 +323,10 @@ _GAP = .6 # Lines between the groups of two columns
 
 def _audit_plot(audit):
     "A panel for each measure, a line for each group."
-    import matplotlib.pyplot as plt
     measures = [lines for _,lines in audit.frame.groupby('measure', sort=False)]
     first = measures[0]
     y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
-    fig,axes = plt.subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True, layout='constrained')
-    plt.close(fig) # it is returned, and so shown once
+    fig,axes = subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True)
     for ax,lines in zip(axes, measures): _measure_panel(ax, lines, audit.level, y.tolist())
     labels = [l.group + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
     axes[0].set_yticks(y, labels, fontsize=8)

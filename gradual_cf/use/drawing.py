@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/05_drawing.ipynb #c4
 from __future__ import annotations
-import base64, html, io, json
+import base64, html, io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -396,7 +396,6 @@ def _step_page(
     "The stepper as one HTML page without outside requests."
     pictures = _pictures(trace, classes)
     data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
-    data = json.dumps(data).replace('</', '<\\/')
     return render('stepper/page', title=title, last=len(pictures) - 1, interval=interval, frames=data)
 
 # %% ../../nbs/use/05_drawing.ipynb #94f26f77
