@@ -60,7 +60,7 @@ from .baselines.regions import Goyal
 from .measures.relevance import lrp, relevance
 from .measures.robustness import PLAUSIBLE, bootstrap, confirm
 from .measures.metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
-from .use.stepper import frames, save_page, stepper
+from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .measures.metrics import plot_summary, summary
 from .use.explorer import explorer

@@ -14,6 +14,7 @@ import pandas as pd
 import typer
 
 import gradual_cf
+from .answers import _class_name
 from .core import atomic, _read_json, take_rows
 from .data.datasets import load_task, RECIPES, Task
 from .data.images import pixels
@@ -27,7 +28,7 @@ from .models.networks import _read_checkpoint, save_model
 from .scale.batch import explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
 from .use.letter import letter
-from .use.stepper import save_page
+from .use.drawing import save_page
 
 # %% auto #0
 __all__ = ['app']
@@ -99,6 +100,11 @@ def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
     v = v.item() if isinstance(v, np.generic) else v
     return None if isinstance(v, float) and np.isnan(v) else v
+
+def _json_lines(df, *known) -> list: # Names of columns that are left out
+    "The lines of a frame as values of JSON."
+    lines = df.drop(columns=['row', 'index', *known], errors='ignore').to_dict('records')
+    return [{k: _json_value(v) for k,v in line.items()} for line in lines]
 
 # %% ../nbs/92_cli.ipynb #c16
 def _limit(text):
@@ -178,15 +184,25 @@ def _wanted(text):
     except ValueError: raise ValueError(f'target must be a class or LOW..HIGH, got {text!r}') from None
 
 # %% ../nbs/92_cli.ipynb #c28
-def _record(cfs, task, row):
-    "One explained row as a JSON object."
-    changes = cfs.changes().drop(columns=['row', 'index'], errors='ignore').to_dict('records')
+def _answer_text(cfs, task, row, plan=None, several=None):
+    "All that is told about one row, as people read it; colour where the terminal has it."
+    names = None if isinstance(cfs.data, pd.DataFrame) else [row]
+    parts = [cfs.text(task.classes, sys.stdout.isatty(), names)]
+    for title,v in {'step by step': plan, 'several ways': several}.items():
+        if v is not None: parts.append(f'{title}\n{v.text(task.classes).partition(chr(10))[2]}') # without its head
+    return '\n'.join(parts)
+
+def _record(cfs, task, row, plan=None, several=None):
+    "All that is told about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
-    lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
-    stands = {} if cfs.typical is None else dict(typical=_json_value(cfs.typical[0].item()))
-    told = dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
-    return texts | told | stands | dict(changes=lines)
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
+    if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
+    told['changes'] = _json_lines(cfs.changes())
+    by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
+    if plan is not None: told['plan'] = by(plan.changes(), 'step')
+    if several is not None: told['answers'] = by(several.changes(), 'answer')
+    return told
 
 def _said(cfs, classes):
     "What was asked of the model and what it said, as values of JSON."
@@ -195,40 +211,7 @@ def _said(cfs, classes):
         ends = [v if np.isfinite(v) else None for v in cfs.target[0].tolist()]
         return dict(target=ends, before=before, after=after)
     target = cfs.target[0].item()
-    name = classes[target] if len(classes) else f'class {target}'
-    return dict(target=target, target_name=name, before=before, prob=after)
-
-def _answer_text(cfs, task, row):
-    "One explained row as people read it; colour where the terminal has it."
-    names = None if isinstance(cfs.data, pd.DataFrame) else [row]
-    return cfs.text(task.classes, sys.stdout.isatty(), names)
-
-# %% ../nbs/92_cli.ipynb #c31
-def _more(cf, cfs, plan, several, asked) -> tuple[Any, Any]:
-    "The order of an answer's changes, and other answers, where they are asked for."
-    order = cfs.plan() if plan else None
-    return order, cf.explain_many(cfs.data, k=several, **asked) if several else None
-
-def _lines_of(df, by) -> list:
-    "The lines of a frame, gathered by a column, as values of JSON."
-    parts = [part.drop(columns=['row', 'index', by], errors='ignore') for _,part in df.groupby(by)]
-    return [[{k: _json_value(v) for k,v in line.items()} for line in part.to_dict('records')] for part in parts]
-
-def _more_record(plan, several) -> dict:
-    "Order and other answers as values of JSON."
-    told = {} if plan is None else dict(plan=_lines_of(plan.changes(), 'step'))
-    return told if several is None else told | dict(answers=_lines_of(several.changes(), 'answer'))
-
-def _more_text(plan, several, classes) -> list:
-    "Order and other answers as people read them."
-    told = {'step by step': plan, 'several ways': several}
-    without_head = lambda v: v.text(classes).partition('\n')[2]
-    return [f'{name}\n{without_head(v)}' for name,v in told.items() if v is not None]
-
-def _answer(cfs, task, row, plan, several, as_json) -> str:
-    "All that is told about one row."
-    if as_json: return json.dumps(_record(cfs, task, row) | _more_record(plan, several))
-    return '\n'.join([_answer_text(cfs, task, row), *_more_text(plan, several, task.classes)])
+    return dict(target=target, target_name=_class_name(target, classes), before=before, prob=after)
 
 # %% ../nbs/92_cli.ipynb #c34
 def _check_one(row, text, image):
@@ -283,8 +266,8 @@ def _explain(
         cf = _fitted(task, paper, preset)
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
         if letter_: _write_letter(letter_, cfs, task.classes)
-        more = _more(cf, cfs, plan, several, asked)
-    typer.echo(_answer(cfs, task, row, *more, json_))
+        more = cfs.plan() if plan else None, cf.explain_many(cfs.data, k=several, **asked) if several else None
+    typer.echo(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/92_cli.ipynb #c47
@@ -348,8 +331,7 @@ def _counted(task, out, picture):
     valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
     table = summary(out, task.classes) if task.domain.features else pd.DataFrame()
     if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
-    lines = table.groupby('to').head(5).to_dict('records') if len(table) else []
-    changes = [{k: _json_value(v) for k,v in line.items()} for line in lines]
+    changes = _json_lines(table.groupby('to').head(5)) if len(table) else []
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
 
 def _counted_text(told):
@@ -424,11 +406,6 @@ def _visitor_source(options):
 # %% ../nbs/92_cli.ipynb #c67
 _INVITATION = 'The panel is at {}\nOpen this address in a browser of this machine. Ctrl-C ends it.'
 
-def _check_asked(options):
-    "Make the panel once, so that a mistake is said in the terminal; raises `ValueError`."
-    try: _asked_panel(**_plain(options)).close()
-    except (OSError, ImportError) as e: raise ValueError(str(e)) from None
-
 @app.command('app')
 def _app(
     dataset:Optional[str]=_OR_OWN,
@@ -449,7 +426,8 @@ def _app(
     with _clear_errors():
         _voila()
         port = _free_port(port)
-        _check_asked(options)
+        try: _asked_panel(**_plain(options)).close() # once, so that a mistake is said in the terminal
+        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
     title = f'What if: {dataset or (rows and rows.stem)}'
     _serve(_visitor_source(options), title, port, token, open_, lambda address: typer.echo(_INVITATION.format(address)))
 

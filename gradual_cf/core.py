@@ -215,6 +215,16 @@ def _read_json(text:str) -> dict:
     if not isinstance(told, dict): raise ValueError(f'it must be an object of JSON, got {type(told).__name__}')
     return told
 
+# %% ../nbs/00_core.ipynb #afdd0067
+def check_whole(
+    least:int=1, # Smallest that is allowed
+    /, **told,   # Arguments by their names
+):
+    "Raise `ValueError` for an argument that is no whole number of at least `least`."
+    for name,v in told.items():
+        if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) or v < least:
+            raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
+
 # %% ../nbs/00_core.ipynb #c49
 def cache_dir() -> Path: # The folder; it need not exist yet
     "Where what can be computed again is kept: `GRADUAL_CF_CACHE`, else the user's cache folder."

@@ -4,7 +4,8 @@
 
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
-import functools, html, re
+import base64, functools, html, io, re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,50 +15,6 @@ from markupsafe import Markup
 
 # %% auto #0
 __all__ = []
-
-# %% ../nbs/91_render.ipynb #c6
-_MARKS = re.compile(r'([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
-
-def markdown(
-    v, # Any value
-) -> Markup:
-    "A value in Markdown, every sign of it taken literally."
-    if hasattr(v, '__html__'): return v
-    return Markup(_MARKS.sub(r'\\\1', html.escape(str(v), quote=False)))
-
-def unescape(
-    text:str,   # What stands between the marks of a page
-    format:str, # 'md' or 'html'
-) -> str:
-    "The value that was written there."
-    bare = re.sub(r'\\([!-/:-@\[-`{-~])', r'\1', text) if format == 'md' else re.sub('<[^>]*>', '', text)
-    return html.unescape(bare.strip())
-
-# %% ../nbs/91_render.ipynb #c9
-@functools.cache
-def environment(
-    format:str,    # 'html' and 'md' escape, '' and 'txt' do not
-    folder:str='', # Below `gradual_cf/templates`
-) -> ImmutableSandboxedEnvironment:
-    "What templates of a format are compiled and filled in by."
-    files = PackageLoader('gradual_cf', f'templates/{folder}'.rstrip('/'))
-    def find(name):
-        for suffix in (format, 'txt', 'css'):
-            try: return files.get_source(made, f'{name}.{suffix}')
-            except TemplateNotFound: pass
-    made = ImmutableSandboxedEnvironment(
-        loader=FunctionLoader(find), autoescape=format in ('html', 'md'), undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, finalize=markdown if format == 'md' else None)
-    return made
-
-# %% ../nbs/91_render.ipynb #c12
-def render(
-    name:str,        # Of a template: 'changes', 'letter/record'
-    format:str='html', # 'html', 'md' or 'txt'
-    **fields,        # What it asks for
-) -> str:
-    "Fill in a template."
-    return environment(format).get_template(name).render(fields)
 
 # %% ../nbs/91_render.ipynb #c19
 def value_text(
@@ -139,3 +96,70 @@ def with_unit(
     "A number with its unit."
     if not unit or text == value_text(None): return text
     return unit.replace('{}', text) if '{}' in unit else f'{text} {unit}'
+
+# %% ../nbs/91_render.ipynb #c6
+_MARKS = re.compile(r'([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
+
+def markdown(
+    v, # Any value
+) -> Markup:
+    "A value in Markdown, every sign of it taken literally."
+    if hasattr(v, '__html__'): return v
+    return Markup(_MARKS.sub(r'\\\1', html.escape(str(v), quote=False)))
+
+def unescape(
+    text:str,   # What stands between the marks of a page
+    format:str, # 'md' or 'html'
+) -> str:
+    "The value that was written there."
+    bare = re.sub(r'\\([!-/:-@\[-`{-~])', r'\1', text) if format == 'md' else re.sub('<[^>]*>', '', text)
+    return html.unescape(bare.strip())
+
+# %% ../nbs/91_render.ipynb #c9
+@functools.cache
+def environment(
+    format:str,    # 'html' and 'md' escape, '' and 'txt' do not
+    folder:str='', # Below `gradual_cf/templates`
+) -> ImmutableSandboxedEnvironment:
+    "What templates of a format are compiled and filled in by."
+    files = PackageLoader('gradual_cf', f'templates/{folder}'.rstrip('/'))
+    def find(name):
+        for suffix in (format, 'txt', 'css'):
+            try: return files.get_source(made, f'{name}.{suffix}')
+            except TemplateNotFound: pass
+    made = ImmutableSandboxedEnvironment(
+        loader=FunctionLoader(find), autoescape=format in ('html', 'md'), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, finalize=markdown if format == 'md' else None)
+    made.filters |= dict(value=value_text, share=share_text, bound=bound_text)
+    made.tests['missing'] = pd.isna
+    return made
+
+# %% ../nbs/91_render.ipynb #c12
+def render(
+    name:str,        # Of a template: 'changes', 'letter/record'
+    format:str='html', # 'html', 'md', 'txt' or 'json'
+    /, **fields,     # What it asks for
+) -> str:
+    "Fill in a template."
+    return environment(format).get_template(name).render(fields)
+
+# %% ../nbs/91_render.ipynb #c3edd643
+def subplots(
+    *shape,  # Rows and columns
+    **look,  # As `matplotlib.pyplot.subplots` takes them
+) -> Any:    # The figure, and its axes
+    "A figure that leaves pyplot at once: it is returned, and so shown once."
+    import matplotlib.pyplot as plt
+    fig,axes = plt.subplots(*shape, layout='constrained', **look)
+    plt.close(fig)
+    return fig, axes
+
+def figure_html(
+    fig,         # A matplotlib figure
+    words:str,   # What it shows
+    dpi:int=100, # Resolution
+) -> str:
+    "A figure as an image of a page."
+    file = io.BytesIO()
+    fig.savefig(file, format='png', dpi=dpi, metadata={'Software': None})
+    return render('picture', alt=words, png=base64.b64encode(file.getvalue()).decode())

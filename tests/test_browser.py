@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from gradual_cf.use.stepper import save_page
+from gradual_cf.use.drawing import save_page
 
 HERE = Path(__file__).resolve().parent
 CHROMIUM = os.environ.get('CHROMIUM') or shutil.which('chromium')

@@ -14,7 +14,7 @@ from torch import nn
 import toy
 import written
 from written import load_task
-from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _Question, _Rows, _Worker
+from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _Question, _Worker
 from gradual_cf.use.drawing import _unit_text
 from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
@@ -320,7 +320,7 @@ def test_numbers_are_asked_for_an_interval(bank):
     assert box.wait() and box.panel.asked.target == (900., None) and box.panel.shown[1].valid[0]
     box.panel.w.target.value = 'much'
     assert 'LOW..HIGH' in box.panel.w.status.value
-    assert _checked_target(_Rows(priced, people), (None, 5)) == (None, 5.)
+    assert _checked_target(_Desk(priced, people), (None, 5)) == (None, 5.)
 
 
 def test_words():
@@ -359,7 +359,7 @@ def test_small_blocks_share_a_toggle():
 def test_other_kinds_have_a_panel_without_knobs():
     p = toy.columns()
     box = explorer(GradualCF(p.model, p.domain).fit(p.x), p.x[:5])
-    assert box.wait() and type(box.panel.knobs).__name__ == '_NoKnobs' and 'group' in box.panel.w.picture.value
+    assert box.wait() and type(box.panel.knobs).__name__ == '_Knobs' and 'group' in box.panel.w.picture.value
     assert list(box.panel.desk.presets) == ['as fitted']
 
 

@@ -10,7 +10,7 @@ from toy import blocks, columns, tokens
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.data.images import images
-from gradual_cf.use.stepper import frames, save_page, _step_page, stepper
+from gradual_cf.use.drawing import frames, save_page, _step_page, stepper
 
 
 @functools.cache

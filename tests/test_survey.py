@@ -71,7 +71,7 @@ def test_judges_are_labelled_as_a_proxy_everywhere(qs):
     assert set(t.table[t.table.by != 'people'].by) == {_PROXY} and 'proxy' in _PROXY
     labels = [l.get_text() for l in t.plot().axes[0].get_legend().get_texts()]
     assert sum('proxy' in l for l in labels) == 2 and sum(l.startswith('people') for l in labels) == 1
-    assert t.png() == t.png()
+    assert t._repr_html_() == t._repr_html_()
 
 
 def test_files_are_read(tmp_path, qs):

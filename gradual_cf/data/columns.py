@@ -622,6 +622,12 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
         out[c.name] = _bounded(c, bounds.get(c.name))
     return list(out.values())
 
+# %% ../../nbs/data/00_columns.ipynb #c6d7a11a
+def _entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
+    "Where the entries of each column stand."
+    ends = np.cumsum([c.width for c in columns]).tolist()
+    return [slice(end - c.width, end) for c,end in zip(columns, ends)]
+
 # %% ../../nbs/data/00_columns.ipynb #c115
 def _filling(c:Column, s:pd.Series): # A cell
     "What a missing cell of a column is read as; raises `ValueError` where all are missing."

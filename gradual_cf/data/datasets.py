@@ -182,8 +182,7 @@ def load_animals(
     tests:int=300,  # Test rows, ≥ 1
 ) -> tuple:         # (train, test): rows of `image`, 32×32 in colour, and `label`
     "Five animals in colour, drawn from parts: no file, no network needed."
-    for name,n in (('rows', rows), ('tests', tests)):
-        if not isinstance(n, int) or n < 1: raise ValueError(f'{name} must be a whole number of at least 1, got {n!r}')
+    check_whole(rows=rows, tests=tests)
     rng = np.random.default_rng(seed)
     return _animal_rows(rows, rng), _animal_rows(tests, rng)
 
@@ -194,7 +193,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from ..core import Domain, take_rows
+from ..core import check_whole, Domain, take_rows
 from .images import images, load_digits, load_mnist
 from ..scale.workers import kept
 from ..models.networks import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,

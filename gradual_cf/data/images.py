@@ -4,7 +4,7 @@
 
 # %% ../../nbs/05_images.ipynb #c4
 from __future__ import annotations
-import base64, io, os
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from ..search.composition import steps
 from ..answers import CHANGED, Counterfactuals
-from ..core import Display, Domain, Encoded
+from ..core import check_whole, Display, Domain, Encoded
+from ..render import figure_html
 from ..search.masking import block_groups
 
 # %% auto #0
@@ -332,14 +333,12 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
 # %% ../../nbs/05_images.ipynb #c95
 def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
-    png,words = io.BytesIO(), []
-    _plot_images(cfs, most).savefig(png, format='png', dpi=100, metadata={'Software': None})
+    words = []
     for i in range(min(most, len(cfs))):
         moved = f'probability {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}'
         words.append(f'image {i}: to class {cfs.target[i]}, {len(cfs[i].changes())} blocks changed, {moved}')
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
-    data = base64.b64encode(png.getvalue()).decode()
-    return f'<img alt="{"; ".join(words)}" src="data:image/png;base64,{data}">{more}'
+    return figure_html(_plot_images(cfs, most), '; '.join(words)) + more
 
 # %% ../../nbs/05_images.ipynb #c97
 def images(
@@ -349,8 +348,7 @@ def images(
     regions=None,    # Region of every pixel in place of blocks, whole numbers `(h, w)` from 0 on; None for blocks
 ) -> Domain:
     "Describe images: blocks, bounds, and the settings that make believable pictures."
-    if not isinstance(block, int) or block < 1:
-        raise ValueError(f'block must be a whole number of at least 1, got {block!r}')
+    check_whole(block=block)
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     p = _Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions))
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}

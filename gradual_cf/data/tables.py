@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ import torch
 from torch import Tensor
 
 from .columns import MISSING, Column
-from .columns import _fit_columns, _interval, _inward, _offered, _rescaled, _treated
+from .columns import _entry_slices, _fit_columns, _interval, _inward, _offered, _rescaled, _treated
 from ..answers import CHANGED, Counterfactuals, went
-from ..core import Display, Domain, Encoded, comparable
-from ..render import value_text
+from ..core import check_whole, comparable, Display, Domain, Encoded
+from ..render import subplots, value_text
 from ..search.composition import Entrywise, chain, steps
 from ..models.fitted import as_module
 from .relations import _at_fault, _Relations, _ties
@@ -51,9 +50,7 @@ class _Table:
     def __repr__(self): return f'_Table({len(self.names)} columns, {(~self.frozen).sum()} may change)'
 
     @property
-    def at(self) -> list: # Entries of each column, a slice each
-        ends = list(accumulate(c.width for c in self.columns))
-        return [slice(end - c.width, end) for c,end in zip(self.columns, ends)]
+    def at(self) -> list: return _entry_slices(self.columns) # A slice for each column
 
     @property
     def group(self) -> np.ndarray: # Column of each entry, `(d,)`
@@ -322,11 +319,9 @@ def _track(ax, y:float, c:Column, line):
 # %% ../../nbs/04_tables.ipynb #c62
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
     "Draw every change as a step from before to after on the feature's legal range."
-    import matplotlib.pyplot as plt
     by_name = {c.name: c for c in table.columns}
     lines:list[Any] = list(_changes(table, cfs[:most]).itertuples())
-    fig,ax = plt.subplots(figsize=(7, .8 + .55*max(len(lines), 1)), layout='constrained')
-    plt.close(fig) # it is returned, and so shown once
+    fig,ax = subplots(figsize=(7, .8 + .55*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     names = [f'row {l.index}: {l.feature}\n{went(cfs, l.row)}' for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
@@ -352,9 +347,8 @@ def _check_frame(df, integer, siblings, categorical):
 # %% ../../nbs/04_tables.ipynb #c65
 def _check_words(grid, max_changes, missing, cost):
     "Raise `ValueError` for words and numbers that `tabular` does not know."
-    for name,v,least in (('grid', grid, 2), ('max_changes', 1 if max_changes is None else max_changes, 1)):
-        if not isinstance(v, (int, np.integer)) or v < least:
-            raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
+    check_whole(2, grid=grid)
+    if max_changes is not None: check_whole(max_changes=max_changes)
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
 

@@ -18,6 +18,7 @@ from ..answers import Counterfactuals
 from ..core import changed_groups, comparable, Encoded, State, Target
 from ..data.columns import MISSING
 from ..models.asking import predict
+from ..render import subplots
 from ..search.explainer import Explainer
 from ..search.goals import fit_logits, in_target
 from ..search.shorten import put_back_smallest
@@ -330,11 +331,9 @@ def plot_summary(
     most:int=10,        # Features drawn for each class, ≥ 1
 ):                      # A matplotlib figure
     "Draw for each class how often features rise and fall, with the median change."
-    import matplotlib.pyplot as plt
     groups = [(to, lines.head(most)) for to,lines in table.groupby('to', sort=False)]
     if not groups: raise ValueError('table must have a line at least, got none')
     tall = 1 + .32*max(len(lines) for _,lines in groups)
-    fig, axes = plt.subplots(1, len(groups), figsize=(6*len(groups), tall), layout='constrained', squeeze=False)
-    plt.close(fig) # it is returned, and so shown once
+    fig, axes = subplots(1, len(groups), figsize=(6*len(groups), tall), squeeze=False)
     for ax,(to, lines) in zip(axes[0], groups): _bars(ax, to, lines)
     return fig

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/measures/02_relevance.ipynb #c4
 from __future__ import annotations
-import base64, copy, html, io, warnings
+import copy, warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from ..core import Domain
 from ..data.images import _block_names, draw_image
 from ..data.words import _word_spans
 from ..models.asking import check_logits, place, predict
-from ..render import render
+from ..render import figure_html, render
 from ..search.goals import check_target
 
 # %% auto #0
@@ -279,17 +279,18 @@ def _heat_maps(rel, n):
     return fig
 
 # %% ../../nbs/measures/02_relevance.ipynb #c70
-def _paragraph(rel, i) -> str:
-    "A text with its words tinted, under its logit."
-    head = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, of which {rel.delta[i]:.2f} stays with biases'
-    return f'<p><small>{head}</small><br>{rel.words(i)}</p>'
+def _paragraphs(rel, most) -> str:
+    "Texts with their words tinted, each under its logit."
+    texts = [dict(target=rel.target[i].item(), logit=rel.logit[i].item(), delta=rel.delta[i].item(), words=rel.words(i))
+             for i in range(min(most, len(rel)))]
+    return render('lrp/texts', texts=texts)
 
 # %% ../../nbs/measures/02_relevance.ipynb #c72
 def _in_words(rel, most):
     "The strongest groups of each row, as the alternative text of its picture."
     def strongest(lines):
         top = lines.set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
-        return ', '.join(f'{html.escape(str(f))} {v:+.2f}' for f,v in top.items())
+        return ', '.join(f'{f} {v:+.2f}' for f,v in top.items())
     rows = rel.df().groupby('row')
     return '; '.join(f'input {i}, class {rel.target[i]}: {strongest(lines)}' for i,lines in rows if i < most)
 
@@ -337,11 +338,7 @@ class Relevances:
         return draw(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
-        if self.domain.words: return ''.join(_paragraph(self, i) for i in range(min(most, len(self))))
-        buffer = io.BytesIO()
-        self.plot(most=most).savefig(buffer, format='png', dpi=100, metadata={'Software': None})
-        picture = base64.b64encode(buffer.getvalue()).decode()
-        return f'<img alt="{_in_words(self, most)}" src="data:image/png;base64,{picture}">'
+        return _paragraphs(self, most) if self.domain.words else figure_html(self.plot(most=most), _in_words(self, most))
 
     def __len__(self): return len(self.x)
     def __repr__(self):

@@ -12,7 +12,7 @@ import torch
 
 from ..search.plausible import Plausibility
 from ..answers import Counterfactuals
-from ..core import take_rows
+from ..core import check_whole, take_rows
 from ..search.goals import in_target
 from ..models.asking import _adapted, predict
 from ..gradual import TABLE
@@ -33,8 +33,7 @@ def bootstrap(
     seed:int=0,     # Seed of the draws
 ) -> list:          # `k` fitted models
     "Train models on resamples of the rows; raises `ValueError` for no models, or labels of another length."
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
+    check_whole(k=k)
     if len(X) != len(y): raise ValueError(f'y must have a label for each row ({len(X)}), got {len(y)}')
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(0, len(X), len(X)) for _ in range(k)]

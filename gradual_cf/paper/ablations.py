@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..models.asking import predict
-from ..core import take_rows
+from ..core import check_whole, take_rows
 from ..gradual import PAPER, GradualCF, Settings
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, target_score
 from ..measures.metrics import evaluate
@@ -57,8 +57,7 @@ def _lines_of(axes, kind):
 # %% ../../nbs/paper/00_ablations.ipynb #c15
 def _some_rows(task, rows, seed):
     "Random test rows of a task, and a target for each."
-    if not isinstance(rows, int) or rows < 1:
-        raise ValueError(f'rows must be a whole number of at least 1, got {rows!r}')
+    check_whole(rows=rows)
     rng = np.random.default_rng(seed)
     some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
     logits = predict(task.model, GradualCF(task.model, task.domain).encode(some).x)

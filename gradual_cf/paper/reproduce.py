@@ -21,7 +21,7 @@ from ..baselines.nearest import CEM
 from ..baselines.lore import LORE
 from ..baselines.nearest import GrowingSpheres
 from ..baselines.nearest import Wachter
-from ..core import atomic
+from ..core import atomic, check_whole
 from ..models.asking import predict
 from ..gradual import PAPER, GradualCF, preset
 from ..search.goals import target_score
@@ -194,8 +194,7 @@ def reproduce(
 ) -> _Report:          # Results, comparison, how they were made, files
     "Run what is missing of an experiment, compare with the paper, write CSV, PNG and JSON."
     if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
-    if rows is not None and (not isinstance(rows, int) or rows < 1):
-        raise ValueError(f'rows must be a whole number of at least 1, got {rows!r}')
+    if rows is not None: check_whole(rows=rows)
     e = _EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]

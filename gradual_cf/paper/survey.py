@@ -4,10 +4,9 @@
 
 # %% ../../nbs/paper/01_survey.ipynb #c4
 from __future__ import annotations
-import base64, hashlib, html, io, json, time, uuid
+import base64, hashlib, io, time, uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from ..core import atomic
 from ..models.asking import predict
+from ..render import figure_html, render
 
 # %% auto #0
 __all__ = ['questions', 'survey', 'tally']
@@ -201,10 +201,8 @@ def survey(
 # %% ../../nbs/paper/01_survey.ipynb #c40
 def _survey_page(qs, title='What do you see?'):
     "The survey as one HTML page without outside requests."
-    page = files('gradual_cf.paper').joinpath('survey.html').read_text(encoding='utf-8')
     images = [base64.b64encode(p).decode() for p in qs.png]
-    blanks = json.dumps(dict(survey=qs.name, images=images, classes=qs.classes)).replace('</', '<\\/')
-    return page.replace('{{title}}', html.escape(title)).replace('{{questions}}', blanks)
+    return render('survey/page', title=title, questions=dict(survey=qs.name, images=images, classes=qs.classes))
 
 # %% ../../nbs/paper/01_survey.ipynb #c44
 def _save_survey(
@@ -257,9 +255,7 @@ class _Tally:
     table:pd.DataFrame # method, by ('people' or a proxy), who, answers, right, share, low, high
 
     def __repr__(self): return repr(self.table)
-    def _repr_html_(self):
-        picture = base64.b64encode(self.png()).decode()
-        return f'<img alt="{html.escape(self.words())}" src="data:image/png;base64,{picture}">'
+    def _repr_html_(self): return figure_html(self.plot(), self.words())
 
     def words(self) -> str: # A sentence for each bar
         "The shares as text."
@@ -270,11 +266,6 @@ class _Tally:
         "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
         return _plot_tally(self.table)
 
-    def png(self, dpi:int=100) -> bytes: # A PNG file
-        "The picture as a file."
-        out = io.BytesIO()
-        self.plot().savefig(out, format='png', dpi=dpi, metadata={'Software': None})
-        return out.getvalue()
 
 # %% ../../nbs/paper/01_survey.ipynb #c58
 def _all_answers(answers, qs):

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import told_of
-from ..core import State, Target, _read_json, atomic
+from ..core import atomic, check_whole, _read_json, State, Target
 from ..search.explainer import Explainer
 from ..gradual import FAR
 from .workers import fingerprint
@@ -288,15 +288,10 @@ def _claimed(out, manifest):
         yield _finished(out, manifest['rows'], manifest['batch_size'])
         _write_manifest(path, old, True)
 
-# %% ../../nbs/scale/01_batch.ipynb #c90
-def _check_whole(name, v, least):
-    if not isinstance(v, (int, np.integer)) or v < least:
-        raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
-
 # %% ../../nbs/scale/01_batch.ipynb #c93
 def _run(explainer, ds, out, size, progress, engine, **question):
     "Explain all parts that are not finished; `engine` takes the work and (number, Arrow table) pairs."
-    _check_whole('batch_size', size, 1)
+    check_whole(batch_size=size)
     explainer.check_fitted()
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
@@ -323,7 +318,7 @@ def explain_dataset(
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`; `pd.read_parquet` reads it
     "Explain rows that need not fit into memory; resumes where it was killed, refuses the folder of another run."
-    _check_whole('workers', workers, 0)
+    check_whole(0, workers=workers)
     engine = partial(processes, count=workers) if workers else serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
 
@@ -343,7 +338,7 @@ def explain_ray(
 ) -> Path:               # `out`
     "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
     ray = import_ray()
-    _check_whole('workers', workers, 1)
+    check_whole(workers=workers)
     explainer.check_fitted()
     if not ray.is_initialized(): join_ray(ray, address)
     if gpus is None: gpus = float(explainer.place[0].type == 'cuda')

@@ -6,7 +6,6 @@
 from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +14,11 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals, _row_names
-from ..core import changed_groups, Encoded, take_rows
-from ..data.columns import _numbers
+from ..core import changed_groups, check_whole, Encoded, take_rows
+from ..data.columns import _entry_slices, _numbers
 from ..data.tables import _Cost
 from ..models.asking import predict
-from ..render import count_text, render, value_text
+from ..render import count_text, render, subplots, value_text
 from ..search.explainer import Explainer
 from ..search.goals import log_prob
 from .alternatives import several
@@ -55,11 +54,6 @@ def _threshold(c, v:float) -> float:
     return float(np.clip(_sayable(c, v), c.low, c.high))
 
 # %% ../../nbs/use/02_actions.ipynb #c15
-def _entry_slices(columns) -> list: # A slice for each column
-    "Where the entries of each column stand."
-    ends = list(accumulate(c.width for c in columns))
-    return [slice(end - c.width, end) for c,end in zip(columns, ends)]
-
 def _moved_by(c, v:np.ndarray, move:_Move) -> np.ndarray: # Raw numbers `(n,)` each
     "Numbers after a move."
     new = dict(by=np.add, least=np.maximum, most=np.minimum)[move.way](v, move.value)
@@ -78,13 +72,6 @@ def _in_room(enc:Encoded, group:int, at:int, x:Tensor) -> tuple[Tensor, Tensor]:
     return torch.where((x != old) & ((near - x).abs() <= _ROOM), near, x), inside
 
 # %% ../../nbs/use/02_actions.ipynb #c21
-def _level_taken(rows, move:_Move) -> tuple[Tensor, Tensor]: # `(n, w)`, bool `(n,)`
-    "Another level in each row, and where that is legal."
-    old = rows.enc.x[:, rows.at[move.group]]
-    new = torch.zeros_like(old)
-    new[:, int(move.value)] = 1
-    return new, (new == old).all(1) | ~rows.enc.frozen[:, move.group]
-
 def _number_moved(rows, move:_Move) -> tuple[Tensor, Tensor]: # `(n, 1)`, bool `(n,)`
     "Another number in each row, and where that is legal."
     c,v,at = rows.columns[move.group], rows.raw[move.group], rows.at[move.group]
@@ -97,13 +84,17 @@ def _number_moved(rows, move:_Move) -> tuple[Tensor, Tensor]: # `(n, 1)`, bool `
     return x[:, None], legal & (stays | fits)
 
 # %% ../../nbs/use/02_actions.ipynb #c23
+def _raw_numbers(c, x:Tensor) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
+    "The numbers of a column as the table has them; of a category the positions of levels."
+    return _numbers(c, x[:, 0].numpy()) if c.ordered else x.argmax(1).numpy().astype(float)
+
 class _SharedRows:
     "Rows of one question, and what moves make of them."
     def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor): # As `explainer.ask` returns them
         self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
         self.columns = explainer.domain.features
         self.at,x = _entry_slices(self.columns), explainer.domain.encode(data).x
-        self.raw = [_numbers(c, x[:, at.start].numpy()) if c.ordered else None for c,at in zip(self.columns, self.at)]
+        self.raw = [_raw_numbers(c, x[:, at]) for c,at in zip(self.columns, self.at)]
         self.groups,self.known = explainer.groups(enc.x), {}
         width = [c.width for c in self.columns]
         each = lambda v: torch.from_numpy(np.repeat(np.array(v, float), width)).to(enc.x)
@@ -118,8 +109,13 @@ class _SharedRows:
 
     def entries(self, move:_Move) -> tuple[Tensor, Tensor]: # `(n, w)`, bool `(n,)`
         "What a move makes of its column in each row, and where that is legal."
-        if move not in self.known:
-            self.known[move] = (_level_taken if move.way == 'level' else _number_moved)(self, move)
+        if move in self.known: return self.known[move]
+        if move.way == 'level':
+            old = self.enc.x[:, self.at[move.group]]
+            new = torch.zeros_like(old)
+            new[:, int(move.value)] = 1
+            self.known[move] = new, (new == old).all(1) | ~self.enc.frozen[:, move.group]
+        else: self.known[move] = _number_moved(self, move)
         return self.known[move]
 
     def measured(self, xp:Tensor, standing:bool=True) -> Counterfactuals: # `xp` `(n, d)`
@@ -228,8 +224,7 @@ def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a c
     both,parts = [rows.explainer.domain.encode(v).x for v in (answers.data, answers.raw)], []
     for g,(c,at) in enumerate(zip(rows.columns, rows.at)):
         there = np.flatnonzero(on[:, g])
-        before,after = (_numbers(c, v[:, at.start].numpy()) if c.ordered else v[:, at].argmax(1).numpy().astype(float)
-                        for v in both)
+        before,after = (_raw_numbers(c, v[:, at]) for v in both)
         parts.append(pd.DataFrame(dict(row=there, group=g, before=before[there], after=after[there])))
     return pd.concat(parts, ignore_index=True)
 
@@ -477,35 +472,25 @@ def _action_text(columns, action:tuple, free:bool) -> str:
 def _html_actions(told) -> str: # Of `Actions`
     "The actions as a table."
     takes = np.bincount(told.taken, minlength=len(told) + 1)
-    lines = [dict(number=s.action, words=words, takes=f'{takes[s.action]:,}', helped=f'{s.rows:,} ({s.share:.1%})',
-                  cost=value_text(s.cost, 3)) for words,s in zip(told.words, told.sums().itertuples())]
-    return render('actions', caption=repr(told), lines=lines)
+    return render('actions', caption=repr(told), takes=takes, lines=list(zip(told.words, told.sums().itertuples())))
 
 # %% ../../nbs/use/02_actions.ipynb #c75
 _WRAP = 46 # Characters of a line in a picture
 
-def _draw_shares(ax, sums:pd.DataFrame, takes:np.ndarray, words:Sequence):
-    "The share of rows that the first actions help, and of those that take each."
-    import textwrap
-    y = -np.arange(len(sums))
-    ax.barh(y, sums.share, color='.85', label='helped so far')
-    ax.barh(y, takes, color='C0', height=.4, label='take it in the end')
-    beside = dict(textcoords='offset points', va='center', fontsize=8)
-    for at,share in zip(y, sums.share): ax.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
-    ax.set_yticks(y, [textwrap.fill(f'{i}. {w}', _WRAP) for i,w in enumerate(words, 1)], fontsize=8)
-    ax.set(xlim=(0, 1.2), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
-    if len(y): ax.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
-
 def _plot_actions(told):
-    "What the first actions help together, and what that costs."
-    import matplotlib.pyplot as plt
-    sums = told.sums()
-    shape:Any = dict(figsize=(8.5, 1 + .55*max(len(told), 1)), width_ratios=(3, 2), layout='constrained')
-    fig,(left,right) = plt.subplots(1, 2, sharey=True, **shape)
-    plt.close(fig) # it is returned, and so shown once
-    takes = np.array([(told.taken == a).mean() for a in sums.action])
-    _draw_shares(left, sums, takes, told.words)
-    right.plot(sums.cost, -np.arange(len(sums)), 'o-', color='.3', ms=4)
+    "What the first actions help together, the share of rows that takes each of them, and what that costs."
+    import textwrap
+    sums,y = told.sums(), -np.arange(len(told))
+    size = 8.5, 1 + .55*max(len(told), 1)
+    fig,(left,right) = subplots(1, 2, sharey=True, figsize=size, width_ratios=(3, 2))
+    left.barh(y, sums.share, color='.85', label='helped so far')
+    left.barh(y, [(told.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
+    beside = dict(textcoords='offset points', va='center', fontsize=8)
+    for at,share in zip(y, sums.share): left.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
+    left.set_yticks(y, [textwrap.fill(f'{i}. {w}', _WRAP) for i,w in enumerate(told.words, 1)], fontsize=8)
+    left.set(xlim=(0, 1.2), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
+    if len(y): left.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
+    right.plot(sums.cost, y, 'o-', color='.3', ms=4)
     right.set(xlabel='mean cost so far', xlim=(0, 1.1*sums.cost.max() if len(sums) else 1))
     return fig
 
@@ -514,16 +499,15 @@ def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
     return _lead(rows, rows.enc.x, rows.target) >= 0
 
-def _applied_to_needy(rows, actions, terms:_Terms) -> Counterfactuals:
-    "Each row that is not there after its cheapest action."
-    xp,needy = rows.enc.x.clone(), (~_there_by_now(rows)).nonzero()[:, 0].tolist()
-    if needy: xp[needy] = _answers_with(rows.take(needy), actions, terms)[0].xp
-    return rows.measured(xp)
-
-def _applied_to_all(rows, action:tuple, terms:_Terms) -> Counterfactuals:
-    "Each row after one action, where that is legal."
-    steps,ok,many = _pairs(rows, [action])
-    _,place = _reached(rows, [action], _FINE_GRAIN if terms.free else 1)
+def _applied(rows, moves, action:int|None, terms:_Terms) -> Counterfactuals:
+    "Each row that is not there after its cheapest action; or each row after one of them, where that is legal."
+    if action is None:
+        xp,needy = rows.enc.x.clone(), (~_there_by_now(rows)).nonzero()[:, 0].tolist()
+        if needy: xp[needy] = _answers_with(rows.take(needy), moves, terms)[0].xp
+        return rows.measured(xp)
+    one = [moves[action - 1]]
+    steps,ok,many = _pairs(rows, one)
+    _,place = _reached(rows, one, _FINE_GRAIN if terms.free else 1)
     xp,lawful = _at_place(rows, rows.enc, steps, torch.as_tensor(place[:, 0], device=many.device))
     return rows.measured(torch.where((ok & lawful)[:, None], xp, rows.enc.x))
 
@@ -597,8 +581,7 @@ class Actions:
         if action is not None and action not in range(1, len(self) + 1):
             raise ValueError(f'action must be one of 1..{len(self)}, got {action!r}')
         asked = _SharedRows(self.explainer, *self.explainer.ask(rows, self.goal, **constraints))
-        if action is not None: return _applied_to_all(asked, self.moves[action - 1], self.terms)
-        return _applied_to_needy(asked, self.moves, self.terms)
+        return _applied(asked, self.moves, action, self.terms)
 
     def plot(self): # A matplotlib figure
         "Draw what the first actions help together, and what that costs."
@@ -607,27 +590,15 @@ class Actions:
     def _repr_html_(self): return _html_actions(self)
 
 # %% ../../nbs/use/02_actions.ipynb #c85
-def _check_actions(cf, k, worth, columns):
-    "Raise `ValueError` for a question that makes no sense."
-    if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
-    for name,v in dict(k=k, columns=columns).items():
-        if isinstance(v, bool) or not isinstance(v, (int, np.integer)) or v < 1:
-            raise ValueError(f'{name} must be a whole number of at least 1, got {v!r}')
-    if worth is not None and (isinstance(worth, bool) or not isinstance(worth, (int, float)) or not worth > 0):
-        raise ValueError(f'worth must be a positive number or None, got {worth!r}')
-
-def _shared_goal(target:Tensor) -> Any:
-    "What all rows shall be; raises `ValueError` where they differ."
+def _needy_rows(cf, question) -> tuple: # Those rows, how many are there already, and what all shall be
+    "The rows that need help; raises `ValueError` where none does, and where they want different things."
+    rows,target = _SharedRows(cf, *question), question[-1]
     if (target != target[0]).any():
         raise ValueError('target must be the same for all rows, got several: the actions are shared')
-    return tuple(target[0].tolist()) if target.is_floating_point() else int(target[0])
-
-def _needy_rows(cf, question) -> tuple: # Rows that are not there, and how many are
-    "The rows that need help; raises `ValueError` where none does."
-    rows = _SharedRows(cf, *question)
-    there = _there_by_now(rows)
+    there,goal = _there_by_now(rows), target[0].tolist()
     if there.all(): raise ValueError(f'rows must have one that is not there yet, got {len(rows)} that all are')
-    return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum())
+    goal = tuple(goal) if isinstance(goal, list) else goal
+    return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum()), goal
 
 # %% ../../nbs/use/02_actions.ipynb #c87
 def actions(
@@ -643,18 +614,15 @@ def actions(
     **constraints,        # As `explain` takes them
 ) -> Actions:
     "Find a few actions that together bring as many rows as possible to the target, at the smallest cost."
-    _check_actions(cf, k, worth, columns)
-    question = cf.ask(rows, target, **constraints)
-    goal,(needy,already) = _shared_goal(question[-1]), _needy_rows(cf, question)
-    found = _catalogue_for(needy, _Terms(int(k), worth, int(columns), bool(free)), seed)
-    return _told_choice(needy, found, goal, already)
-
-def _told_choice(rows, found:_Catalogue, goal, already:int) -> Actions:
-    "The choice as the model sees it, the action that adds most first."
-    terms,moves,chosen = found.terms, found.chosen(), found.choice()
-    _,_,cost = _answers_with(rows, moves, terms)
-    moves = [moves[a] for a in _greedy_choice(_gains(cost, terms.worth), len(moves))]
-    answers,taken,cost = _answers_with(rows, moves, terms)
-    ceiling = _most_covered(_gains(found.cost, terms.worth) > 0, chosen, terms.k)
-    counted = already, len(found.actions), ceiling
-    return Actions(rows.explainer, tuple(moves), terms, goal, answers, taken + 1, cost, *counted)
+    if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
+    check_whole(k=k, columns=columns)
+    if worth is not None and (isinstance(worth, bool) or not isinstance(worth, (int, float)) or not worth > 0):
+        raise ValueError(f'worth must be a positive number or None, got {worth!r}')
+    needy,already,goal = _needy_rows(cf, cf.ask(rows, target, **constraints))
+    terms = _Terms(int(k), worth, int(columns), bool(free))
+    found = _catalogue_for(needy, terms, seed)
+    _,_,cost = _answers_with(needy, found.chosen(), terms) # as the model sees them, the action that adds most first
+    moves = [found.chosen()[a] for a in _greedy_choice(_gains(cost, worth), cost.shape[1])]
+    answers,taken,cost = _answers_with(needy, moves, terms)
+    ceiling = _most_covered(_gains(found.cost, worth) > 0, found.choice(), terms.k)
+    return Actions(cf, tuple(moves), terms, goal, answers, taken + 1, cost, already, len(found.actions), ceiling)

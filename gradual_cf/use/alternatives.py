@@ -4,7 +4,8 @@
 
 # %% ../../nbs/use/00_alternatives.ipynb #c4
 from __future__ import annotations
-import html, math
+import math
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -15,8 +16,8 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names
-from ..core import changed_groups, Encoded, per_row, take_rows
-from ..render import value_text
+from ..core import changed_groups, check_whole, Encoded, per_row, take_rows
+from ..render import change_text, count_text, render, subplots, value_text
 from .plans import _Between, _lawful, _own_changes
 
 # %% auto #0
@@ -148,19 +149,18 @@ def _shown(pool) -> Tensor: # bool `(q,)`
     return pool.content | ~some[pool.row]
 
 def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the pool, those of one row together
-    "The selection of every row."
+    "The selection of every row: at most `k` candidates, in their order."
     at = _shown(pool).nonzero()[:, 0]
+    at = at[pool.row[at].argsort(stable=True)]
+    if not len(at): return at
     row,xp,price = pool.row[at], pool.xp[at], pool.explainer.ties['price']
-    x = pool.enc.x[row]
-    return at[_chosen(row, pool.on[at], xp - x, k, diversity, None if price is None else price(x, xp))]
-
-def _chosen(row, on, moved, k:int, diversity:float, price=None) -> Tensor: # Positions, long
-    "At most `k` candidates of every row, those of one row together and in their order."
-    order,price = row.argsort(stable=True), None if price is None else price.cpu().double().numpy()
-    parts = order.split(torch.unique_consecutive(row[order], return_counts=True)[1].tolist()) if len(row) else []
-    on,moved = on.cpu().numpy(), moved.flatten(1).cpu().double().numpy()
-    best = lambda i: _select(on[i], moved[i], k, diversity, None if price is None else price[i])
-    return torch.cat([part[best(part.cpu().numpy())] for part in parts]) if parts else order
+    plain = lambda v: v.flatten(1).cpu().double().numpy()
+    on,moved = pool.on[at].cpu().numpy(), plain(xp - pool.enc.x[row])
+    cost = None if price is None else plain(price(pool.enc.x[row], xp)[:, None])[:, 0]
+    count = torch.unique_consecutive(row, return_counts=True)[1].tolist()
+    best = lambda i: _select(on[i], moved[i], k, diversity, None if cost is None else cost[i])
+    parts = torch.arange(len(at)).split(count)
+    return at[torch.cat([part[best(part.numpy())] for part in parts]).to(at.device)]
 
 # %% ../../nbs/use/00_alternatives.ipynb #c28
 class _Single(NamedTuple):
@@ -223,16 +223,11 @@ def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become 
     found = [e.resume(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]) for i in parts]
     if parts: pool.add(row, torch.cat(found))
 
-def _missing(pool, sets, k:int, diversity:float) -> Tensor: # Long `(n,)`
-    "How many candidates a row needs: as many as it lacks, and up to twice as many to choose from."
-    out = torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
-    for row,there in sets.items(): out[row] = math.ceil((1 + diversity**2)*max(k - len(there), 1))
-    return out
-
 def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
     "Candidates that start with a group that does not do alone."
-    sets = _sets(pool, k)
-    missing = _missing(pool, sets, k, diversity)
+    sets,missing = _sets(pool, k), torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
+    for row,there in sets.items(): # as many as a row lacks, and up to twice as many to choose from
+        missing[row] = math.ceil((1 + diversity**2)*max(k - len(there), 1))
     one = one.take((one.merit <= 0) & (one.merit > -torch.inf) & (missing > 0)[one.row])
     one = one.take(_first_few(one.row, torch.full_like(missing, _TRIED)))
     shut = torch.ones_like(pool.enc.frozen).index_put_((one.row, one.group), torch.tensor(False, device=one.row.device))
@@ -253,20 +248,12 @@ def _earlier(one:_Single, forbidden:Tensor) -> Tensor: # Groups, bool `(q, g)`
 _VAIN = 2    # Searches in vain after which a row is left alone
 _FURTHER = 1 # Round of searches where starts were searched before
 
-def _to_try(sets:dict, failed:dict, diversity:float) -> dict: # Position of a row -> what is forbidden
-    "What the next search of each row forbids, for rows that need one."
-    out = {}
-    for row,there in sets.items():
-        vain = failed.setdefault(row, [])
-        way = _forbidden(there, vain, diversity) if len(vain) < _VAIN else None
-        if way is not None: out[row] = way
-    return out
-
 def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
     "Candidates with other columns."
-    sets,failed = _sets(pool, k), {}
+    sets,failed = _sets(pool, k), defaultdict(list)
     for _ in range(rounds):
-        ways = _to_try(sets, failed, diversity)
+        ways = {row: _forbidden(there, failed[row], diversity) for row,there in sets.items() if len(failed[row]) < _VAIN}
+        ways = {row: way for row,way in ways.items() if way is not None}
         if not ways: return
         row = torch.tensor(list(ways), device=pool.row.device)
         frozen = pool.enc.frozen[row].clone()
@@ -290,11 +277,6 @@ def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)
     half = torch.where(down, above, low), torch.where(up, below, high)
     return [other, tuple(torch.where(number & alone, a, b) for a,b in zip(farther, half))]
 
-def _open_limits(enc) -> tuple:
-    "The limits of rows; infinite where there are none."
-    none = torch.full_like(enc.x, torch.inf)
-    return (-none if enc.low is None else enc.low), (none if enc.high is None else enc.high)
-
 # %% ../../nbs/use/00_alternatives.ipynb #c41
 _ALONE = 2 # Answers that a row should have at least, where searches are slow
 
@@ -308,7 +290,8 @@ def _add_values(pool, k:int, seed:int):
     row,on = pool.row[at], pool.on[at]
     enc,alone = pool.enc.take(row), on.sum(1) == 1
     enc = enc._replace(frozen=enc.frozen | ~on)
-    lowest,highest = _open_limits(enc)
+    none = torch.full_like(enc.x, torch.inf)
+    lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
     for low,high in _limits(enc.x, pool.xp[at], lowest, highest, pool.groups == per_row(g, enc.x[:1]), alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
@@ -390,8 +373,6 @@ class Alternatives:
     def _repr_html_(self): return _html_several(self)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c50
-_LEFT = 'style="text-align:left"' # Of a table's cells
-
 def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
     "The changes of one row's answers, to be shown side by side."
     before = dict(zip(lines.feature, lines.before))
@@ -399,68 +380,46 @@ def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, 
 
 def _said(v, target) -> list: return [goal_of(target).text(p) for p in v.tolist()] # As people read them
 
-def _side_by_side(several, i:int, name, lines) -> str:
-    "The answers of one row as a table."
-    before,after = _crossed(lines)
-    answers = several[i]
-    numbers = range(1, len(answers) + 1)
-    told = f'row {name}: to be {aimed_at(several.first, i)}' + ('' if len(answers) else ', no answer found')
-    cell = lambda v: f'<td><b class="cf-changed">{html.escape(value_text(v))}</b></td>'
-    blank = '<td></td>'
-    body = [f'<th scope="row" {_LEFT}>{html.escape(str(f))}</th><td>{html.escape(value_text(v))}</td>'
-            + ''.join(cell(after[f, n]) if (f, n) in after else blank for n in numbers) for f,v in before.items()]
-    says = [*_said(several.first.before[i:i + 1], answers.target), *_said(answers.prob, answers.target)]
-    body.append(f'<th scope="row" {_LEFT}>the model says</th>' + ''.join(f'<td>{v}</td>' for v in says))
-    head = ''.join(f'<th scope="col">{v}</th>' for v in ('feature', 'now', *(f'answer {n}' for n in numbers)))
-    rows = ''.join(f'<tr>{line}</tr>' for line in body)
-    top = f'<caption {_LEFT}>{html.escape(told)}</caption><thead><tr>{head}</tr></thead>'
-    return f'<table>{top}<tbody>{rows}</tbody></table>'
+def _shown_answers(several, classes=(), most:int|None=None) -> list:
+    "What is shown of the first rows: name, aim, what is said of it now and of each answer, and the changes of each."
+    lines,out = several.changes(), []
+    for i,name in enumerate(_row_names(several.first)[:most]):
+        answers,own = several[i], lines[lines.row == i]
+        before,after = _crossed(own)
+        now, = _said(several.first.before[i:i + 1], several.first.target)
+        out.append(dict(name=name, aim=aimed_at(several.first, i, classes), now=now, before=before, after=after,
+                        said=_said(answers.prob, several.first.target),
+                        parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
+    return out
 
 # %% ../../nbs/use/00_alternatives.ipynb #c52
 _SHOWN = 5 # Rows on a page
 
 def _html_several(several) -> str:
     "The answers of the first rows, side by side."
-    lines = several.changes()
-    names = _row_names(several.first)[:_SHOWN]
-    tables = [_side_by_side(several, i, name, lines[lines.row == i]) for i,name in enumerate(names)]
-    more = f'<p>… and {len(several) - _SHOWN:,} more rows</p>' if len(several) > _SHOWN else ''
-    return ''.join(tables) + more
+    return render('answers/several', rows=_shown_answers(several, most=_SHOWN), more=max(len(several) - _SHOWN, 0))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c55
-def _one_line(lines, said:str) -> str:
-    "The changes of one answer, and what the model says of it."
-    changes = ', '.join(f'{l.feature}: {value_text(l.before)} → {value_text(l.after)}' for l in lines.itertuples())
-    return f'{changes}  ({said})'
-
 def _text_several(several, classes=()) -> str:
-    "Every answer as a line of plain text."
-    lines,out = several.changes(), []
-    for i,name in enumerate(_row_names(several.first)):
-        answers = several[i]
-        many = f'{len(answers)} answer' + 's'*(len(answers) != 1)
-        out.append(f'row {name}: to be {aimed_at(several.first, i, classes)}, {many}')
-        parts = [part for _,part in lines[lines.row == i].groupby('answer')]
-        told = zip(parts, _said(answers.prob, answers.target))
-        out += [f'    {n}. {_one_line(part, said)}' for n,(part,said) in enumerate(told, 1)]
+    "Every answer as a line of plain text: its changes, and what the model says of it."
+    out = []
+    for row in _shown_answers(several, classes):
+        out.append(f'row {row["name"]}: to be {row["aim"]}, {count_text(len(row["said"]), "answer")}')
+        told = enumerate(zip(row['parts'], row['said']), 1)
+        out += [f'    {n}. {", ".join(map(change_text, part))}  ({said})' for n,(part,said) in told]
     return '\n'.join(out)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c58
 _BESIDE = -.06 # Where a missing cell stands: beside the track
 
-def _ends(cfs, g:int, entry) -> tuple:
-    "Smallest and largest encoded value of a number: legal ones where the domain knows them, else those at hand."
+def _number_places(cfs, g:int, entry) -> tuple: # The entry of the number
+    "Where a number stands on its track, from the smallest to the largest legal value: before, and in each answer."
+    v = torch.cat([cfs.x[:1], cfs.xp]).flatten(1)[:, entry]
     if cfs.domain.features:
         c = cfs.domain.features[g]
-        return tuple(c.encoded(np.array([c.low, c.high])).tolist())
-    v = torch.cat([cfs.x, cfs.xp]).flatten(1)[:, entry]
-    return v.min().item(), v.max().item()
-
-def _number_places(cfs, g:int, entry) -> tuple: # The entry of the number
-    "Where a number stands on its track: before, and in each answer."
-    low,high = _ends(cfs, g, entry)
+        low,high = c.encoded(np.array([c.low, c.high])).tolist()
+    else: low,high = v.min().item(), v.max().item() # nobody knows what is legal
     place = lambda v: v if -.5 <= v <= 1.5 else _BESIDE
-    v = torch.cat([cfs.x[:1], cfs.xp]).flatten(1)[:, entry]
     before,*after = ((v - low)/((high - low) or 1)).tolist()
     return place(before), list(map(place, after))
 
@@ -488,37 +447,22 @@ def _panel(ax, n:int, before:dict, after:dict, place:dict):
         ax.annotate(value_text(after[feature, n]), (b, -y), (0, 5), **style)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c63
-def _panels(many:int, tall:int):
-    "A figure with a panel for each answer, and a line for each feature."
-    import matplotlib.pyplot as plt
-    size:Any = dict(figsize=(1.6 + 1.7*many, .9 + .42*tall), layout='constrained')
-    fig,axes = plt.subplots(1, many, sharey=True, squeeze=False, **size)
-    plt.close(fig) # it is returned, and so shown once
-    return fig, axes
-
 def _plot_several(several, row:int, most:int):
     "The answers of one row side by side."
     answers,lines = several[row][:most], several.changes()
     if not (several.first.domain.features or several.first.domain.words) or not len(answers): return answers.plot()
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
-    fig,axes = _panels(len(answers), len(before))
+    size = 1.6 + 1.7*len(answers), .9 + .42*len(before)
+    fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
     for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.target)), 1):
         _panel(ax, n, before, after, _places(answers, before))
         ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
     names = [f'{f}\n{value_text(v)} now' for f,v in before.items()]
     axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
-    for ax in axes[0]: ax.tick_params(length=0)
     return fig
-
-# %% ../../nbs/use/00_alternatives.ipynb #c66
-def _check_many(k, diversity):
-    "Raise `ValueError` for a number of answers or a weight that makes no sense."
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
-    if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
-        raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
 
 # %% ../../nbs/use/00_alternatives.ipynb #c68
 def _first(pool, one:_Single, seed:int): # `(n, *s)`
@@ -539,24 +483,24 @@ def several(
     diversity:float,   # Weight of what an answer covers against its nearness, in [0, 1]
     seed:int=0,        # Seed of everything random
 ) -> Alternatives:
-    "Find several answers to each question."
-    _check_many(k, diversity)
+    "Find several answers to each question; raises `ValueError` for a number or a weight that makes no sense."
+    check_whole(k=k)
+    if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
+        raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
     pool = _Pool(explainer, *question)
     one = _singles(pool)
-    first = _first(pool, one, seed)
-    pool.add(torch.arange(len(first), device=first.device), first)
+    xp,known = _first(pool, one, seed), len(one.row) > 0
+    everybody = torch.arange(len(xp), device=xp.device)
+    pool.add(everybody, xp)
     if k > 1:
         _add_alone(pool, one, k)
         _add_started(pool, one, k, diversity, seed)
-        _add_others(pool, k, diversity, seed, _FURTHER if len(one.row) else k - 1)
-        _add_values(pool, k if len(one.row) else _ALONE, seed)
-    return _gathered(pool, _best_of_pool(pool, k, diversity))
-
-def _gathered(pool, best) -> Alternatives:
-    "What was chosen, measured."
-    row,xp = pool.row[best], pool.enc.x.clone()
-    top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]])
+        _add_others(pool, k, diversity, seed, _FURTHER if known else k - 1)
+        _add_values(pool, k if known else _ALONE, seed)
+    best,xp = _best_of_pool(pool, k, diversity), pool.enc.x.clone()
+    row = pool.row[best]
+    top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
     xp[row[top]] = pool.xp[best[top]]
-    first = pool.measured(torch.arange(len(xp), device=row.device), xp, standing=True)
+    first = pool.measured(everybody, xp, standing=True)
     answers = pool.measured(row, pool.xp[best], standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())

@@ -15,8 +15,8 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
-from ..core import changed_groups, comparable, take_rows
-from ..render import bound_text, render, share_text, value_text
+from ..core import changed_groups, check_whole, comparable, take_rows
+from ..render import render, subplots, value_text
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent, target_prob
 
@@ -24,19 +24,17 @@ from ..search.goals import in_target, spent, target_prob
 __all__ = ['Audit', 'audit']
 
 # %% ../../nbs/use/03_audit.ipynb #c9
-def _columns_named(rows, by) -> pd.DataFrame:
-    "Columns of rows by their names; raises `ValueError` for others."
-    if not isinstance(by, (list, tuple)) or not len(by):
-        raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
-    there = list(rows.columns) if isinstance(rows, pd.DataFrame) else []
-    lost = [c for c in by if c not in there]
-    if lost: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
-    return rows[list(by)]
-
 def _told_apart(rows, by) -> pd.DataFrame:
     "The columns that tell groups apart; raises `ValueError` where they do not fit the rows."
     if isinstance(by, pd.Series): by = by.to_frame('group' if by.name is None else by.name)
-    told = by if isinstance(by, pd.DataFrame) else _columns_named(rows, [by] if isinstance(by, str) else by)
+    if isinstance(by, str): by = [by]
+    if isinstance(by, pd.DataFrame): told = by
+    elif isinstance(by, (list, tuple)) and len(by):
+        there = list(rows.columns) if isinstance(rows, pd.DataFrame) else []
+        lost = [c for c in by if c not in there]
+        if lost: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
+        told = rows[list(by)]
+    else: raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
     if len(told) != len(rows): raise ValueError(f'by must have one line for each row ({len(rows)}), got {len(told)}')
     if isinstance(rows, pd.DataFrame) and not told.index.equals(rows.index):
         raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is '
@@ -48,22 +46,16 @@ def _told_apart(rows, by) -> pd.DataFrame:
 # %% ../../nbs/use/03_audit.ipynb #c12
 _MOST_MEMBERS = 50 # Groups in a column; more are taken for numbers or names that tell rows apart
 
-def _members(s:pd.Series) -> list:
-    "The values of a column, missing last; raises `ValueError` for one value and for too many."
-    values = s.cat.categories if isinstance(s.dtype, pd.CategoricalDtype) else pd.unique(s.dropna())
-    kept = [v for v in values if (s == v).any()]
-    if not isinstance(s.dtype, pd.CategoricalDtype): kept = sorted(kept, key=lambda v: (type(v).__name__, v))
-    kept += [None]*bool(s.isna().any())
-    if len(kept) < 2: raise ValueError(f'by must have at least two groups in column {s.name!r}, got only {kept}')
-    if len(kept) > _MOST_MEMBERS:
-        raise ValueError(f'by must have at most {_MOST_MEMBERS} groups in a column, got {len(kept)} in column '
-                         f'{s.name!r}: cut it first, as with pd.cut')
-    return kept
-
-# %% ../../nbs/use/03_audit.ipynb #c13
 def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
-    "A column as names of groups."
-    members = _members(s)
+    "A column as names of groups, missing last; raises `ValueError` for one value and for too many."
+    listed = isinstance(s.dtype, pd.CategoricalDtype)
+    members = [v for v in (s.cat.categories if listed else pd.unique(s.dropna())) if (s == v).any()]
+    if not listed: members.sort(key=lambda v: (type(v).__name__, v))
+    members += [None]*bool(s.isna().any())
+    if len(members) < 2: raise ValueError(f'by must have at least two groups in column {s.name!r}, got only {members}')
+    if len(members) > _MOST_MEMBERS:
+        raise ValueError(f'by must have at most {_MOST_MEMBERS} groups in a column, got {len(members)} in column '
+                         f'{s.name!r}: cut it first, as with pd.cut')
     names = [value_text(v) for v in members]
     if len(set(names)) < len(names):
         raise ValueError(f'by must have groups that are written differently, got {names} in column {s.name!r}')
@@ -144,7 +136,7 @@ def _interval_of(statistic, samples:Sequence, resamples:int, seed) -> tuple:
 def _ratio(a, b, axis=-1): return a.mean(axis)/b.mean(axis)
 
 # %% ../../nbs/use/03_audit.ipynb #c28
-def _share_line(v:np.ndarray, resamples:int, seed) -> dict:
+def _share_line(v:np.ndarray) -> dict:
     "A share and its interval."
     from scipy.stats import binomtest
     low,high = binomtest(int(v.sum()), len(v)).proportion_ci(_CONFIDENCE, 'wilson')
@@ -173,7 +165,7 @@ def _cohort_line(group:_Cohort, measure:_Measure, least:int, resamples:int, seed
     told,inside = dict(by=group.by, group=group.name, measure=measure.name), group.member[measure.at]
     if inside.sum() < least: return told
     a,b = measure.values[inside], measure.values[~inside]
-    told |= dict(rows=len(a)) | (_share_line if measure.share else _amount_line)(a, resamples, seed)
+    told |= dict(rows=len(a)) | (_share_line(a) if measure.share else _amount_line(a, resamples, seed))
     return told | _ratio_line(a, b, measure.share, resamples, seed) if len(b) >= least else told
 
 # %% ../../nbs/use/03_audit.ipynb #c34
@@ -242,70 +234,25 @@ def _tests(measures:list, groups:list, least:int, resamples:int, seed:int) -> di
     return dict(zip(keys, zip(alone, whole)))
 
 # %% ../../nbs/use/03_audit.ipynb #c49
-def _own_ways(answers:Counterfactuals) -> tuple: # bool `(n, g)`, `(n, g)`
-    "Which groups of entries change in each answer, and how long each of these changes is alone."
+def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
+    "How often and how far (alone) each group changes each column, beside the others."
     entries = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device)
     changed = changed_groups(answers.x, answers.xp, entries)
     alone = lambda g: spent(answers.x, torch.where(entries == g, answers.xp, answers.x), answers.domain.cost)
-    ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1)
-    return changed.cpu().numpy(), ways.double().cpu().numpy()
-
-def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
-    "How often and how far each group changes each column, beside the others."
-    changed,ways = _own_ways(answers)
-    used,lines = np.flatnonzero(changed.any(0)), []
+    ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
+    changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
     for group in groups:
         inside = group.member[found]
         if inside.sum() < least: continue
         means = [v[side].mean(0) if side.sum() >= least else np.full(v.shape[1], np.nan)
                  for v in (changed, ways) for side in (inside, ~inside)]
-        lines += [(group.by, group.name, _group_name(answers, g), *(v[g] for v in means)) for g in used]
+        lines += [(group.by, group.name, _group_name(answers, g), *(v[g] for v in means))
+                  for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
-# %% ../../nbs/use/03_audit.ipynb #c53
-_SHARES = ('refused', 'recourse')
-_WHAT = dict(refused='are refused', recourse='of these have an answer', cost='cost', distance='distance',
-             changes='columns changed') # Measures in words
-
-def _value_phrase(line) -> str:
-    "One measure of one group in words."
-    if pd.isna(line.rows): return f'{_WHAT[line.measure]}: withheld'
-    if line.measure in _SHARES:
-        return f'{share_text(line.value)} {_WHAT[line.measure]} ({share_text(line.low)} to {share_text(line.high)})'
-    told = (line.value, line.low, line.high, line.lower, line.upper, line.average)
-    median,low,high,lower,upper,average = map(bound_text, told)
-    middle = f'{median} in the median ({low} to {high}), {lower} to {upper} for the middle half'
-    return f'{_WHAT[line.measure]} {middle}, {average} on average'
-
-def _difference_phrase(line) -> str:
-    "A comparison in words."
-    write = share_text if line.measure in _SHARES else bound_text
-    who = f'{line.group}: {line.measure} {write(line.average)}, of the others {write(line.others)}'
-    if pd.isna(line.ratio): return f'{who}, corrected p {bound_text(line.corrected)}'
-    ratio,low,high = map(bound_text, (line.ratio, line.ratio_low, line.ratio_high))
-    return f'{who}: {ratio} times as much ({low} to {high}), corrected p {bound_text(line.corrected)}'
-
-# %% ../../nbs/use/03_audit.ipynb #c56
-def _group_text(lines:pd.DataFrame, columns:pd.DataFrame, most:int=3) -> str:
-    "What is known of one group."
-    first = lines.iloc[0]
-    if lines.rows.isna().all(): return f'  {first.group}: withheld'
-    told = [_value_phrase(line) for line in lines.itertuples()]
-    often = columns.sort_values('changed', ascending=False, kind='stable').head(most)
-    parts = [f'{value_text(c.column)} {share_text(c.changed)}' for c in often.itertuples() if c.changed > 0]
-    if parts: told.append('columns that change most often: ' + ', '.join(parts))
-    return '\n'.join([f'  {first.group} ({first.rows:,} rows)', *(f'    {t}' for t in told)])
-
-def _carried_phrase(line, columns:pd.DataFrame, most:int=2) -> str:
-    "The columns in which the way of a group differs most from that of the others."
-    if line.measure not in ('cost', 'distance'): return ''
-    own = columns[(columns.by == line.by) & (columns.group == line.group)]
-    order = (own.way - own.others_way).abs().sort_values(ascending=False, kind='stable').index[:most]
-    side = lambda c: f'{value_text(c.column)} {bound_text(c.way)} (others {bound_text(c.others_way)})'
-    return '; by column, alone: ' + ', '.join(map(side, own.loc[order].itertuples()))
-
 # %% ../../nbs/use/03_audit.ipynb #c58
-_MOST_TOLD = 20 # Differences in the text; the frame has all
+_MOST_TOLD = 20 # Differences on a page; the frame has all
+_SHARES = ('refused', 'recourse') # Measures that are shares
 
 def _told_once(lines:pd.DataFrame) -> pd.DataFrame:
     "Comparisons without their mirror images: where there are two groups, the one with more."
@@ -314,68 +261,33 @@ def _told_once(lines:pd.DataFrame) -> pd.DataFrame:
     kept = key.sort_values('more', kind='stable').drop_duplicates(['by', 'measure', 'least', 'most'])
     return lines.loc[lines.index.isin(kept.index)]
 
-def _difference_text(audit) -> str:
-    "What was found, and what it does not mean where nothing was."
-    compared,found = audit.frame.dropna(subset='corrected'), audit.differences
-    once,every = _told_once(found), _told_once(compared)
-    head = (f'{len(once)} of {len(every)} comparisons stand out (corrected p ≤ {audit.level:g}); '
-            'each is with all other rows, by means.')
-    shown = once.head(_MOST_TOLD).itertuples()
-    lines = [f'  {_difference_phrase(line)}{_carried_phrase(line, audit.columns)}' for line in shown]
-    if len(once) > _MOST_TOLD: lines.append(f'  … and {len(once) - _MOST_TOLD} more')
-    rest = 'The other differences may be chance. That does not show that those groups are alike.'
-    return '\n'.join([head, *lines, *([rest] if len(once) < len(every) else [])])
+def _columns_apart(audit, line, most:int=2) -> list:
+    "The columns in which the way of a group differs most from that of the others."
+    if line.measure not in ('cost', 'distance'): return []
+    own = audit.columns[(audit.columns.by == line.by) & (audit.columns.group == line.group)]
+    order = (own.way - own.others_way).abs().sort_values(ascending=False, kind='stable').index[:most]
+    return list(own.loc[order].itertuples())
 
-# %% ../../nbs/use/03_audit.ipynb #c60
-def _head_text(audit, classes=()) -> str:
-    "Who was asked, and for what; and what the length of a way is."
-    n,refused,found = len(audit.refused), int(audit.refused.sum()), int(audit.answers.valid.sum())
-    unit = 'Distance is Euclidean, in encoded units: ranges of columns by default.'
-    if audit.answers.domain.cost is not None: unit = 'Cost is what the table says that changes cost.'
-    return (f'{n:,} rows were to be {aimed_at(audit.answers, 0, classes)}. '
-            f'{refused:,} are refused ({share_text(refused/n)}); '
-            f'for {found:,} of these an answer was found ({share_text(found/refused)}). {unit} '
-            'Ways and columns are those of rows with an answer.')
-
-def _how_text(audit) -> str:
-    "How the numbers came about."
-    small = [f'{group} ({by})' for by,group in audit.withheld]
-    held = [f'Withheld where fewer than {audit.least} rows are to be measured: {", ".join(small)}.'] if small else []
-    return '\n'.join(held + [
-        f'Intervals have {_CONFIDENCE:.0%}, each for itself: Wilson for shares, the bootstrap for medians and ratios '
-        f'of means ({audit.resamples:,} draws). P-values are from {audit.resamples:,} permutations among the rows of '
-        'each measure, corrected by max-T over groups and by Holm over measures.',
-        'A crossing of columns is compared with all rows outside of it, so it may only repeat what holds for one of '
-        'its columns.',
-        'The numbers do not say why groups differ, and not whether anybody meant them to.'])
-
-# %% ../../nbs/use/03_audit.ipynb #c62
-def _audit_text(audit, classes=()) -> str:
-    "The whole page."
-    parts = [_head_text(audit, classes), _difference_text(audit)]
-    for by,lines in audit.frame.groupby('by', sort=False):
-        columns = audit.columns[audit.columns.by == by]
-        told = [_group_text(of, columns[columns.group == name]) for name,of in lines.groupby('group', sort=False)]
-        parts.append('\n'.join([by, *told]))
-    return '\n\n'.join([*parts, _how_text(audit)])
-
-# %% ../../nbs/use/03_audit.ipynb #c64
-def _group_line(name, lines, level:float) -> dict:
-    "One group of the table: cells are value, low and high, or None where they are withheld."
-    write = lambda l: share_text if l.measure in _SHARES else bound_text
-    cells = [None if pd.isna(l.rows) else tuple(map(write(l), (l.value, l.low, l.high))) for l in lines.itertuples()]
-    found = [f'{l.measure} × {bound_text(l.ratio)}' for l in lines.itertuples() if l.corrected <= level]
+def _group_shown(audit, by, name, lines:pd.DataFrame, most:int=3) -> dict:
+    "What is known of one group, and the columns that it changes most often."
+    own = audit.columns[(audit.columns.by == by) & (audit.columns.group == name) & (audit.columns.changed > 0)]
+    often = own.sort_values('changed', ascending=False, kind='stable').head(most)
     rows = lines.rows.iloc[0]
-    return dict(name=name, rows='' if pd.isna(rows) else f'{rows:,}', cells=cells, found=', '.join(found))
+    return dict(name=name, rows='' if pd.isna(rows) else f'{rows:,}', withheld=lines.rows.isna().all(),
+                lines=list(lines.itertuples()), often=list(often.itertuples()))
 
-def _audit_html(audit) -> str:
-    "Head, differences, a table, and how the numbers came about."
-    first,*found = _difference_text(audit).splitlines()
-    bodies = [(by, [_group_line(name, of, audit.level) for name,of in lines.groupby('group', sort=False)])
+def _audit_page(audit, format:str, classes=()) -> str: # 'txt' or 'html'
+    "Who was asked, what stands out, every group, and how the numbers came about."
+    once,every = (_told_once(v) for v in (audit.differences, audit.frame.dropna(subset='corrected')))
+    differences = [dict(line=l, columns=_columns_apart(audit, l)) for l in once.head(_MOST_TOLD).itertuples()]
+    bodies = [(by, [_group_shown(audit, by, name, of) for name,of in lines.groupby('group', sort=False)])
               for by,lines in audit.frame.groupby('by', sort=False)]
-    return render('audit', head=[_head_text(audit), first], items=[t for t in found if t.startswith(' ')],
-                  rest=[t for t in found if not t.startswith(' ')], bodies=bodies,
-                  measures=list(dict.fromkeys(audit.frame.measure)), how=_how_text(audit).splitlines())
+    return render('audit/page', format, asked=len(audit.refused), refused=int(audit.refused.sum()),
+                  answered=int(audit.answers.valid.sum()), aim=aimed_at(audit.answers, 0, classes),
+                  priced=audit.answers.domain.cost is not None, once=len(once), every=len(every), level=audit.level,
+                  differences=differences, more=max(len(once) - _MOST_TOLD, 0), bodies=bodies,
+                  measures=list(dict.fromkeys(audit.frame.measure)), withheld=audit.withheld, least=audit.least,
+                  resamples=audit.resamples, confidence=f'{_CONFIDENCE:.0%}')
 
 # %% ../../nbs/use/03_audit.ipynb #c66
 _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn beyond 0 and 1
@@ -411,12 +323,10 @@ _GAP = .6 # Lines between the groups of two columns
 
 def _audit_plot(audit):
     "A panel for each measure, a line for each group."
-    import matplotlib.pyplot as plt
     measures = [lines for _,lines in audit.frame.groupby('measure', sort=False)]
     first = measures[0]
     y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
-    fig,axes = plt.subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True, layout='constrained')
-    plt.close(fig) # it is returned, and so shown once
+    fig,axes = subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True)
     for ax,lines in zip(axes, measures): _measure_panel(ax, lines, audit.level, y.tolist())
     labels = [l.group + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
     axes[0].set_yticks(y, labels, fontsize=8)
@@ -455,32 +365,21 @@ class Audit:
         classes=(), # Names of the classes
     ) -> str:
         "The findings as a page of plain text: numbers, and no causes."
-        return _audit_text(self, classes)
+        return _audit_page(self, 'txt', classes)
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
         return _audit_plot(self)
 
-    def _repr_html_(self): return _audit_html(self)
+    def _repr_html_(self): return _audit_page(self, 'html')
 
 # %% ../../nbs/use/03_audit.ipynb #c71
-def _read_rows(cf:Explainer, rows):
-    "The columns of a frame that the model reads, in its order."
-    read = cf.domain.display.columns
-    return rows[[c for c in read if c in rows]] if isinstance(rows, pd.DataFrame) and read else rows
-
 def _check_audit(least, resamples, crossed, level):
     "Raise `ValueError` for numbers that make no audit."
-    for name,value,low in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-            raise ValueError(f'{name} must be a whole number of at least {low}, got {value!r}')
+    check_whole(2, least=least)
+    check_whole(99, resamples=resamples)
+    check_whole(crossed=crossed)
     if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
-
-def _check_sizes(groups:list, least:int):
-    "Raise `ValueError` where no group is large enough."
-    largest = max(int(g.member.sum()) for g in groups)
-    if largest < least:
-        raise ValueError(f'least must leave a group to be measured, got {least} where the largest has {largest} rows')
 
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _frame_of(measures:list, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
@@ -512,8 +411,12 @@ def audit(
     _check_audit(least, resamples, crossed, level)
     told = _told_apart(rows, by)
     groups = _cohorts(told, crossed)
-    _check_sizes(groups, least)
-    refused,answers = _refused_answers(cf, _read_rows(cf, rows), target, seed, progress, constraints)
+    largest = max(int(g.member.sum()) for g in groups)
+    if largest < least:
+        raise ValueError(f'least must leave a group to be measured, got {least} where the largest has {largest} rows')
+    read = cf.domain.display.columns
+    if isinstance(rows, pd.DataFrame) and read: rows = rows[[c for c in read if c in rows]]
+    refused,answers = _refused_answers(cf, rows, target, seed, progress, constraints)
     measures = _measures_of(refused, answers)
     frame = _frame_of(measures, groups, least, resamples, seed, progress)
     columns = _column_lines(groups, measures[-1].at, answers[answers.valid], least)

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/use/06_editors.ipynb #c4
 from __future__ import annotations
+import html
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
@@ -25,7 +26,7 @@ from ..models.fitted import FrameModel
 from ..render import value_text
 from ..search.explainer import Explainer
 from ..search.goals import in_target, said as model_says
-from .drawing import _esc, _pixels_png, _places, _unit_text
+from .drawing import _pixels_png, _places, _unit_text
 
 # %% auto #0
 __all__ = []
@@ -50,30 +51,21 @@ class _Question(NamedTuple):
         locked = dict(immutable=[list(self.locked)]) if self.locked else {}
         return locked | (dict(bounds=dict(self.bounds)) if self.bounds else {})
 
-# %% ../../nbs/use/06_editors.ipynb #c12
+# %% ../../nbs/use/06_editors.ipynb #c14
 _FITTED = 'as fitted' # The explainer's own settings, where they are none of the presets
 
-def _known_presets(cf:GradualCF) -> dict: # Name -> settings
-    "The presets that suit a domain, with the bar and the limits of an explainer."
-    own,domain = cf.settings, cf.domain
-    if domain.kind not in PRESETS: return {}
-    presets = dict(nearest=preset(domain) if domain.defaults else PRESETS[domain.kind])
-    if domain.features and not cf.numbers: presets['believable'] = PLAUSIBLE
-    presets['paper'] = replace(PAPER, legal=True)
-    kept:Any = dict(tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)
-    return {name: replace(settings, **kept) for name,settings in presets.items()}
-
-# %% ../../nbs/use/06_editors.ipynb #c14
-def _fitting(cf:GradualCF, settings) -> Any:
-    "Settings as an explainer's model takes them; None where it does not."
-    try: return _settled(settings, cf.domain, cf.model)
-    except ValueError: return None
-
 def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explainer has
-    "The ways to search, the explainer's own first where they are none of the presets."
-    known = _known_presets(cf) if isinstance(cf, GradualCF) else {}
-    fitting = {name: v for name,settings in known.items() if (v := _fitting(cf, settings)) is not None}
-    out = {name: None if settings == cf.settings else settings for name,settings in fitting.items()}
+    "The ways to search that suit a domain and a model, the explainer's own first where they are none of the presets."
+    own,domain,known,out = cf.settings, cf.domain, {}, {}
+    if isinstance(cf, GradualCF) and domain.kind in PRESETS:
+        known['nearest'] = preset(domain) if domain.defaults else PRESETS[domain.kind]
+        if domain.features and not cf.numbers: known['believable'] = PLAUSIBLE
+        known['paper'] = replace(PAPER, legal=True)
+    for name,settings in known.items():
+        kept = replace(settings, tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)
+        try: settled = _settled(kept, domain, cf.model)
+        except ValueError: continue # not for this model
+        out[name] = None if settled == own else settled
     return out if None in out.values() else {_FITTED: None} | out
 
 # %% ../../nbs/use/06_editors.ipynb #c17
@@ -86,22 +78,26 @@ def _with_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) 
     if isinstance(model, FrameModel): new.model = FrameModel(model.predictor, model.write, model.columns)
     return new
 
-# %% ../../nbs/use/06_editors.ipynb #c20
+# %% ../../nbs/use/06_editors.ipynb #072d4f57
 _ASKED_TOGETHER = 256 # Rows that the model is asked about together
+_KEPT_PARTS = 200     # Parts of answers that a desk remembers
 
-class _Rows:
-    "Rows that can be asked about, and what the model says of them."
+class _Desk:
+    "Rows that can be asked about, what the model says of them, and what was answered."
     def __init__(self,
         cf:Explainer, # Fitted
         rows,         # Raw rows, at least one
+        k:int=5,      # Answers side by side, ≥ 1
+        seed:int=0,   # Seed of every search
     ):
         cf.check_fitted()
-        self.cf,self.domain = cf,cf.domain
-        self.rows = cf.domain.rows(rows)
+        self.cf:Any = cf
+        self.domain,self.rows,self.k,self.seed = cf.domain, cf.domain.rows(rows), k, seed
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.features else self.one(0))
         self.said:dict = {} # Number of a part of the rows -> its logits
+        self.presets,self.made,self.kept = _presets(cf), {}, {}
 
     def __len__(self): return len(self.rows)
 
@@ -121,90 +117,6 @@ class _Rows:
         if text in self.names: return self.names.index(text)
         return next((i for i,name in enumerate(self.names) if text and name.startswith(text)), None)
 
-# %% ../../nbs/use/06_editors.ipynb #c23
-def _wanted(target, like:torch.Tensor) -> torch.Tensor: # Class, long `()`; for numbers, the interval `(2,)`
-    "A target as the model's chapter reads it."
-    if not isinstance(target, tuple): return torch.tensor(target)
-    low,high = (end if v is None else v for v,end in zip(target, (-np.inf, np.inf)))
-    return torch.tensor([low, high]).to(like)
-
-def _next_refused(rows:_Rows, target, after:int) -> int|None: # Position
-    "The next row that the model does not give to the target; None where it gives all."
-    for step in range(1, len(rows) + 1):
-        row = (after + step) % len(rows)
-        z = rows.logits(row)[None]
-        if not in_target(z, _wanted(target, z))[0]: return row
-    return None
-
-# %% ../../nbs/use/06_editors.ipynb #c26
-def _first_target(rows:_Rows) -> Any: # Class; for numbers, an interval
-    "The target that a panel starts with."
-    z = rows.logits(0)
-    if rows.cf.numbers: return (round(rows.cf.z_train.median().item(), 2), None)
-    return 1 if len(z) == 2 else int(z.argsort(descending=True)[1])
-
-def _checked_target(rows:_Rows, target) -> Any:
-    "The target of a panel; raises `ValueError` for what is none."
-    if target is None: return _first_target(rows)
-    label = rows.cf.aimed(target, rows.logits(0)[None])[0]
-    return int(label) if not rows.cf.numbers else tuple(None if np.isinf(v) else v for v in label.tolist())
-
-# %% ../../nbs/use/06_editors.ipynb #c29
-def _cell(c, v, dtypes:dict) -> Any: # A cell
-    "A number as a cell of its column: days as a date, a position as a level."
-    if not c.ordered: return v
-    cell = pd.Series(c.write(np.array([[float(v)]]), dtypes)[c.name]).iloc[0] # of a date a `Timestamp`
-    return cell.item() if isinstance(cell, np.generic) else cell
-
-def _with_cell(df:pd.DataFrame, c, cell) -> pd.DataFrame: # One row
-    "The row with another cell; a category of several 0/1 columns names the one that is 1."
-    df = df.copy()
-    put = {c.name: cell} if len(c.sources) == 1 else {s: int(s == cell) for s in c.sources}
-    for name,v in put.items(): df[name] = pd.Series([v], index=df.index, dtype=object)
-    return df
-
-def _edited(rows:_Rows, q:_Question) -> Any: # Raw, one row
-    "The row of a question as it was moved by hand."
-    raw = rows.one(q.row)
-    if isinstance(q.hand, str): return [q.hand]
-    columns = {c.name: c for c in rows.domain.features}
-    for name,cell in q.hand: raw = _with_cell(raw, columns[name], cell)
-    typed:Any = rows.domain.rows # in the dtypes of the training rows
-    return typed(raw) if q.hand else raw
-
-# %% ../../nbs/use/06_editors.ipynb #c32
-def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
-    "Probability of the target, or the number, and whether it is enough."
-    label = _wanted(target, z)[None]
-    p = model_says(z, label).double()
-    return p.item(), bool(goal_of(label).reached(p, label, cf.settings.tau))
-
-def _hand_said(rows:_Rows, q:_Question) -> dict:
-    "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
-    before,given = _score(rows.cf, rows.logits(q.row)[None], q.target)
-    if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
-    raw,new,against = rows.one(q.row), _edited(rows, q), ()
-    allowed:Any = rows.domain.legal
-    now,reached = _score(rows.cf, rows.cf.logits(new, rows.cf.encode(new).x), q.target)
-    if allowed is not None and rows.domain.features:
-        against = tuple(name for name,ok in zip(rows.domain.display.names, allowed(raw, new)[0]) if not ok)
-    return dict(before=before, now=now, reached=reached, given=given, against=against)
-
-# %% ../../nbs/use/06_editors.ipynb #c35
-_KEPT_PARTS = 200 # Parts of answers that a desk remembers
-
-class _Desk:
-    "Answers questions in parts."
-    def __init__(self,
-        cf:Explainer, # Fitted
-        rows,         # Raw rows
-        k:int=5,      # Answers side by side, ≥ 1
-        seed:int=0,   # Seed of every search
-    ):
-        self.rows,self.k,self.seed = _Rows(cf, rows), k, seed
-        self.cf:Any = cf
-        self.presets,self.made,self.kept = _presets(cf), {}, {}
-
     def explainer(self, q:_Question) -> Explainer:
         "The explainer of a question; made once for each preset."
         if q.preset not in self.made:
@@ -219,21 +131,83 @@ class _Desk:
             if len(self.kept) > _KEPT_PARTS: del self.kept[next(iter(self.kept))]
         return self.kept[name, q.asked]
 
+# %% ../../nbs/use/06_editors.ipynb #c23
+def _wanted(target, like:torch.Tensor) -> torch.Tensor: # Class, long `()`; for numbers, the interval `(2,)`
+    "A target as the model's chapter reads it."
+    if not isinstance(target, tuple): return torch.tensor(target)
+    low,high = (end if v is None else v for v,end in zip(target, (-np.inf, np.inf)))
+    return torch.tensor([low, high]).to(like)
+
+def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
+    "The next row that the model does not give to the target; None where it gives all."
+    for step in range(1, len(desk) + 1):
+        row = (after + step) % len(desk)
+        z = desk.logits(row)[None]
+        if not in_target(z, _wanted(target, z))[0]: return row
+    return None
+
+# %% ../../nbs/use/06_editors.ipynb #c26
+def _checked_target(desk:_Desk, target) -> Any: # Class; for numbers, an interval
+    "The target of a panel, or the one it starts with for None; raises `ValueError` for what is none."
+    z,numbers = desk.logits(0), desk.cf.numbers
+    if target is None:
+        if numbers: return (round(desk.cf.z_train.median().item(), 2), None)
+        return 1 if len(z) == 2 else int(z.argsort(descending=True)[1])
+    label = desk.cf.aimed(target, z[None])[0]
+    return tuple(None if np.isinf(v) else v for v in label.tolist()) if numbers else int(label)
+
+# %% ../../nbs/use/06_editors.ipynb #c29
+def _as_cells(c, desk:_Desk, values) -> tuple:
+    "Numbers as cells of their column: days as dates, positions as levels; cells of a category as they are."
+    if not c.ordered: return tuple(values)
+    cells = pd.Series(c.write(np.array(values, float)[:, None], dict(desk.rows.dtypes))[c.name])
+    return tuple(v.item() if isinstance(v, np.generic) else v for v in cells) # of a date a `Timestamp`
+
+def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
+    "The row of a question as it was moved by hand; a category of several 0/1 columns names the one that is 1."
+    if isinstance(q.hand, str): return [q.hand]
+    if not q.hand: return desk.one(q.row)
+    raw,columns = desk.one(q.row).copy(), {c.name: c for c in desk.domain.features}
+    for name,cell in q.hand:
+        sources = columns[name].sources
+        put = {name: cell} if len(sources) == 1 else {s: int(s == cell) for s in sources}
+        for source,v in put.items(): raw[source] = pd.Series([v], index=raw.index, dtype=object)
+    typed:Any = desk.domain.rows # in the dtypes of the training rows
+    return typed(raw)
+
+# %% ../../nbs/use/06_editors.ipynb #c32
+def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
+    "Probability of the target, or the number, and whether it is enough."
+    label = _wanted(target, z)[None]
+    p = model_says(z, label).double()
+    return p.item(), bool(goal_of(label).reached(p, label, cf.settings.tau))
+
+def _hand_said(desk:_Desk, q:_Question) -> dict:
+    "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
+    before,given = _score(desk.cf, desk.logits(q.row)[None], q.target)
+    if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
+    raw,new,against = desk.one(q.row), _edited(desk, q), ()
+    allowed:Any = desk.domain.legal
+    now,reached = _score(desk.cf, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
+    if allowed is not None and desk.domain.features:
+        against = tuple(name for name,ok in zip(desk.domain.display.names, allowed(raw, new)[0]) if not ok)
+    return dict(before=before, now=now, reached=reached, given=given, against=against)
+
 # %% ../../nbs/use/06_editors.ipynb #c38
 def _others(desk:_Desk, q:_Question):
     "Several answers to a question."
-    ask = lambda: desk.explainer(q).explain_many(desk.rows.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
+    ask = lambda: desk.explainer(q).explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 
 def _answer(desk:_Desk, q:_Question) -> Counterfactuals: # One row
     "The answer that a question looks at: the first, or another where there are so many."
     if q.number > 1 and q.number <= len(answers := _others(desk, q).answers): return answers[q.number - 1]
-    ask = lambda: desk.explainer(q).explain(desk.rows.one(q.row), q.target, desk.seed, **q.rules())
+    ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, desk.seed, **q.rules())
     return desk.once('answer', q, ask)
 
 def _parts(desk:_Desk, q:_Question) -> Iterator[tuple[str, Any]]: # Name and value
     "What a person sees of an answer, what matters most first."
-    yield 'said', _hand_said(desk.rows, q)
+    yield 'said', _hand_said(desk, q)
     answer = _answer(desk, q)
     yield 'answer', (q, answer)
     yield 'plan', desk.once(('plan', q.number), q, answer.plan)
@@ -286,6 +260,19 @@ class _Worker:
         if thread is not None: thread.join(seconds)
         return self.thread is None
 
+# %% ../../nbs/use/06_editors.ipynb #5e967084
+class _Knobs:
+    "The knobs of a kind of data: here of one that has nothing to lock."
+    def __init__(self, desk:_Desk, ask:Callable, units=None):
+        import ipywidgets as W
+        self.desk,self.ask,self.locks = desk, ask, []
+        self.box:Any = W.HTML('<p class="cfx cfx-soft">This kind of data has no columns, words or blocks to lock.</p>')
+
+    def show(self, row:int): pass # Set the knobs to a row
+    def rules(self) -> dict: return {} # Fields of a question
+    def release(self): # Open everything
+        for lock in self.locks: lock.value = False
+
 # %% ../../nbs/use/06_editors.ipynb #c50
 class _Looks:
     "Layouts and styles that the lines of a panel share."
@@ -312,18 +299,12 @@ def _stop_step(c) -> float:
     if c.unit: return 1.
     return max(round((c.high - c.low)/_STOPS, _places(c)), 10.**-_places(c))
 
-def _as_cells(c, desk:_Desk, values) -> tuple:
-    "Numbers of a knob as cells of its column."
-    dtypes = dict(desk.rows.rows.dtypes)
-    return tuple(_cell(c, v, dtypes) for v in values)
-
 def _named_stops(c, desk:_Desk) -> list: # (text, number)
-    "The stops of a column of dates or ordered levels, by name."
+    "The stops of a column of dates or ordered levels, by name; none of a column of numbers."
+    if not (c.measure or c.levels): return []
     stops = np.unique(np.linspace(c.low, max(c.high, c.low), _STOPS).round())
     stops = stops[~np.isin(stops, c.codes)]
     return [(value_text(cell), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
-
-def _has_names(c) -> bool: return bool(c.measure or c.levels) # Whether the stops of a column have names
 
 # %% ../../nbs/use/06_editors.ipynb #c56
 class _Range:
@@ -331,9 +312,9 @@ class _Range:
     def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable):
         import ipywidgets as W
         self.c,self.desk = c, desk
-        low,high = c.low, max(c.high, c.low)
-        if _has_names(c):
-            told:Any = dict(options=_named_stops(c, desk))
+        low,high,stops = c.low, max(c.high, c.low), _named_stops(c, desk)
+        if stops:
+            told:Any = dict(options=stops)
             make,slide = W.Dropdown, W.SelectionRangeSlider
         else:
             told:Any = dict(min=low, max=high, step=_stop_step(c))
@@ -388,7 +369,7 @@ class _Hand:
         self.c,self.desk,self.start = c, desk, None
         shared:Any = dict(description=f'{c.name} by hand', tooltip=f'What if {c.name} were …?')
         if not c.ordered: self.options = [(value_text(v), v) for v in c.levels]
-        else: self.options = _named_stops(c, desk) if _has_names(c) else []
+        else: self.options = _named_stops(c, desk)
         if self.options: self.widget = looks.of('hand', W.Dropdown, options=self.options, **shared)
         else: self.widget = looks.of('hand', W.FloatText, step=_stop_step(c), **shared)
         self.widget.observe(ask, 'value')
@@ -431,7 +412,7 @@ class _Column:
     def show(self, raw:pd.DataFrame, frozen:bool):
         "Set the knobs to a row."
         cell = self.c.named(raw)[0]
-        text = _esc(_unit_text(self.c, cell, self.units))
+        text = html.escape(_unit_text(self.c, cell, self.units))
         self.now.value = f'<span class="cfx cfx-now" title="{text}">{text}</span>'
         self.lock.disabled = frozen
         self.lock.tooltip = f'{self.c.name} may not change here' if frozen else f'Lock {self.c.name}: it stays as it is'
@@ -442,14 +423,12 @@ class _Column:
         self.lock.value = False
         self.limit.release()
 
-
-
 # %% ../../nbs/use/06_editors.ipynb #c70
 _HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
 <span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
 <span style="flex:3 1 210px">may lie between</span><span style="width:84px">by hand</span></div>'''
 
-class _TableKnobs:
+class _TableKnobs(_Knobs):
     "A line of knobs for each column."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
@@ -466,7 +445,7 @@ class _TableKnobs:
 
     def show(self, row:int):
         "Set all lines to a row."
-        raw = self.desk.rows.one(row)
+        raw = self.desk.one(row)
         frozen = self.desk.cf.encode(raw).frozen[0].tolist()
         for line,fixed in zip(self.lines, frozen): line.show(raw, fixed)
 
@@ -484,7 +463,7 @@ class _TableKnobs:
         for line in self.lines: line.release()
 
 # %% ../../nbs/use/06_editors.ipynb #c74
-class _WordKnobs:
+class _WordKnobs(_Knobs):
     "A lock for each word of a text, and the text itself."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
@@ -498,7 +477,7 @@ class _WordKnobs:
     def show(self, row:int):
         "Set the locks to the words of a text."
         import ipywidgets as W
-        self.text,old,self.locks = self.desk.rows.one(row)[0], self.locks, []
+        self.text,old,self.locks = self.desk.one(row)[0], self.locks, []
         frozen = self.desk.cf.encode([self.text]).frozen[0].tolist()
         for span,fixed in zip(self.desk.cf.domain.words(self.text), frozen):
             if span is None: continue
@@ -522,10 +501,6 @@ class _WordKnobs:
         locked = dict.fromkeys(lock.description.lower() for lock in self.locks if lock.value)
         return dict(locked=tuple(locked), hand=() if self.hand.value == self.text else self.hand.value)
 
-    def release(self):
-        "Open all words."
-        for lock in self.locks: lock.value = False
-
 # %% ../../nbs/use/06_editors.ipynb #c78
 _MOST_REGIONS = 8 # Toggles in a row of the grid
 
@@ -540,8 +515,7 @@ def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel
 # %% ../../nbs/use/06_editors.ipynb #c81
 _GRID = 300 # Width of the grid on the page, in pixels
 
-
-class _BlockKnobs:
+class _BlockKnobs(_Knobs):
     "A lock for each region of an image."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
@@ -560,30 +534,12 @@ class _BlockKnobs:
 
     def show(self, row:int):
         "Lay the grid over an image; the locks stay, since the next image has the same regions."
-        png = _pixels_png(self.desk.cf.encode(self.desk.rows.one(row)).x[0])
+        png = _pixels_png(self.desk.cf.encode(self.desk.one(row)).x[0])
         self.image.value = f'<style>.cfx-grid-{self.grid.model_id}{{background-image:url({png})}}</style>'
 
     def rules(self) -> dict: # Fields of a question
         "What the knobs say."
         return dict(locked=tuple(name for name,r in zip(self.names, self.region) if self.locks[r].value))
 
-    def release(self):
-        "Open all regions."
-        for lock in self.locks: lock.value = False
-
 # %% ../../nbs/use/06_editors.ipynb #c84
-class _NoKnobs:
-    "Nothing to lock."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
-        import ipywidgets as W
-        self.box = W.HTML('<p class="cfx cfx-soft">This kind of data has no columns, words or blocks to lock.</p>')
-
-    def show(self, row:int): pass
-    def rules(self) -> dict: return {}
-    def release(self): pass
-
-_KNOBS = dict(table=_TableKnobs, text=_WordKnobs, image=_BlockKnobs)
-
-def _knobs(desk:_Desk, ask:Callable, units=None) -> Any:
-    "The knobs that suit a kind of data."
-    return _KNOBS.get(desk.cf.domain.kind, _NoKnobs)(desk, ask, units)
+_KNOBS = dict(table=_TableKnobs, text=_WordKnobs, image=_BlockKnobs) # Others have `_Knobs`

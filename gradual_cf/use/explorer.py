@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/07_explorer.ipynb #c4
 from __future__ import annotations
-import base64, html, json, logging, os, secrets, signal, socket, sys
+import base64, html, logging, os, secrets, signal, socket, sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -17,10 +17,11 @@ from typing import Any
 
 import pandas as pd
 
+from ..answers import aimed_at, _class_name
+from ..render import render
 from ..search.explainer import Explainer
-from .drawing import (_esc, _goal, _others_picture, _picture, _plan_picture, _sentence,
-                                    _SHEET, _standing_picture)
-from .editors import _checked_target, _Desk, _knobs, _next_refused, _parts, _Question, _Worker
+from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
+from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
 
 # %% auto #0
 __all__ = ['explorer']
@@ -34,14 +35,6 @@ def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer
         if cfs.domain.words: line.insert(0, 'text', cfs.raw)
         lines.append(line.assign(cf_row=name, cf_preset=q.preset, cf_locked='; '.join(map(str, q.locked))))
     return pd.concat(lines) if kept else pd.DataFrame()
-
-def _tray(kept:list, classes:Sequence=(), units=None) -> str:
-    "What was kept, and a link that saves it as a CSV file."
-    if not kept: return ''
-    data = base64.b64encode(_kept_frame(kept).to_csv(index=False).encode()).decode()
-    lines = ''.join(f'<li>Row {_esc(name)}: {_esc(_sentence(cfs, classes, units))}</li>' for name,_,cfs in kept)
-    link = f'<a download="answers.csv" href="data:text/csv;base64,{data}">Save {len(kept)} kept as CSV</a>'
-    return f'<div class="cfx"><ol>{lines}</ol><p>{link}</p></div>'
 
 # %% ../../nbs/use/07_explorer.ipynb #c12
 def _interval_of(text:str) -> tuple: # (low, high), None for an open side
@@ -59,7 +52,7 @@ def _target_knob(desk:_Desk, target, classes:Sequence, layout):
         ends = ['' if v is None else f'{v:g}' for v in target]
         return W.Text(value='..'.join(ends), description='target', continuous_update=False, layout=layout,
                       tooltip='LOW..HIGH; a side may be empty')
-    options = [(str(classes[t]) if len(classes) else f'class {t}', t) for t in range(len(desk.rows.logits(0)))]
+    options = [(_class_name(t, classes), t) for t in range(len(desk.logits(0)))]
     return W.Dropdown(options=options, value=target, description='target', layout=layout)
 
 # %% ../../nbs/use/07_explorer.ipynb #c15
@@ -106,22 +99,14 @@ def _question(panel) -> _Question:
     return q._replace(number=panel.w.number.value) if same else q
 
 # %% ../../nbs/use/07_explorer.ipynb #c22
-def _about(panel, said:dict) -> str:
-    "Which row is looked at, and what the model says of it."
-    names,goal,row = panel.desk.rows.names, panel.goal(), panel.row
-    where = f'Row <b>{_esc(names[row])}</b>, {row + 1:,} of {len(names):,}.'
-    if panel.desk.cf.numbers: return f'<p>{where} The model says <b>{said["before"]:,.4g}</b>.</p>'
-    wanted = _esc(panel.classes[goal] if len(panel.classes) else f'class {goal}')
-    verb = 'gives' if said['given'] else 'does not give'
-    return f'<p>{where} The model {verb} it to <b>{wanted}</b>: {said["before"]:.0%}.</p>'
-
-def _moved_by_hand(panel, said:dict) -> str:
-    "What the model says of the row as it was moved by hand."
-    a,b = (format(said[when], ',.4g' if panel.desk.cf.numbers else '.0%') for when in ('before', 'now'))
-    broken = ', '.join(map(str, said['against']))
-    against = f' The rules of the data do not allow this for {_esc(broken)}.' if broken else ''
-    enough = 'That is enough.' if said['reached'] else 'That is not enough.'
-    return f'<p class="cfx-hand">By hand: {a} → <b>{b}</b>. {enough}{against}</p>'
+def _show_said(panel, said:dict):
+    "Which row is looked at, what the model says of it, and what it says of the row as it was moved by hand."
+    names,goal,numbers = panel.desk.names, panel.goal(), panel.desk.cf.numbers
+    write = lambda v: format(v, ',.4g' if numbers else '.0%')
+    where = dict(name=names[panel.row], number=f'{panel.row + 1:,}', many=f'{len(names):,}')
+    told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
+                               wanted=None if numbers else _class_name(goal, panel.classes))
+    for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', **told))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
 def _put(panel, place:str, text:str): getattr(panel.w, place).value = f'<div class="cfx">{text}</div>'
@@ -134,13 +119,9 @@ def _show_error(panel, e):
     panel.right.remove_class('cfx-busy')
     panel.say(str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}')
 
-def _show_said(panel, said):
-    _put(panel, 'about', _about(panel, said))
-    _put(panel, 'said', _moved_by_hand(panel, said) if panel.asked.hand else '')
-
 def _show_answer(panel, answered):
     q,cfs = panel.shown = answered
-    _put(panel, 'quality', _standing_picture(cfs, _goal(cfs, panel.classes)))
+    _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0, panel.classes)))
     _put(panel, 'picture', _picture(cfs, panel.classes, panel.units))
     panel.say(_sentence(cfs, panel.classes, panel.units))
     for place in ('plan', 'others'): _put(panel, place, '<p class="cfx-soft">…</p>')
@@ -167,7 +148,7 @@ class _Panel:
         self.shown:Any = None # (question, answer) on the panel
         self.worker = _Worker(lambda parts: parts(), self.show)
         w = self.w = _widgets(desk, target, classes, preset)
-        self.knobs = _knobs(desk, self.ask, units)
+        self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, units)
         self.children,self.right = _laid_out(w, self.knobs)
         for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
         w.find.observe(lambda change: self.find(change['new']), 'value')
@@ -186,7 +167,7 @@ class _Panel:
 
     def say(self, text:str):
         "One sentence into the live region."
-        self.w.status.value = f'<p class="cfx cfx-status" role="status" aria-live="polite">{_esc(text)}</p>'
+        self.w.status.value = f'<p class="cfx cfx-status" role="status" aria-live="polite">{html.escape(text)}</p>'
 
     def goal(self) -> Any: # As a question has it
         "The target that is chosen."
@@ -209,9 +190,9 @@ class _Panel:
     def go(self, row:int):
         "Show a row; positions go round."
         with self.lock:
-            self.row = row % len(self.desk.rows)
+            self.row = row % len(self.desk)
             with self.quietly():
-                self.w.find.value = self.desk.rows.names[self.row]
+                self.w.find.value = self.desk.names[self.row]
                 self.knobs.show(self.row)
             self.ask()
 
@@ -219,7 +200,7 @@ class _Panel:
         "Go to the row that is called so."
         with self.lock:
             if self.quiet: return
-            row = self.desk.rows.find(text)
+            row = self.desk.find(text)
             if row is None: self.say(f'There is no row {text!r}.')
             else: self.go(row)
 
@@ -227,7 +208,7 @@ class _Panel:
         "Go to the next row that the model does not give to the target."
         try: goal,row = self.goal(), self.row
         except ValueError as e: return self.say(str(e))
-        self.worker.put(lambda: [('row', _next_refused(self.desk.rows, goal, row))])
+        self.worker.put(lambda: [('row', _next_refused(self.desk, goal, row))])
 
     def release(self, _=None):
         "Open everything."
@@ -241,8 +222,10 @@ class _Panel:
         with self.lock:
             if self.shown is None: return self.say('There is no answer to keep yet.')
             q,cfs = self.shown
-            self.kept.append((self.desk.rows.names[q.row], q, cfs))
-            self.w.tray.value = _tray(self.kept, self.classes, self.units)
+            self.kept.append((self.desk.names[q.row], q, cfs))
+            data = base64.b64encode(_kept_frame(self.kept).to_csv(index=False).encode()).decode()
+            lines = [dict(name=name, text=_sentence(cfs, self.classes, self.units)) for name,_,cfs in self.kept]
+            self.w.tray.value = render('explorer/tray', lines=lines, data=data)
             self.say(f'Kept: {len(self.kept)} in the tray.')
 
 # %% ../../nbs/use/07_explorer.ipynb #c29
@@ -294,7 +277,7 @@ def explorer(
     own = next(name for name,settings in desk.presets.items() if settings is None)
     preset = own if preset is None else preset
     _check_panel(desk, preset, k, units)
-    panel = _Panel(desk, _checked_target(desk.rows, target), classes, units, preset)
+    panel = _Panel(desk, _checked_target(desk, target), classes, units, preset)
     box = _box_class()(panel.children)
     box.add_class('cfx-panel')
     box.panel = panel
@@ -315,43 +298,26 @@ def _free_port(port):
 # %% ../../nbs/use/07_explorer.ipynb #c50
 _TEMPLATES = files('gradual_cf')/'templates'/'app'
 
-# %% ../../nbs/use/07_explorer.ipynb #c55
+# %% ../../nbs/use/07_explorer.ipynb #c58
 _KERNEL = 'gradual_cf'
 
-def _notebook(source, title):
-    "A notebook of one cell, as JSON can hold it."
-    cell = dict(cell_type='code', source=source, metadata={}, outputs=[], execution_count=None, id='panel')
-    kernel = dict(name=_KERNEL, display_name=_KERNEL, language='python')
-    return dict(nbformat=4, nbformat_minor=5, metadata=dict(title=title, kernelspec=kernel), cells=[cell])
-
-def _kernel(folder):
-    "How a visitor's process is started."
-    quiet = ['--HistoryManager.enabled=False', '--log-level=ERROR', f'--ipython-dir={folder/"ipython"}']
-    argv = [sys.executable, '-m', 'ipykernel_launcher', '-f', '{connection_file}', *quiet]
-    return dict(argv=argv, display_name=_KERNEL, language='python')
-
-# %% ../../nbs/use/07_explorer.ipynb #c58
 def _write_folder(folder, source, title):
-    "Write what is served into a folder."
+    "Write what is served into a folder: a notebook of one cell, and how a visitor's process is started."
     source = f'import os\nos.chdir({os.getcwd()!r})\n{source}'
-    made = {'panel.ipynb': json.dumps(_notebook(source, title)),
-            f'kernels/{_KERNEL}/kernel.json': json.dumps(_kernel(folder))}
+    told = dict(kernel=_KERNEL, source=source, title=title, python=sys.executable, folder=str(folder/'ipython'))
+    made = {'panel.ipynb': 'app/notebook', f'kernels/{_KERNEL}/kernel.json': 'app/kernel'}
     (folder/'ipython').mkdir()
-    for name,text in made.items():
+    for name,template in made.items():
         (folder/name).parent.mkdir(parents=True, exist_ok=True)
-        (folder/name).write_text(text, encoding='utf-8')
+        (folder/name).write_text(render(template, 'json', **told), encoding='utf-8')
 
 # %% ../../nbs/use/07_explorer.ipynb #c61
 _EXTENSIONS = ['@jupyter-widgets/jupyterlab-manager', '@voila-dashboards/widgets-manager8']
 _IDLE = 600 # Seconds after which a process without a visitor ends
 
-def _policy(port):
+def _policy(port): # A line of HTTP
     "Where the page may load from: this server, and what it carries itself."
-    own, inline = f"'self' ws://{_HOST}:{port}", "'self' 'unsafe-inline'"
-    rules = {'default-src': "'self'", 'connect-src': own, 'script-src': f"{inline} 'unsafe-eval'",
-             'style-src': inline, 'img-src': "'self' data: blob:", 'font-src': "'self' data:", 'frame-ancestors': "'none'",
-             'form-action': "'self'", 'base-uri': "'none'", 'object-src': "'none'"}
-    return '; '.join(f'{k} {v}' for k,v in rules.items())
+    return '; '.join(render('app/policy', 'txt', host=_HOST, port=port).split('\n'))
 
 # %% ../../nbs/use/07_explorer.ipynb #c63
 def _settings(folder, port, token) -> dict[str, Any]:

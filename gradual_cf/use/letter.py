@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/04_letter.ipynb #c4
 from __future__ import annotations
-import functools, json, re
+import json, re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, _class_name, Counterfactuals, goal_of, _row_names
 from ..core import changed_groups, comparable, Domain, _read_json
-from ..data.columns import Column, MISSING
+from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
 from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
@@ -129,8 +129,8 @@ _NOISE = 6 # Decimals of a number, counted in its column's steps, behind which f
 
 def _numeric(domain:Domain) -> list: # (position, column, its entry) each
     "The columns that are not categories, with the place of their number in an encoded row."
-    ends = np.cumsum([c.width for c in domain.features])
-    return [(g, c, end - c.width) for g,(c,end) in enumerate(zip(domain.features, ends)) if c.ordered]
+    places = zip(domain.features, _entry_slices(domain.features))
+    return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
 
 def _tidy(domain:Domain, answer) -> Tensor: # `(n, d)`
     "The answers with numbers that their columns could hold: the next ones on the way."
@@ -176,20 +176,18 @@ def _sentences(c:Column, told) -> dict: # 'up', 'down' and 'other' -> sentence
 
 # %% ../../nbs/use/04_letter.ipynb #c38
 def _compiled(environment, text:str, fields:Sequence, what:str) -> Callable: # (**fields) -> text
-    "A template; raises `ValueError` for a mistake in it, and for a field that there is not."
+    "A template; `ValueError` for a mistake in it, a field that there is not, and later for what it cannot do."
     try:
         unknown = meta.find_undeclared_variables(environment.parse(text)) - set(fields)
         template = environment.from_string(text)
     except TemplateError as e:
         raise ValueError(f'{what} must be a template of Jinja2, got line {getattr(e, "lineno", "?")}: {e}') from None
     if unknown: raise ValueError(f'{what} must have fields among {sorted(fields)}, got {sorted(unknown)}')
-    return functools.partial(_rendered, template, what)
-
-def _rendered(template, what:str, **fields) -> str:
-    "One text; raises `ValueError` for what a template cannot do."
-    try: return template.render(fields)
-    except (TemplateError, ArithmeticError, TypeError, ValueError) as e:
-        raise ValueError(f'{what} must use fields as they are, got: {e}') from None
+    def write(**fields):
+        try: return template.render(fields)
+        except (TemplateError, ArithmeticError, TypeError, ValueError) as e:
+            raise ValueError(f'{what} must use fields as they are, got: {e}') from None
+    return write
 
 # %% ../../nbs/use/04_letter.ipynb #c42
 _FORMATS = 'md', 'html', 'json'
@@ -537,12 +535,6 @@ def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
     return p, in_target(z, aims) & goal_of(aims).reached(p, aims, torch.tensor([float(l.tau) for l in letters]).to(p))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
-def _same_rows(explainer, frame, rows, n:int) -> np.ndarray: # bool `(n,)`
-    "Whether the record of each letter is the row of the bank's files."
-    own = explainer.domain.rows(rows)
-    if len(own) != n: raise ValueError(f'rows must be one for each of {n} letters, got {len(own)}')
-    return np.all([comparable(own[c]) == comparable(frame[c]) for c in frame], 0)
-
 def check_letter(
     text,         # A letter, or a list of letters, in any format
     cf:Explainer, # A fitted explainer with the model that is asked
@@ -559,4 +551,8 @@ def check_letter(
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
     told['legal'] = cast(Any, cf.domain).legal(*frames).all(1)
     told |= {name: [getattr(l, name) == digest for l in read] for name,digest in _digests(cf).items()}
-    return pd.DataFrame(told if rows is None else told | dict(row=_same_rows(cf, frames[0], rows, len(read))))
+    if rows is not None: # as the bank's files have them
+        own = cf.domain.rows(rows)
+        if len(own) != len(read): raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(own)}')
+        told['row'] = np.all([comparable(own[c]) == comparable(frames[0][c]) for c in frames[0]], 0)
+    return pd.DataFrame(told)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names, went
 from ..core import changed_groups, take_rows
-from ..render import change_text, count_text, render, value_text
+from ..render import change_text, count_text, render, subplots
 
 # %% auto #0
 __all__ = ['Plan']
@@ -187,7 +187,7 @@ def _text_plan(plan, classes=()) -> str:
 def _html_plan(plan, most:int=10) -> str:
     "The steps of the first answers as a table, with one body for each row that was asked about."
     more = max(len(plan) - most, 0)
-    return render('plans/steps', rows=_shown_steps(plan)[:most], more=more, value_text=value_text)
+    return render('plans/steps', rows=_shown_steps(plan)[:most], more=more)
 
 # %% ../../nbs/use/01_plans.ipynb #c33
 _LONGEST = 48 # Characters of a step in a picture
@@ -206,12 +206,10 @@ def _stair(ax, plan, i:int, steps:list):
 
 def _plot_plan(plan, most:int=10):
     "A staircase for each of the first answers that have steps."
-    import matplotlib.pyplot as plt
     rows = [(i, row) for i,row in enumerate(_shown_steps(plan)) if row['steps']][:most]
     tall = [.9 + .2*len(row['steps']) for _,row in rows] or [.5]
-    shape:Any = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall, layout='constrained')
-    fig,axes = plt.subplots(max(len(rows), 1), 2, squeeze=False, **shape)
-    plt.close(fig) # it is returned, and so shown once
+    shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
+    fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
     for ax in axes[len(rows):].flat: ax.axis('off')
     brief = lambda text: text if len(text) <= _LONGEST else text[:_LONGEST - 1] + '…'
     for (i,row),(ax,beside) in zip(rows, axes):
