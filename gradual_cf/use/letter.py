@@ -306,7 +306,7 @@ def _standing_lines(answer, i:int) -> list:
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
     proven = answer.proof is not None and answer.proof[i] == 'optimal'
     stands = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
-    return stands + [_PROVEN[answer.optimal]]*proven
+    return [*stands, _PROVEN[answer.optimal]] if proven else stands
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):
