@@ -723,7 +723,7 @@ def _greedy_limit(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
 
 # %% ../../nbs/search/07_trees.ipynb #c169
 _SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
-_PAIRED_ROWS = 16    # Rows of which pairs are compared together
+_PAIRED_ROWS = 4    # Rows of which pairs are compared together
 
 def _pairs_among(m:_Trees, explainer, s:State, w:_Swept, free:np.ndarray, limit:np.ndarray) -> np.ndarray:
     "The nearest pairs among some columns; writes to `limit`, gives places `(n, 2)`."
