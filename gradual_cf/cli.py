@@ -185,6 +185,7 @@ def _record(cfs, task, row):
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     lines = [{k: _json_value(v) for k,v in line.items()} for line in changes]
     stands = {} if cfs.typical is None else dict(typical=_json_value(cfs.typical[0].item()))
+    if cfs.proof is not None: stands |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
     told = dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
     return texts | told | stands | dict(changes=lines)
 

@@ -270,17 +270,25 @@ def _edges(grid:_Grid, g:int, bounds:np.ndarray) -> np.ndarray: # Raw cuts `(m,)
 
 _MOST_BYTES = 2e9 # What tables of leaves may take
 
-def _check_size(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int):
-    "Raise `ValueError` where tables would be too large: cells and nodes of each column, `(g,)`."
+def _bytes_of(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
+    "What tables would take: cells and nodes of each column, `(g,)`."
     words = -(-leaves//64)
-    if 24*cells.sum()*trees*words + (cells*nodes).sum() > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
+    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
+
+def _bytes_read(m:_Trees) -> float:
+    "The same of trees that are read exactly."
+    t = m.grown
+    leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
+    return _bytes_of(cells, np.bincount(t.group[~leaf], minlength=len(cells)), len(t.roots), int(np.bincount(t.tree[leaf]).max()))
+
+def _check_size(size:float):
+    "Raise `ValueError` where tables would be too large."
+    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
 
 def _nodes_read(m:_Trees, grid:_Grid) -> _Nodes:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
     t,edges,left,ids = m.grown, [], [], []
-    leaf = t.group < 0
-    cells = np.array([a.size + 1 for a in t.axes])
-    _check_size(cells, np.bincount(t.group[~leaf], minlength=len(cells)), len(t.roots), int(np.bincount(t.tree[leaf]).max()))
+    _check_size(_bytes_read(m))
     for g,a in enumerate(t.axes):
         ids.append(np.flatnonzero(t.group == g))
         cells = np.arange(a.size)
@@ -359,7 +367,7 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Nodes|None:
     every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
     feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
-    _check_size(steps, nodes, 1, 64)
+    _check_size(_bytes_of(steps, nodes, 1, 64))
     def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
         mine = np.flatnonzero(column == g)
         v = values[:, feature[mine]].T
@@ -664,6 +672,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
+    linear:bool=False # Whether bounds are exact
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
@@ -699,7 +708,8 @@ def _reading_of_trees(nodes:_Nodes, threshold:float) -> _Reading:
 def _reading_of_layers(layers:_Layers, kind:str, threshold:float) -> _Reading:
     "A reading of layers."
     bound = lambda q, aim, need, slack: _LayerBound(q, layers, aim, need, slack)
-    return _Reading(kind, np.zeros(len(layers.bias[-1])), 1., threshold, bound, lambda x: layers.scores(layers.of(x)))
+    scores = lambda x: layers.scores(layers.of(x))
+    return _Reading(kind, np.zeros(len(layers.bias[-1])), 1., threshold, bound, scores, linear=len(layers.weight) == 1)
 
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."

@@ -4,13 +4,14 @@
 
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
-import inspect, operator
+import inspect, operator, time
+from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
@@ -20,6 +21,7 @@ from .plausible import crowd, held_back, lonelier
 from .goals import CLASSES, NUMBERS, in_target, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
                               check_lead, check_logits, place, predict)
+from .optimal import answered
 from ..use.plans import Plan, plan_of
 
 # %% auto #0
@@ -218,6 +220,32 @@ def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool) -> Tensor
     starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
     return torch.cat([cf.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
 
+class _Over(Exception):
+    "The time is over."
+
+def _until(model, until:float):
+    "A context in which a model raises `_Over` from some time on; a plain function does not."
+    def check(*asked):
+        if time.perf_counter() > until: raise _Over
+    return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
+
+_FIRST_ROWS = 4 # Rows of the first batch
+_SHARE = .25    # Most of the time that is left, for one batch
+
+def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float) -> tuple: # `(n, *s)`, bool `(n,)`
+    "What the search finds until some time, and which rows it came to."
+    xp,begun,size,i = enc.x.clone(), np.zeros(len(enc.x), bool), _FIRST_ROWS, 0
+    try:
+        with _until(cf.model, until):
+            while i < len(xp) and (start := time.perf_counter()) < until:
+                rows = slice(i, i + size)
+                xp[rows] = cf.search(enc.take(rows), target[rows], seed)
+                begun[rows],i,now = True, i + size, time.perf_counter()
+                fits = _SHARE*(until - now)/(now - start)*size
+                size = int(min(cf.settings.batch_size, 2*size, max(1, fits)))
+    except (_Over, KeyboardInterrupt): pass
+    return xp, begun
+
 # %% ../../nbs/search/00_explainer.ipynb #c63
 _KEPT_CROWDS = 64 # Targets whose real rows are remembered
 
@@ -369,14 +397,22 @@ class Explainer:
         increase_only=(),# Groups that may only grow
         decrease_only=(),# Groups that may only fall
         max_changes=None,# Most groups changed: a number, or one per row
+        optimal:str|None=None, # What shall be proven least: 'columns', then distance; 'distance'; 'cost'. None: what is the rule
+        seconds:float|None=None, # Most time of all rows together; None for as long as it takes
+        gap:float=0.,    # How far from the optimum an answer may be, as a share of it
     ) -> Counterfactuals:
         "Change the least in each row that makes the model decide for `target`."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        return self.answer(*self.ask(data, target, max_changes, **rules), seed, progress)
+        return answered(self, self.ask(data, target, max_changes, **rules), seed, progress, optimal, seconds, gap)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
-        return self.measure(data, enc, z, _searched(self, enc, target, seed, progress), target)
+        return answered(self, (data, enc, z, target), seed, progress)
+
+    def find(self, enc:Encoded, target:Tensor, seed:int=0, progress:bool=False, until:float=float('inf')) -> tuple:
+        "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
+        if until == float('inf'): return _searched(self, enc, target, seed, progress), np.ones(len(enc.x), bool)
+        return _searched_until(self, enc, target, seed, until)
 
     def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."

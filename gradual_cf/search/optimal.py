@@ -4,9 +4,10 @@
 
 # %% ../../nbs/search/10_optimal.ipynb #c3
 from __future__ import annotations
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,17 +15,19 @@ import torch
 from torch import Tensor
 
 from .goals import most_groups, in_target, target_prob
-from .bounds import _conditions, _readings
+from .bounds import _bytes_read, _conditions, _readings
 from .boxes import (_distance_price, _Found, _Grid, _grid_of, _own_positions, _Price,
-                                     _Question, _Rows, _rows_of, _Search, _Sets)
+                                     _legal_ends, _Question, _Rows, _rows_of, _Search, _Sets)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
-from ..core import Encoded
+from ..core import Encoded, State, changed_groups
 from ..data.tables import _priced as _function_price
 from ..models.asking import predict
+from ..models.fitted import FrameModel
+from .trees import _Trees
 
 # %% auto #0
-__all__ = ['Proven', 'cheapest']
+__all__ = ['Proven', 'answered', 'cheapest']
 
 # %% ../../nbs/search/10_optimal.ipynb #c6
 def _rows_at(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
@@ -125,29 +128,50 @@ def _proof(size:float, bound:float, distance:float, distance_bound:float) -> str
     return f'within {max(1, np.ceil(100*(distance/distance_bound - 1))):.0f}%'
 
 # %% ../../nbs/search/10_optimal.ipynb #c15
+class _Known(NamedTuple):
+    "What is known of rows."
+    xp:Tensor          # The cheapest answers that were found, `(n, d)`; inputs where there is none
+    size:np.ndarray    # As in `Proven`, `(n,)` each
+    bound:np.ndarray
+    distance:np.ndarray
+    distance_bound:np.ndarray
+    seconds:np.ndarray
+    boxes:np.ndarray
+
+    @property
+    def proof(self) -> list: return [_proof(*row) for row in zip(*self[1:5])] # One text a row
+    def take(self, i) -> _Known: return _Known(*(v[i] for v in self))        # The rows `i`
+    def put(self, i, other:_Known): # Positions `(q,)`
+        "Write what is known of some rows."
+        for mine,new in zip(self, other): mine[i] = new
+
 def _in_parts(cost:np.ndarray, toll:float) -> tuple: # Columns and distance
     "A cost as columns and distance; infinite ones stay."
     if not toll: return cost, cost
     with np.errstate(invalid='ignore'): columns = np.where(np.isfinite(cost), np.floor(cost/toll + _EQUAL), np.inf)
     return columns, np.where(np.isfinite(cost), cost - np.where(np.isfinite(columns), columns, 0)*toll, np.inf)
 
-def _told(cf, answers:Counterfactuals, optimal:str, toll:float, found:_Found) -> Proven:
-    "What a search found, as people read it."
-    size,distance = _in_parts(found.cost, toll)
-    bound,distance_bound = _in_parts(found.bound, toll)
-    if toll: distance_bound = np.where(bound < size, 0., distance_bound)
-    return Proven(answers, optimal, size, bound, distance, np.maximum(distance_bound, 0.), found.seconds, found.boxes)
+def _known(found:_Found, xp:Tensor, toll:float) -> _Known:
+    "What a search found, in parts."
+    (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
+    if toll: near = np.where(bound < size, 0., near)
+    return _Known(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
 
+# %% ../../nbs/search/10_optimal.ipynb #1726e25a
 def _check_question(cf, optimal:str, seconds, gap:float):
     "Raise `ValueError` for a question that boxes do not answer."
     if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
     if not cf.domain.features: raise ValueError(f'optimal must be left out for what is no table, got {optimal!r} and {cf.domain!r}')
-    if seconds is not None and not seconds > 0: raise ValueError(f'seconds must be positive or None, got {seconds!r}')
-    if not 0 <= gap < np.inf: raise ValueError(f'gap must be a share of at least 0, got {gap!r}')
+    _check_limits(seconds, gap)
     if cf.domain.relations is not None:
         raise ValueError(f'optimal must be left out where relations tie columns, got {optimal!r}: explain with seconds instead')
     if optimal == _COST and cf.domain.cost is None:
         raise ValueError("optimal='cost' must be asked of a table with costs, got none: tabular(..., cost={...})")
+
+def _check_limits(seconds, gap:float):
+    "Raise `ValueError` for a time or a gap that is none."
+    if seconds is not None and not seconds > 0: raise ValueError(f'seconds must be positive or None, got {seconds!r}')
+    if not 0 <= gap < np.inf: raise ValueError(f'gap must be a share of at least 0, got {gap!r}')
 
 _BOUNDED = 'trees of scikit-learn, XGBoost and LightGBM, linear models, networks of linear layers and ReLU, and pipelines of them'
 
@@ -156,7 +180,7 @@ def _read(cf, optimal:str) -> list:
     readings = _readings(cf, _grid_of(cf.domain.features))
     if readings is None:
         raise ValueError(f'optimal must be left out for a model without bounds, got {optimal!r} and {cf.model!r}; {_BOUNDED} have '
-                         'them, and explain finds short answers for any other')
+                         'them, and explain finds short answers for any other, with seconds as long as you like')
     return readings
 
 # %% ../../nbs/search/10_optimal.ipynb #c17
@@ -169,29 +193,171 @@ def _question_of(cf, grid:_Grid, enc:Encoded, most:np.ndarray) -> _Question:
     nothing:Any = None
     return _Question(grid, rows, nothing, offered, {g: _Sets() for g in offered})
 
-def _searched(cf, readings:list, enc:Encoded, target:Tensor, tau:float, price, seconds:float, gap:float, start:Tensor|None) -> tuple:
+def _of_one_target(target:Tensor) -> list: # (target, positions of some rows)
+    "Rows in parts of one target."
+    labels,parts = target.cpu().numpy(), []
+    for label in np.unique(labels, axis=0):
+        rows = np.flatnonzero((labels == label).reshape(len(labels), -1).all(1))
+        parts += [(label, i) for i in np.split(rows, range(_SEARCHED, len(rows), _SEARCHED))]
+    return parts
+
+def _searched(cf, readings:list, enc:Encoded, target:Tensor, tau:float, price, seconds:float, gap:float, start:Tensor|None,
+              until:float=np.inf, calm:bool=True) -> tuple: # `calm`: whether Ctrl-C only ends the search
     "Search all rows of a question under a price, a function of grid and rows: `_Found`, encoded answers, toll."
     grid = _grid_of(cf.domain.features)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
     q = _question_of(cf, grid, enc, most)
     q = q._replace(price=price(grid, q.rows))
-    parts,labels = [], target.cpu().numpy()
-    for label in np.unique(labels, axis=0):
-        rows = np.flatnonzero((labels == label).reshape(len(labels), -1).all(1))
-        parts += [(label, i) for i in np.split(rows, range(_SEARCHED, len(rows), _SEARCHED))]
-    out,xp = [], q.rows.x.copy()
+    parts,out,xp,left = _of_one_target(target), [], q.rows.x.copy(), len(target)
     for label,i in parts:
         some = q.take(i)
         asked = lambda row, at: _arrived(cf, _rows_at(grid, some.rows, row, at), target[torch.from_numpy(i[row]).to(target.device)], tau)
         first = None if start is None else _positions_of(grid, some.rows, start[torch.from_numpy(i)].cpu().double().numpy())
-        level = np.full(len(i), float(tau))
-        found = _Search(some, _conditions(readings, some, label, level), asked, seconds, gap, first).run()
-        xp[i] = _rows_at(grid, some.rows, np.arange(len(i)), found.best)
+        most_time = min(seconds, max(0., until - time.perf_counter())/left) # what is left, shared by the rows that are
+        search = _Search(some, _conditions(readings, some, label, np.full(len(i), float(tau))), asked, most_time, gap, first)
+        found = search.run(calm)
+        if search.stopped: seconds = 0.
+        xp[i],left = _rows_at(grid, some.rows, np.arange(len(i)), found.best), left - len(i)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
     return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), q.price.toll
 
+# %% ../../nbs/search/10_optimal.ipynb #389c32d1
+def _by_boxes(cf, readings:list, enc:Encoded, target:Tensor, optimal:str, seconds:float, gap:float, start:Tensor|None,
+              until:float=np.inf, calm:bool=True) -> _Known:
+    "What boxes know of rows."
+    price = partial(_price_of, cf, optimal)
+    found,xp,toll = _searched(cf, readings, enc, target, cf.settings.tau, price, seconds, gap, start, until, calm)
+    return _known(found, xp, toll)
+
+# %% ../../nbs/search/10_optimal.ipynb #4e2251ba
+def _nothing_known(enc:Encoded) -> _Known:
+    "Rows of which nothing is known."
+    far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
+    return _Known(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
+
+def _lawful_numbers(cf, enc:Encoded, xp:Tensor) -> np.ndarray: # bool `(n,)`
+    "Whether all changed numbers are legal values, and no codes."
+    grid = _grid_of(cf.domain.features)
+    nothing:Any = None
+    q = _Question(grid, _rows_of(grid, enc, np.zeros(len(enc.x)), MISSING), nothing, {}, {})
+    at = _positions_of(grid, q.rows, xp.cpu().double().numpy())
+    low,high = _legal_ends(q, np.arange(len(at)), at, at)
+    return ((low <= high) | (at == q.rows.own) | grid.named).all(1)
+
+def _swept(cf, enc:Encoded, z:Tensor, target:Tensor) -> _Known:
+    "What sweeps over trees know of rows."
+    known,tau,x = _nothing_known(enc), cf.settings.tau, enc.x
+    there = (target_prob(z, target) >= tau).cpu().numpy()
+    for v in known[1:5]: v[there] = 0.
+    rows = np.flatnonzero(~there)
+    if not len(rows): return known
+    i = torch.from_numpy(rows)
+    some,aim = enc.take(i), cf.aim(target[i])
+    aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
+    xp,least = cf.model.fewest(cf, State(some, some.x.clone(), z[i], aim))
+    far = (xp - x[i]).abs().sum(1).double().numpy()
+    found = (xp != x[i]).any(1).numpy()
+    good = found & _arrived(cf, xp.double().numpy(), target[i], tau) & _lawful_numbers(cf, some, xp)
+    room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1)).numpy()
+    known.bound[rows] = np.where(least > room, np.inf, least)
+    nearest = found & (least > 0)
+    known.distance_bound[rows[nearest]] = far[nearest]
+    known.size[rows[good]],known.distance[rows[good]] = changed_groups(x[i], xp, cf.groups(x)).sum(1).numpy()[good], far[good]
+    known.xp[i[good]] = xp[good].to(known.xp)
+    return known
+
+# %% ../../nbs/search/10_optimal.ipynb #bb732256
+_BUDGET = .02 # Seconds that boxes have for a row where nobody asked for a proof
+_LIGHT = 2e8  # Bytes that tables of leaves may take there
+
+def _light_readings(cf) -> list|None:
+    "The readings of a model whose tables are small; None for another."
+    heavy = isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT
+    return None if heavy else _readings(cf, _grid_of(cf.domain.features))
+
+def _usual(cf) -> bool:
+    "Whether the fewest columns are what an explainer proves by itself."
+    h = cf.settings
+    plain = cf.greedy and not cf.numbers and not any(v is not None for v in cf.ties.values()) and h.legal
+    return plain and isinstance(cf.model, FrameModel) and h.quantile is None and h.logit_margin is None and not h.tau_slack
+
+def _merged(known:_Known, i:np.ndarray, new:_Known):
+    "Put in what a search found of some rows: the smaller answer, the larger bound."
+    old = known.take(i)
+    less = (new.size < old.size) | (new.size == old.size) & (new.distance < old.distance)
+    more = (new.bound > old.bound) | (new.bound == old.bound) & (new.distance_bound > old.distance_bound)
+    pick = lambda where, a, b: np.where(where, a, b)
+    bound,near = pick(more, new.bound, old.bound), pick(more, new.distance_bound, old.distance_bound)
+    known.put(i, _Known(torch.where(torch.from_numpy(less)[:, None], new.xp, old.xp), pick(less, new.size, old.size), bound,
+                        pick(less, new.distance, old.distance), near, old.seconds + new.seconds, old.boxes + new.boxes))
+
+def _left(known:_Known) -> np.ndarray: # Positions
+    "Rows of which not all is known."
+    return np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof])
+
+def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) -> tuple: # Size and distance, `(n,)` each
+    "What answers take, where they arrived; infinite where not."
+    far = (xp - enc.x).abs().sum(1).double().cpu().numpy()
+    columns = changed_groups(enc.x, xp, cf.groups(enc.x)).sum(1).cpu().numpy()
+    size = columns if optimal == _COLUMNS else far if optimal == _DISTANCE else cf.domain.cost(enc.x, xp).double().cpu().numpy()
+    return np.where(there, size, np.inf), np.where(there, far if optimal == _COLUMNS else size, np.inf)
+
 # %% ../../nbs/search/10_optimal.ipynb #c19
+def _best_known(cf, readings:list|None, enc:Encoded, z:Tensor, target:Tensor, optimal:str, find, boxes) -> tuple: # `_Known`, bool `(n,)`
+    "What is known of rows, and whether they were begun. `find`: rows, targets -> answers, begun. `boxes`: …, start -> `_Known`."
+    few = optimal == _COLUMNS and cf.settings.legal and not cf.numbers
+    known = _swept(cf, enc, z, target) if few and isinstance(cf.model, _Trees) else _nothing_known(enc)
+    begun,every = np.ones(len(enc.x), bool), np.arange(len(enc.x))
+    if few and readings and all(r.linear for r in readings): _merged(known, every, boxes(enc, target, None))
+    i = _left(known)
+    if not len(i): return known, begun
+    rows,aims = enc.take(torch.from_numpy(i)), target[torch.from_numpy(i)]
+    xp,begun[i] = find(rows, aims)
+    there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
+    (size,far),none = _measured_size(cf, rows, xp, there, optimal), np.zeros(len(i))
+    _merged(known, i, _Known(xp, size, none, far, none, none, none.astype(int)))
+    if readings: _merged(known, i, boxes(rows, aims, known.xp[torch.from_numpy(i)]))
+    return known, begun
+
+_NOT_BEGUN = 'not begun: the time was over'
+
+def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str) -> Counterfactuals:
+    "Answers with what is proven of them."
+    size = np.where(answers.valid.cpu().numpy(), known.size, np.inf)
+    proof = [_proof(*row) for row in zip(size, known.bound, known.distance, known.distance_bound)]
+    proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
+    return replace(answers, proof=proof, optimal=optimal, size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
+
+def answered(
+    cf,            # A fitted explainer
+    question:tuple,# What its `ask` returned: raw rows, encoded rows, logits, targets
+    seed:int=0,    # Seed of everything random
+    progress:bool=False, # Show a progress bar
+    optimal:str|None=None, # What shall be proven, as `Explainer.explain` takes it
+    seconds:float|None=None, # Most time of all rows together
+    gap:float=0.,  # How far from the optimum an answer may be, as a share of it
+) -> Counterfactuals:
+    "Search and measure, with a proof where one is asked for or is the rule; `ValueError` where there can be none."
+    _check_limits(seconds, gap)
+    if gap and optimal is None: raise ValueError(f'gap must be left out where optimal is, got {gap!r}')
+    until = np.inf if seconds is None else time.perf_counter() + seconds
+    data,enc,z,target = question
+    find = lambda enc, target: cf.find(enc, target, seed, progress, until)
+    if optimal is None and not _usual(cf):
+        xp,begun = find(enc, target)
+        answers = cf.measure(data, enc, z, xp, target)
+        if begun.all(): return answers
+        return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid.cpu().numpy()])
+    if optimal is not None: _check_question(cf, optimal, seconds, gap)
+    readings = _light_readings(cf) if optimal is None else _read(cf, optimal)
+    told,a_row = optimal or _COLUMNS, _BUDGET if optimal is None else np.inf
+    calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
+    boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, told, a_row, gap, start, until, calm)
+    known,begun = _best_known(cf, readings, enc, z, target, told, find, boxes)
+    return _carrying(cf.measure(data, enc, z, known.xp, target), known, begun, told)
+
+# %% ../../nbs/search/10_optimal.ipynb #55034408
 def cheapest(
     cf,            # A fitted explainer
     data,          # Raw rows: many or one
@@ -206,7 +372,8 @@ def cheapest(
     _check_question(cf, optimal, seconds, gap)
     data,enc,z,label = cf.ask(data, target, **constraints)
     readings = _read(cf, optimal)
-    first = cf.answer(data, enc, z, label).xp if start else None
-    price = partial(_price_of, cf, optimal)
-    found,xp,toll = _searched(cf, readings, enc, label, cf.settings.tau, price, seconds or np.inf, gap, first)
-    return _told(cf, cf.measure(data, enc, z, xp, label), optimal, toll, found)
+    boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, optimal, seconds or np.inf, gap, start)
+    if start: known,begun = _best_known(cf, readings, enc, z, label, optimal, cf.find, boxes)
+    else: known,begun = boxes(enc, label, None), np.ones(len(enc.x), bool)
+    answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal)
+    return Proven(answers, optimal, *known[1:])

@@ -809,16 +809,41 @@ def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool) -> tuple: # A
     xp = _placed(m, s.xp, w.value[np.arange(len(at)), at], at)
     return torch.from_numpy(m.flat.group[at]), xp, torch.from_numpy(score)
 
-def _paired(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.pairs`
-    "The pairs of a few rows."
-    s = s._replace(xp=s.x.clone(), on=None, c=None)
-    w = _sweep(m, s, ~s.enc.frozen)
+def _pair_placed(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Rows, and distances `(n,)`, inf where there is none
+    "Rows with the nearest pair in place."
     far,places = _best_pairs(m, explainer, s, w)
-    xp,rows = s.xp, np.arange(len(far))
+    xp,rows = s.x.clone(), np.arange(len(far))
     for at in places.T: xp = _placed(m, xp, w.value[rows, at], at)
     none = torch.from_numpy(np.isinf(far))
     xp[none] = s.x[none]
-    return xp, torch.where(none, -torch.inf, 1/(1 + torch.from_numpy(far)))
+    return xp, far
+
+def _paired(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.pairs`
+    "The pairs of a few rows."
+    s = s._replace(xp=s.x.clone(), on=None, c=None)
+    xp,far = _pair_placed(m, explainer, s, _sweep(m, s, ~s.enc.frozen))
+    far = torch.from_numpy(far)
+    return xp, torch.where(far.isinf(), -torch.inf, 1/(1 + far))
+
+# %% ../../nbs/search/07_trees.ipynb #2197604b
+_MOST_PAIRED = 2e8 # Pairs of cells of a row, to which all of them are looked at
+
+def _fewest(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.fewest`
+    "The fewest columns of a few rows."
+    s = s._replace(xp=s.x.clone(), on=None, c=None)
+    room = torch.minimum(most_groups(explainer, s.enc), (~s.enc.frozen).sum(1)).numpy()
+    w = _sweep(m, s, ~s.enc.frozen & torch.from_numpy(room > 0)[:, None])
+    score,at = _best_single(m, explainer, s, w)
+    xp,one = _placed(m, s.xp, w.value[np.arange(len(at)), at], at), score > 0
+    least = np.where(one, 1, 2)
+    xp[~one] = s.x[~one]
+    rows = np.flatnonzero(~one & (room >= 2))
+    if len(rows) and m.place[-1]**2/2 <= _MOST_PAIRED and _is_range(m, explainer, s):
+        part = torch.from_numpy(rows)
+        xp[part],far = _pair_placed(m, explainer, s.take(part), _take_swept(w, rows))
+        least[rows] = np.where(np.isinf(far), 3, 2)
+    gone = ~s.enc.frozen.numpy() & (m.cells(s.x)[0] >= [a.size for a in m.grown.axes])
+    return xp, np.where(gone.any(1), 0, least)
 
 # %% ../../nbs/search/07_trees.ipynb #c181
 class _Trees(FrameModel):
@@ -827,6 +852,7 @@ class _Trees(FrameModel):
         super().__init__(model.predictor, model.write, model.columns)
         self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
+        self.slack = 0. # Room for rounding between the sums and the library, in log-odds
 
     @property
     def about(self) -> str:
@@ -868,6 +894,11 @@ class _Trees(FrameModel):
         xp,score = (torch.cat(part) for part in zip(*[_paired(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]))
         return xp, score.to(s.x)
 
+    def fewest(self, explainer, s:State) -> tuple[Tensor, np.ndarray]:
+        "Rows with the nearest answer of one or two columns, and how many columns an answer has at least, `(n,)`; 0: unknown."
+        parts = [_fewest(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]
+        return torch.cat([xp for xp,_ in parts]), np.concatenate([least for _,least in parts])
+
 # %% ../../nbs/search/07_trees.ipynb #c183
 _DRAWN = 256 # Rows on which a reading is compared with the library
 
@@ -885,6 +916,9 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
 # %% ../../nbs/search/07_trees.ipynb #c185
 _EQUAL = 1e-4 # Largest difference of log-odds that 32 bits explain …
 _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
+
+_FAR = 12.     # Log-odds of about that
+_ROUNDINGS = 4. # Room for rounding, in differences seen on drawn rows
 
 def _agrees(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
     "Whether two readings of rows say the same."
@@ -914,4 +948,7 @@ def exact(
     trees = _read_exactly(model)
     if trees is None: return None
     x = _drawn(model.columns, [a.bounds for a in trees.grown.axes])
-    return trees if _agrees(trees.scores(x), model(x)) else None
+    ours,theirs = trees.scores(x), model(x)
+    if not _agrees(ours, theirs): return None
+    trees.slack = _ROUNDINGS*(ours - theirs).abs()[theirs.abs() < _FAR].max().item() if (theirs.abs() < _FAR).any() else _EQUAL
+    return trees

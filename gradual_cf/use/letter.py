@@ -157,8 +157,11 @@ def _as_told(explainer, answer) -> Counterfactuals:
     new = measured(xp)
     good = new.valid & _lawful(new) & explainer.content(enc, new.xp, answer.target)
     out = measured(torch.where(good[:, None], new.xp, answer.xp))
-    if answer.confirmed is None: return out
-    return replace(out, confirmed=torch.where((out.xp != answer.xp).any(1), torch.nan, answer.confirmed))
+    moved = (out.xp != answer.xp).any(1)
+    if answer.proof is not None: # another number is no proven one
+        proof = ['' if new else told for new,told in zip(moved.tolist(), answer.proof)]
+        out = replace(out, proof=proof, optimal=answer.optimal, size=answer.size, bound=answer.bound)
+    return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.confirmed))
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = '{{ name }} is %s than the model asks for: {{ before }}.'
@@ -287,6 +290,11 @@ _STANDING = dict(
     typical='Of the real cases with that decision, {} are more unusual than the one described here.',
     confirmed='Of the other models that were asked, {} agree with this one about it.')
 
+_PROVEN = dict(
+    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is nearer.',
+    distance='This is proven for the model: no nearer data would have been enough.',
+    cost='This is proven for the model: nothing that costs less would have been enough.')
+
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
     before,after = answer.before[i].item(), answer.prob[i].item()
@@ -296,7 +304,9 @@ def _opinion(answer, i:int) -> tuple: # Before and after, as texts
 def _standing_lines(answer, i:int) -> list:
     "How an answer stands, in sentences."
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
-    return [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
+    proven = answer.proof is not None and answer.proof[i] == 'optimal'
+    stands = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
+    return [*stands, _PROVEN[answer.optimal]] if proven else stands
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):
