@@ -30,8 +30,8 @@ from .search.masking import (block_groups, column_groups, expand_groups, perturb
                                 token_groups)
 from .search.composition import box, chain, compose, init_composite, steps
 from .search.shorten import improve, line_search, put_back, share
-from .search.prototypes import typical
-from .search.trace import Trace
+from .search.plausible import typical
+from .gradual import Trace
 from .search.plausible import Plausibility
 from .gradual import GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, construct
 from .models.networks import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train

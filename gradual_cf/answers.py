@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import render
-from .render import value_text
+from .render import render, value_text
+from .search.goals import _class_name, goal_of
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'Counterfactuals']
@@ -49,40 +49,7 @@ def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
 
-def _class_name(t, classes):
-    "A class by its name, where there is one."
-    return str(classes[t]) if len(classes) else f'class {t}'
-
 # %% ../nbs/90_answers.ipynb #c16
-class _ClassGoal:
-    "A class is wanted, and the model says how probable it is."
-    said,before_it = 'probability', 'probability '
-    def text(self, v, form='.2f') -> str: return format(float(v), form)
-    def words(self, target, classes) -> str: return _class_name(target.item(), classes)
-    def reached(self, v, target, tau): return v >= tau
-    def height(self, cfs): return cfs.prob # What a plan lets rise, `(n,)`
-    def bars(self, target, tau) -> list: return [tau]
-    def bar_text(self, tau) -> str: return f'at {tau:g}'
-    def columns(self, cfs): return dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
-
-class _IntervalGoal:
-    "An interval is wanted, and the model says a number."
-    said,before_it = 'number', ''
-    def text(self, v, form='.2f') -> str: return format(float(v), ',.4g')
-    def words(self, target, classes) -> str:
-        low,high = target.tolist()
-        if low == -np.inf: return f'at most {value_text(high)}'
-        return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
-
-    def reached(self, v, target, tau): return (v >= target[:, 0]) & (v <= target[:, 1])
-    def height(self, cfs): return -torch.maximum(cfs.target[:, 0] - cfs.prob, cfs.prob - cfs.target[:, 1]).clamp_min(0)
-    def bars(self, target, tau) -> list: return [v for v in target.tolist() if np.isfinite(v)]
-    def bar_text(self, tau) -> str: return 'in their interval'
-    def columns(self, cfs):
-        return dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
-
-def goal_of(target): return _IntervalGoal() if target.is_floating_point() else _ClassGoal() # How a target is spoken of
-
 def aimed_at(
     cfs,        # `Counterfactuals`
     i:int,      # Position of a row
@@ -178,7 +145,9 @@ def told_of(
 ) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
     plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
-    told = goal_of(cfs.target).columns(cfs) | dict(cf_valid=cfs.valid)
+    names = goal_of(cfs.target).told # of the ends of an interval, or of a class; then what the model said
+    ends = cfs.target.reshape(len(cfs), len(names) - 2).unbind(1)
+    told = dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid)
     return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
 def _check_free(raw, told):

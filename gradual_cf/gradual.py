@@ -10,26 +10,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 
-from .search.goals import Lead, Match, content, lacking, lead_of, merit, most_groups, spent, stopping
-from .search.shorten import cheapest_pairs
-from .search.plausible import _legal_numbers, _worth_trying, approach, moved, open_groups
-from .search.composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
-from .search.explainer import Explainer
-from .search.goals import target_prob
-from .search.shorten import improve_states, line_search, put_back, share
-from .search.goals import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
-from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .models.asking import answers_numbers, evaluating, predict
-from .search.prototypes import nearest_prototypes, towards, unsuitable
-from .search.explainer import KINDS, Common, _as_call, _brief, _suited, setting, told
-from .search.trace import Trace, curve
+from .search.composition import admissible, compose, init_composite, loss_grad
+from .search.explainer import KINDS, Common, Explainer, _as_call, _brief, _suited, setting, told
+from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, l2_distance, lacking, lead_of,
+                                     logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
+                                     total_variation)
+from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
+from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes, open_groups,
+                                         towards, unsuitable)
+from .search.shorten import cheapest_pairs, improve_states, line_search, put_back, share
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'GradualCF']
+__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 'GradualCF']
 
 # %% ../nbs/07_gradual.ipynb #c11
 @told
@@ -149,12 +147,14 @@ def _aim_at_class(cf, label:Tensor) -> Target:
 # %% ../nbs/07_gradual.ipynb #c31
 _BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in deviations of the model's numbers
 
-def _aim_inside(interval:Tensor, spread:float) -> Target:
+def _aim_inside(cf, interval:Tensor) -> Target:
     "What rows must reach where the model answers with numbers."
     low,high = interval.unbind(1)
-    ahead = _BEYOND*spread
+    ahead = _BEYOND*cf.spread
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
+
+_AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
 # %% ../nbs/07_gradual.ipynb #c34
 _HELD = 24 # Values of a column that most rows share
@@ -340,11 +340,10 @@ _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this sha
 
 def revisit(cf, s, watch=None) -> Iterator[State]:
     "Where the loop ran dry: change one group again, whichever lowers what is missing most."
-    groups,most,live = cf.groups(s.x), most_groups(cf, s.enc), _unfinished(cf, s)
+    most,live = most_groups(cf, s.enc), _unfinished(cf, s)
     while len(live):
         now = s.take(live)
-        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.propose,
-                           project=cf.project, **cf.ties)
+        _,xp,score = _ask_all(cf, now, open_groups(now, most[live]))
         won = score > merit(lacking(cf, now), spent(now.x, now.xp, cf.ties['price']))
         if not won.any(): return
         new = moved(cf, now.take(won), xp[won])
@@ -492,7 +491,51 @@ def _climbed(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
         xp[rows[~lost]] = new[~lost]
 
+# %% ../nbs/07_gradual.ipynb #tc5
+_OTHER = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    "Every masking and composition step of one row."
+    steps:list     # One-row `State`s, copied
+    chosen:list    # The group that each step chose
+    curves:list    # For each step, a frame with one line an iterate: the loss parts, `prob`, `gap`, `dist`
+    x:Tensor       # The input, `(1, *s)`
+    before:Tensor  # Logits at the input, `(1, k)`
+    target:Target  # What it was pulled towards
+    sample:Tensor  # Logits of training rows of the target, `(N, k)`; for numbers, of all
+    groups:Tensor  # Group of every entry, long `(*s)`
+    domain:Domain  # How to decode and draw it
+    data:Any=None  # The raw input
+    tau:float=.5   # Probability at which the row stops
+
+    def __len__(self): return len(self.steps)
+    def __iter__(self) -> Iterator[State]: return iter(self.steps)
+    def __getitem__(self, i) -> State: return self.steps[i]
+
+    def __repr__(self):
+        z = self.steps[-1].logits if self.steps else self.before
+        goal,label = goal_of(self.target.label), self.target.label
+        before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
+        return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
+
+    @property
+    def numbers(self) -> bool: return goal_of(self.target.label).numbers # Whether the model answers with numbers
+
+    def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
+        "All curves as one tidy frame."
+        if not self.steps: return pd.DataFrame(columns=list(_OTHER))
+        lines = [c.assign(step=i + 1, group=self.chosen[i]) for i,c in enumerate(self.curves)]
+        return pd.concat(lines, ignore_index=True)
+
 # %% ../nbs/07_gradual.ipynb #c81
+def _curve(loss, states:list) -> pd.DataFrame: # One-row `State`s, in order -> one line an iterate
+    "Loss parts, probability, gap to the target's mean logits and distance of the iterates of one step."
+    df = pd.DataFrame([{k: v.item() for k,v in loss(s).items()} for s in states])
+    read = lambda f: [f(s).item() for s in states]
+    return df.assign(iteration=range(len(states)), prob=read(lambda s: target_prob(s.logits, s.target.label)),
+                     gap=read(logit_gap), dist=read(l2_distance))
+
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -505,7 +548,7 @@ def _recorded(cf, s):
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.see(s)
         now = _copied(s)
-        out.append((now, _chosen(now, old, cf.groups(s.x)), curve(cf.loss, seen or [now._replace(on=None, c=None)])))
+        out.append((now, _chosen(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
         old,_ = now,seen.clear()
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
@@ -516,7 +559,7 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     _,enc,place = _climbed(cf, enc, target, seed)
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
-    sample = cf.z_train if cf.numbers else cf.stats.sample[int(target)]
+    sample = cf.goal.sample(cf, target)
     return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau)
 
 # %% ../nbs/07_gradual.ipynb #c83
@@ -545,9 +588,9 @@ class GradualCF(Explainer):
     def _learn(self):
         "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
-        self.spread = (z.std().item() or 1.) if self.numbers else 1.
+        self.spread = self.goal.spread(z)
         self.loss = _loss_of(h, self.domain.kind, self.spread)
-        self.stats = None if self.numbers else fit_logits(z, h.n_ref, match=h.match)
+        self.stats = self.goal.address(z, h.n_ref, h.match)
         self.company = None if h.plausibility is None else h.plausibility.fit(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, z)
@@ -574,7 +617,7 @@ class GradualCF(Explainer):
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target:
         "What rows must reach; given the rows, also what they are compared with."
-        aim = _aim_inside(label, self.spread) if self.numbers else _aim_at_class(self, label)
+        aim = _AIMS[self.goal](self, label)
         if self.company is None or enc is None: return aim
         return aim._replace(demands=(*aim.demands, self.company.aim(enc, label)))
 

@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 from ..use.alternatives import Alternatives, several
 from ..answers import Counterfactuals
 from ..core import Domain, Encoded, Target, changed_groups
-from .density import crowd, held_back, lonelier
-from .goals import check_interval, check_target, in_target, said
+from .plausible import crowd, held_back, lonelier
+from .goals import CLASSES, NUMBERS, in_target, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
                               check_lead, check_logits, place, predict)
 from .optimal import answered
@@ -161,7 +161,7 @@ def _encoded(cf, data) -> Encoded:
 def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
     if not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
-    z = check_logits(cf.logits(data, x), cf.numbers)
+    z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     _check_steady(cf.model, x[:64])
@@ -171,8 +171,7 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
 def _described(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
-    classes = '' if cf.numbers or cf.z_train is None else f', {cf.z_train.shape[1]} classes'
-    learnt = 'not fitted' if cf.z_train is None else f'{len(cf.x_train):,} training rows{classes}'
+    learnt = 'not fitted' if cf.z_train is None else f'{len(cf.x_train):,} training rows{cf.goal.counted(cf.z_train)}'
     own = [f'{f.name}={_brief(v)}' for f in fields(usual)
            if (v := getattr(cf.settings, f.name)) != getattr(usual, f.name)]
     return f'{type(cf).__name__}({", ".join([*([about] if about else []), repr(cf.domain), learnt, *own])})'
@@ -189,9 +188,9 @@ def _check_fitted(cf):
 
 def _aimed(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
     "The target of each row; raises `ValueError` for one that the model or the method does not know."
-    if not cf.numbers: return check_target(target, z[:, :-1] if isinstance(cf.model, _Agreed) else z)
-    if cf.reaches_intervals: return check_interval(target, len(z)).to(z)
-    raise ValueError(f'model must answer with classes for {type(cf).__name__}, got numbers')
+    if cf.goal.numbers and not cf.reaches_intervals:
+        raise ValueError(f'model must answer with classes for {type(cf).__name__}, got numbers')
+    return cf.goal.read(target, z[:, :-1] if isinstance(cf.model, _Agreed) else z) # the last column of several is doubt
 
 # %% ../../nbs/search/00_explainer.ipynb #c51
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
@@ -301,13 +300,17 @@ class Explainer:
         self.domain = domain
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
         self.model = _asked(_adapted(domain, model))
-        self.numbers = answers_numbers(self.model.model if isinstance(self.model, _Asked) else self.model)
+        own = self.model.model if isinstance(self.model, _Asked) else self.model
+        self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
         self.crowds:dict = {} # Target -> rows of it that no search sees
 
     def __repr__(self): return _described(self)
+
+    @property
+    def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
 
     # What it obeys, and what it may try
     @property
@@ -353,7 +356,7 @@ class Explainer:
         self.check_fitted()
         data = self.domain.rows(data)
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
-        z = _check_finite(self.logits(data, enc.x), self.numbers)
+        z = _check_finite(self.logits(data, enc.x), self.goal.numbers)
         return data, enc, z, self.aimed(target, z)
 
     # What a method writes, and what it may know

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from .goals import merit, shortfall, spent
 from ..core import State, per_row
-from ..models.asking import evaluating, input_grad, pass_rows, with_graph
+from ..models.asking import evaluating, input_grad, pass_rows, predict, with_graph
 
 # %% auto #0
 __all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups',
-           'probe']
+           'plain_lack', 'probe']
 
 # %% ../../nbs/01_masking.ipynb #c6
 def column_groups(
@@ -217,6 +217,10 @@ def _lacks_of(s, t, z):
     "What each candidate lacks, `(n, q)`, given the logits of all."
     target = s.target.without('company').repeated(t.shape[1])
     return shortfall(State(s.enc, t.flatten(0, 1), z, target)).view(t.shape[:2])
+
+def plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`
+    "What candidates of each row lack by the model alone, which is asked."
+    return _lacks_of(s, t, predict(model, t.flatten(0, 1)))
 
 def _asker(model) -> Callable:
     "Ask about many candidates of each row, for one search or several."

@@ -13,7 +13,7 @@ import torch
 
 from ..answers import _class_name, CHANGED, Counterfactuals, aimed_at
 from ..core import atomic
-from ..search.trace import _OTHER, Trace
+from ..gradual import _OTHER, Trace
 from ..search.goals import said
 from ..data.images import _border, _shades, draw_image, outline
 from ..search.masking import expand_groups
