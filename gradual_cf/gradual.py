@@ -637,12 +637,12 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor: # `(n, *s)`
-        quick = self.parts.quick
-        if quick is None: return self.search(enc, target, seed)
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+        parts = self.parts.quick
+        if parts is None: return self.search(enc, target, seed)
         s = self.start(enc, target, seed)
         if xp is not None: s = moved(self, s, xp.clone())
-        return _best_of(self, s, construct(self, s, parts=quick))
+        return _best_of(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
 
     def trace(self,
         data,        # One raw input

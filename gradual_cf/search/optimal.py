@@ -245,19 +245,19 @@ def _lawful_numbers(cf, enc:Encoded, xp:Tensor) -> np.ndarray: # bool `(n,)`
     low,high = _legal_ends(q, np.arange(len(at)), at, at)
     return ((low <= high) | (at == q.rows.own) | grid.named).all(1)
 
-def _swept(cf, enc:Encoded, z:Tensor, target:Tensor) -> _Known:
+def _swept(cf, enc:Encoded, z:Tensor, target:Tensor) -> tuple: # `_Known`, and where a search may begin, `(n, d)`
     "What sweeps over trees know of rows."
     known,tau,x = _nothing_known(enc), cf.settings.tau, enc.x
     there = (target_prob(z, target) >= tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
-    rows = np.flatnonzero(~there)
-    if not len(rows): return known
+    rows,begin = np.flatnonzero(~there), x.clone()
+    if not len(rows): return known, begin
     i = torch.from_numpy(rows)
     some,aim = enc.take(i), cf.aim(target[i])
     aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
-    xp,least = cf.model.fewest(cf, State(some, some.x.clone(), z[i], aim))
+    xp,found,least = cf.model.fewest(cf, State(some, some.x.clone(), z[i], aim))
+    begin[i] = torch.where(torch.from_numpy(found)[:, None], x[i], xp).to(begin) # where no pair arrives, the best first change
     far = (xp - x[i]).abs().sum(1).double().numpy()
-    found = (xp != x[i]).any(1).numpy()
     good = found & _arrived(cf, xp.double().numpy(), target[i], tau) & _lawful_numbers(cf, some, xp)
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1)).numpy()
     known.bound[rows] = np.where(least > room, np.inf, least)
@@ -265,7 +265,7 @@ def _swept(cf, enc:Encoded, z:Tensor, target:Tensor) -> _Known:
     known.distance_bound[rows[nearest]] = far[nearest]
     known.size[rows[good]],known.distance[rows[good]] = changed_groups(x[i], xp, cf.groups(x)).sum(1).numpy()[good], far[good]
     known.xp[i[good]] = xp[good].to(known.xp)
-    return known
+    return known, begin
 
 # %% ../../nbs/search/10_optimal.ipynb #bb732256
 _BUDGET = .02 # Seconds that boxes have for a row where nobody asked for a proof
@@ -307,13 +307,14 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
 def _best_known(cf, readings:list|None, enc:Encoded, z:Tensor, target:Tensor, optimal:str, find, boxes) -> tuple: # `_Known`, bool `(n,)`
     "What is known of rows, and whether they were begun. `find`: rows, targets -> answers, begun. `boxes`: …, start -> `_Known`."
     few = optimal == _COLUMNS and cf.settings.legal and not cf.numbers
-    known = _swept(cf, enc, z, target) if few and isinstance(cf.model, _Trees) else _nothing_known(enc)
+    swept = few and isinstance(cf.model, _Trees)
+    known,begin = _swept(cf, enc, z, target) if swept else (_nothing_known(enc), None)
     begun,every = np.ones(len(enc.x), bool), np.arange(len(enc.x))
     if few and readings and all(r.linear for r in readings): _merged(known, every, boxes(enc, target, None))
     i = _left(known)
     if not len(i): return known, begun
     rows,aims = enc.take(torch.from_numpy(i)), target[torch.from_numpy(i)]
-    xp,begun[i] = find(rows, aims)
+    xp,begun[i] = find(rows, aims, begin=None if begin is None else begin[torch.from_numpy(i)])
     there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
     (size,far),none = _measured_size(cf, rows, xp, there, optimal), np.zeros(len(i))
     _merged(known, i, _Known(xp, size, none, far, none, none, none.astype(int)))
@@ -343,7 +344,7 @@ def answered(
     if gap and optimal is None: raise ValueError(f'gap must be left out where optimal is, got {gap!r}')
     until = np.inf if seconds is None else time.perf_counter() + seconds
     data,enc,z,target = question
-    find = lambda enc, target: cf.find(enc, target, seed, progress, until)
+    find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
         answers = cf.measure(data, enc, z, xp, target)

@@ -739,10 +739,10 @@ def _pairs_among(m:_Trees, explainer, s:State, w:_Swept, free:np.ndarray, limit:
     return at
 
 # %% ../../nbs/search/07_trees.ipynb #c171
-def _best_pairs(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
-    "The nearest two cells of two columns that suffice."
+def _best_pairs(m:_Trees, explainer, s:State, w:_Swept, limit=None) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
+    "The nearest two cells of two columns that suffice, nearer than a limit where one is known."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
-    limit = _greedy_limit(m, explainer, s, w)
+    limit = _greedy_limit(m, explainer, s, w) if limit is None else limit.copy()
     at = _pairs_among(m, explainer, s, w, number, limit)
     least = np.minimum.reduceat(np.where(m.flat.number, np.inf, w.size), m.place[:-1], axis=1).min(1)
     rows = np.flatnonzero(least < limit)
@@ -809,9 +809,9 @@ def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool) -> tuple: # A
     xp = _placed(m, s.xp, w.value[np.arange(len(at)), at], at)
     return torch.from_numpy(m.flat.group[at]), xp, torch.from_numpy(score)
 
-def _pair_placed(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Rows, and distances `(n,)`, inf where there is none
+def _pair_placed(m:_Trees, explainer, s:State, w:_Swept, limit=None) -> tuple: # Rows, and distances `(n,)`, inf where there is none
     "Rows with the nearest pair in place."
-    far,places = _best_pairs(m, explainer, s, w)
+    far,places = _best_pairs(m, explainer, s, w, limit)
     xp,rows = s.x.clone(), np.arange(len(far))
     for at in places.T: xp = _placed(m, xp, w.value[rows, at], at)
     none = torch.from_numpy(np.isinf(far))
@@ -826,7 +826,7 @@ def _paired(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.pairs`
     return xp, torch.where(far.isinf(), -torch.inf, 1/(1 + far))
 
 # %% ../../nbs/search/07_trees.ipynb #2197604b
-_MOST_PAIRED = 2e8 # Pairs of cells of a row, to which all of them are looked at
+_MOST_PAIRED = 2e6 # Pairs of cells, above which rows without a limit are left to the search
 
 def _fewest(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.fewest`
     "The fewest columns of a few rows."
@@ -834,16 +834,20 @@ def _fewest(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.fewest`
     room = torch.minimum(most_groups(explainer, s.enc), (~s.enc.frozen).sum(1)).numpy()
     w = _sweep(m, s, ~s.enc.frozen & torch.from_numpy(room > 0)[:, None])
     score,at = _best_single(m, explainer, s, w)
-    xp,one = _placed(m, s.xp, w.value[np.arange(len(at)), at], at), score > 0
-    least = np.where(one, 1, 2)
-    xp[~one] = s.x[~one]
-    rows = np.flatnonzero(~one & (room >= 2))
-    if len(rows) and m.place[-1]**2/2 <= _MOST_PAIRED and _is_range(m, explainer, s):
+    best,found = _placed(m, s.xp, w.value[np.arange(len(at)), at], at), score > 0
+    least,any_ = np.where(found, 1, 2), torch.from_numpy(score > -np.inf)[:, None]
+    xp = torch.where(torch.from_numpy(found)[:, None], best, s.x)
+    rows = np.flatnonzero(~found & (room >= 2))
+    if len(rows) and _is_range(m, explainer, s):
+        limit = _greedy_limit(m, explainer, s.take(torch.from_numpy(rows)), _take_swept(w, rows))
+        some = np.isfinite(limit) | (m.place[-1]**2/2 <= _MOST_PAIRED)
+        rows,limit = rows[some], limit[some]
         part = torch.from_numpy(rows)
-        xp[part],far = _pair_placed(m, explainer, s.take(part), _take_swept(w, rows))
-        least[rows] = np.where(np.isinf(far), 3, 2)
+        pair,far = _pair_placed(m, explainer, s.take(part), _take_swept(w, rows), limit)
+        least[rows],found[rows] = np.where(np.isinf(far), 3, 2), np.isfinite(far)
+        xp[part] = torch.where(torch.from_numpy(np.isinf(far))[:, None], torch.where(any_[part], best[part], s.x[part]), pair)
     gone = ~s.enc.frozen.numpy() & (m.cells(s.x)[0] >= [a.size for a in m.grown.axes])
-    return xp, np.where(gone.any(1), 0, least)
+    return xp, found, np.where(gone.any(1), 0, least)
 
 # %% ../../nbs/search/07_trees.ipynb #c181
 class _Trees(FrameModel):
@@ -894,10 +898,10 @@ class _Trees(FrameModel):
         xp,score = (torch.cat(part) for part in zip(*[_paired(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]))
         return xp, score.to(s.x)
 
-    def fewest(self, explainer, s:State) -> tuple[Tensor, np.ndarray]:
-        "Rows with the nearest answer of one or two columns, and how many columns an answer has at least, `(n,)`; 0: unknown."
-        parts = [_fewest(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]
-        return torch.cat([xp for xp,_ in parts]), np.concatenate([least for _,least in parts])
+    def fewest(self, explainer, s:State) -> tuple[Tensor, np.ndarray, np.ndarray]: # Rows, bool `(n,)`, whole numbers `(n,)`
+        "The nearest answer of one or two columns, else a beginning; whether it is one; the fewest columns of any, 0: unknown."
+        xp,found,least = zip(*[_fewest(self, explainer, s.take(i)) for i in _parts_of(len(s.x))])
+        return torch.cat(xp), np.concatenate(found), np.concatenate(least)
 
 # %% ../../nbs/search/07_trees.ipynb #c183
 _DRAWN = 256 # Rows on which a reading is compared with the library
