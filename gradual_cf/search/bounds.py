@@ -672,7 +672,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    linear:bool=False # Whether bounds are exact
+    of:str='layers' # What was read: 'trees', 'layers', or 'lines', of which bounds are exact
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
@@ -703,13 +703,14 @@ def _tree_scores(nodes:_Nodes, x:np.ndarray) -> np.ndarray: # `(n, k)`
 
 def _reading_of_trees(nodes:_Nodes, threshold:float) -> _Reading:
     "A reading of trees."
-    return _Reading(nodes.e.kind, nodes.e.base, nodes.e.scale, threshold, partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes))
+    bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
+    return _Reading(nodes.e.kind, nodes.e.base, nodes.e.scale, threshold, bound, scores, of='trees')
 
 def _reading_of_layers(layers:_Layers, kind:str, threshold:float) -> _Reading:
     "A reading of layers."
     bound = lambda q, aim, need, slack: _LayerBound(q, layers, aim, need, slack)
     scores = lambda x: layers.scores(layers.of(x))
-    return _Reading(kind, np.zeros(len(layers.bias[-1])), 1., threshold, bound, scores, linear=len(layers.weight) == 1)
+    return _Reading(kind, np.zeros(len(layers.bias[-1])), 1., threshold, bound, scores, of='lines' if len(layers.weight) == 1 else 'layers')
 
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."

@@ -10,6 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
@@ -22,6 +23,7 @@ from .goals import CLASSES, NUMBERS, in_target, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
                               check_lead, check_logits, place, predict)
 from .optimal import answered
+from .regions import region
 from ..use.plans import Plan, plan_of
 
 # %% auto #0
@@ -442,6 +444,11 @@ class Explainer:
     ) -> Alternatives:
         "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
         return several(self, self.ask(data, target, **constraints), k, diversity, seed)
+
+    def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
+        "How far each answer may vary: one line a column of each row, certified or counted on rows that are drawn."
+        self.check_fitted()
+        return region(self, cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         "Put the changes of each answer in an order: every row on the way is legal, the target comes near early."

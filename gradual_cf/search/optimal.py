@@ -245,14 +245,21 @@ def _lawful_numbers(cf, enc:Encoded, xp:Tensor) -> np.ndarray: # bool `(n,)`
     low,high = _legal_ends(q, np.arange(len(at)), at, at)
     return ((low <= high) | (at == q.rows.own) | grid.named).all(1)
 
-def _swept(cf, enc:Encoded, z:Tensor, target:Tensor) -> tuple: # `_Known`, and where a search may begin, `(n, d)`
+_FEW = 8 # Rows swept together where time is short
+
+def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, and where a search may begin, `(n, d)`
     "What sweeps over trees know of rows."
-    known,tau,x = _nothing_known(enc), cf.settings.tau, enc.x
-    there = (target_prob(z, target) >= tau).cpu().numpy()
+    known,begin = _nothing_known(enc), enc.x.clone()
+    there = (target_prob(z, target) >= cf.settings.tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
-    rows,begin = np.flatnonzero(~there), x.clone()
-    if not len(rows): return known, begin
-    i = torch.from_numpy(rows)
+    rows = np.flatnonzero(~there)
+    for some in [rows] if until == np.inf else np.split(rows, range(_FEW, len(rows), _FEW)):
+        if len(some) and time.perf_counter() < until: _sweep_rows(cf, enc, z, target, known, begin, some)
+    return known, begin
+
+def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Tensor, rows:np.ndarray):
+    "Sweep some rows, and write down what comes of it."
+    tau,x,i = cf.settings.tau, enc.x, torch.from_numpy(rows)
     some,aim = enc.take(i), cf.aim(target[i])
     aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
     xp,found,least = cf.model.fewest(cf, State(some, some.x.clone(), z[i], aim))
@@ -265,7 +272,6 @@ def _swept(cf, enc:Encoded, z:Tensor, target:Tensor) -> tuple: # `_Known`, and w
     known.distance_bound[rows[nearest]] = far[nearest]
     known.size[rows[good]],known.distance[rows[good]] = changed_groups(x[i], xp, cf.groups(x)).sum(1).numpy()[good], far[good]
     known.xp[i[good]] = xp[good].to(known.xp)
-    return known, begin
 
 # %% ../../nbs/search/10_optimal.ipynb #bb732256
 _BUDGET = .02 # Seconds that boxes have for a row where nobody asked for a proof
@@ -273,14 +279,19 @@ _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
 def _light_readings(cf) -> list|None:
     "The readings of a model whose tables are small; None for another."
-    heavy = isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT
-    return None if heavy else _readings(cf, _grid_of(cf.domain.features))
+    if isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT: return None
+    return _readings(cf, _grid_of(cf.domain.features))
 
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
     h = cf.settings
-    plain = cf.greedy and not cf.numbers and not any(v is not None for v in cf.ties.values()) and h.legal
-    return plain and isinstance(cf.model, FrameModel) and h.quantile is None and h.logit_margin is None and not h.tau_slack
+    tied = any(v is not None for v in cf.ties.values())
+    if not isinstance(cf.model, FrameModel) or not cf.greedy or cf.numbers or tied or not h.legal: return False
+    if h.quantile is not None or h.logit_margin is not None or h.tau_slack: return False
+    if isinstance(cf.model, _Trees): return True
+    layered = hasattr(getattr(cf.model.predictor.source, 'steps', [('', cf.model.predictor.source)])[-1][1], 'coefs_')
+    readings = None if layered else _light_readings(cf)
+    return readings is not None and all(r.of != 'layers' for r in readings)
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
     "Put in what a search found of some rows: the smaller answer, the larger bound."
@@ -304,13 +315,13 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
     return np.where(there, size, np.inf), np.where(there, far if optimal == _COLUMNS else size, np.inf)
 
 # %% ../../nbs/search/10_optimal.ipynb #c19
-def _best_known(cf, readings:list|None, enc:Encoded, z:Tensor, target:Tensor, optimal:str, find, boxes) -> tuple: # `_Known`, bool `(n,)`
-    "What is known of rows, and whether they were begun. `find`: rows, targets -> answers, begun. `boxes`: …, start -> `_Known`."
+def _best_known(cf, readings:list|None, enc:Encoded, z:Tensor, target:Tensor, optimal:str, find, boxes, until:float=np.inf) -> tuple:
+    "`_Known` of rows, and whether they were begun. `find`: rows, targets -> answers, begun. `boxes`: …, start -> `_Known`."
     few = optimal == _COLUMNS and cf.settings.legal and not cf.numbers
     swept = few and isinstance(cf.model, _Trees)
-    known,begin = _swept(cf, enc, z, target) if swept else (_nothing_known(enc), None)
+    known,begin = _swept(cf, enc, z, target, until) if swept else (_nothing_known(enc), None)
     begun,every = np.ones(len(enc.x), bool), np.arange(len(enc.x))
-    if few and readings and all(r.linear for r in readings): _merged(known, every, boxes(enc, target, None))
+    if few and readings and all(r.of == 'lines' for r in readings): _merged(known, every, boxes(enc, target, None))
     i = _left(known)
     if not len(i): return known, begun
     rows,aims = enc.take(torch.from_numpy(i)), target[torch.from_numpy(i)]
@@ -355,7 +366,7 @@ def answered(
     told,a_row = optimal or _COLUMNS, _BUDGET if optimal is None else np.inf
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, told, a_row, gap, start, until, calm)
-    known,begun = _best_known(cf, readings, enc, z, target, told, find, boxes)
+    known,begun = _best_known(cf, readings, enc, z, target, told, find, boxes, until)
     return _carrying(cf.measure(data, enc, z, known.xp, target), known, begun, told)
 
 # %% ../../nbs/search/10_optimal.ipynb #55034408

@@ -4,17 +4,18 @@
 
 # %% ../../nbs/search/12_regions.ipynb #c3
 from __future__ import annotations
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import torch
 
-from .bounds import _conditions_kept
-from .boxes import _boxed, _distance_price, _grid_of, _Question
+from .bounds import _conditions_kept, _readings
+from .boxes import _boxed, _distance_price, _grid_of, _legal_ends, _Question
 from ..answers import Counterfactuals
 from ..core import changed_groups
-from .optimal import _proof, _question_of, _read, _searched
+from .optimal import _arrived, _proof, _question_of, _read, _rows_at, _searched
 
 # %% auto #0
 __all__ = ['region', 'ways']
@@ -27,7 +28,27 @@ def _certified(q:_Question, kept:list, row:np.ndarray, low:np.ndarray, high:np.n
     for condition in kept: out &= condition(b, np.full(len(row), np.inf)).most < 0
     return out
 
-def _widened(q:_Question, kept:list, row, low, high, g:np.ndarray, up:bool):
+_DRAWN = 200 # Rows drawn from a box
+
+def _drawn_from(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Positions `(b·drawn, g)`
+    "Legal rows of boxes, each number at an end of its range or between."
+    rng,many = np.random.default_rng(0), lambda v: np.repeat(v, _DRAWN, 0)
+    first,last = _legal_ends(q, row, low, high)
+    at,still = rng.integers(many(first)//2, np.maximum(many(first), many(last))//2 + 1)*2, many(low == high)
+    ends = rng.random(at.shape)
+    at = np.where(ends < .2, many(first), np.where(ends > .8, many(last), at))
+    out = np.where(still | (many(first) > many(last)), many(q.rows.own[row]), at)
+    for g in np.flatnonzero(q.grid.named):
+        out[:, g] = [rng.choice(np.flatnonzero(q.sets[g].masks[number])) for number in many(low[:, g])]
+    return out
+
+def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> np.ndarray: # bool `(b,)`
+    "Whether all rows that are drawn from boxes keep their decision."
+    i = np.repeat(row, _DRAWN)
+    there = _arrived(cf, _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high)), target[torch.from_numpy(i)], cf.settings.tau)
+    return there.reshape(len(row), _DRAWN).all(1)
+
+def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column `g` for each row."
     i,end,own = np.arange(len(row)), high if up else low, q.rows.own[row, g]
     base = own - (own & 1) if up else own + (own & 1)
@@ -38,22 +59,22 @@ def _widened(q:_Question, kept:list, row, low, high, g:np.ndarray, up:bool):
     while (bad - good > 1).any():
         at = base + 2*step*(1 if up else -1)
         end[i, g] = np.where(step > 0, at, own)
-        ok = _certified(q, kept, row, low, high)
+        ok = holds(row, low, high)
         good,bad = np.where(ok, np.maximum(good, step), good), np.where(ok, bad, np.minimum(bad, np.maximum(step, good + 1)))
         step = (good + bad)//2
     end[i, g] = np.where(good > 0, base + 2*good*(1 if up else -1), own)
 
 # %% ../../nbs/search/12_regions.ipynb #c8
-def _levels_kept(q:_Question, kept:list, row, low, high, g:int|np.intp) -> list: # A tuple of levels for each box
+def _levels_kept(q:_Question, holds, row, low, high, g:int|np.intp) -> list: # A tuple of levels for each box
     "The levels of a category that may be taken with the ranges of all other columns."
     width,out = len(q.offered[g]), [[] for _ in row]
     for level in range(width):
         one,a,z = np.arange(width) == level, low.copy(), high.copy()
         for i,r in enumerate(row): a[i, g] = z[i, g] = q.sets[g].number(one | (np.arange(width) == q.rows.own[r, g]))
-        for i in np.flatnonzero(_certified(q, kept, row, a, z)): out[i].append(level)
+        for i in np.flatnonzero(holds(row, a, z)): out[i].append(level)
     return out
 
-def _around(cf, q:_Question, kept:list, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`, levels by column
+def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`, levels by column
     "The regions of rows of one target."
     n,columns = changed.shape
     row,low,high = np.arange(n), q.rows.own.copy(), q.rows.own.copy()
@@ -66,17 +87,20 @@ def _around(cf, q:_Question, kept:list, changed:np.ndarray, open_:np.ndarray) ->
         for up in (True, False):
             if not len(i): continue
             a,z = low[i], high[i]
-            _widened(q, kept, row[i], a, z, order[i, rank], up)
+            _widened(q, holds, row[i], a, z, order[i, rank], up)
             low[i],high[i] = a, z
-    return low, high, {g: _levels_kept(q, kept, row, low, high, g) for g in np.flatnonzero(q.grid.named & (changed | open_).any(0))}
+    return low, high, {g: _levels_kept(q, holds, row, low, high, g) for g in np.flatnonzero(q.grid.named & (changed | open_).any(0))}
 
 def region(
     cf,                     # The explainer, fitted
     answers:Counterfactuals,# Its answers, or those of any other method
-    free=(),                # Further columns that may vary, by name; those that changed always may
-) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low, high, levels
-    "How far each answer may vary, whatever its columns do together; raises `ValueError` for a model without bounds."
-    readings,grid = _read(cf, 'region'), _grid_of(cf.domain.features)
+    free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
+) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low, high, levels, how
+    "How far each answer may vary, whatever its columns do together: certified, or counted on rows that are drawn."
+    if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
+    if cf.ties['relations'] is not None: raise ValueError('answers must be about a table without relations to have regions')
+    grid,free = _grid_of(cf.domain.features), free or ()
+    readings = _readings(cf, grid)
     names = [c.name for c in grid.columns]
     if any(name not in names for name in free): raise ValueError(f'free must name columns of the table, got {list(free)}')
     enc = cf.encode(answers.data) if answers.enc is None else answers.enc
@@ -90,11 +114,13 @@ def region(
         i = np.flatnonzero((labels == label).reshape(len(labels), -1).all(1) & valid)
         if not len(i): continue
         some = q.take(i)
-        kept = _conditions_kept(readings, some, label, np.full(len(i), float(answers.tau)))
-        low,high,levels = _around(cf, some, kept, changed[i], open_[i])
+        if readings is None: holds = partial(_counted, cf, some, answers.target[torch.from_numpy(i)])
+        else: holds = partial(_certified, some, _conditions_kept(readings, some, label, np.full(len(i), float(answers.tau))))
+        low,high,levels = _around(some, holds, changed[i], open_[i])
         for j,g in zip(*np.nonzero((changed | open_)[i])): lines.append(_line(some, answers, i[j], j, g, low, high, levels))
     out = pd.DataFrame(lines, columns=['row', 'feature', 'value', 'low', 'high', 'levels'])
-    return out.sort_values('row', kind='stable', ignore_index=True)
+    how = 'certified' if readings is not None else f'counted on {_DRAWN} rows'
+    return out.assign(how=how).sort_values('row', kind='stable', ignore_index=True)
 
 def _line(q:_Question, answers, i, j:int, g:int, low, high, levels:dict) -> tuple:
     "One column of a region, in raw units."
