@@ -50,11 +50,7 @@ def _row_names(cfs):
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
 
 # %% ../nbs/90_answers.ipynb #c16
-def aimed_at(
-    cfs,        # `Counterfactuals`
-    i:int,      # Position of a row
-    classes=(), # Names of the classes
-) -> str:
+def aimed_at(cfs, i:int, classes=()) -> str: # Position of a row, names of the classes
     "What a row shall be: a class, or a number in an interval."
     return goal_of(cfs.target).words(cfs.target[i], classes)
 
@@ -80,10 +76,7 @@ def _proofs_text(cfs) -> str:
     return f'; by {cfs.optimal}: {counted}' if cfs.optimal else f'; {counted}'*bool(counted)
 
 # %% ../nbs/90_answers.ipynb #c22
-def went(
-    cfs,   # `Counterfactuals`
-    i:int, # Position of a row
-) -> str:
+def went(cfs, i:int) -> str: # Position of a row
     "What the model said of a row before and after, and how the answer stands."
     goal = goal_of(cfs.target)
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
@@ -140,9 +133,7 @@ def _standing(cfs) -> pd.DataFrame:
     return pd.DataFrame(told | dict(proof=cfs.proof or ['']*len(far)))
 
 # %% ../nbs/90_answers.ipynb #c37
-def told_of(
-    cfs, # `Counterfactuals`
-) -> pd.DataFrame: # One line a row
+def told_of(cfs) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
     plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
     names = goal_of(cfs.target).told # of the ends of an interval, or of a class; then what the model said

@@ -24,6 +24,7 @@ from .measures.robustness import PLAUSIBLE
 from .models.asking import predict
 from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model
+from .search.goals import goal_of
 from .scale.batch import explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
 from .use.letter import letter
@@ -191,13 +192,9 @@ def _record(cfs, task, row):
 
 def _said(cfs, classes):
     "What was asked of the model and what it said, as values of JSON."
-    before,after = cfs.before[0].item(), cfs.prob[0].item()
-    if cfs.target.is_floating_point():
-        ends = [v if np.isfinite(v) else None for v in cfs.target[0].tolist()]
-        return dict(target=ends, before=before, after=after)
-    target = cfs.target[0].item()
-    name = classes[target] if len(classes) else f'class {target}'
-    return dict(target=target, target_name=name, before=before, prob=after)
+    goal,heard = goal_of(cfs.target), (cfs.before[0].item(), cfs.prob[0].item())
+    names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
+    return goal.record(cfs.target[0], classes) | dict(zip(names, heard))
 
 def _answer_text(cfs, task, row):
     "One explained row as people read it; colour where the terminal has it."

@@ -74,9 +74,7 @@ TEXT = Settings(**KINDS['text'], sigma=0)
 PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
-def preset(
-    domain:Domain, # What is explained
-) -> Settings:
+def preset(domain:Domain) -> Settings: # Of what is explained
     "The settings that suit a domain."
     return _suited(Settings, PRESETS, domain)
 

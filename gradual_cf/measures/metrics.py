@@ -19,7 +19,7 @@ from ..core import changed_groups, comparable, Encoded, State, Target
 from ..data.columns import MISSING
 from ..models.asking import predict
 from ..search.explainer import Explainer
-from ..search.goals import fit_logits, in_target
+from ..search.goals import in_target
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
@@ -201,18 +201,11 @@ def _domain_measures(cfs, eps):
     if cfs.domain.legal: own = own | dict(legal=cfs.domain.legal(cfs.data, cfs.raw).all(1))
     return lines + [_line(name, v) for name,v in own.items()]
 
-def _logit_gap(explainer, cfs):
-    "Mean absolute distance to the target's mean logits; for numbers, to the interval, `(n,)`."
-    z, t = predict(explainer.model, cfs.xp), cfs.target
-    if explainer.numbers: return torch.maximum(t[:, 0] - z[:, 0], z[:, 0] - t[:, 1]).clamp_min(0)
-    mu = fit_logits(explainer.z_train, getattr(explainer.settings, 'n_ref', 100)).mu[t]
-    return (z - mu).abs().mean(1)
-
 def _credibility(explainer, cfs):
     "What compares answers with the training rows and the model, by name, `(n,)` each."
     x, xp, train = cfs.x, cfs.xp, explainer.x_train
     return dict(in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train),
-                logit_gap=_logit_gap(explainer, cfs), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
+                logit_gap=explainer.goal.gap(predict(explainer.model, xp), cfs.target, explainer), plausibility=plausibility(xp, cfs.target, train, explainer.z_train),
                 redundancy=_redundant(explainer, cfs), minimal=minimal(explainer, cfs))
 
 # %% ../../nbs/measures/00_metrics.ipynb #c39

@@ -13,7 +13,7 @@ import torch
 from ..search.plausible import Plausibility
 from ..answers import Counterfactuals
 from ..core import take_rows
-from ..search.goals import in_target
+from ..search.goals import goal_of
 from ..models.asking import _adapted, predict
 from ..gradual import TABLE
 
@@ -52,8 +52,4 @@ def confirm(
 
 def _agrees(cfs, model):
     "Whether a model gives the answers to their targets, bool `(n,)`."
-    z = predict(_adapted(cfs.domain, model), cfs.xp)
-    if cfs.target.is_floating_point(): return in_target(z, cfs.target)
-    if z.ndim != 2 or z.shape[1] <= cfs.target.max():
-        raise ValueError(f'models must answer for class {int(cfs.target.max())}, got outputs of shape {tuple(z.shape)}')
-    return z.argmax(1) == cfs.target
+    return goal_of(cfs.target).agrees(predict(_adapted(cfs.domain, model), cfs.xp), cfs.target)

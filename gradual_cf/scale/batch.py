@@ -21,6 +21,7 @@ import gradual_cf
 from ..answers import told_of
 from ..core import State, Target, _read_json, atomic
 from ..search.explainer import Explainer
+from ..search.goals import CLASSES, NUMBERS
 from ..gradual import FAR
 from .workers import fingerprint
 from .workers import cut, open_source
@@ -63,8 +64,7 @@ def _raw_rows(explainer, batch):
 def _plain_target(explainer, target):
     "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
     aimed = explainer.aimed(target, explainer.z_train[:1])
-    if explainer.numbers: return [None if v.isinf() else v.item() for v in aimed[0]]
-    return None if target is None else int(target)
+    return None if target is None else explainer.goal.plain(aimed[0])
 
 # %% ../../nbs/scale/01_batch.ipynb #c24
 def _question(explainer, target, seed, constraints):
@@ -78,12 +78,9 @@ def _question(explainer, target, seed, constraints):
     return question
 
 # %% ../../nbs/scale/01_batch.ipynb #c27
-_OF_CLASSES = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid') # What is added beside the rows …
-_OF_NUMBERS = ('cf_low', 'cf_high', 'cf_before', 'cf_after', 'cf_valid') # … and where the model answers with numbers
-
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*_OF_CLASSES, *_OF_NUMBERS, 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
 
@@ -134,7 +131,7 @@ def _told_types(explainer):
     import pyarrow as pa
     number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
     special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
-    return {n: special.get(n, number) for n in (_OF_NUMBERS if explainer.numbers else _OF_CLASSES)}
+    return {n: special.get(n, number) for n in (*explainer.goal.told, 'cf_valid')}
 
 # %% ../../nbs/scale/01_batch.ipynb #c48
 def _added_types(explainer, schema):
@@ -186,11 +183,9 @@ def _made_up(enc, k):
     return State(enc, xp, logits, target, ~enc.frozen, xp)
 
 # %% ../../nbs/scale/01_batch.ipynb #c60
-def _any_target(explainer): return (0., 1.) if explainer.numbers else 0 # Something to ask for
-
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.ask(raw, _any_target(explainer), **constraints)[1]
+    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(), **constraints)[1]
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]

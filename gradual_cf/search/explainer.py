@@ -117,11 +117,7 @@ KINDS:dict[str, Any] = dict( # What all methods share for a kind
     image=dict(tau=.9, batch_size=64), colour=dict(tau=.9, batch_size=64),
     text=dict(tau=.9, batch_size=32), pieces=dict(tau=.9, batch_size=16))
 
-def _suited(
-    cls,     # Class of the settings
-    presets, # Name -> settings of that class
-    domain,  # What is explained
-):
+def _suited(cls, presets, domain): # Class of the settings, name -> settings of that class, what is explained
     "The settings that suit a domain: those it brings, or the preset it names, or what all methods share for that."
     own = domain.defaults
     if type(own) is cls: return own

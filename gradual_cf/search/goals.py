@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Encoded, State, Target, changed_groups, per_row
+from ..core import Encoded, State, Target, changed_groups, per_row, rows_of
 from ..models.asking import predict
 from ..render import sided_percent, value_text
 
@@ -223,10 +223,7 @@ def mix(
     return _Mix(**terms)
 
 # %% ../../nbs/02_goals.ipynb #c64
-def check_target(
-    target,   # Class index, one per row, or None for the other one of two classes
-    z:Tensor, # Logits at the inputs, `(n, k)`
-) -> Tensor:  # Target class of each row, long `(n,)`
+def check_target(target, z:Tensor) -> Tensor: # Class, one a row, or None; logits at the inputs `(n, k)` -> long `(n,)`
     "Read `target`; raises `ValueError` if it is out of range or of the wrong length."
     n,k = z.shape
     if target is None and k > 2:
@@ -249,10 +246,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
-def check_interval(
-    target, # (low, high), or one such pair for each row, in the units of the model
-    n:int,  # Number of rows
-) -> Tensor: # `(n, 2)`, 64 bits
+def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a row, in the units of the model -> `(n, 2)`
     "Read a target of numbers; raises `ValueError` for what is no interval."
     many = hasattr(target, '__len__') and not isinstance(target, str) and any(np.ndim(v) for v in target)
     pairs = list(target) if many else [target]
@@ -279,6 +273,10 @@ class ClassGoal:
 
     def heard(self, z, target): return self.log_prob(z, target).exp()
     def holds(self, z, target): return z.argmax(1) == target
+    def agrees(self, z, target): # The same for outputs of another model
+        if z.ndim == 2 and z.shape[1] > target.max(): return self.holds(z, target)
+        raise ValueError(f'models must answer for class {int(target.max())}, got outputs of shape {tuple(z.shape)}')
+
     def lacks(self, s): return s.target.level.double().log().to(s.logits) - self.log_prob(s.logits, s.target.label)
     def reached(self, v, target, tau): return v >= tau
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, `(n,)`
@@ -297,7 +295,11 @@ class ClassGoal:
 
     # How a target is read, kept and written
     def read(self, target, z): return check_target(target, z)
-    def plain(self, target) -> int: return int(target) # As JSON has it; of one row
+    def plain(self, target) -> int: return int(target) # As `explain` takes it; of one row
+    def parse(self, typed) -> int: return int(typed)
+    def record(self, target, classes) -> dict: # For JSON
+        return dict(target=int(target), target_name=self.words(target, classes))
+
     def anything(self) -> int: return 0   # Some target
     def first(self, z, z_train) -> int: return 1 if len(z) == 2 else int(z.argsort(descending=True)[1]) # To begin with
     def words(self, target, classes) -> str: return _class_name(target.item(), classes)
@@ -318,6 +320,7 @@ class IntervalGoal:
     def log_prob(self, z, target): return nn.functional.logsigmoid(-self.beyond(z[..., 0], target))
     def heard(self, z, target): return z[:, 0]
     def holds(self, z, target): return self.reached(z[:, 0], target, None)
+    def agrees(self, z, target): return self.holds(z, target)
     def lacks(self, s): return self.beyond(s.logits[:, 0], s.target.label)
     def reached(self, v, target, tau): return (v >= target[..., 0]) & (v <= target[..., 1])
     def lead(self, z, target, tau): return -self.beyond(z[:, 0], target)
@@ -331,7 +334,15 @@ class IntervalGoal:
 
     # How a target is read, kept and written
     def read(self, target, z): return check_interval(target, len(z)).to(z)
-    def plain(self, target) -> list: return [v if np.isfinite(v) else None for v in target.tolist()]
+    def plain(self, target) -> tuple: return tuple(v if np.isfinite(v) else None for v in target.tolist())
+    def parse(self, typed) -> tuple: # 'LOW..HIGH'
+        low,dots,high = typed.partition('..')
+        try: ends = tuple(float(v) if v.strip() else None for v in (low, high))
+        except ValueError: ends = ()
+        if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {typed!r}')
+        return ends
+
+    def record(self, target, classes) -> dict: return dict(target=[*self.plain(target)])
     def anything(self) -> tuple: return 0., 1.
     def first(self, z, z_train) -> tuple: return round(z_train.median().item(), 2), None
     def words(self, target, classes) -> str:
@@ -376,16 +387,13 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
-    def take(self, i) -> Match: return Match(self.gap[i], self.term) # The rows `i`
+    take = rows_of
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
     def kept(self, s) -> Match: # What rows must keep, from what they have
         return Match(torch.maximum(self.gap, self.term(s)*(2 - _EXACT)), self.term)
 
 # %% ../../nbs/02_goals.ipynb #c81
-def lead_of(
-    z:Tensor,     # Logits, `(..., k)`
-    label:Tensor, # Class, long `(...)`
-) -> Tensor:      # `(...)`
+def lead_of(z:Tensor, label:Tensor) -> Tensor: # Logits `(..., k)`, classes `(...)` -> `(...)`
     "By how much a class's logit leads the best of the others."
     own = label[..., None]
     return z.gather(-1, own)[..., 0] - z.scatter(-1, own, -torch.inf).amax(-1)
@@ -394,7 +402,7 @@ class Lead(NamedTuple):
     "The target's logit shall lead."
     lead:Tensor # By how much at least, `(n,)`
 
-    def take(self, i) -> Lead: return Lead(self.lead[i]) # The rows `i`
+    take = rows_of
     def missing(self, s) -> Tensor: # What it lacks beyond what its probability lacks, `(n,)`
         return self.lead - lead_of(s.logits, s.target.label) - _undecided(s).clamp_min(0)
 
@@ -417,41 +425,26 @@ def shortfall(
     return torch.where(missing > 0, missing, lack.amax(0))
 
 # %% ../../nbs/02_goals.ipynb #c89
-def lacking(
-    explainer, # Any explainer; its relations count where it has some
-    s:State,   # Rows, with their logits
-) -> Tensor:   # `(n,)`, at most 0 where the row has arrived
+def lacking(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row has arrived
     "The shortfall of rows, as an explainer counts it; infinite where they break a relation of the table."
     short,relations = shortfall(s), _relations_of(explainer)
     return short if relations is None else torch.where(relations.holds(s.enc, s.xp), short, torch.inf)
 
 def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relations') # Those that count, or None
 
-def stopping(
-    explainer, # Any explainer
-    s:State,   # Rows, with their logits
-) -> Tensor:   # `(n,)`, at most 0 where the row may stop
+def stopping(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
     level = torch.full_like(s.target.level, explainer.settings.tau)
     return lacking(explainer, s._replace(target=s.target._replace(level=level)))
 
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 
-def content(
-    explainer,     # Fitted; its `aim` says what is asked for
-    enc:Encoded,   # Inputs
-    xp:Tensor,     # Answers, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
-) -> Tensor:       # bool `(n,)`
+def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
     "Whether answers have all that the settings ask for."
     return stopping(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
 
 # %% ../../nbs/02_goals.ipynb #c91
-def spent(
-    x:Tensor,  # Inputs, `(n, *s)`
-    xp:Tensor, # The same after changes, `(n, *s)`
-    price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for Euclidean distance
-) -> Tensor:   # `(n,)`
+def spent(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance
     "How far rows went, or what that costs."
     return (xp - x).flatten(1).norm(dim=1) if price is None else price(x, xp)
 
@@ -466,10 +459,7 @@ def cost(
     return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
 
 # %% ../../nbs/02_goals.ipynb #c97
-def most_groups(
-    explainer,   # Any explainer; `max_changes` is used where its settings name it
-    enc:Encoded, # Rows
-) -> Tensor:     # Long `(n,)`
+def most_groups(explainer, enc:Encoded) -> Tensor: # Long `(n,)`; `max_changes` counts where the settings name it
     "Most groups that may change in each row."
     n,g = enc.frozen.shape
     most = torch.full((n,), getattr(explainer.settings, 'max_changes', None) or g, device=enc.x.device)
@@ -478,10 +468,7 @@ def most_groups(
 # %% ../../nbs/02_goals.ipynb #c99
 _SAME = 1e-5 # What rows lack that differs by less is the same: batches of other sizes round it otherwise
 
-def merit(
-    short:Tensor, # Shortfall, `(...)`
-    dist:Tensor,  # Distance from the input, `(...)`
-) -> Tensor:      # `(...)`, positive where the row has arrived
+def merit(short:Tensor, dist:Tensor) -> Tensor: # Shortfall and distance `(...)` -> positive where a row has arrived
     "Prefer what has arrived, then the nearest; before that, what lacks least."
     near = 1/(1 + dist)
     lack = _SAME*((short.double()/_SAME).round() + (1 - near)/2)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, State, changed_groups, rows_of
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix, most_groups,
@@ -26,9 +26,7 @@ __all__ = ['typical', 'Plausibility']
 # %% ../../nbs/search/05_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
 
-def held_back(
-    n:int,    # Training rows
-) -> Tensor:  # bool `(n,)`
+def held_back(n:int) -> Tensor: # Of `n` training rows, bool `(n,)`
     "Which training rows are kept for judging: a fifth, and always the same ones."
     kept = torch.zeros(n, dtype=torch.bool)
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
@@ -38,10 +36,7 @@ def held_back(
 # %% ../../nbs/search/05_plausible.ipynb #dc9
 NEIGHBOURS = 10 # Real rows that are looked at around a row
 
-def loneliness(
-    far:Tensor,        # Distances to real rows, `(..., m)`
-    k:int=NEIGHBOURS,  # Nearest ones that count
-) -> Tensor:           # `(...)`
+def loneliness(far:Tensor, k:int=NEIGHBOURS) -> Tensor: # Distances to real rows `(..., m)` -> `(...)`
     "Mean distance to the nearest real rows."
     return far.topk(min(k, far.shape[-1]), largest=False).values.mean(-1)
 
@@ -49,27 +44,18 @@ def loneliness(
 _FEWEST = 20  # Rows below which a class is too small to judge
 _MOST = 1024  # Rows beyond which more say nothing new
 
-class _Crowd(NamedTuple):
-    "Real rows of a class that no search has seen."
-    rows:Tensor   # `(m, d)`
-    lonely:Tensor # How lonely each is among the others, ascending, `(m,)`
-
-def crowd(
-    x:Tensor,  # Held-back rows of one class, `(m, *s)`
-) -> _Crowd|None: # None where there are too few
-    "Rows to compare with."
+def crowd(x:Tensor) -> tuple|None: # Held-back rows of one class `(m, *s)`; None where there are too few
+    "Rows to compare with, and how lonely each is among the others, ascending."
     rows = x.flatten(1)[:_MOST]
     if len(rows) < _FEWEST: return None
     far = torch.cdist(rows, rows).fill_diagonal_(torch.inf)
-    return _Crowd(rows, loneliness(far).sort().values)
+    return rows, loneliness(far).sort().values
 
-def lonelier(
-    c:_Crowd,  # From `crowd`
-    x:Tensor,  # Rows, `(n, *s)`
-) -> Tensor:   # In [0, 1], `(n,)`
+def lonelier(there:tuple, x:Tensor) -> Tensor: # What `crowd` returned, rows `(n, *s)` -> in [0, 1], `(n,)`
     "Share of the crowd that is at least as lonely as a row."
-    own = loneliness(torch.cdist(x.flatten(1), c.rows))
-    return 1 - torch.searchsorted(c.lonely, own).to(own)/len(c.lonely)
+    rows,lonely = there
+    own = loneliness(torch.cdist(x.flatten(1), rows))
+    return 1 - torch.searchsorted(lonely, own).to(own)/len(lonely)
 
 # %% ../../nbs/search/05_plausible.ipynb #pc6
 def typical(
@@ -85,11 +71,7 @@ def typical(
     return order[:int((gap <= stats.gaps[label, round(100*quantile)]).sum())]
 
 # %% ../../nbs/search/05_plausible.ipynb #pc9
-def _groups_apart(
-    x:Tensor,      # Inputs, `(n, *s)`
-    pool:Tensor,   # Rows to compare them with, `(m, *s)`
-    groups:Tensor, # Group of every entry, long `(*s)`
-) -> Tensor:       # `(n, m)`, from 0 to the number of groups
+def _groups_apart(x:Tensor, pool:Tensor, groups:Tensor) -> Tensor: # Rows `(n, *s)` and `(m, *s)` -> `(n, m)`
     "In how many groups rows differ noticeably."
     a,b,out = x.flatten(1), pool.flatten(1), x.new_zeros(len(x), len(pool))
     for g in groups.unique():
@@ -102,11 +84,8 @@ def _groups_apart(
 CANDIDATES = 16 # Typical rows among which the search picks a start
 _WORSE = 1.5  # A row that differs in so many times the groups of the best one is no candidate
 
-def _few_nearest(
-    apart:Tensor, # In how many groups rows differ from each input, `(n, m)`
-    many:int,     # Candidates, ≥ 1
-) -> Tensor:      # Their positions, long `(n, many)`; the best one stands in for those that are missing
-    "The rows that differ in the fewest groups, as long as they are not much worse than the best one."
+def _few_nearest(apart:Tensor, many:int) -> Tensor: # Groups apart `(n, m)` -> positions, long `(n, many)`
+    "The rows that differ in the fewest groups and not much more than the best one, which stands in for the missing."
     apart,near = apart.sort(dim=1, stable=True)
     apart,near = apart[:, :many], near[:, :many]
     near = torch.where(apart <= _WORSE*apart[:, :1], near, near[:, :1])
@@ -148,12 +127,7 @@ def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tens
     return merit(short, cost)
 
 # %% ../../nbs/search/05_plausible.ipynb #pc24
-def nearest_prototypes(
-    explainer,     # A fitted `GradualCF`
-    s:State,       # Rows at their inputs
-    groups:Tensor, # Group of every entry, long `(*s)`
-    most:int=1,    # Prototypes of each row, ≥ 1
-) -> Tensor:       # `(n, few, *s)`, the best first; `few` is `most`, or the number of candidates
+def nearest_prototypes(explainer, s:State, groups:Tensor, most:int=1) -> Tensor: # At most that many: `(n, few, *s)`
     "Of the target's typical training rows, those of which the fewest pasted groups arrive."
     c = _nearest_typical(s.x, s.target.label, explainer)
     n,many = c.shape[:2]
@@ -168,11 +142,7 @@ def nearest_prototypes(
 # %% ../../nbs/search/05_plausible.ipynb #pc29
 _SMALLEST = 1e-6 # A class with one row has no spread
 
-def unsuitable(
-    explainer,     # A fitted `GradualCF`
-    s:State,       # Answers
-    groups:Tensor, # Group of every entry, long `(*s)`
-) -> Tensor:       # `(n,)`, ≥ 0
+def unsuitable(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`, ≥ 0
     "How far answers are from their class in all views, counted in its median row, and the share of groups they took."
     views,match = explainer.domain.views or (lambda x: x,), explainer.settings.match
     far:Any = sum(match(s._replace(logits=predict(explainer.model, view(s.xp)))) for view in views)
@@ -313,7 +283,7 @@ class Beside(NamedTuple):
     lonely:Tensor  # How lonely a row may be among each half, `(n, 2)`
     strange:Tensor # How strange, `(n,)`
 
-    def take(self, i): return Beside(*(v[i] for v in self)) # The rows `i`
+    take = rows_of
 
 def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
@@ -498,19 +468,12 @@ def _best(explainer, s:State, free:Tensor, fare:tuple=_FREE, finer:bool=False) -
     return xp, worth
 
 # %% ../../nbs/search/05_plausible.ipynb #c54
-def open_groups(
-    s:State,     # Rows, with the groups that are on
-    most:Tensor, # Most groups that may change, long `(n,)`
-) -> Tensor:     # bool `(n, g)`
+def open_groups(s:State, most:Tensor) -> Tensor: # Rows, and how many groups may change in each -> bool `(n, g)`
     "Groups that may be changed once more: any that is not frozen while there is room, else those that are on."
     full = s.on.sum(1) >= most
     return ~s.enc.frozen & (s.on | ~full[:, None])
 
-def moved(
-    explainer, # Fitted
-    s:State,   # Rows
-    xp:Tensor, # Other values for them, `(n, *s)`
-) -> State:
+def moved(explainer, s:State, xp:Tensor) -> State: # Rows, and other values for them `(n, *s)`
     "The state at other values, with the groups that really differ switched on."
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
@@ -579,11 +542,7 @@ def _lowered(s:State) -> State:
     return s._replace(target=s.target._replace(level=level, demands=kept))
 
 # %% ../../nbs/search/05_plausible.ipynb #c64
-def approach(
-    explainer,   # Fitted, with company
-    s:State,     # Rows at their inputs; written to
-    live:Tensor, # Rows that the model does not yet give to their target, long `(m,)`
-) -> Iterator[Tensor]: # Rows that moved, after each round
+def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at their inputs, written to; which are refused
     "Bring rows into good company: near, then at any distance, then smaller."
     for price,rounds in _ROUNDS:
         todo = live[lacking(explainer, s.take(live)) > 0]

@@ -14,7 +14,7 @@ from torch import Tensor
 from .goals import _EXACT, cost, lacking, most_groups, spent
 from .composition import admissible
 from ..answers import Counterfactuals
-from ..core import State, changed_groups, per_row, take_rows
+from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
 from .masking import every_value, expand_groups, in_group, plain_lack, probe
 
@@ -93,15 +93,14 @@ _HALVINGS = 10 # Questions of a line search: the stretch is resolved to a thousa
 
 def _halved(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
-    best,far = s.xp.clone(), s.x.new_ones(len(s.x))
-    near = torch.zeros_like(far)
-    for _ in range(_HALVINGS):
-        middle = (near + far)/2
-        c = admissible(s.enc, s.x + per_row(middle, s.x)*(s.xp - s.x), explainer.project)
+    best = s.xp.clone()
+    def holds(share):
+        c = admissible(s.enc, s.x + per_row(share, s.x)*(s.xp - s.x), explainer.project)
         new = _reasked(explainer, s, torch.where(mask, c, best))
         ok = lacking(explainer, new) <= 0
         best[ok] = new.xp[ok]
-        far,near = torch.where(ok, middle, far), torch.where(ok, near, middle)
+        return ok
+    bisected(holds, s.x.new_zeros(len(s.x)), s.x.new_ones(len(s.x)), _HALVINGS)
     return best
 
 def line_search(

@@ -139,15 +139,12 @@ def _next_refused(rows:_Rows, target, after:int) -> int|None: # Position
 # %% ../../nbs/use/06_editors.ipynb #c26
 def _first_target(rows:_Rows) -> Any: # Class; for numbers, an interval
     "The target that a panel starts with."
-    z = rows.logits(0)
-    if rows.cf.numbers: return (round(rows.cf.z_train.median().item(), 2), None)
-    return 1 if len(z) == 2 else int(z.argsort(descending=True)[1])
+    return rows.cf.goal.first(rows.logits(0), rows.cf.z_train)
 
 def _checked_target(rows:_Rows, target) -> Any:
     "The target of a panel; raises `ValueError` for what is none."
     if target is None: return _first_target(rows)
-    label = rows.cf.aimed(target, rows.logits(0)[None])[0]
-    return int(label) if not rows.cf.numbers else tuple(None if np.isinf(v) else v for v in label.tolist())
+    return rows.cf.goal.plain(rows.cf.aimed(target, rows.logits(0)[None])[0])
 
 # %% ../../nbs/use/06_editors.ipynb #c29
 def _cell(c, v, dtypes:dict) -> Any: # A cell

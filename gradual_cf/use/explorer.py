@@ -44,14 +44,6 @@ def _tray(kept:list, classes:Sequence=(), units=None) -> str:
     return f'<div class="cfx"><ol>{lines}</ol><p>{link}</p></div>'
 
 # %% ../../nbs/use/07_explorer.ipynb #c12
-def _interval_of(text:str) -> tuple: # (low, high), None for an open side
-    "An interval that somebody typed; raises `ValueError` for what is none."
-    low,dots,high = text.partition('..')
-    try: ends = tuple(float(v) if v.strip() else None for v in (low, high))
-    except ValueError: ends = ()
-    if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {text!r}')
-    return ends
-
 def _target_knob(desk:_Desk, target, classes:Sequence, layout):
     "A choice of the wanted class; for numbers, a field for an interval."
     import ipywidgets as W
@@ -117,7 +109,7 @@ def _about(panel, said:dict) -> str:
 
 def _moved_by_hand(panel, said:dict) -> str:
     "What the model says of the row as it was moved by hand."
-    a,b = (format(said[when], ',.4g' if panel.desk.cf.numbers else '.0%') for when in ('before', 'now'))
+    a,b = (panel.desk.cf.goal.text(said[when], '.0%') for when in ('before', 'now'))
     broken = ', '.join(map(str, said['against']))
     against = f' The rules of the data do not allow this for {_esc(broken)}.' if broken else ''
     enough = 'That is enough.' if said['reached'] else 'That is not enough.'
@@ -190,7 +182,7 @@ class _Panel:
 
     def goal(self) -> Any: # As a question has it
         "The target that is chosen."
-        return _interval_of(self.w.target.value) if self.desk.cf.numbers else self.w.target.value
+        return self.desk.cf.goal.parse(self.w.target.value)
 
     def ask(self, *_):
         "Put the question that the knobs ask."

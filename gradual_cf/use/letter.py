@@ -297,9 +297,7 @@ _PROVEN = dict(
 
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    before,after = answer.before[i].item(), answer.prob[i].item()
-    if answer.target.is_floating_point(): return value_text(before), value_text(after)
-    return sided_percent(before, answer.tau), sided_percent(after, answer.tau)
+    return tuple(goal_of(answer.target).sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
 
 def _standing_lines(answer, i:int) -> list:
     "How an answer stands, in sentences."
@@ -542,7 +540,7 @@ def _aims(letters:list, numbers:bool, classes:int) -> Tensor: # As `Counterfactu
 def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
     "What the model says of rows, and whether that is the target."
     z = explainer.logits(frame, explainer.encode(frame).x)
-    aims = aims.to(z) if explainer.numbers else aims.to(z.device)
+    aims = explainer.goal.read(aims, z)
     p = model_says(z, aims)
     return p, in_target(z, aims) & goal_of(aims).reached(p, aims, torch.tensor([float(l.tau) for l in letters]).to(p))
 

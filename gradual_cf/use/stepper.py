@@ -186,8 +186,8 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     target = _goal(trace, classes)
     image = trace.domain.kind == 'image'
     change = _image_panels(top.subplots(1, 4), trace) if image else _change_panel(top.subplots(), trace)
-    first = _number_panel(axs[0], trace) if trace.numbers else _probability_panel(axs[0], trace, names)
-    title = 'of the training rows' if trace.numbers else f'logits, and those of real {target}'
+    if trace.numbers: first,title = _number_panel(axs[0], trace), 'of the training rows'
+    else: first,title = _probability_panel(axs[0], trace, names), f'logits, and those of real {target}'
     panels = change, first, _logit_panel(axs[1], trace, names, title), _loss_panel(axs[2], trace)
     for ax in axs: ax.tick_params(labelsize=7)
     title = fig.suptitle(' ', fontsize=10)
