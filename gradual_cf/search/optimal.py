@@ -288,10 +288,7 @@ def _usual(cf) -> bool:
     tied = any(v is not None for v in cf.ties.values())
     if not isinstance(cf.model, FrameModel) or not cf.greedy or cf.numbers or tied or not h.legal: return False
     if h.quantile is not None or h.logit_margin is not None or h.tau_slack: return False
-    if isinstance(cf.model, _Trees): return True
-    layered = hasattr(getattr(cf.model.predictor.source, 'steps', [('', cf.model.predictor.source)])[-1][1], 'coefs_')
-    readings = None if layered else _light_readings(cf)
-    return readings is not None and all(r.of != 'layers' for r in readings)
+    return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
     "Put in what a search found of some rows: the smaller answer, the larger bound."
