@@ -299,6 +299,25 @@ def test_plateaus_have_answers_without_a_spare_change():
     assert p.answers.valid.all() and p.proof == [_IS_OPTIMAL]*12 and p.size.tolist() == fewest
 
 
+@pytest.mark.parametrize('dtype', ['int64', 'float64'])
+@pytest.mark.parametrize('hidden', [False, True])
+def test_plateaus_are_explained_in_full(dtype, hidden):
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (400, 10)), columns=[f'c{i}' for i in range(10)]).astype(dtype)
+    model = neural_network.MLPClassifier((2,), solver='lbfgs', random_state=0).fit(X, (X.iloc[:, :7].sum(axis=1) >= 3).astype(int))
+    rows = X[model.predict(X) == 0]
+    asked = predictor(lambda frame: model.predict_proba(frame)[:, 1], tabular(X)) if hidden else model
+    answers = GradualCF(asked, tabular(X)).fit(X).explain(rows, 1)
+    grid = np.array(list(itertools.product((0, 1), repeat=10)))
+    there = model.predict(pd.DataFrame(grid, columns=X.columns).astype(dtype)) == 1
+    fewest = [(grid[there] != row).sum(1).min() for row in rows.to_numpy()]
+    on = answers.changed
+    assert answers.valid.all() and (hidden or on.sum(1).tolist() == fewest)
+    for row, g in on.nonzero().tolist(): # none is spare
+        less = answers.raw.iloc[[row]].copy()
+        less.iloc[0, g] = rows.iloc[row, g]
+        assert model.predict(less)[0] == 0
+
+
 @pytest.mark.parametrize('name', ['hist', 'hist_three', 'pipe_mlp', 'pipe_forest'])
 def test_a_region_holds_everywhere(name):
     cf, model, X = fitted(np.random.default_rng(13), name)
@@ -387,7 +406,7 @@ def test_a_proof_is_asked_for_and_goes_along(tmp_path):
     from gradual_cf.answers import Counterfactuals
     cf, model, X = fitted(np.random.default_rng(17), 'pipe_mlp')
     rows, target = X.head(6), 1 - model.predict(X.head(6))
-    assert cf.explain(rows, target).proof is None                     # no rule for layers
+    assert cf.explain(rows, target).optimal == 'columns'
     answers = cf.explain(rows, target, optimal='distance')
     assert answers.proof == [_IS_OPTIMAL]*6 and torch.equal(answers.size, answers.bound)
     assert '6 optimal' in repr(answers) and 'optimal in distance' in answers.text() and 'optimal in distance' in answers._repr_html_()
@@ -435,7 +454,11 @@ def test_when_the_time_is_over_rows_say_so(name):
 
 
 def test_ctrl_c_ends_a_question_that_has_some_time(monkeypatch):
-    cf, model, X = fitted(np.random.default_rng(21), 'pipe_mlp')
+    from sklearn.svm import SVC
+    rng = np.random.default_rng(21)
+    X = table(rng, category=False)
+    model = SVC().fit(X, labels(rng, X))
+    cf = GradualCF(model, tabular(X)).fit(X)
     rows, search, calls = X.head(30), type(cf).search, []
     def interrupted(self, *asked):
         calls.append(1)
