@@ -22,8 +22,8 @@ from .plausible import crowd, held_back, lonelier
 from .goals import CLASSES, NUMBERS, in_target, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
                               check_lead, check_logits, place, predict)
-from .optimal import answered
-from .regions import region
+from .proven import answered
+from .proven import region
 from ..use.plans import Plan, plan_of
 
 # %% auto #0
