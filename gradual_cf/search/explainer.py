@@ -309,7 +309,9 @@ class Explainer:
         self.x_train:Any = None
         self.z_train:Any = None
         self.crowds:dict = {} # Target -> rows of it that no search sees
+        self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
 
+    def __getstate__(self): return self.__dict__ | dict(read=None) # Another process reads for itself
     def __repr__(self): return _described(self)
 
     @property

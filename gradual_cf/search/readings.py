@@ -6,7 +6,6 @@
 from __future__ import annotations
 from functools import partial
 from typing import Any, cast, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -171,16 +170,14 @@ def _compared(r:_Reading|None, model, z:np.ndarray, x:np.ndarray) -> _Reading|No
 
 _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
 
-_KEPT:Any = WeakKeyDictionary() # Explainer -> what was read, of which model and table
-
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
     now = (cf.model, cf.domain.features, cf.x_train)
-    if cf not in _KEPT or any(a is not b for a,b in zip(now, _KEPT[cf][0])):
+    if cf.read is None or any(a is not b for a,b in zip(now, cf.read[0])):
         out = _read_models(cf, grid)
         if not isinstance(cf.model, FrameModel): return out # a network may be trained on
-        _KEPT[cf] = now, out
-    return _KEPT[cf][1]
+        cf.read = now, out
+    return cf.read[1]
 
 def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
