@@ -16,7 +16,7 @@ from .boxes import _Boxes, _Grid, _legal_ends, _own_positions, _priced, _Questio
 from ..models.asking import _Agreed, _Asked, two_classes
 from ..models.fitted import FrameModel, TensorModel, _Affine, log_odds
 from .trees import _by_levels, _Trees
-from ..models.ensembles import _Ensemble, _parsed
+from ..models.fitted import _Ensemble, _parsed
 
 # %% auto #0
 __all__ = []

@@ -12,12 +12,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import lacking, merit, most_groups
-from ..core import State, changed_groups
-from .goals import logit_gap
-from ..models.fitted import FrameModel, log_odds
-from ..models.ensembles import _Ensemble, _parsed
-from ..models.ensembles import _Nodes
+from .goals import lacking, logit_gap, merit, most_groups
+from ..core import changed_groups, State
+from ..models.fitted import _Ensemble, FrameModel, log_odds, _Nodes, _parsed
 
 # %% auto #0
 __all__ = []
