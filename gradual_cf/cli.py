@@ -19,8 +19,7 @@ from .data.datasets import load_task, RECIPES, Task
 from .data.images import pixels
 from .data.tables import tabular
 from .gradual import GradualCF, PAPER
-from .measures.metrics import evaluate, plot_summary, summary
-from .measures.robustness import PLAUSIBLE
+from .measures.metrics import PLAUSIBLE, evaluate, plot_summary, summary
 from .models.asking import predict
 from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model

@@ -14,7 +14,7 @@ from gradual_cf.search.proof import prove
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.cells import _number_axis
 from gradual_cf.search.trees import _agrees, _best_single, _sweep, exact
-from gradual_cf.models.ensembles import _below, _parsed, _rounded_down, _widened
+from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened
 
 LEVEL = .6123 # no average of a few trees
 

@@ -8,6 +8,7 @@ import errno, inspect, io, json, platform
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,11 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import told_of
-from ..core import State, Target, _read_json, atomic
+from ..core import atomic, _read_json, State, Target
 from ..search.explainer import Explainer
 from ..search.goals import CLASSES, NUMBERS
 from ..gradual import FAR
-from .workers import fingerprint
-from .workers import cut, open_source
-from .workers import actors, import_ray, join_ray, processes, serial
+from .workers import actors, cut, fingerprint, joined_ray, open_source, processes, serial
 
 # %% auto #0
 __all__ = ['batch_fn', 'explain_dataset', 'explain_ray']
@@ -90,12 +89,6 @@ def _by_column(names, raw):
     if isinstance(raw, pd.DataFrame): return {c: raw[c].to_numpy() for c in names}
     return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
 
-# %% ../../nbs/scale/01_batch.ipynb #c33
-def _answers_of(cfs, names):
-    "The columns that an explanation adds."
-    told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
-    return {f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()} | told
-
 # %% ../../nbs/scale/01_batch.ipynb #c36
 def batch_fn(
     explainer:Explainer, # Fitted
@@ -113,7 +106,8 @@ def batch_fn(
             wanted = np.asarray(batch[target])
         asked:dict[str, Any] = question | dict(target=wanted)
         cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
-        return {**batch, **_answers_of(cfs, names)}
+        told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
+        return {**batch, **{f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()}, **told}
     return explain
 
 # %% ../../nbs/scale/01_batch.ipynb #c42
@@ -192,13 +186,6 @@ def _reactions(explainer, raw, **constraints):
     state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
     return _same(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
-# %% ../../nbs/scale/01_batch.ipynb #c63
-def _releases():
-    "Versions that may change a result or the bytes it is written in."
-    import pyarrow
-    modules = (gradual_cf, torch, np, pd, pyarrow)
-    return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
-
 # %% ../../nbs/scale/01_batch.ipynb #c66
 _ASKED_ROWS = 64 # Rows that a domain is asked about
 
@@ -209,8 +196,10 @@ def _manifest(work, source):
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
+    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or the bytes it is written in
+    versions = {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
     nested = dict(
-        question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=_releases(),
+        question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,
         input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=2, explainer=type(e).__name__, code=_same(type(e)), batch_size=work.size, rows=source.rows,
@@ -257,21 +246,15 @@ def _write_part(out, k, table):
         text = f'no space is left for part {k}; what was finished is kept: make room and run the same call again'
         raise OSError(errno.ENOSPC, text, str(out)) from None
 
-# %% ../../nbs/scale/01_batch.ipynb #c84
-@contextmanager
-def _locked(out):
-    "Hold the folder's lock; raises `ValueError` if another run holds it."
-    from filelock import FileLock, Timeout
-    try: lock = FileLock(out/'.lock').acquire(timeout=0)
-    except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
-    with lock: yield
-
 # %% ../../nbs/scale/01_batch.ipynb #c87
 @contextmanager
 def _claimed(out, manifest):
     "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
+    from filelock import FileLock, Timeout
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    try: lock = FileLock(out/'.lock').acquire(timeout=0)
+    except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
+    with lock:
         path, there = out/_MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
         if there and _MANIFEST not in there:
             raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
@@ -337,10 +320,9 @@ def explain_ray(
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`
     "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
-    ray = import_ray()
     _check_whole('workers', workers, 1)
     explainer.check_fitted()
-    if not ray.is_initialized(): join_ray(ray, address)
+    ray = joined_ray(address)
     if gpus is None: gpus = float(explainer.place[0].type == 'cuda')
     engine = lambda work, parts: actors(ray, work, parts, workers, gpus)
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)

@@ -13,7 +13,7 @@ from .boxes import _Boxes, _Grid, _legal_ends, _own_positions, _priced, _Questio
 from ..models.fitted import FrameModel
 from .cells import _by_levels
 from .trees import _Trees
-from ..models.ensembles import _Ensemble
+from ..models.fitted import _Ensemble
 
 # %% auto #0
 __all__ = []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..models.ensembles import _Ensemble, _Nodes
+from ..models.fitted import _Ensemble, _Nodes
 
 # %% auto #0
 __all__ = []

@@ -27,16 +27,6 @@ class _Pool(NamedTuple):
 
     take = rows_of
 
-# %% ../../nbs/search/06_lookahead.ipynb #c8
-def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Gain and distance of every value, `(n, p, v)`
-    "Half by gain, half by gain less distance; a value that got both places counts once."
-    by_gain = gain.topk(q - q//2, dim=2).indices
-    by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
-    twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
-    pick = torch.cat([by_gain, by_price], 2)
-    fresh = ~torch.cat([torch.zeros_like(by_gain, dtype=torch.bool), twice], 2)
-    return pick, (gain.gather(2, pick) > -torch.inf) & fresh
-
 # %% ../../nbs/search/06_lookahead.ipynb #c12
 def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
     "Gradient of the target's logit less the mean of all."

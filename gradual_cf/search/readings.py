@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from ..models.asking import _Agreed, _Asked, two_classes
-from ..models.ensembles import _parsed
+from ..models.fitted import _parsed
 from ..models.fitted import FrameModel, TensorModel, _Affine, log_odds
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table, _Nodes, _nodes_behind,
                                       _nodes_read, _opened, _TreeBound, _words_of)

@@ -12,11 +12,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import lacking, merit, most_groups
 from ..core import State, changed_groups
-from .goals import logit_gap
-from ..models.fitted import FrameModel, log_odds
-from ..models.ensembles import _Ensemble, _parsed
+from ..models.fitted import FrameModel, _Ensemble, _parsed, log_odds
+from .goals import lacking, logit_gap, merit, most_groups
 from .cells import (_Axis, _cell_places, _expanded, _Grown, _grown, _own_scores, _reader, _swept,
                                      _Unfit, _walked, _Walkers)
 

@@ -19,7 +19,7 @@ from ..core import take_rows
 from ..data.columns import _read_numbers
 from ..data.images import _block_names
 from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
-from ..measures.robustness import PLAUSIBLE
+from ..measures.metrics import PLAUSIBLE
 from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
 from ..render import value_text
@@ -438,8 +438,6 @@ class _Column:
         "Open the column."
         self.lock.value = False
         self.limit.release()
-
-
 
 # %% ../../nbs/use/06_editors.ipynb #c70
 _HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
