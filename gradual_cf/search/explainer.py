@@ -22,8 +22,7 @@ from .plausible import crowd, held_back, lonelier
 from .goals import CLASSES, NUMBERS, in_target, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
                               check_lead, check_logits, place, predict)
-from .proven import answered
-from .proven import region
+from .proven import answered, by_default, region
 from ..use.plans import Plan, plan_of
 
 # %% auto #0
@@ -425,6 +424,10 @@ class Explainer:
         "What the search finds until some time."
         if until < float('inf'): return _searched_until(self, enc, target, seed, until, begin)
         return _searched(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
+
+    def usual(self, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
+        "What `explain` finds where nothing else is said, before it is measured."
+        return by_default(self, enc, z, target, seed)
 
     def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."

@@ -29,7 +29,7 @@ from ..models.fitted import FrameModel
 from .trees import _Trees
 
 # %% auto #0
-__all__ = ['Proven', 'answered', 'cheapest', 'region', 'ways']
+__all__ = ['Proven', 'by_default', 'answered', 'cheapest', 'region', 'ways']
 
 # %% ../../nbs/search/10_proven.ipynb #c6
 def _rows_at(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
@@ -327,6 +327,8 @@ def _best_known(cf, readings:list|None, enc:Encoded, z:Tensor, target:Tensor, op
     xp,begun[i] = find(rows, aims, begin=None if begin is None else begin[torch.from_numpy(i)])
     there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
     (size,far),none = _measured_size(cf, rows, xp, there, optimal), np.zeros(len(i))
+    lost = torch.from_numpy(i[~there & np.isinf(known.size[i])])
+    known.xp[lost] = xp[torch.from_numpy(~there & np.isinf(known.size[i]))].to(known.xp) # how far a search came
     _merged(known, i, _Known(xp, size, none, far, none, none, none.astype(int)))
     if readings: _merged(known, i, boxes(rows, aims, known.xp[torch.from_numpy(i)]))
     return known, begun
@@ -339,6 +341,18 @@ def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:s
     proof = [_proof(*row) for row in zip(size, known.bound, known.distance, known.distance_bound)]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     return replace(answers, proof=proof, optimal=optimal, size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
+
+def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple: # As `_best_known`
+    "What is known of rows where nobody asked for a proof."
+    readings = _light_readings(cf)
+    boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, _COLUMNS, _BUDGET, 0., start, until, calm)
+    return _best_known(cf, readings, enc, z, target, _COLUMNS, find, boxes, until)
+
+def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # Encoded rows, logits, targets -> `(n, *s)`
+    "What `explain` finds where nothing else is said, before it is measured."
+    if not _usual(cf): return cf.search(enc, target, seed)
+    find = lambda enc, target, begin=None: cf.find(enc, target, seed, begin=begin)
+    return _ruled(cf, enc, z, target, find)[0].xp
 
 def answered(
     cf,            # A fitted explainer
@@ -361,12 +375,13 @@ def answered(
         if begun.all(): return answers
         return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid.cpu().numpy()])
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
-    readings = _light_readings(cf) if optimal is None else _read(cf, optimal)
-    told,a_row = optimal or _COLUMNS, _BUDGET if optimal is None else np.inf
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
-    boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, told, a_row, gap, start, until, calm)
-    known,begun = _best_known(cf, readings, enc, z, target, told, find, boxes, until)
-    return _carrying(cf.measure(data, enc, z, known.xp, target), known, begun, told)
+    if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
+    else:
+        readings = _read(cf, optimal)
+        boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, optimal, np.inf, gap, start, until, calm)
+        known,begun = _best_known(cf, readings, enc, z, target, optimal, find, boxes, until)
+    return _carrying(cf.measure(data, enc, z, known.xp, target), known, begun, optimal or _COLUMNS)
 
 # %% ../../nbs/search/10_proven.ipynb #55034408
 def cheapest(
