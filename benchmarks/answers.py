@@ -38,7 +38,7 @@ from gradual_cf.data.datasets import load_heloc
 from gradual_cf.models.networks import tabular_mlp, train
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
-from gradual_cf.measures.robustness import PLAUSIBLE
+from gradual_cf.measures.metrics import PLAUSIBLE
 
 REPEATS, ORDERS, MOST_ORDERED = 3, 20, 5
 ADULT = dict(immutable=['sex', 'race', 'native-country'], increase_only=['age'])

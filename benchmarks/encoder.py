@@ -25,7 +25,7 @@ from words_judge import judge
 
 from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
-from gradual_cf.data.reading import reads_well
+from gradual_cf.data.words import reads_well
 from gradual_cf.data.words import _word_spans, load_glove, load_imdb
 from gradual_cf.data.transformers import tokens
 

@@ -22,7 +22,7 @@ from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search.lookahead import _lead_gradient, _swap_logits
 from gradual_cf.data.datasets import load_task
-from gradual_cf.data.reading import _ear
+from gradual_cf.data.words import _ear
 from gradual_cf.data.texts import _places, _tag_kept
 from gradual_cf.data.words import _lookup_form
 from gradual_cf.data.wording import _explained, _place_candidates, wordings

@@ -20,7 +20,7 @@ from words_judge import judge, word_ids
 
 from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
-from gradual_cf.data.reading import _pipeline, _tags, reads_well
+from gradual_cf.data.words import _pipeline, _tags, reads_well
 from gradual_cf.data.datasets import load_task
 from gradual_cf.data.words import ending, load_imdb, _word_spans
 

@@ -30,8 +30,8 @@ from .search.masking import (block_groups, column_groups, expand_groups, perturb
                                 token_groups)
 from .search.composition import box, chain, compose, init_composite, steps
 from .search.shorten import improve, line_search, put_back, share
-from .search.prototypes import typical
-from .search.trace import Trace
+from .search.plausible import typical
+from .gradual import Trace
 from .search.plausible import Plausibility
 from .gradual import GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, construct
 from .models.networks import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
@@ -39,7 +39,7 @@ from .models.fitted import load_fitted, predictor
 from .data.tables import tabular
 from .data.images import images, load_digits, load_mnist, without_images
 from .search.lookahead import lookahead
-from .data.reading import reads_well
+from .data.words import reads_well
 from .data.texts import sentences
 from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews
 from .data.transformers import tokens
@@ -54,15 +54,14 @@ from .baselines.nearest import Wachter
 from .baselines.nearest import CEM
 from .baselines.nearest import GrowingSpheres
 from .baselines.lore import LORE, because
-from .baselines.abele import ABELE
+from .baselines.lore import ABELE
 from .baselines.regions import FIDO
 from .baselines.regions import Goyal
 from .measures.relevance import lrp, relevance
-from .measures.robustness import PLAUSIBLE, bootstrap, confirm
-from .measures.metrics import coherence, evaluate, judged, l2_change, measures, n_changed, neighbours, plausibility
+from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change, measures, n_changed,
+                                         neighbours, plausibility, plot_summary, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
-from .measures.metrics import plot_summary, summary
 from .use.explorer import explorer
 from .use.letter import check_letter, letter
 from .use.audit import Audit, audit

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import render
-from .render import value_text
+from .render import render, value_text
+from .search.goals import _class_name, goal_of
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'Counterfactuals']
@@ -49,66 +49,39 @@ def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
 
-def _class_name(t, classes):
-    "A class by its name, where there is one."
-    return str(classes[t]) if len(classes) else f'class {t}'
-
 # %% ../nbs/90_answers.ipynb #c16
-class _ClassGoal:
-    "A class is wanted, and the model says how probable it is."
-    said,before_it = 'probability', 'probability '
-    def text(self, v, form='.2f') -> str: return format(float(v), form)
-    def words(self, target, classes) -> str: return _class_name(target.item(), classes)
-    def reached(self, v, target, tau): return v >= tau
-    def height(self, cfs): return cfs.prob # What a plan lets rise, `(n,)`
-    def bars(self, target, tau) -> list: return [tau]
-    def bar_text(self, tau) -> str: return f'at {tau:g}'
-    def columns(self, cfs): return dict(cf_target=cfs.target, cf_before=cfs.before, cf_prob=cfs.prob)
-
-class _IntervalGoal:
-    "An interval is wanted, and the model says a number."
-    said,before_it = 'number', ''
-    def text(self, v, form='.2f') -> str: return format(float(v), ',.4g')
-    def words(self, target, classes) -> str:
-        low,high = target.tolist()
-        if low == -np.inf: return f'at most {value_text(high)}'
-        return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
-
-    def reached(self, v, target, tau): return (v >= target[:, 0]) & (v <= target[:, 1])
-    def height(self, cfs): return -torch.maximum(cfs.target[:, 0] - cfs.prob, cfs.prob - cfs.target[:, 1]).clamp_min(0)
-    def bars(self, target, tau) -> list: return [v for v in target.tolist() if np.isfinite(v)]
-    def bar_text(self, tau) -> str: return 'in their interval'
-    def columns(self, cfs):
-        return dict(cf_low=cfs.target[:, 0], cf_high=cfs.target[:, 1], cf_before=cfs.before, cf_after=cfs.prob)
-
-def goal_of(target): return _IntervalGoal() if target.is_floating_point() else _ClassGoal() # How a target is spoken of
-
-def aimed_at(
-    cfs,        # `Counterfactuals`
-    i:int,      # Position of a row
-    classes=(), # Names of the classes
-) -> str:
+def aimed_at(cfs, i:int, classes=()) -> str: # Position of a row, names of the classes
     "What a row shall be: a class, or a number in an interval."
     return goal_of(cfs.target).words(cfs.target[i], classes)
 
 # %% ../nbs/90_answers.ipynb #c19
 _STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
+_SIZES = ('size', 'bound')            # What is proven of it, as numbers
 
 def _standing_text(cfs, i:Any=slice(None)) -> str: # One row, or the mean of some
     "How answers stand, as far as that is known."
     known = {name: v[i].nanmean().item() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
     return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
 
+def _proof_text(cfs, i:int) -> str:
+    "What is proven of an answer; '' where nothing is."
+    words = '' if cfs.proof is None else cfs.proof[i]
+    return f', {words} in {cfs.optimal}' if words.startswith(('optimal', 'within')) else f', {words}'*bool(words)
+
+def _proofs_text(cfs) -> str:
+    "What is proven of a batch, counted."
+    if cfs.proof is None: return ''
+    known = pd.Series(cfs.proof, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
+    counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
+    return f'; by {cfs.optimal}: {counted}' if cfs.optimal else f'; {counted}'*bool(counted)
+
 # %% ../nbs/90_answers.ipynb #c22
-def went(
-    cfs,   # `Counterfactuals`
-    i:int, # Position of a row
-) -> str:
+def went(cfs, i:int) -> str: # Position of a row
     "What the model said of a row before and after, and how the answer stands."
     goal = goal_of(cfs.target)
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
-    return f'{goal.before_it}{before} → {after}{stands}'
+    return f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}'
 
 # %% ../nbs/90_answers.ipynb #c25
 def _shown(cfs, classes=(), names=None) -> list:
@@ -155,16 +128,17 @@ def _standing(cfs) -> pd.DataFrame:
     "How each answer stands, one line a row; NaN where nobody asked."
     far = (cfs.xp - cfs.x).flatten(1).norm(dim=1)
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
-    columns |= {name: far*torch.nan if (v := getattr(cfs, name)) is None else v for name in _STANDINGS}
-    return pd.DataFrame(dict(row=_row_names(cfs)) | {name: v.cpu().numpy() for name,v in columns.items()})
+    columns |= {name: far*torch.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    told = dict(row=_row_names(cfs)) | {name: v.cpu().numpy() for name,v in columns.items()}
+    return pd.DataFrame(told | dict(proof=cfs.proof or ['']*len(far)))
 
 # %% ../nbs/90_answers.ipynb #c37
-def told_of(
-    cfs, # `Counterfactuals`
-) -> pd.DataFrame: # One line a row
+def told_of(cfs) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
     plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
-    told = goal_of(cfs.target).columns(cfs) | dict(cf_valid=cfs.valid)
+    names = goal_of(cfs.target).told # of the ends of an interval, or of a class; then what the model said
+    ends = cfs.target.reshape(len(cfs), len(names) - 2).unbind(1)
+    told = dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid)
     return pd.DataFrame({name: plain(t) for name,t in told.items()})
 
 def _check_free(raw, told):
@@ -244,9 +218,11 @@ def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for a column that would not come back."
     from safetensors.torch import save
     _check_free(cfs.raw, told_of(cfs))
-    tensors = {f: t.detach().cpu().contiguous().clone() for f in (*_TENSORS, *_STANDINGS) if (t := getattr(cfs, f)) is not None}
+    kept = {f: getattr(cfs, f) for f in (*_TENSORS, *_STANDINGS, *_SIZES)}
+    tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
     (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
-    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about))
+    proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal)
+    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof)
     members = {'about.json': about, 'tensors.safetensors': save(tensors), 'data.arrow': data, 'raw.arrow': raw}
     with atomic(path) as tmp:
         with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
@@ -270,9 +246,10 @@ def _read(path) -> dict:
         parts:dict[str, Any] = load(z.read('tensors.safetensors'))
         for name in ('data', 'raw'):
             parts[name] = None if about[name] is None else _unpacked(z.read(f'{name}.arrow'), about[name])
+    if 'proof' in about: parts['proof'] = about['proof']
     many = {len(v) for v in parts.values() if v is not None}
     if len(many) != 1: raise ValueError(f'all parts must have as many rows, got {sorted(many)}')
-    return parts | dict(tau=about['tau'])
+    return parts | dict(tau=about['tau'], optimal=about.get('optimal', ''))
 
 # %% ../nbs/90_answers.ipynb #c54
 @dataclass(frozen=True, repr=False)
@@ -292,6 +269,10 @@ class Counterfactuals:
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
     confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
+    proof:list|None=None       # What is proven of each: 'optimal', 'within 3%', 'best so far', 'none exists'; '' for nothing
+    optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven
+    size:Tensor|None=None      # Columns, distance or cost of each answer, `(n,)`; inf where there is none
+    bound:Tensor|None=None     # No answer has less, `(n,)`; inf where there is none at all
     explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
 
     @property
@@ -313,21 +294,23 @@ class Counterfactuals:
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        some:dict[str, Any] = {f: v[i] for f in (*_TENSORS, 'found', *_STANDINGS) if (v := getattr(self, f)) is not None}
-        enc = None if self.enc is None else self.enc.take(i)
-        return replace(self, **some, enc=enc, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
+        known = {f: getattr(self, f) for f in (*_TENSORS, 'found', *_STANDINGS, *_SIZES)}
+        some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
+        enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
+        return replace(self, **some, enc=enc, proof=proof, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
 
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
         "What changed, as a tidy frame."
         return (self.domain.display.changes or _group_changes)(self)
 
-    def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, typical, confirmed
-        "How each answer stands; NaN where nobody asked."
+    def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
+        "How each answer stands, and what is proven of it; NaN and '' where nobody asked."
         return _standing(self)
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`; numbers with their interval."
+        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."
         told = told_of(self)
+        if self.proof is not None: told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told
         _check_free(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
@@ -348,7 +331,15 @@ class Counterfactuals:
 
     def __repr__(self):
         bar = goal_of(self.target).bar_text(self.tau)
-        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{_standing_text(self)}'
+        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{_standing_text(self)}{_proofs_text(self)}'
+
+    def region(self,
+        free=None, # Further columns that may vary, by name; those that changed always may
+    ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how
+        "How far each answer may vary without losing the decision; `ValueError` without a model."
+        if self.explainer is not None: return self.explainer.region(self, free)
+        raise ValueError('region must be asked of answers that know their model, got answers that were loaded or made by '
+                         'hand: write explainer.region(answers)')
 
     def plan(self): # A `Plan`
         "Put the changes in an order: each row on the way legal, the target near early; `ValueError` without a model."

@@ -20,11 +20,11 @@ from .data.datasets import load_task, RECIPES, Task
 from .data.images import pixels
 from .data.tables import tabular
 from .gradual import GradualCF, PAPER
-from .measures.metrics import evaluate, plot_summary, summary
-from .measures.robustness import PLAUSIBLE
+from .measures.metrics import PLAUSIBLE, evaluate, plot_summary, summary
 from .models.asking import predict
 from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model
+from .search.goals import goal_of
 from .scale.batch import explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
 from .use.letter import letter
@@ -198,6 +198,7 @@ def _record(cfs, task, row, plan=None, several=None):
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
     told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
+    if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
     told['changes'] = _json_lines(cfs.changes())
     by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
     if plan is not None: told['plan'] = by(plan.changes(), 'step')
@@ -206,12 +207,9 @@ def _record(cfs, task, row, plan=None, several=None):
 
 def _said(cfs, classes):
     "What was asked of the model and what it said, as values of JSON."
-    before,after = cfs.before[0].item(), cfs.prob[0].item()
-    if cfs.target.is_floating_point():
-        ends = [v if np.isfinite(v) else None for v in cfs.target[0].tolist()]
-        return dict(target=ends, before=before, after=after)
-    target = cfs.target[0].item()
-    return dict(target=target, target_name=_class_name(target, classes), before=before, prob=after)
+    goal,heard = goal_of(cfs.target), (cfs.before[0].item(), cfs.prob[0].item())
+    names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
+    return goal.record(cfs.target[0], classes) | dict(zip(names, heard))
 
 # %% ../nbs/92_cli.ipynb #c34
 def _check_one(row, text, image):

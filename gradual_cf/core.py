@@ -17,9 +17,17 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain']
+__all__ = ['rows_of', 'Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain']
 
 # %% ../nbs/00_core.ipynb #c16
+def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions and other tuples
+    "Rows `i` of every part of a record."
+    def part(v):
+        if v is None or callable(v): return v
+        if type(v) is tuple: return tuple(map(part, v))
+        return v.take(i) if hasattr(v, '_fields') else v[i]
+    return type(record)(*map(part, record))
+
 class Encoded(NamedTuple):
     "What the model reads, and what may become of each row."
     x:Tensor      # Model input, `(n, *s)`
@@ -29,21 +37,7 @@ class Encoded(NamedTuple):
     most:Tensor|None=None # Most groups that may change, long `(n,)`; None for any number
     notes:Any=None        # What else the domain knows of each row, a named tuple; None where it knows nothing
 
-    def take(self, i) -> Encoded: # The rows `i`
-        "Select rows by slice, index or mask."
-        return rows_of(self, i)
-
-# %% ../nbs/00_core.ipynb #c18
-def rows_of(
-    record, # A named tuple of tensors, of None, and of other tuples
-    i,      # Rows: a slice, an index or a mask
-) -> Any:   # A record of the same kind
-    "Rows `i` of every part of a record."
-    def part(v):
-        if v is None: return None
-        if type(v) is tuple: return tuple(map(part, v))
-        return v.take(i) if hasattr(v, '_fields') else v[i]
-    return type(record)(*map(part, record))
+    take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
 # %% ../nbs/00_core.ipynb #c21
 _LATER:Any = None # A field that is filled when it is known
@@ -56,9 +50,7 @@ class Target(NamedTuple):
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
     demands:tuple=()      # What else rows must reach, each with `missing(state)`, `kept(state)` and `take(i)`
 
-    def take(self, i) -> Target: # The rows `i`
-        "Select rows by slice, index or mask."
-        return rows_of(self, i)
+    take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
     def repeated(self, times:int) -> Target: # Each row's target, several times in a row
         return self.take(torch.arange(len(self.label), device=self.label.device).repeat_interleave(times))
@@ -90,9 +82,7 @@ class State(NamedTuple):
     @property
     def x(self) -> Tensor: return self.enc.x # The inputs, `(n, *s)`
 
-    def take(self, i) -> State: # The rows `i`
-        "Select rows by slice, index or mask."
-        return rows_of(self, i)
+    take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
     def put(self, i, new:State): # Rows `i` become those of `new`
         "Write what a search found into some rows, in place."
@@ -100,23 +90,26 @@ class State(NamedTuple):
             if getattr(self, name) is not None: getattr(self, name)[i] = getattr(new, name)
 
 # %% ../nbs/00_core.ipynb #c26
-def per_row(
-    v:Tensor,    # One value a row, `(n,)`
-    like:Tensor, # Rows, `(n, *s)`
-) -> Tensor:     # `(n, 1, ...)`
+def per_row(v:Tensor, like:Tensor) -> Tensor: # One value a row `(n,)`, rows `(n, *s)` -> `(n, 1, ...)`
     "`v` with the rank of `like`, to broadcast over each row's entries."
     return v.view(-1, *[1]*(like.ndim - 1))
 
 # %% ../nbs/00_core.ipynb #c29
-def changed_groups(
-    x:Tensor,      # Inputs, `(n, *s)`
-    xp:Tensor,     # Counterfactuals, `(n, *s)`
-    groups:Tensor, # Group of every entry, long `(*s)`
-) -> Tensor:       # bool `(n, g)`
+def changed_groups(x:Tensor, xp:Tensor, groups:Tensor) -> Tensor: # Rows `(n, *s)` twice, groups `(*s)` -> bool `(n, g)`
     "Groups in which any entry differs."
     diff = (x != xp).flatten(1).to(x.dtype)
     count = diff.new_zeros(len(x), int(groups.max()) + 1)
     return count.index_add_(1, groups.flatten(), diff) > 0
+
+# %% ../nbs/00_core.ipynb #b2
+def bisected(holds:Callable, bad, good, times:int, between:Callable=lambda bad, good: (bad + good)/2) -> Any: # As `good`
+    "Points of each row that hold, as near to the bad ones as such points are; arrays or tensors `(n,)`."
+    where = torch.where if isinstance(good, Tensor) else np.where
+    for _ in range(times):
+        middle = between(bad, good)
+        there = holds(middle)
+        good,bad = where(there, middle, good), where(there, bad, middle)
+    return good
 
 # %% ../nbs/00_core.ipynb #c32
 def take_rows(
@@ -132,9 +125,7 @@ def take_rows(
     return [data[j] for j in np.arange(len(data))[i]]
 
 # %% ../nbs/00_core.ipynb #c35
-def comparable(
-    s:pd.Series,  # Cells of any dtype
-) -> np.ndarray:  # Objects, `(n,)`
+def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`
     "Cells that can be compared: None where they are missing."
     return s.astype(object).where(s.notna(), None).to_numpy()
 
@@ -192,9 +183,7 @@ class Domain:
 
 # %% ../nbs/00_core.ipynb #c43
 @contextmanager
-def atomic(
-    path, # Where the finished file shall be
-) -> Iterator[Path]:
+def atomic(path) -> Iterator[Path]: # Where the finished file shall be
     "Yield a temporary path beside `path`; it takes `path`'s place only when all went well."
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

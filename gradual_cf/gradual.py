@@ -10,26 +10,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 
-from .search.goals import Lead, Match, content, lacking, lead_of, merit, most_groups, spent, stopping
-from .search.shorten import cheapest_pairs
-from .search.plausible import _legal_numbers, _worth_trying, approach, moved, open_groups
-from .search.composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
-from .search.explainer import Explainer
-from .search.goals import target_prob
-from .search.shorten import improve_states, line_search, put_back, share
-from .search.goals import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
-from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .models.asking import answers_numbers, evaluating, predict
-from .search.prototypes import nearest_prototypes, towards, unsuitable
-from .search.explainer import KINDS, Common, _as_call, _brief, _suited, setting, told
-from .search.trace import Trace, curve
+from .search.composition import admissible, compose, init_composite, loss_grad
+from .search.explainer import KINDS, Common, Explainer, _as_call, _brief, _suited, setting, told
+from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking, lead_of,
+                                     logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
+                                     total_variation)
+from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
+from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes, open_groups,
+                                         towards, unsuitable)
+from .search.shorten import cheapest_pairs, improve_states, line_search, put_back, share
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'GradualCF']
+__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 'GradualCF']
 
 # %% ../nbs/07_gradual.ipynb #c11
 @told
@@ -76,9 +74,7 @@ TEXT = Settings(**KINDS['text'], sigma=0)
 PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
-def preset(
-    domain:Domain, # What is explained
-) -> Settings:
+def preset(domain:Domain) -> Settings: # Of what is explained
     "The settings that suit a domain."
     return _suited(Settings, PRESETS, domain)
 
@@ -149,12 +145,14 @@ def _aim_at_class(cf, label:Tensor) -> Target:
 # %% ../nbs/07_gradual.ipynb #c31
 _BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in deviations of the model's numbers
 
-def _aim_inside(interval:Tensor, spread:float) -> Target:
+def _aim_inside(cf, interval:Tensor) -> Target:
     "What rows must reach where the model answers with numbers."
     low,high = interval.unbind(1)
-    ahead = _BEYOND*spread
+    ahead = _BEYOND*cf.spread
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
+
+_AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
 # %% ../nbs/07_gradual.ipynb #c34
 _HELD = 24 # Values of a column that most rows share
@@ -335,16 +333,44 @@ def pairs(cf, s, watch=None) -> Iterator[State]:
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield s
 
+# %% ../nbs/07_gradual.ipynb #d980e69a
+def spare(cf, s, watch=None) -> Iterator[State]:
+    "Put changes back that are not needed."
+    live = (s.on.sum(1) > 1).nonzero()[:, 0]
+    for s in improve_states(cf, s, (put_back,), live): yield _on_again(cf, s, live)
+
+# %% ../nbs/07_gradual.ipynb #182a572c
+def _nearest_real(cf, one, place) -> Tensor: # One row `(1, *s)`
+    "The nearest training row of the target that arrives under the rules of a row; the row as it is where none does."
+    real = cf.x_train[in_target(cf.z_train, one.target.label[0])]
+    many = one._replace(on=None, c=None).take(torch.zeros(len(real), dtype=torch.long, device=one.x.device))
+    xp = admissible(many.enc, torch.where(many.enc.frozen[:, place], many.x, real), cf.project)
+    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0 if len(real) else torch.zeros(0, dtype=torch.bool)
+    if not there.any(): return one.xp
+    far = (xp - many.x).abs().flatten(1).sum(1).masked_fill(~there, torch.inf)
+    return xp[far.argmin()][None]
+
+def from_real_rows(cf, s, watch=None) -> Iterator[State]:
+    "Where all else failed: the nearest real row of the target, walked back."
+    place,lost = cf.groups(s.x), _unfinished(cf, s)
+    if not len(lost) or cf.ties['relations'] is not None: return
+    now = s.take(lost)
+    new = moved(cf, now, torch.cat([_nearest_real(cf, now.take([i]), place) for i in range(len(lost))]))
+    for move in (put_back, line_search, put_back): new = move(cf, new)
+    won = (lacking(cf, new) <= 0) & (changed_groups(s.x[lost], new.xp, place).sum(1) <= most_groups(cf, new.enc))
+    if not won.any(): return
+    s.put(lost[won], moved(cf, new.take(won), new.xp[won]))
+    yield s
+
 # %% ../nbs/07_gradual.ipynb #c62
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share; by less, rounding looks like a gain
 
 def revisit(cf, s, watch=None) -> Iterator[State]:
     "Where the loop ran dry: change one group again, whichever lowers what is missing most."
-    groups,most,live = cf.groups(s.x), most_groups(cf, s.enc), _unfinished(cf, s)
+    most,live = most_groups(cf, s.enc), _unfinished(cf, s)
     while len(live):
         now = s.take(live)
-        _,xp,score = probe(cf.model, now, open_groups(now, most[live]), groups, cf.propose,
-                           project=cf.project, **cf.ties)
+        _,xp,score = _ask_all(cf, now, open_groups(now, most[live]))
         won = score > merit(lacking(cf, now), spent(now.x, now.xp, cf.ties['price']))
         if not won.any(): return
         new = moved(cf, now.take(won), xp[won])
@@ -426,6 +452,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
     steps = (construct, pairs, revisit) if listed else (construct,)
+    if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, Otherwise(steps))
     if priced and domain.propose: steps += (cheapest_pair,)
     plain = not among and all(getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
@@ -492,7 +519,51 @@ def _climbed(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
         xp[rows[~lost]] = new[~lost]
 
+# %% ../nbs/07_gradual.ipynb #tc5
+_OTHER = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    "Every masking and composition step of one row."
+    steps:list     # One-row `State`s, copied
+    chosen:list    # The group that each step chose
+    curves:list    # For each step, a frame with one line an iterate: the loss parts, `prob`, `gap`, `dist`
+    x:Tensor       # The input, `(1, *s)`
+    before:Tensor  # Logits at the input, `(1, k)`
+    target:Target  # What it was pulled towards
+    sample:Tensor  # Logits of training rows of the target, `(N, k)`; for numbers, of all
+    groups:Tensor  # Group of every entry, long `(*s)`
+    domain:Domain  # How to decode and draw it
+    data:Any=None  # The raw input
+    tau:float=.5   # Probability at which the row stops
+
+    def __len__(self): return len(self.steps)
+    def __iter__(self) -> Iterator[State]: return iter(self.steps)
+    def __getitem__(self, i) -> State: return self.steps[i]
+
+    def __repr__(self):
+        z = self.steps[-1].logits if self.steps else self.before
+        goal,label = goal_of(self.target.label), self.target.label
+        before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
+        return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
+
+    @property
+    def numbers(self) -> bool: return goal_of(self.target.label).numbers # Whether the model answers with numbers
+
+    def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
+        "All curves as one tidy frame."
+        if not self.steps: return pd.DataFrame(columns=list(_OTHER))
+        lines = [c.assign(step=i + 1, group=self.chosen[i]) for i,c in enumerate(self.curves)]
+        return pd.concat(lines, ignore_index=True)
+
 # %% ../nbs/07_gradual.ipynb #c81
+def _curve(loss, states:list) -> pd.DataFrame: # One-row `State`s, in order -> one line an iterate
+    "Loss parts, probability, gap to the target's mean logits and distance of the iterates of one step."
+    df = pd.DataFrame([{k: v.item() for k,v in loss(s).items()} for s in states])
+    read = lambda f: [f(s).item() for s in states]
+    return df.assign(iteration=range(len(states)), prob=read(lambda s: target_prob(s.logits, s.target.label)),
+                     gap=read(logit_gap), dist=read(l2_distance))
+
 def _chosen(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
@@ -505,7 +576,7 @@ def _recorded(cf, s):
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.see(s)
         now = _copied(s)
-        out.append((now, _chosen(now, old, cf.groups(s.x)), curve(cf.loss, seen or [now._replace(on=None, c=None)])))
+        out.append((now, _chosen(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
         old,_ = now,seen.clear()
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
@@ -516,7 +587,7 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     _,enc,place = _climbed(cf, enc, target, seed)
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
-    sample = cf.z_train if cf.numbers else cf.stats.sample[int(target)]
+    sample = cf.goal.sample(cf, target)
     return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau)
 
 # %% ../nbs/07_gradual.ipynb #c83
@@ -545,9 +616,9 @@ class GradualCF(Explainer):
     def _learn(self):
         "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
-        self.spread = (z.std().item() or 1.) if self.numbers else 1.
+        self.spread = self.goal.spread(z)
         self.loss = _loss_of(h, self.domain.kind, self.spread)
-        self.stats = None if self.numbers else fit_logits(z, h.n_ref, match=h.match)
+        self.stats = self.goal.address(z, h.n_ref, h.match)
         self.company = None if h.plausibility is None else h.plausibility.fit(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, z)
@@ -574,7 +645,7 @@ class GradualCF(Explainer):
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target:
         "What rows must reach; given the rows, also what they are compared with."
-        aim = _aim_inside(label, self.spread) if self.numbers else _aim_at_class(self, label)
+        aim = _AIMS[self.goal](self, label)
         if self.company is None or enc is None: return aim
         return aim._replace(demands=(*aim.demands, self.company.aim(enc, label)))
 
@@ -594,12 +665,12 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor: # `(n, *s)`
-        quick = self.parts.quick
-        if quick is None: return self.search(enc, target, seed)
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+        parts = self.parts.quick
+        if parts is None: return self.search(enc, target, seed)
         s = self.start(enc, target, seed)
         if xp is not None: s = moved(self, s, xp.clone())
-        return _best_of(self, s, construct(self, s, parts=quick))
+        return _best_of(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
 
     def trace(self,
         data,        # One raw input

@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeClassifier
 from toy import columns
 from written import load_task
 
-from gradual_cf.baselines.abele import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
+from gradual_cf.baselines.lore import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
                                         _nearest_first, _on_the_way, _train_adversarial, _adversarial_autoencoder)
 from gradual_cf.baselines.lore import _read_leaves
 from gradual_cf.models.asking import predict

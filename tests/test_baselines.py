@@ -11,7 +11,7 @@ from test_invariants import table
 from torch import nn
 import written
 
-from gradual_cf.baselines.abele import ABELE
+from gradual_cf.baselines.lore import ABELE
 from gradual_cf.baselines.nearest import CEM, _shrink
 from gradual_cf.baselines.lore import LORE, _Condition, _breed_around, because
 from gradual_cf.baselines.nearest import GrowingSpheres

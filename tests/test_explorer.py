@@ -22,7 +22,7 @@ from gradual_cf.use.explorer import explorer
 from gradual_cf.gradual import PAPER, TABLE, GradualCF
 from gradual_cf.search.masking import block_groups
 from gradual_cf.data.tables import tabular
-from gradual_cf.measures.robustness import PLAUSIBLE
+from gradual_cf.measures.metrics import PLAUSIBLE
 
 EVIL = '<img src=x onerror=alert(1)>'
 

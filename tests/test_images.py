@@ -11,7 +11,7 @@ from shares import at_least
 from written import load_task
 
 from gradual_cf import gradual
-from gradual_cf.search import prototypes
+from gradual_cf.search import plausible as prototypes
 from gradual_cf.search.goals import lacking, merit
 from gradual_cf.core import Encoded, State, Target, changed_groups
 from gradual_cf.models.asking import predict
@@ -20,7 +20,7 @@ from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels
 from gradual_cf.search.shorten import improve, put_back
 from gradual_cf.search.goals import prototype_distance, _term_grad
 from gradual_cf.models.networks import seeded
-from gradual_cf.search.prototypes import CANDIDATES, _groups_apart, _nearest_typical, _pasted, nearest_prototypes, unsuitable
+from gradual_cf.search.plausible import CANDIDATES, _groups_apart, _nearest_typical, _paste_merits, nearest_prototypes, unsuitable
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
@@ -180,7 +180,7 @@ def test_pasting_chooses_as_the_whole_search_would():
     for step in construct(cf, start): pass
     far = (step.xp - step.x).flatten(1).norm(dim=1)
     alone = merit(lacking(cf, step), step.on.sum(1) + far/(1 + far)).view(20, CANDIDATES)
-    found = _pasted(cf, State(many, many.x, None, inside), cf.groups(enc.x), c, CANDIDATES).view(20, CANDIDATES)
+    found = _paste_merits(cf, State(many, many.x, None, inside), cf.groups(enc.x), c, CANDIDATES).view(20, CANDIDATES)
     assert (alone > 0).any() and found.argmax(1).equal(alone.argmax(1))
     assert found[found > 0].allclose(alone[found > 0]) and ((alone > 0) & (found < 0)).any()   # some gave up
     fewest = step.on.sum(1).view(20, CANDIDATES).where(alone > 0, 99).amin(1)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import gradual_cf.gradual as gradual
-import gradual_cf.search.prototypes as prototypes
+import gradual_cf.search.plausible as prototypes
 from gradual_cf.baselines.regions import FIDO
 from gradual_cf.baselines.regions import Goyal
 from gradual_cf.gradual import GradualCF, Settings
@@ -106,8 +106,8 @@ def test_one_donor_is_refused_where_more_are_needed(photos):
 
 def test_donors_are_distinct(photos, monkeypatch):
     "With one donor a class there is one candidate, not sixteen times the same."
-    many, search = [], prototypes._pasted
-    monkeypatch.setattr(prototypes, '_pasted', lambda cf, s, groups, c, n: many.append((n, len(c.unique(dim=0)))) or search(cf, s, groups, c, n))
+    many, search = [], prototypes._paste_merits
+    monkeypatch.setattr(prototypes, '_paste_merits', lambda cf, s, groups, c, n: many.append((n, len(c.unique(dim=0)))) or search(cf, s, groups, c, n))
     GradualCF(Redness(), images(channels=3), PASTE).fit(photos[::2]).explain(photos[:2], 2)
     assert many == [(1, 1)]
 

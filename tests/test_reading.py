@@ -1,4 +1,4 @@
-"""What reads well: what a reader would not read in data/04_reading."""
+"""What reads well: what a reader would not read in data/02_words."""
 import pickle
 from dataclasses import replace
 
@@ -9,14 +9,14 @@ import toy
 from hypothesis import given, settings, strategies as st
 from written import load_task
 
-from gradual_cf.data import reading
+from gradual_cf.data import words as reading
 from gradual_cf.data import texts as text
 from gradual_cf.cli import _measured
 from gradual_cf.core import Domain
 from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import evaluate
-from gradual_cf.data.reading import _drops, _tags, _Trigrams, reads_well
-from gradual_cf.data.reading import _ear
+from gradual_cf.data.words import _drops, _tags, _Trigrams, reads_well
+from gradual_cf.data.words import _ear
 from gradual_cf.data.texts import sentences
 from gradual_cf.data.words import corpus_vectors, load_toy_reviews
 

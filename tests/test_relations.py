@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 from gradual_cf.all import PAPER, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
 from gradual_cf.data.columns import _fit_columns
-from gradual_cf.data.expressions import _by_pandas, _by_tree, _read_sentence
+from gradual_cf.data.relations import _by_pandas, _by_tree, _read_sentence
 from gradual_cf.data.relations import _numbers_of
 
 DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)

@@ -13,7 +13,7 @@ from PIL import Image
 from written import load_task
 
 from gradual_cf.paper import reproduce as module
-from gradual_cf.paper.reproduce import (_METHODS, _EXPERIMENTS, _as_frame, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
+from gradual_cf.paper.reproduce import (_METHODS, _EXPERIMENTS, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
                                         _figure_code, _last_table, _printed, _run_part, reproduce, results)
 from shell import without_data
 
@@ -148,9 +148,10 @@ def test_a_swap_that_the_paper_does_not_print_is_empty():
 
 
 def test_the_last_table_that_a_notebook_shows():
-    assert _as_frame({'x': 1}).to_dict('list') == {'name': ['x'], 'value': [1]}
-    assert _as_frame(pd.DataFrame(dict(a=[1]), index=[7])).columns.tolist() == ['a']
-    assert _as_frame(pd.DataFrame(dict(a=[1]), index=pd.Index(['u'], name='m'))).columns.tolist() == ['m', 'a']
+    assert _last_table([{'x': 1}]) == 'name,value\nx,1\n'
+    assert _last_table([pd.DataFrame(dict(a=[1]), index=[7])]) == 'a\n1\n'
+    assert _last_table([pd.DataFrame(dict(a=[1]), index=pd.Index(['u'], name='m'))]) == 'm,a\nu,1\n'
+    assert _last_table([pd.DataFrame(dict(a=[1]), index=['u'])]) == 'index,a\nu,1\n'
     assert _last_table([{'x': 1}, pd.DataFrame(dict(a=[2])), 'text', 3]) == 'a\n2\n' and _last_table(['text']) == ''
 
 

@@ -228,7 +228,7 @@ def test_iterates_are_judged_without_the_view(toy):
 def test_the_aim_lies_in_the_middle_of_an_interval_or_just_beyond_its_one_end():
     inf = torch.inf
     interval = torch.tensor([[1., 3.], [-inf, 3.], [1., inf], [-inf, inf]])
-    aim = _aim_inside(interval, 2.)
+    aim = _aim_inside(SimpleNamespace(spread=2.), interval)
     assert aim.mu.tolist() == torch.tensor([[2.], [2.8], [1.2], [0.]]).tolist()
     assert torch.equal(aim.label, interval) and aim.level.tolist() == [.5]*4 and aim.gap is None
 

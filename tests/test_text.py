@@ -14,7 +14,7 @@ from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.search.lookahead import _swap_logits
 from gradual_cf.models.asking import predict
 from gradual_cf.models.networks import text_cnn, train
-from gradual_cf.data.reading import _ids_of
+from gradual_cf.data.words import _ids_of
 from gradual_cf.data.texts import _Lookup, _rewrite, sentences, _Reader, _word_ids
 from gradual_cf.data.words import content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, _nearest_words, _word_classes, _word_spans
 

@@ -11,8 +11,8 @@ from gradual_cf.data import reading
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded
-from gradual_cf.data.reading import reads_well
-from gradual_cf.data.reading import _ear
+from gradual_cf.data.words import reads_well
+from gradual_cf.data.words import _ear
 from gradual_cf.data.texts import _changes, _swap_drops
 from gradual_cf.data.words import load_toy_reviews
 from gradual_cf.data.transformers import tokens

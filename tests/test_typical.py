@@ -14,7 +14,7 @@ from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.search.plausible import _Forest, _circle
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
-from gradual_cf.search.density import crowd, held_back
+from gradual_cf.search.plausible import crowd, held_back
 from gradual_cf.models.asking import predict
 from gradual_cf.measures.metrics import outliers
 

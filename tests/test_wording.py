@@ -1,4 +1,4 @@
-"""Words that come and go: what a reader would not read in data/05_wording."""
+"""Words that come and go: what a reader would not read in data/03_wording."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search.lookahead import _swap_logits
 from gradual_cf.models.networks import text_cnn
-from gradual_cf.data.reading import _left_out, _put_in, _Trigrams, reads_well
+from gradual_cf.data.words import _left_out, _put_in, _Trigrams, reads_well
 from gradual_cf.data.texts import sentences
 from gradual_cf.data.words import content_word, corpus_vectors, load_toy_reviews
 from gradual_cf.data.wording import _closed, _ClosedUp, _closing, _drop_of, _said_of, wordings

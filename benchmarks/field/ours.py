@@ -10,7 +10,7 @@ from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.baselines.nearest import Wachter
 from gradual_cf.gradual import PAPER, TABLE, GradualCF
 from gradual_cf.models.fitted import predictor
-from gradual_cf.measures.robustness import PLAUSIBLE
+from gradual_cf.measures.metrics import PLAUSIBLE
 
 from .memory import Peak
 

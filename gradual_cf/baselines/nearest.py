@@ -6,6 +6,7 @@
 from __future__ import annotations
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -56,9 +57,7 @@ class _Arrivals:
         win = (dist < self.dist[rows]).nonzero()[:, 0]
         self.xp[rows[win]], self.dist[rows[win]] = xp[win], dist[win]
 
-    def merge(self, rows, found):
-        "See the arrivals of some rows."
-        self.see(rows, found.xp, found.dist)
+
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c17
 def _wanted(explainer, enc, xp, target):
@@ -66,17 +65,17 @@ def _wanted(explainer, enc, xp, target):
     aim = explainer.aim(target)
     return State(enc, xp, None, aim._replace(level=torch.full_like(aim.level, _enough(explainer.settings.tau))))
 
-def _too_many(enc, xp, groups): return changed_groups(enc.x, xp, groups).sum(1) > enc.most # bool `(n,)`
 
 def _within_limit(explainer, enc, xp, target):
     "Answers with at most `enc.most` changed groups, `(n, *s)`; the input where there is none."
     if enc.most is None: return xp
     groups = explainer.groups(xp)
-    over = _too_many(enc, xp, groups).nonzero()[:, 0]
+    too_many = lambda xp: changed_groups(enc.x, xp, groups).sum(1) > enc.most
+    over = too_many(xp).nonzero()[:, 0]
     if not len(over): return xp
     fewer = put_back_smallest(explainer, _wanted(explainer, enc.take(over), xp[over], target[over]))
     xp = xp.index_copy(0, over, fewer.xp)
-    return torch.where(per_row(_too_many(enc, xp, groups), xp), enc.x, xp)
+    return torch.where(per_row(too_many(xp), xp), enc.x, xp)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c21
 def _through(model, xp, slope):
@@ -167,7 +166,7 @@ class WachterSettings(Common):
     patience:int = setting(50, 'steps without gain after which a row rests', least=1)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c44
-def _descended(wachter, rules, enc, target, weight, loose):
+def _descended(wachter, rules, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
     h, adam, best = wachter.settings, _RowAdam(enc.x, wachter.settings.lr), _Arrivals(enc.x)
     rests = torch.zeros_like(target, dtype=torch.bool)
@@ -190,17 +189,16 @@ def _descended(wachter, rules, enc, target, weight, loose):
     return best, rests
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c46
-def _try_weights(wachter, rules, enc, target, loose):
-    "Look for each row's weight and keep its nearest counterfactual."
-    best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
+def _weighted(x, first, rounds, descend, between):
+    "Each row's nearest arrival under weights of its own; `descend`: weights -> (arrivals, whether each weight did)."
+    best, every = _Arrivals(x), torch.arange(len(x), device=x.device)
     low, high = torch.zeros_like(best.dist), torch.full_like(best.dist, torch.inf) # a failure, a success
-    weight = torch.full_like(best.dist, wachter.settings.lam)
-    for _ in range(wachter.settings.rounds):
-        found, rests = _descended(wachter, rules, enc, target, weight, loose)
-        best.merge(every, found)
-        low, high = torch.where(rests, low, weight), torch.where(rests, weight, high)
-        between = torch.where(low == 0, high/10, (low*high).sqrt())
-        weight = torch.where(high == torch.inf, 10*low, between)
+    weight = torch.full_like(best.dist, first)
+    for _ in range(rounds):
+        found, did = descend(weight)
+        best.see(every, found.xp, found.dist)
+        low, high = torch.where(did, low, weight), torch.where(did, weight, high)
+        weight = torch.where(high == torch.inf, 10*low, between(low, high))
     return best
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c48
@@ -220,12 +218,15 @@ class Wachter(Explainer):
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
-        rules, best, live = _Rules(self, enc.x), _Arrivals(enc.x), _away(self, enc, target)
-        ways = (False, True) if self.settings.legal else (False,)
+        rules, best, live, h = _Rules(self, enc.x), _Arrivals(enc.x), _away(self, enc, target), self.settings
+        between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
-            for loose in ways:
+            for loose in (False, True) if h.legal else (False,):
                 live = live[best.dist[live] == torch.inf]
-                if len(live): best.merge(live, _try_weights(self, rules, enc.take(live), target[live], loose))
+                if not len(live): break
+                descend = partial(_descended, self, rules, enc.take(live), target[live], loose)
+                found = _weighted(enc.x[live], h.lam, h.rounds, descend, between)
+                best.see(live, found.xp, found.dist)
         return _within_limit(self, enc, best.xp, target)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c57
@@ -282,20 +283,15 @@ class CEMSettings(Common):
         if not known: raise ValueError(f'autoencoder must be a module, True or None, got {self.autoencoder!r}')
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
-def _coding_slope(coder, at):
-    "Slope of an autoencoder's squared error at rows `(n, *s)`."
-    v = at.detach().requires_grad_()
-    with torch.enable_grad(): error = (v - coder(v)).square().sum()
-    return torch.autograd.grad(error, v)[0]
-
 def _fista(cem, rules, enc, target, weight):
-    "One round with a weight for every row: what arrived."
+    "One round with a weight for every row: what arrived, and whether each row did."
     h, best, rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
         last, at = xp, rules.admit(enc, y)
         slope = _through(cem.model, at, _hinge_slope(target, cem.margin, weight))[0].add_(at - enc.x, alpha=2)
-        if cem.coder is not None: slope += h.gamma*_coding_slope(cem.coder, at)
+        if cem.coder is not None: # the slope of the squared error
+            slope += h.gamma*_through(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
         step = h.lr*(1 - i/h.steps)**.5*torch.where(rules.fixed(enc), 0., slope)
         xp = cem.boxed(enc.x, enc.x + _shrink(y - enc.x - step, h.beta))
         y = xp + (i/(i + 3))*(xp - last)
@@ -307,23 +303,7 @@ def _fista(cem, rules, enc, target, weight):
         there, delta = target_prob(cem.model(at), target) >= cem.reach, (at - enc.x).flatten(1)
         net = h.beta*delta.abs().sum(1) + delta.square().sum(1)
         best.see(rows, at, net.masked_fill(~there, torch.inf))
-    return best
-
-# %% ../../nbs/baselines/00_nearest.ipynb #c72
-def _bisect_weights(explainer, enc, target):
-    "Look for each row's weight and keep its sparsest counterfactual."
-    rules, best, live = _Rules(explainer, enc.x), _Arrivals(enc.x), _away(explainer, enc, target)
-    sub, goal = enc.take(live), target[live]
-    low, high = torch.zeros_like(best.dist[live]), torch.full_like(best.dist[live], torch.inf)
-    weight = torch.full_like(low, explainer.settings.c)
-    with evaluating(explainer.model), torch.no_grad():
-        for _ in range(explainer.settings.rounds if len(live) else 0):
-            found = _fista(explainer, rules, sub, goal, weight)
-            best.merge(live, found)
-            there = found.dist < torch.inf
-            low, high = torch.where(there, low, weight), torch.where(there, weight, high)
-            weight = torch.where(high == torch.inf, 10*weight, (low + high)/2)
-    return _within_limit(explainer, enc, best.xp, target)
+    return best, best.dist < torch.inf
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c74
 class CEM(Explainer):
@@ -353,7 +333,13 @@ class CEM(Explainer):
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`."
-        return _bisect_weights(self, enc, target)
+        best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
+        if not len(live): return enc.x.clone()
+        descend = partial(_fista, self, _Rules(self, enc.x), enc.take(live), target[live])
+        with evaluating(self.model), torch.no_grad():
+            found = _weighted(enc.x[live], h.c, h.rounds, descend, lambda low, high: (low + high)/2)
+        best.see(live, found.xp, found.dist)
+        return _within_limit(self, enc, best.xp, target)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c83
 def _shell(x, free, direction, u, inner, outer):
@@ -376,24 +362,11 @@ class SpheresSettings(Common):
     select:bool|str = setting(True, "put back what need not change; 'first' stops at the first group that must stay",
                               options=(True, False, 'first'))
 
-# %% ../../nbs/baselines/00_nearest.ipynb #c91
-def _nearest_enemy(explainer, rules, enc, points, target):
-    "The nearest of points `(n, q, *s)` that the model gives to the target, and its distance, inf where there is none."
-    n, q = points.shape[:2]
-    each = torch.arange(n, device=points.device)
-    wide = enc.take(each.repeat_interleave(q))
-    at = rules.admit(wide, points.flatten(0, 1))
-    prob = target_prob(predict(explainer.model, at), target.repeat_interleave(q))
-    far = (at - wide.x).flatten(1).norm(dim=1)
-    far = far.masked_fill(prob < _enough(explainer.settings.tau), torch.inf).view(n, q)
-    dist, i = far.min(1)
-    return at.view_as(points)[each, i], dist
-
 # %% ../../nbs/baselines/00_nearest.ipynb #c93
 _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _enemies(explainer, rules, enc, target, inner, outer, gen):
-    "Sample one shell around every row and keep each row's nearest enemy."
+    "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
     x, q, best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
@@ -401,41 +374,38 @@ def _enemies(explainer, rules, enc, target, inner, outer, gen):
     size = max(1, _NUMBERS//x[0].numel())
     for i in every.split(max(1, size//q)):
         for d,r in zip(direction.split(size), u.split(size)):
-            points = _shell(x[i], free[i], d, r, inner[i], outer[i])
-            best.see(i, *_nearest_enemy(explainer, rules, enc.take(i), points, target[i]))
+            points, each = _shell(x[i], free[i], d, r, inner[i], outer[i]), i.repeat_interleave(len(r))
+            at = rules.admit(enc.take(each), points.flatten(0, 1))
+            prob = target_prob(predict(explainer.model, at), target[each])
+            far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(prob < _enough(explainer.settings.tau), torch.inf)
+            dist, nearest = far.view(len(i), -1).min(1)
+            best.see(i, at.view_as(points)[every[:len(i)], nearest], dist)
     return best
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c95
 _HALVINGS = 40 # Most halvings of the first ball
 
-def _shrink_balls(explainer, rules, enc, target, seed):
-    "Halve each row's ball while it holds an enemy; the nearest enemies, and the last radius `(n,)`."
-    best, gen = _Arrivals(enc.x), torch.Generator().manual_seed(2*seed)
-    width = torch.full_like(best.dist, explainer.settings.radius)
-    live = torch.arange(len(target), device=target.device)
+def _nearest_enemies(explainer, rules, enc, target, seed):
+    "Each row's nearest enemy: its ball is halved while it holds one, then shells grow from there until one does."
+    shrinking, growing = (torch.Generator().manual_seed(2*seed + i) for i in (0, 1))
+    best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
+    width, live = torch.full_like(best.dist, explainer.settings.radius), every
+    def sampled(inner, gen): # whether each live row has an enemy in its shell
+        found = _enemies(explainer, rules, enc.take(live), target[live], inner, inner + width[live], gen)
+        best.see(live, found.xp, found.dist)
+        return found.dist < torch.inf
+
     for _ in range(_HALVINGS):
-        inner = torch.zeros_like(width[live])
-        found = _enemies(explainer, rules, enc.take(live), target[live], inner, width[live], gen)
-        best.merge(live, found)
-        live = live[found.dist < torch.inf]
+        live = live[sampled(torch.zeros_like(width[live]), shrinking)]
         if not len(live): break
         width[live] /= 2
-    return best, width
-
-# %% ../../nbs/baselines/00_nearest.ipynb #c96
-def _grow_shells(explainer, rules, enc, target, seed):
-    "Each row's nearest enemy: from the last ball outward until a shell holds one."
-    best, width = _shrink_balls(explainer, rules, enc, target, seed)
-    gen, inner = torch.Generator().manual_seed(2*seed + 1), width.clone()
-    live = torch.arange(len(target), device=target.device)
+    inner, live = width.clone(), every
     while True:
         live = live[inner[live] < best.dist[live].clamp_max(explainer.reach)]
         if not len(live): return best
-        outer = inner[live] + width[live]
-        found = _enemies(explainer, rules, enc.take(live), target[live], inner[live], outer, gen)
-        best.merge(live, found)
-        inner[live] = outer
-        live = live[found.dist == torch.inf]
+        there = sampled(inner[live], growing)
+        inner[live] += width[live]
+        live = live[~there]
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c100
 class GrowingSpheres(Explainer):
@@ -453,6 +423,6 @@ class GrowingSpheres(Explainer):
         rules, xp, live, how = _Rules(self, enc.x), enc.x.clone(), _away(self, enc, target), self.settings.select
         if not len(live): return xp
         some, goal = enc.take(live), target[live]
-        found = _grow_shells(self, rules, some, goal, seed).xp
+        found = _nearest_enemies(self, rules, some, goal, seed).xp
         xp[live] = put_back_smallest(self, _wanted(self, some, found, goal), how == 'first').xp if how else found
         return _within_limit(self, enc, xp, target)

@@ -106,11 +106,6 @@ def _object_cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
 MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
 _ULPS = 8*np.finfo(float).eps # What encoding and decoding cost a number, in shares of it and of the origin
 
-def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # `(n,)`
-    "The nearest of sorted numbers."
-    at = np.searchsorted(known, v).clip(0, len(known) - 1)
-    below,above = known[np.maximum(at - 1, 0)], known[at]
-    return np.where(v - below <= above - v, below, above)
 
 def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
@@ -120,16 +115,13 @@ def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(
     else: slack = _ULPS*np.abs(v) + c.decoded(x + _ULPS) - c.decoded(x - _ULPS)
     out = np.where(np.abs(near - v) <= slack, near, v)
     if c.known is not None and not c.levels:
-        known = _nearest(c.known, v)
-        out = np.where(np.abs(known - v) <= slack, known, out)
+        at = np.searchsorted(c.known, v).clip(0, len(c.known) - 1)
+        below,above = c.known[np.maximum(at - 1, 0)], c.known[at]
+        nearest = np.where(v - below <= above - v, below, above)
+        out = np.where(np.abs(nearest - v) <= slack, nearest, out)
     return np.where(x == MISSING, np.nan, out) if c.missing else out
 
 # %% ../../nbs/data/00_columns.ipynb #c27
-def _whole_along(column:Column) -> Callable: # (c, x) -> c, `(n, 1)` each
-    "Whole numbers between knots, where they do not lie evenly."
-    def project(c, x): return torch.where(c == x, c, column.encoded(column.decoded(c.double()).round()).to(c))
-    return project
-
 def _on_the_way(levels:np.ndarray) -> Callable: # Encoded levels `(q,)`; (c, x) -> c, `(n, 1)` each
     "Let an ordinal go no further than the last level on its way that is offered."
     def project(c, x):
@@ -157,16 +149,13 @@ def _candidates(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
     return raw[~np.isin(raw, c.codes)]
 
 # %% ../../nbs/data/00_columns.ipynb #c33
-def _narrow(v:np.ndarray, dtype) -> np.ndarray:
-    "Numbers as a column of floats can hold them: 32 bits round a bound as they round what lies on it."
-    dtype = getattr(dtype, 'numpy_dtype', dtype)
-    return v.astype(dtype).astype(float) if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating) else v
-
 def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
     "Whether each row has a number that the column may take."
     a,b = (_read_numbers(c, df[c.name]) for df in (old, new))
-    low,high = _narrow(np.array([c.low, c.high]), new[c.name].dtype)
-    ok = (b >= low) & (b <= high) & ~np.isin(b, c.codes)
+    ends,dtype = np.array([c.low, c.high]), getattr(new[c.name].dtype, 'numpy_dtype', new[c.name].dtype)
+    if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound as they round what lies on it
+        ends = ends.astype(dtype).astype(float)
+    ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
     if c.unit: ok &= b == b.round()
     if up: ok &= ~(b < a)
     if down: ok &= ~(b > a)
@@ -246,7 +235,8 @@ class Column:
 
     def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
-        return _whole_along(self) if self.unit and self.knots is not None else None
+        if not self.unit or self.knots is None: return None
+        return lambda c, x: torch.where(c == x, c, self.encoded(self.decoded(c.double()).round()).to(c))
     def outside(self, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> where nobody may have them
         return ~((v >= self.low) & (v <= self.high)) | np.isin(v, self.codes)
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
@@ -272,15 +262,8 @@ class Column:
     def present(self) -> Column: return replace(self, missing=False) # Without its missing cells
     def leaving(self) -> Column: return self # With missing among what may be proposed, where that is a level
 
-# %% ../../nbs/data/00_columns.ipynb #c44
+# %% ../../nbs/data/00_columns.ipynb #k43
 _MOST_CODES = 3 # Distinct codes of a column
-
-def _special_codes(values) -> tuple: # The codes, ascending; empty if the column has none
-    "Negative values cut off from the others by a gap below zero, as HELOC's −7, −8, −9."
-    v = np.unique(values)
-    codes = v[v < 0]
-    cut_off = 0 < len(codes) <= _MOST_CODES and codes.max() < -1 and (v >= 0).any()
-    return tuple(int(c) for c in codes) if cut_off else ()
 
 @dataclass(frozen=True)
 class Integer(Column):
@@ -289,7 +272,10 @@ class Integer(Column):
     kind = 'integer'
 
     def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: # Those listed that occur, or recognised
-        return _special_codes(v) if special is None else tuple(code for code in special if (v == code).any())
+        if special is not None: return tuple(code for code in special if (v == code).any())
+        codes = np.unique(v[v < 0])
+        cut_off = 0 < len(codes) <= _MOST_CODES and codes.max() < -1 and (v >= 0).any()
+        return tuple(int(c) for c in codes) if cut_off else ()
 
 # %% ../../nbs/data/00_columns.ipynb #c48
 _SECONDS = 5 # Decimals of a day that tell its seconds
@@ -458,21 +444,17 @@ def _form(s:pd.Series) -> tuple: # Class, and how its cells are written
 # %% ../../nbs/data/00_columns.ipynb #c78
 _MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
 
-def _check_levels(s:pd.Series):
-    "Raise `ValueError` if a column looks like an identifier."
-    n = s.nunique()
-    decided = isinstance(s.dtype, pd.CategoricalDtype)
-    if decided or n <= 2 or (n <= _MOST_LEVELS and n < len(s)): return
-    raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(s)} rows of column '
-                     f'{s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
-
 def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple: # Class and form
-    "Kind of a column: the user has the last word, after its dtype and its cells."
+    "Kind of a column: the user has the last word, after its dtype and its cells; raises `ValueError` for an identifier."
     if s.name in categorical: return Category, ''
     there = s[s.notna()]
     cls,form = _form(there)
     if s.name in integer: return Integer, form
-    if cls is Category and s.name not in decided: _check_levels(there)
+    if cls is Category and s.name not in decided and not isinstance(s.dtype, pd.CategoricalDtype):
+        n = there.nunique()
+        if n > 2 and (n > _MOST_LEVELS or n >= len(there)):
+            raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of column '
+                             f'{s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
     # a whole number beside a missing cell is stored as a float
     counts = cls is Column and not form and 0 < len(there) < len(s) and (there.astype(float) % 1 == 0).all()
     return (Integer if counts else cls), form
@@ -527,13 +509,12 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
 _FEW_ROWS = 1000    # Rows that are asked first
 
-def _has_decimals(v:np.ndarray, d:int) -> bool:
-    "Whether no number has more than `d` decimals."
-    with np.errstate(over='ignore'): return all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
 
 def _precise(c:Column, v:np.ndarray) -> Column:
     "A column with what restores its numbers."
-    fewest = next((d for d in range(_MOST_DECIMALS) if _has_decimals(v, d)), _MOST_DECIMALS)
+    with np.errstate(over='ignore'):
+        fewest = next((d for d in range(_MOST_DECIMALS) if all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))),
+                      _MOST_DECIMALS)
     if not c.unit and c.form not in _TEXTS: c = replace(c, decimals=fewest)
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
     return c if restored.all() else replace(c, known=np.unique(v))
@@ -608,17 +589,15 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
                    known=pd.Categorical([*levels, None], dtype=s.dtype), **_blank(s))
 
 # %% ../../nbs/data/00_columns.ipynb #c111
-def _fit_column(s:pd.Series, cls:type, form:str, listed=None, special=None) -> Column:
-    "Read one column of a known kind."
-    by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
-    return by_levels[cls](s, listed) if cls in by_levels else _fit_numbers(cls, s, form, special)
-
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
     owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
+    by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
     for name,s in df.items():
         if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))
-        else: c = _fit_column(s, *_kind(s, integer, categorical, decided), listed=levels.get(name), special=special)
+        else:
+            cls,form = _kind(s, integer, categorical, decided)
+            c = by_levels[cls](s, levels.get(name)) if cls in by_levels else _fit_numbers(cls, s, form, special)
         out[c.name] = _bounded(c, bounds.get(c.name))
     return list(out.values())
 
@@ -629,43 +608,35 @@ def _entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
     return [slice(end - c.width, end) for c,end in zip(columns, ends)]
 
 # %% ../../nbs/data/00_columns.ipynb #c115
-def _filling(c:Column, s:pd.Series): # A cell
-    "What a missing cell of a column is read as; raises `ValueError` where all are missing."
-    there = s[s.notna()]
-    if not len(there): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {c.name!r}")
-    return c.filling(there)
-
 def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
-    "Columns whose missing cells are kept, levels of their own, or filled."
-    if missing == 'fill':
-        return [c.present() for c in columns], {c.name: _filling(c, df[c.name]) for c in columns if len(c.sources) == 1}
+    "Columns whose missing cells are kept, levels of their own, or filled; raises `ValueError` where all are missing."
     if missing == 'keep': return columns, {}
-    return [c if c.name in levels else c.leaving() for c in columns], {}
+    if missing == 'level': return [c if c.name in levels else c.leaving() for c in columns], {}
+    cells = {c.name: df[c.name].dropna() for c in columns if len(c.sources) == 1}
+    none = [name for name,s in cells.items() if not len(s)]
+    if none: raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {none[0]!r}")
+    return [c.present() for c in columns], {c.name: c.filling(cells[c.name]) for c in columns if c.name in cells}
 
 # %% ../../nbs/data/00_columns.ipynb #c118
 _SCALERS = dict(StandardScaler=('mean_', 'scale_'), RobustScaler=('center_', 'scale_'), MaxAbsScaler=(None, 'scale_'),
                 MinMaxScaler=('min_', 'scale_')) # What each subtracts and divides by; the last one adds and multiplies
 
-def _scaler_parts(scaler) -> np.ndarray: # `(2, columns)`
-    "Origins and spans of a fitted scaler; raises `ValueError` for anything else."
-    name = type(scaler).__name__
-    if name not in _SCALERS:
+def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
+    "What a fitted scaler says about each column; raises `ValueError` for anything else, and where it was fitted on others."
+    kind,numbers = type(scaler).__name__, [c.name for c in columns if c.scalable]
+    if kind not in _SCALERS:
         raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
     n = getattr(scaler, 'n_features_in_', None)
     if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
-    if name == 'MinMaxScaler': return np.stack([-scaler.min_/scaler.scale_, 1/scaler.scale_])
-    shift,stretch = _SCALERS[name]
-    shift = shift if getattr(scaler, 'with_mean', True) else None # its mean is there, but not used
-    given = [getattr(scaler, part or '', None) for part in (shift, stretch)]
-    return np.stack([np.full(n, default) if v is None else v for v,default in zip(given, (0., 1.))])
-
-def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
-    "What a scaler says about each column; raises `ValueError` where it was fitted on others."
-    numbers,parts = [c.name for c in columns if c.scalable], _scaler_parts(scaler)
+    shift,stretch = _SCALERS[kind]
+    if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
+    origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v
+                   for part,default in ((shift, 0.), (stretch, 1.)))
+    if kind == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
     names = list(getattr(scaler, 'feature_names_in_', numbers))
-    if len(names) != parts.shape[1] or any(name not in numbers for name in names):
-        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {parts.shape[1]}: {names}')
-    return dict(zip(names, parts.T.tolist()))
+    if len(names) != n or any(name not in numbers for name in names):
+        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {n}: {names}')
+    return dict(zip(names, np.stack([origin, span]).T.tolist()))
 
 # %% ../../nbs/data/00_columns.ipynb #c121
 _QUANTILES = 100 # Shares of the rows at which a line of quantiles has knots

@@ -25,16 +25,10 @@ from ..search.masking import block_groups
 # %% auto #0
 __all__ = ['pixels', 'draw_image', 'outline', 'images', 'without_images', 'load_digits', 'load_mnist']
 
-# %% ../../nbs/05_images.ipynb #c6
-def _channels(n):
-    "A number of channels in words."
-    return f'{n} channel' if n == 1 else f'{n} channels'
-
 # %% ../../nbs/05_images.ipynb #c9
-def _arrange(
-    a,            # One image or many: `(h, w)`, `(n, h, w)`, `(c, h, w)`, `(h, w, c)`, `(n, c, h, w)` or `(n, h, w, c)`
-    channels:int, # Channels of an image
-) -> Tensor:      # `(n, c, h, w)`
+def _channels(n): return f'{n} channel' if n == 1 else f'{n} channels'
+
+def _arrange(a, channels:int) -> Tensor: # One image or many, grey ones with or without a channel's axis -> `(n, c, h, w)`
     "Put the axes of an array in order; raises `ValueError` where they cannot be an image of so many channels."
     t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a) # a copy: a mapped file cannot be written to
     grey = channels == 1 and (t.ndim == 2 or t.ndim == 3 and t.shape[-1] != 1)
@@ -79,14 +73,6 @@ def _image_rows(data):
     if not isinstance(data, (list, tuple)): return [data]
     return [d['image'] if isinstance(d, dict) and 'image' in d else d for d in data]
 
-# %% ../../nbs/05_images.ipynb #c22
-def _one_image(d, channels):
-    "Pixels of one image of any kind."
-    if isinstance(d, (str, Path)): return _read_image(d, channels)
-    if hasattr(d, 'getbands'): return _pil_pixels(d, channels)
-    if isinstance(d, (np.ndarray, Tensor)): return _arrange(d, channels)
-    raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {type(d).__name__}')
-
 # %% ../../nbs/05_images.ipynb #c25
 def pixels(
     data,           # Images in any form, one or many
@@ -96,7 +82,12 @@ def pixels(
     data = _image_rows(data)
     if isinstance(data, (np.ndarray, Tensor)): return _arrange(data, channels)
     if not data: raise ValueError('data must have at least one image, got none')
-    parts = [_one_image(d, channels) for d in data]
+    def one(d):
+        if isinstance(d, (str, Path)): return _read_image(d, channels)
+        if hasattr(d, 'getbands'): return _pil_pixels(d, channels)
+        if isinstance(d, (np.ndarray, Tensor)): return _arrange(d, channels)
+        raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {type(d).__name__}')
+    parts = [one(d) for d in data]
     sizes = {tuple(p.shape[1:]) for p in parts}
     if len(sizes) > 1: raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
     return torch.cat(parts)
@@ -104,11 +95,7 @@ def pixels(
 # %% ../../nbs/05_images.ipynb #c28
 class _InRange(nn.Module):
     "A network that is asked in shares of its range."
-    def __init__(self,
-        model,         # Maps `(n, c, h, w)` in the network's range to raw logits
-        low:Sequence,  # Value of black for each channel
-        high:Sequence, # Value of white for each channel
-    ):
+    def __init__(self, model, low:Sequence, high:Sequence): # Values of black and white for each channel
         super().__init__()
         self.model,self.low,self.high = model,low,high
 
@@ -145,6 +132,11 @@ def _limits(p, like):
     return (torch.tensor(v, dtype=like.dtype, device=like.device).view(-1, 1, 1) for v in (p.low, p.high))
 
 # %% ../../nbs/05_images.ipynb #c39
+def _shares(p, values):
+    "Values in the network's range as shares of it."
+    low,high = _limits(p, values)
+    return (values - low)/(high - low)
+
 def _values(p, data):
     "Images of any form in the network's range, `(n, c, h, w)`, floating."
     v = pixels(data, p.channels)
@@ -152,12 +144,6 @@ def _values(p, data):
     v = v.to(torch.float32)
     low,high = _limits(p, v)
     return low + v*((high - low)/255)
-
-# %% ../../nbs/05_images.ipynb #c42
-def _shares(p, values):
-    "Values in the network's range as shares of it."
-    low,high = _limits(p, values)
-    return (values - low)/(high - low)
 
 # %% ../../nbs/05_images.ipynb #c45
 def _encode(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
@@ -198,17 +184,13 @@ def _checked_rows(p, data):
     said = pairs[0] if len(set(pairs)) == 1 else ', '.join(pairs)
     raise ValueError(f'data must lie in the bounds {said}, got {v[outside][0].item():g}')
 
-# %% ../../nbs/05_images.ipynb #c54
-def _eight_bit(x):
-    "Shares as the nearest of 256 levels, `(n, h, w)` or `(n, h, w, c)`."
-    v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
-    return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
-
 # %% ../../nbs/05_images.ipynb #c57
 def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     "Images as they came; without legality floating, and as far outside the range as they are."
     came = None if raw is None else pixels(raw, p.channels)
-    if legal and (came is None or not came.is_floating_point()): return _eight_bit(x)
+    if legal and (came is None or not came.is_floating_point()): # the nearest of 256 levels
+        v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
+        return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
     x = x.detach()
     low,high = _limits(p, x)
     values = low + x*(high - low)
@@ -278,13 +260,12 @@ def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
-# %% ../../nbs/05_images.ipynb #c82
+# %% ../../nbs/05_images.ipynb #c85
 def _shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
     return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
 
-# %% ../../nbs/05_images.ipynb #c85
 def draw_image(
     ax,            # A matplotlib axis
     x:Tensor,      # An image, `(c, h, w)`
@@ -297,14 +278,13 @@ def draw_image(
     ax.set_title(title, fontsize=9)
     return picture
 
-# %% ../../nbs/05_images.ipynb #c87
+# %% ../../nbs/05_images.ipynb #c90
 def _border(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
     across = [[(j - 1.5, i - .5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=0)))]
     return across + [[(j - .5, i - 1.5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=1)))]
 
-# %% ../../nbs/05_images.ipynb #c90
 def outline(
     ax,          # A matplotlib axis that shows an image
     on:Tensor,   # Pixels inside, bool `(h, w)`
@@ -417,15 +397,18 @@ def load_digits(
     return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
 # %% ../../nbs/05_images.ipynb #c113
+def _from_hub(name:str, *splits) -> list:
+    "Splits of a data set of the hub; raises `ValueError` where it cannot be reached."
+    import datasets
+    try: return [datasets.load_dataset(name, split=s) for s in splits]
+    except Exception as e:
+        hint = 'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached'
+        raise ValueError(f'{hint}, got None and {type(e).__name__} for {name!r}') from e
+
 def _train_and_test(path, name:str, read:Callable) -> tuple:
     "Both splits of a data set, read from a data folder or asked of the hub; raises `ValueError` where it is not there."
-    import datasets
     folder,inside = path or os.environ.get('GRADUAL_CF_DATA'), name.split('/')[1]
-    if folder is None:
-        try: return tuple(datasets.load_dataset(name, split=s) for s in ('train', 'test'))
-        except Exception as e:
-            hint = 'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached'
-            raise ValueError(f'{hint}, got None and {type(e).__name__} for {name!r}') from e
+    if folder is None: return tuple(_from_hub(name, 'train', 'test'))
     files = [Path(folder)/f'{inside}/{s}-00000-of-00001.parquet' for s in ('train', 'test')]
     lost = [f for f in files if not f.is_file()]
     if lost: raise ValueError(f'path must be a data folder with {inside}/{lost[0].name}, got {str(folder)!r}')

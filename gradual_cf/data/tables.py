@@ -4,7 +4,7 @@
 
 # %% ../../nbs/04_tables.ipynb #c4
 from __future__ import annotations
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,12 +14,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import MISSING, Column
-from .columns import _entry_slices, _fit_columns, _interval, _inward, _offered, _rescaled, _treated
+from .columns import Column, _entry_slices, _fit_columns, _interval, _inward, MISSING, _offered, _rescaled, _treated
 from ..answers import CHANGED, Counterfactuals, went
 from ..core import check_whole, comparable, Display, Domain, Encoded
 from ..render import subplots, value_text
-from ..search.composition import Entrywise, chain, steps
+from ..search.composition import chain, Entrywise, steps
 from ..models.fitted import as_module
 from .relations import _at_fault, _Relations, _ties
 
@@ -77,14 +76,6 @@ def _with_columns(df:pd.DataFrame, new:dict) -> pd.DataFrame:
     for c,s in new.items(): df[c] = s
     return df
 
-def _typed(df:pd.DataFrame, dtypes:dict) -> pd.DataFrame:
-    "Rows in the dtypes of the training rows."
-    return _with_columns(df, {c: _cast(df[c], dtype) for c,dtype in dtypes.items() if df[c].dtype != dtype})
-
-def _filled(df:pd.DataFrame, fill:dict) -> pd.DataFrame:
-    "Rows without missing cells in the columns that `fill` names."
-    return _with_columns(df, {c: df[c].where(df[c].notna(), cell) for c,cell in fill.items() if df[c].isna().any()})
-
 # %% ../../nbs/04_tables.ipynb #c12
 def _frame(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order; raises `ValueError` where they are others."
@@ -93,7 +84,10 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     elif isinstance(data, pd.Series): df = pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
     else: raise ValueError(f'data must be a DataFrame, a Series or a dict, got {type(data).__name__}')
     got,names = list(df.columns), table.names
-    if got == names: return _filled(_typed(df, table.dtypes), table.fill)
+    if got == names:
+        df = _with_columns(df, {c: _cast(df[c], dtype) for c,dtype in table.dtypes.items() if df[c].dtype != dtype})
+        gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
+        return _with_columns(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
     missing,extra = [c for c in names if c not in got], [c for c in got if c not in names]
     if missing or extra:
         raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
@@ -133,20 +127,17 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     return Encoded(x, frozen, low, high, most)
 
 # %% ../../nbs/04_tables.ipynb #c26
-def _whole_steps(table:_Table) -> Entrywise: # (c, x) -> c
-    "Whole numbers stay whole, wherever zero is, and others have the decimals that an answer may have; own values stay."
-    step,origin,span = np.array([c.even for c in table.columns])[table.group].T
-    rule = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
-    return Entrywise(lambda c, x, *k: torch.where(c == x, c, rule.f(c, x, *k)), *(k.t for k in rule.consts))
-
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
+    step,origin,span = np.array([c.even for c in table.columns])[table.group].T
+    even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
+    whole = Entrywise(lambda c, x, *k: torch.where(c == x, c, even.f(c, x, *k)), *(k.t for k in even.consts)) # own values stay
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     def one_by_one(c, x):
         c = c.clone()
         for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
         return c
-    form = chain(_whole_steps(table), *([one_by_one] if rules else []))
+    form = chain(whole, *([one_by_one] if rules else []))
     if table.relations is None: return form
     def project(c, x): return table.relations.follow(form(c, x), x)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
@@ -352,15 +343,6 @@ def _check_words(grid, max_changes, missing, cost):
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
 
-def _split_categories(categorical) -> tuple:
-    "Tell siblings from whole categories: a list of one column is a whole one."
-    if not isinstance(categorical, dict): return {}, categorical
-    whole = [cols[0] for cols in categorical.values() if len(cols) == 1]
-    return {name: cols for name,cols in categorical.items() if len(cols) > 1}, whole
-
-# %% ../../nbs/04_tables.ipynb #c70
-from collections.abc import Mapping
-
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
 
@@ -417,13 +399,6 @@ class _Cost:
             out = out + paid
         return out
 
-# %% ../../nbs/04_tables.ipynb #c82
-def _never(columns:Sequence[Column], told:Mapping) -> tuple: # bool `(g,)` each
-    "Columns that nobody can choose, that can only grow, and that can only fall."
-    pairs = [(0., 0.) if callable(told.get(c.name)) else _weights(c, told.get(c.name, 1.)) for c in columns]
-    up,down = np.isinf(np.array(pairs)).T
-    return up & down, down & ~up, up & ~down
-
 # %% ../../nbs/04_tables.ipynb #c86
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
@@ -464,10 +439,12 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     follow = ((), ()) if ties is None else (ties.always, ties.led)
     computed,led = (np.isin(np.arange(len(columns)), groups) for groups in follow)
     if (fixed | computed).all(): raise ValueError('derive and causes must leave a column that may be chosen, got none')
-    never,rises,falls = _never(columns, cost or {})
+    pairs = [(0., 0.) if callable(v := (cost or {}).get(c.name, 1.)) else _weights(c, v) for c in columns]
+    no_up,no_down = np.isinf(np.array(pairs)).T # what costs infinitely much is a constraint
+    never = no_up & no_down
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
-    return replace(table, frozen=fixed | (never & ~led), up=up | rises, down=down | falls, computed=computed,
+    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
                    relations=None if ties is None else _Relations(ties, computed),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
@@ -492,7 +469,10 @@ def tabular(
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
 ) -> Domain:
     "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
-    siblings,categorical = _split_categories(categorical)
+    siblings = {} # 0/1 columns of one category; a list of one column is a whole one
+    if isinstance(categorical, dict):
+        siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
+        categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     _check_frame(df, integer, siblings, categorical)
     _check_words(grid, max_changes, missing, cost)
     bounds,levels = bounds or {}, levels or {}

@@ -20,9 +20,8 @@ from ..core import Display, Domain, Encoded
 from .images import _kept_names
 from ..search.lookahead import lookahead
 from ..search.masking import token_groups
-from .reading import _ear, _fits, _ids_now, _in_place, _proposals, _word_pool
-from .reading import _can_tag, _pipeline, _tags, reads_well
-from .words import _CLITIC, _lookup_form, _nearest_words, _Vectors, _word_classes, _word_spans, content_word
+from .words import (_can_tag, _CLITIC, content_word, _ear, _fits, _ids_now, _in_place, _lookup_form,
+    _nearest_words, _pipeline, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
 
 # %% auto #0
 __all__ = ['sentences']
@@ -234,41 +233,33 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
     return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine.dropna(), float),
                 known=known, reads=_scores(reader, cfs, *at), tag_kept=_tag_kept(reader, cfs, *at))
 
-# %% ../../nbs/06_texts.ipynb #c55
-def _legal_words(reader:_Reader, old:str, new:str, free:list) -> list: # For each place
-    "Whether every word of a text is as it was, or a legal change."
-    before,after = (_read_once(reader, t).spans for t in (old, new))
-    gaps = lambda t, spans: [t[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(t)])]
-    if len(before) != len(after) or gaps(old, before) != gaps(new, after): return [False]*reader.length
-    ok = [True]*reader.length
-    for p,((a,b),(c,d)) in enumerate(zip(before, after)):
-        k = reader.vectors.index.get(_lookup_form(new[c:d]), -1)
-        may = p < reader.length and free[p] and k >= 0 and reader.classes[k].item() >= 0
-        ok[min(p, reader.length - 1)] &= may or old[a:b] == new[c:d]
-    return ok
-
 # %% ../../nbs/06_texts.ipynb #c58
 def _legal(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     "Whether every word that changed may change, and became a word that may be proposed."
+    gaps = lambda t, spans: [t[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(t)])]
     texts,_,free = _read(reader, old)
-    return np.array([_legal_words(reader, a, b, f) for a,b,f in zip(texts, _raw_texts(new), free.tolist())])
-
-# %% ../../nbs/06_texts.ipynb #c61
-_SHOWN = 60 # Words shown of a long text
-
-def _excerpt(text, spans, at):
-    "The part of a text around the changed words, by position: start and end."
-    if len(spans) <= _SHOWN: return 0, len(text)
-    first = max(0, min(at, default=0) - _SHOWN//3)
-    last = min(len(spans), max(first + _SHOWN, max(at, default=0) + _SHOWN//6))
-    return (spans[first][0] if first else 0), (spans[last - 1][1] if last < len(spans) else len(text))
+    out = np.ones(free.shape, bool)
+    for ok,a,b,may in zip(out, texts, _raw_texts(new), free.tolist()):
+        before,after = (_read_once(reader, t).spans for t in (a, b))
+        ok[:] = len(before) == len(after) and gaps(a, before) == gaps(b, after)
+        for p,(was,now) in enumerate(zip(before, after)):
+            k = reader.vectors.index.get(_lookup_form(b[slice(*now)]), -1)
+            swap = p < reader.length and may[p] and k >= 0 and reader.classes[k].item() >= 0
+            ok[min(p, reader.length - 1)] &= swap or a[slice(*was)] == b[slice(*now)]
+    return out
 
 # %% ../../nbs/06_texts.ipynb #c64
+_SHOWN = 60 # Words shown of a long text
+
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
     spans = list(reader.tokenizer(text))
-    a,b = _excerpt(text, spans, list(swaps))
+    a,b = 0, len(text)
+    if len(spans) > _SHOWN: # the part around the changed words
+        first = max(0, min(swaps, default=0) - _SHOWN//3)
+        last = min(len(spans), max(first + _SHOWN, max(swaps, default=0) + _SHOWN//6))
+        a,b = spans[first][0] if first else 0, spans[last - 1][1] if last < len(spans) else b
     parts,end = ['… ' if a else ''],a
     for i in sorted(swaps):
         parts += [plain(text[end:spans[i][0]]), form(*swaps[i])]

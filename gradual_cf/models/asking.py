@@ -96,7 +96,8 @@ def two_classes(
     z = z.reshape(-1, 1)
     return torch.cat([-z/2, z/2], 1)
 
-def _is_single(z): return z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1 # Whether a model has one output
+def _is_lead(model, z): # Whether the one output of a model stands for two classes
+    return (z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1) and not answers_numbers(model)
 
 # %% ../../nbs/models/00_asking.ipynb #c27
 class _Asked(nn.Module):
@@ -108,7 +109,7 @@ class _Asked(nn.Module):
     def forward(self, x):
         z = _read_logits(self.model(x.to(self.dtype) if self.dtype in _SHORT else x))
         if not isinstance(z, Tensor): return z
-        self.single = _is_single(z) and not answers_numbers(self.model)
+        self.single = _is_lead(self.model, z)
         return two_classes(z.to(x)) if self.single else z.to(x)
 
 # %% ../../nbs/models/00_asking.ipynb #c29
@@ -123,7 +124,7 @@ def _plain(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
     if not isinstance(out, Tensor) or out.dtype != x.dtype: return False
-    return not _is_single(out) or answers_numbers(model)
+    return not _is_lead(model, out)
 
 # %% ../../nbs/models/00_asking.ipynb #c34
 def _asked(model):
@@ -143,7 +144,8 @@ def _shape_error(z):
 # %% ../../nbs/models/00_asking.ipynb #c39
 def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
-    if not isinstance(z, Tensor) or z.ndim != 2 or (z.shape[1] != 1 if numbers else z.shape[1] < 2):
+    fewest,most = (1, 1) if numbers else (2, np.inf)
+    if not isinstance(z, Tensor) or z.ndim != 2 or not fewest <= z.shape[1] <= most:
         raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, {_shape_error(z)}')
     bad = (~z.isfinite()).any(1).nonzero()[:, 0].tolist()
     if bad: raise ValueError(f'model must return finite logits, got NaN or infinite ones for {_few(bad)} of {len(z)}')
@@ -165,7 +167,8 @@ def check_logits(
     numbers:bool=False, # Whether it answers with numbers
 ) -> Tensor: # `z` itself
     "Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2, or like numbers `(n, 1)`."
-    if _check_finite(z, numbers).shape[1] == 1: return z
+    _check_finite(z, numbers)
+    if z.shape[1] == 1: return z
     if (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
         raise ValueError('model must return raw logits, got probabilities (rows sum to 1): remove the softmax')
     if z.logsumexp(1).abs().max() < 1e-3:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast, base64, hashlib, io, json, os, platform, re, time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,19 +17,16 @@ import pandas as pd
 import torch
 
 import gradual_cf
-from ..baselines.nearest import CEM
 from ..baselines.lore import LORE
-from ..baselines.nearest import GrowingSpheres
-from ..baselines.nearest import Wachter
+from ..baselines.nearest import CEM, GrowingSpheres, Wachter
 from ..core import atomic, check_whole
 from ..models.asking import predict
 from ..gradual import PAPER, GradualCF, preset
 from ..search.goals import target_score
-from ..measures.metrics import l2_change, measures, n_changed, outliers
+from ..measures.metrics import PLAUSIBLE, confirm, l2_change, measures, n_changed, outliers
 from ..scale.workers import _program, fingerprint, kept
 from .ablations import _some_rows
 from ..data.datasets import load_task
-from ..measures.robustness import PLAUSIBLE, confirm
 
 # %% auto #0
 __all__ = ['results', 'reproduce']
@@ -42,7 +39,6 @@ def _printed(what):
 # %% ../../nbs/paper/02_reproduce.ipynb #c11
 _KEEPS = 'nbs/figures/results', 'benchmarks/results' # folders of committed results
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c13
 def _checkout():
     "The repository; raises `ValueError` outside of one."
     near = Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents
@@ -50,16 +46,15 @@ def _checkout():
     if not found: raise ValueError(f'results are in a checkout of the repository, got {str(Path.cwd())!r}')
     return found[0]
 
+# %% ../../nbs/paper/02_reproduce.ipynb #c18
 def _picture(path):
     "A picture that a notebook shows."
     from IPython.display import Image
     return Image(data=path.read_bytes(), format='png')
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c16
 _READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _picture,
          '.parquet': pd.read_parquet}
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c18
 def results(
     name:str, # File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
 ):            # A frame, JSON values, or a picture for a notebook
@@ -81,24 +76,13 @@ class _Experiment(NamedTuple):
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c23
 class _Result(NamedTuple):
-    "What one part gave."
-    frame:pd.DataFrame # Its table
-    pictures:list      # PNG files
-    seconds:float      # How long it took
+    "What one part gave, as JSON keeps it."
+    csv:str        # Its table
+    pictures:list  # PNG files, base64
+    seconds:float  # How long it took
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c25
-def _write_result(result, path):
-    "Write a part's result as JSON."
-    pictures = [base64.b64encode(p).decode() for p in result.pictures]
-    values = dict(csv=result.frame.to_csv(index=False), pictures=pictures, seconds=result.seconds)
-    Path(path).write_text(json.dumps(values), encoding='utf-8')
-
-# %% ../../nbs/paper/02_reproduce.ipynb #c27
-def _read_result(path):
-    "A part's result as it was written."
-    values = json.loads(Path(path).read_text(encoding='utf-8'))
-    pictures = [base64.b64decode(p) for p in values['pictures']]
-    return _Result(pd.read_csv(io.StringIO(values['csv'])), pictures, values['seconds'])
+    @property
+    def frame(self) -> pd.DataFrame: return pd.read_csv(io.StringIO(self.csv)) # The table
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c30
 def _made_with():
@@ -123,9 +107,12 @@ def _run_part(e, name, part, path, out, tell):
         start = time.perf_counter()
         got = e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
-        return _Result(frame, pictures, round(time.perf_counter() - start, 2))
+        text = [base64.b64encode(p).decode() for p in pictures]
+        return _Result(frame.to_csv(index=False), text, round(time.perf_counter() - start, 2))
+    write = lambda result, path: Path(path).write_text(json.dumps(result._asdict()), encoding='utf-8')
+    read = lambda path: _Result(**json.loads(Path(path).read_text(encoding='utf-8')))
     of = part, _program(e.run), _made_with(), _code()
-    result = kept(f'{name}.json', make, _write_result, _read_result, *of, folder=out/'parts')
+    result = kept(f'{name}.json', make, write, read, *of, folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result.seconds:g} s{"" if new else ", kept"}')
     return result
 
@@ -168,7 +155,7 @@ def _save_png(picture, path):
 def _write_report(e, name, done, made, out):
     "Compare, draw and write what all parts gave."
     ours = pd.concat([r.frame for r in done], ignore_index=True)
-    pictures = [p for r in done for p in r.pictures]
+    pictures = [base64.b64decode(p) for r in done for p in r.pictures]
     tables = {f'{name}.csv': ours.drop(columns='per_row', errors='ignore')}
     if e.beside: tables[f'{name}_beside.csv'] = e.beside(ours)
     if e.draw:
@@ -297,9 +284,11 @@ def _draw_pairs(beside):
     return fig
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c72
+_LOANS = 'heloc', 'uci_credit'
+
 def _table6(what, methods):
     "The experiment of Table 6 with some methods."
-    parts = [dict(data=d, method=m) for d in ('heloc', 'uci_credit') for m in methods]
+    parts = [dict(data=d, method=m) for d in _LOANS for m in methods]
     title = f'L1, L2 and coherence of {what} on HELOC and UCI Credit'
     return _Experiment(title, lambda path: parts, _run_table6, _beside_table6, _draw_pairs, rows=1000)
 
@@ -309,39 +298,27 @@ _BELIEVED = {m: v for m,v in _METHODS.items() if 'no constraints' not in m} | {
     'ours, believable': (GradualCF, dict(settings=PLAUSIBLE))}
 _STANDING = ('valid', 'l1', 'l2', 'typical', 'confirmed', 'lof', 'isolation')
 
-def _among_real_rows(e, asked, seed, networks, held):
-    "How a method's answers stand among real rows: lines of metric and mean over valid answers."
-    cfs = confirm(e.explain(*asked, seed), networks)
-    table = measures(e, cfs[cfs.valid], None, (), held)
-    table.loc[table.metric == 'valid', 'mean'] = cfs.valid.float().mean().item()
-    return table[table.metric.isin(_STANDING)]
-
-def _themselves(e, some, networks, held):
-    "The same for rows as they are, in the class that they have."
-    x,kept_out = e.encode(some).x, e.encode(held).x
-    label = e.logits(some, x).argmax(1)
-    found = outliers(x, label, kept_out, e.logits(held, kept_out))
-    agree = torch.stack([predict(m, x).argmax(1) == label for m in networks]).float().mean(0)
-    return pd.DataFrame([dict(metric=m, mean=v.float().mean().item()) for m,v in (found | dict(confirmed=agree)).items()])
-
 # %% ../../nbs/paper/02_reproduce.ipynb #c76
 def _run_believed(part, path):
-    "Measure how one method's answers stand on one data set."
-    task,seed = load_task(part['data'], path, seed=part['seed']), part['seed']
+    "Measure how one method's answers stand on one data set, or how the rows themselves do in the class that they have."
+    task,seed,method = load_task(part['data'], path, seed=part['seed']), part['seed'], part['method']
     networks = [load_task(part['data'], path, seed=seed + k).model for k in (1, 2, 3)]
-    asked,method = _some_rows(task, part['rows'], seed), part['method']
-    held = task.X_test.drop(asked[0].index)
+    some,target = _some_rows(task, part['rows'], seed)
+    held = task.X_test.drop(some.index)
     cls,settings = _BELIEVED['ours, default' if method == _REAL else method]
     e = cls(task.model, task.domain, **settings).fit(task.X)
-    if method == _REAL: table = _themselves(e, asked[0], networks, held)
-    else: table = _among_real_rows(e, asked, seed, networks, held)
+    if method == _REAL:
+        x,kept_out = e.encode(some).x, e.encode(held).x
+        label = e.logits(some, x).argmax(1)
+        found = outliers(x, label, kept_out, e.logits(held, kept_out))
+        found |= dict(confirmed=torch.stack([predict(m, x).argmax(1) == label for m in networks]).float().mean(0))
+        table = pd.DataFrame([dict(metric=m, mean=v.float().mean().item()) for m,v in found.items()])
+    else:
+        cfs = confirm(e.explain(some, target, seed), networks)
+        table = measures(e, cfs[cfs.valid], None, (), held)
+        table.loc[table.metric == 'valid', 'mean'] = cfs.valid.float().mean().item()
+        table = table[table.metric.isin(_STANDING)]
     return table[['metric', 'mean']].assign(data=part['data'], method=method, rows=part['rows'])
-
-def _believed():
-    "The experiment beside Table 6."
-    parts = [dict(data=d, method=m) for d in ('heloc', 'uci_credit') for m in (*_BELIEVED, _REAL)]
-    title = 'ours, beside Table 6: how answers stand among real rows, and with networks trained again'
-    return _Experiment(title, lambda path: parts, _run_believed, rows=1000)
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c79
 _AGREE = .002 # scaled values this near are the same number, printed with three digits
@@ -390,28 +367,22 @@ def _applicant(data, title):
     parts = [dict(data=data)]
     return _Experiment(f'one applicant of {title}: what each method changes', lambda path: parts, _run_row, _beside_row)
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c91
-def _sentence_explainers(task, sigma):
-    "Three explainers of a text task, by name; `sigma` is the number of Adam steps of the paper's route."
-    paper = replace(PAPER, sigma=sigma, tau=preset(task.domain).tau)
-    routes = {'default': None, 'paper': paper, 'paper without logits': replace(paper, match=target_score)}
-    return {name: GradualCF(task.model, task.domain, settings).fit(task.X) for name, settings in routes.items()}
-
 # %% ../../nbs/paper/02_reproduce.ipynb #c94
 def _explain_sentences(task, dim, sigma=500, tables=('figure1', 'table2', 'table3', 'table7')):
     "Explain the paper's own sentences with vectors of `dim` entries: a record for each setting and sentence."
-    some = [s for s in _printed('sentences') if s['table'] in tables]
-    lines = []
-    for name, e in _sentence_explainers(task, sigma).items():
+    some, lines = [s for s in _printed('sentences') if s['table'] in tables], []
+    paper = replace(PAPER, sigma=sigma, tau=preset(task.domain).tau)
+    routes = {'default': None, 'paper': paper, 'paper without logits': replace(paper, match=target_score)}
+    for name, settings in routes.items():
+        e = GradualCF(task.model, task.domain, settings).fit(task.X)
         cfs = e.explain([s['text'] for s in some], target=[s['target'] for s in some])
         for i, s in enumerate(some):
             one = cfs[i]
             swaps = [(l.before, l.after) for l in one.changes().itertuples()]
-            said:Any = dict(before_prob=one.before, found=one.found, prob=one.prob)
-            said = {k: round(v.item(), 3) for k, v in said.items()}
+            near = lambda v: round(v.item(), 3)
             lines.append(dict(table=s['table'], dim=dim, setting=name, text=s['text'], target=s['target'],
-                              after=one.raw[0], swaps=swaps, **said, valid=one.valid.item(),
-                              html=one._repr_html_()))
+                              after=one.raw[0], swaps=swaps, before_prob=near(one.before), found=near(one.found),
+                              prob=near(one.prob), valid=one.valid.item(), html=one._repr_html_()))
     return lines
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c97
@@ -458,18 +429,15 @@ def _figure_code(name):
     code = [''.join(c['source']) for c in cells if c['cell_type'] == 'code']
     return [c for c in code if not re.search(r"results\('fig", c)]
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c110
-def _as_frame(shown):
-    "A frame, a series or a dictionary that a notebook showed, as a table."
-    if not isinstance(shown, pd.DataFrame): return pd.Series(shown).rename_axis('name').reset_index(name='value')
-    named = shown.index.name or not pd.api.types.is_integer_dtype(shown.index)
-    return shown.reset_index(drop=not named)
-
 # %% ../../nbs/paper/02_reproduce.ipynb #c113
 def _last_table(shown):
     "The last table or numbers among the values that a notebook showed, as CSV."
     tables = [v for v in shown if isinstance(v, (pd.DataFrame, pd.Series, dict))]
-    return _as_frame(tables[-1]).to_csv(index=False) if tables else ''
+    if not tables: return ''
+    last = tables[-1]
+    if not isinstance(last, pd.DataFrame): last = pd.Series(last).rename_axis('name').reset_index(name='value')
+    named = last.index.name or not pd.api.types.is_integer_dtype(last.index)
+    return last.reset_index(drop=not named).to_csv(index=False)
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c116
 _FIRST = '''import matplotlib
@@ -513,16 +481,13 @@ def _run_figure(part, path):
     if not table: raise ValueError(f'notebook must show a table or numbers, got none in {name!r}')
     return pd.read_csv(io.StringIO(table)), [p for cell in outputs for p in _pictures(cell)]
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c127
-def _figure_parts(name, path):
-    "One part: the figure, the code of its notebook, and which data it is drawn with."
-    data = 'mnist' if path or os.environ.get('GRADUAL_CF_DATA') else 'digits'
-    return [dict(figure=name, code=fingerprint(_figure_code(name)), data=data)]
-
 # %% ../../nbs/paper/02_reproduce.ipynb #c130
 def _figure(name, title):
-    "The experiment of a figure."
-    return _Experiment(title, partial(_figure_parts, name), _run_figure)
+    "The experiment of a figure: its part says what the notebook does, and which data it is drawn with."
+    def parts(path):
+        data = 'mnist' if path or os.environ.get('GRADUAL_CF_DATA') else 'digits'
+        return [dict(figure=name, code=fingerprint(_figure_code(name)), data=data)]
+    return _Experiment(title, parts, _run_figure)
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c132
 _EXPERIMENTS = { # Name -> what `reproduce` runs
@@ -532,7 +497,9 @@ _EXPERIMENTS = { # Name -> what `reproduce` runs
     'table5': _applicant('uci_credit', 'UCI Credit'),
     'table6': _table6('every method', _METHODS),
     'table6_variants': _table6('what a method leaves open', _VARIANTS),
-    'table6_believed': _believed(),
+    'table6_believed': _Experiment(
+        'ours, beside Table 6: how answers stand among real rows, and with networks trained again',
+        lambda path: [dict(data=d, method=m) for d in _LOANS for m in (*_BELIEVED, _REAL)], _run_believed, rows=1000),
     'table7': _text_table('table7', 'with and without the logit distribution'),
     'fig2': _figure('fig2', 'the procedure'),
     'fig3': _figure('fig3', 'logits of real and of failed images'),

@@ -49,15 +49,6 @@ def _png(levels, pixel=1):
     image.resize([pixel*side for side in image.size], Image.Resampling.NEAREST).save(out, format='png')
     return out.getvalue()
 
-# %% ../../nbs/paper/01_survey.ipynb #c11
-def _some_of(method, cfs, each, rng):
-    "Random images of one method: (input, PNG, method, target) of each."
-    if cfs.domain.kind != 'image':
-        raise ValueError(f'results must be counterfactuals of images, got another domain for {method!r}')
-    some = cfs[rng.permutation(len(cfs))[:each]]
-    pixels = map(_png, some.domain.decode(some.xp, None))
-    return [(x, png, method, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.target)]
-
 # %% ../../nbs/paper/01_survey.ipynb #c13
 def _check_results(results, each, classes):
     "Refuse results that no survey can be made of."
@@ -79,24 +70,26 @@ def questions(
     "Choose images of each method and mix them; raises `ValueError` where a method has too few."
     _check_results(results, each, classes)
     rng = np.random.default_rng(seed)
-    parts = [part for m, cfs in results.items() for part in _some_of(m, cfs, each, rng)]
+    parts = []
+    for name, cfs in results.items():
+        if cfs.domain.kind != 'image':
+            raise ValueError(f'results must be counterfactuals of images, got another domain for {name!r}')
+        some = cfs[rng.permutation(len(cfs))[:each]]
+        pixels = map(_png, some.domain.decode(some.xp, None))
+        parts += [(x, png, name, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.target)]
     x, png, method, target = zip(*(parts[i] for i in rng.permutation(len(parts))))
     return _Questions(torch.stack(x), png, method, target, tuple(map(str, classes)))
 
-# %% ../../nbs/paper/01_survey.ipynb #c19
+# %% ../../nbs/paper/01_survey.ipynb #c22
 _COLUMNS = ['survey', 'participant', 'item', 'answer', 'seconds']
 
-def _answers_in(source):
-    "The frame of a CSV file of answers."
-    if isinstance(source, pd.DataFrame): return source
-    try: return pd.read_csv(source, dtype=dict(survey=str, participant=str))
-    except (OSError, ValueError) as e:
-        raise ValueError(f'answers must be CSV files of this survey, got {str(source)!r}: {e}') from None
-
-# %% ../../nbs/paper/01_survey.ipynb #c22
 def _read(source, qs):
     "Answers of one file or frame to these questions; raises `ValueError` for anything else."
-    df, name = _answers_in(source), 'answers' if isinstance(source, pd.DataFrame) else str(source)
+    df, name = source, 'answers' if isinstance(source, pd.DataFrame) else str(source)
+    if not isinstance(source, pd.DataFrame):
+        try: df = pd.read_csv(source, dtype=dict(survey=str, participant=str))
+        except (OSError, ValueError) as e:
+            raise ValueError(f'answers must be CSV files of this survey, got {name!r}: {e}') from None
     if list(df.columns) != _COLUMNS:
         raise ValueError(f'answers must have columns {_COLUMNS}, got {list(df.columns)} in {name!r}')
     others = sorted({str(s) for s in df.survey} - {qs.name})
@@ -137,54 +130,9 @@ class _Sheet:
         if self.path is None: return
         with atomic(self.path) as tmp: self.df.to_csv(tmp, index=False)
 
-# %% ../../nbs/paper/01_survey.ipynb #c29
+# %% ../../nbs/paper/01_survey.ipynb #c36
 _SIDE = 224 # pixels of the picture in the widget
 
-def _large(png):
-    "The same image with larger pixels."
-    from PIL import Image
-    levels = np.array(Image.open(io.BytesIO(png)))
-    return _png(levels, max(1, _SIDE//max(levels.shape[:2])))
-
-# %% ../../nbs/paper/01_survey.ipynb #c32
-def _parts(qs):
-    "The parts of the widget: status, progress, picture, a button for each class, a box for keys, a button back."
-    import ipywidgets as W
-    side, narrow = f'{_SIDE}px', W.Layout(width='auto', min_width='3em')
-    keys = W.Text(placeholder='or type here: 0–9', continuous_update=True, layout=W.Layout(width='11em'))
-    buttons = [W.Button(description=c, tooltip=f'key {k}', layout=narrow) for k, c in enumerate(qs.classes)]
-    picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
-    return W.HTML(), W.IntProgress(min=0, max=len(qs)), picture, buttons, keys, W.Button(description='back')
-
-# %% ../../nbs/paper/01_survey.ipynb #c34
-class _Asking:
-    "A sheet and the widget that fills it."
-    def __init__(self, sheet):
-        self.sheet, self.n = sheet, len(sheet.qs)
-        self.status, self.bar, self.picture, self.buttons, self.keys, self.back = _parts(sheet.qs)
-        for k, b in enumerate(self.buttons): b.on_click(lambda _, k=k: self.act(sheet.answer, k))
-        self.back.on_click(lambda _: self.act(sheet.back))
-        self.keys.observe(self.typed, 'value')
-        self.show()
-
-    def show(self):
-        "Show the next question, or that there is none."
-        at, done = self.sheet.at, self.sheet.at >= self.n
-        self.bar.value, self.picture.value = at, _large(self.sheet.qs.png[min(at, self.n - 1)])
-        words = 'Done, thank you.' if done else f'Image {at + 1} of {self.n}: what do you see?'
-        self.status.value = f'<p role="status">{words}</p>'
-        for b in self.buttons: b.disabled = done
-
-    def act(self, note, *k): # Note something, then show what follows
-        note(*k)
-        self.show()
-
-    def typed(self, change): # Every key that stands for a class is an answer
-        for c in change['new']:
-            if c.isdigit() and int(c) < len(self.buttons): self.act(self.sheet.answer, int(c))
-        self.keys.value = ''
-
-# %% ../../nbs/paper/01_survey.ipynb #c36
 def survey(
     qs:_Questions,           # From `questions`
     path:str|Path|None=None, # CSV file for the answers; continued where it exists
@@ -192,10 +140,36 @@ def survey(
 ):                           # An ipywidgets box; its `sheet.df` holds the answers
     "Ask, one image after the other, which class it is."
     import ipywidgets as W
-    ask = _Asking(_Sheet(qs, path, who))
-    buttons = W.HBox(ask.buttons, layout=W.Layout(flex_flow='row wrap'))
-    box = W.VBox([ask.status, ask.bar, ask.picture, buttons, W.HBox([ask.keys, ask.back])])
-    box.sheet = ask.sheet
+    from PIL import Image
+    sheet, side, narrow = _Sheet(qs, path, who), f'{_SIDE}px', W.Layout(width='auto', min_width='3em')
+    status, bar, back = W.HTML(), W.IntProgress(min=0, max=len(qs)), W.Button(description='back')
+    picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
+    buttons = [W.Button(description=c, tooltip=f'key {k}', layout=narrow) for k, c in enumerate(qs.classes)]
+    keys = W.Text(placeholder='or type here: 0–9', continuous_update=True, layout=W.Layout(width='11em'))
+
+    def show(): # the next question, or that there is none
+        at, done = sheet.at, sheet.at >= len(qs)
+        levels = np.array(Image.open(io.BytesIO(qs.png[min(at, len(qs) - 1)])))
+        bar.value, picture.value = at, _png(levels, max(1, _SIDE//max(levels.shape[:2])))
+        words = 'Done, thank you.' if done else f'Image {at + 1} of {len(qs)}: what do you see?'
+        status.value = f'<p role="status">{words}</p>'
+        for b in buttons: b.disabled = done
+
+    def act(note, *k): # note something, then show what follows
+        note(*k)
+        show()
+
+    def typed(change): # every key that stands for a class is an answer
+        for c in change['new']:
+            if c.isdigit() and int(c) < len(buttons): act(sheet.answer, int(c))
+        keys.value = ''
+
+    for k, b in enumerate(buttons): b.on_click(lambda _, k=k: act(sheet.answer, k))
+    back.on_click(lambda _: act(sheet.back))
+    keys.observe(typed, 'value')
+    show()
+    box = W.VBox([status, bar, picture, W.HBox(buttons, layout=W.Layout(flex_flow='row wrap')), W.HBox([keys, back])])
+    box.sheet = sheet
     return box
 
 # %% ../../nbs/paper/01_survey.ipynb #c40
@@ -222,16 +196,9 @@ def _wilson(right, n, z=1.96):
     half = z/d*(p*(1 - p)/n + z*z/(4*n*n))**.5
     return max(0., mid - half), min(1., mid + half)
 
-# %% ../../nbs/paper/01_survey.ipynb #c51
+# %% ../../nbs/paper/01_survey.ipynb #c54
 _PROXY = 'judge model (a proxy, no person)'
 
-def _look(g, j):
-    "How the bars of one group of answers look: people filled, judges hatched and named a proxy."
-    who = g.who.iloc[0]
-    if (g.by == 'people').all(): return dict(label=f'{who} ({int(g.answers.sum())} answers)', color=f'C{j}')
-    return dict(label=f'{who}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
-
-# %% ../../nbs/paper/01_survey.ipynb #c54
 def _plot_tally(table):
     "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
     from matplotlib.figure import Figure
@@ -241,7 +208,9 @@ def _plot_tally(table):
     for j, w in enumerate(who):
         g = table[table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
         at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
-        reach,look = [g.share - g.low, g.high - g.share], _look(g, j)
+        look = dict(label=f'{w}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
+        if (g.by == 'people').all(): look = dict(label=f'{w} ({int(g.answers.sum())} answers)', color=f'C{j}')
+        reach = [g.share - g.low, g.high - g.share]
         bars:Any = dict(yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
         ax.bar(at, g.share, width*.92, **bars)
     ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
@@ -266,18 +235,6 @@ class _Tally:
         "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
         return _plot_tally(self.table)
 
-
-# %% ../../nbs/paper/01_survey.ipynb #c58
-def _all_answers(answers, qs):
-    "The answers of all sources in one frame."
-    sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
-    if not sources: return pd.DataFrame(columns=_COLUMNS)
-    df = pd.concat([_read(s, qs) for s in sources], ignore_index=True)
-    twice = df.participant[df.duplicated(['participant', 'item'])]
-    if len(twice):
-        raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
-    return df
-
 # %% ../../nbs/paper/01_survey.ipynb #c61
 def _shares(who, by, method, right):
     "A line for each method: how many of its images were taken for their target."
@@ -293,9 +250,14 @@ def tally(
     judges:dict={},  # Name -> network that maps `(n, c, h, w)` to logits; asked the same questions
 ) -> _Tally:         # Its `table` has a line for each method and asked party
     "Count answers by method, people and judges apart (Fig. 6); raises `ValueError` for answers to something else."
-    df, method, target = _all_answers(answers, qs), np.array(qs.method), np.array(qs.target)
+    sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
+    df = pd.concat([_read(s, qs) for s in sources], ignore_index=True) if sources else pd.DataFrame(columns=_COLUMNS)
+    twice = df.participant[df.duplicated(['participant', 'item'])]
+    if len(twice):
+        raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
     if not len(df) and not judges:
         raise ValueError('answers must have at least one line where there are no judges, got none')
+    method, target = np.array(qs.method), np.array(qs.target)
     lines = []
     if len(df):
         item, right = df.item.to_numpy(int), df.answer.to_numpy(int) == target[df.item.to_numpy(int)]

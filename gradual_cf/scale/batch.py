@@ -8,6 +8,7 @@ import errno, inspect, io, json, platform
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ import gradual_cf
 from ..answers import told_of
 from ..core import atomic, check_whole, _read_json, State, Target
 from ..search.explainer import Explainer
+from ..search.goals import CLASSES, NUMBERS
 from ..gradual import FAR
-from .workers import fingerprint
-from .workers import cut, open_source
-from .workers import actors, import_ray, join_ray, processes, serial
+from .workers import actors, cut, fingerprint, joined_ray, open_source, processes, serial
 
 # %% auto #0
 __all__ = ['batch_fn', 'explain_dataset', 'explain_ray']
@@ -63,8 +63,7 @@ def _raw_rows(explainer, batch):
 def _plain_target(explainer, target):
     "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
     aimed = explainer.aimed(target, explainer.z_train[:1])
-    if explainer.numbers: return [None if v.isinf() else v.item() for v in aimed[0]]
-    return None if target is None else int(target)
+    return None if target is None else explainer.goal.plain(aimed[0])
 
 # %% ../../nbs/scale/01_batch.ipynb #c24
 def _question(explainer, target, seed, constraints):
@@ -78,12 +77,9 @@ def _question(explainer, target, seed, constraints):
     return question
 
 # %% ../../nbs/scale/01_batch.ipynb #c27
-_OF_CLASSES = ('cf_target', 'cf_before', 'cf_prob', 'cf_valid') # What is added beside the rows …
-_OF_NUMBERS = ('cf_low', 'cf_high', 'cf_before', 'cf_after', 'cf_valid') # … and where the model answers with numbers
-
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*_OF_CLASSES, *_OF_NUMBERS, 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
 
@@ -92,12 +88,6 @@ def _by_column(names, raw):
     "Raw rows as columns."
     if isinstance(raw, pd.DataFrame): return {c: raw[c].to_numpy() for c in names}
     return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
-
-# %% ../../nbs/scale/01_batch.ipynb #c33
-def _answers_of(cfs, names):
-    "The columns that an explanation adds."
-    told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
-    return {f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()} | told
 
 # %% ../../nbs/scale/01_batch.ipynb #c36
 def batch_fn(
@@ -116,7 +106,8 @@ def batch_fn(
             wanted = np.asarray(batch[target])
         asked:dict[str, Any] = question | dict(target=wanted)
         cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
-        return {**batch, **_answers_of(cfs, names)}
+        told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
+        return {**batch, **{f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()}, **told}
     return explain
 
 # %% ../../nbs/scale/01_batch.ipynb #c42
@@ -134,7 +125,7 @@ def _told_types(explainer):
     import pyarrow as pa
     number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
     special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
-    return {n: special.get(n, number) for n in (_OF_NUMBERS if explainer.numbers else _OF_CLASSES)}
+    return {n: special.get(n, number) for n in (*explainer.goal.told, 'cf_valid')}
 
 # %% ../../nbs/scale/01_batch.ipynb #c48
 def _added_types(explainer, schema):
@@ -186,23 +177,14 @@ def _made_up(enc, k):
     return State(enc, xp, logits, target, ~enc.frozen, xp)
 
 # %% ../../nbs/scale/01_batch.ipynb #c60
-def _any_target(explainer): return (0., 1.) if explainer.numbers else 0 # Something to ask for
-
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.ask(raw, _any_target(explainer), **constraints)[1]
+    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(), **constraints)[1]
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
     state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
     return _same(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
-
-# %% ../../nbs/scale/01_batch.ipynb #c63
-def _releases():
-    "Versions that may change a result or the bytes it is written in."
-    import pyarrow
-    modules = (gradual_cf, torch, np, pd, pyarrow)
-    return {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
 
 # %% ../../nbs/scale/01_batch.ipynb #c66
 _ASKED_ROWS = 64 # Rows that a domain is asked about
@@ -214,8 +196,10 @@ def _manifest(work, source):
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
+    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or the bytes it is written in
+    versions = {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
     nested = dict(
-        question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=_releases(),
+        question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,
         input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=2, explainer=type(e).__name__, code=_same(type(e)), batch_size=work.size, rows=source.rows,
@@ -262,21 +246,15 @@ def _write_part(out, k, table):
         text = f'no space is left for part {k}; what was finished is kept: make room and run the same call again'
         raise OSError(errno.ENOSPC, text, str(out)) from None
 
-# %% ../../nbs/scale/01_batch.ipynb #c84
-@contextmanager
-def _locked(out):
-    "Hold the folder's lock; raises `ValueError` if another run holds it."
-    from filelock import FileLock, Timeout
-    try: lock = FileLock(out/'.lock').acquire(timeout=0)
-    except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
-    with lock: yield
-
 # %% ../../nbs/scale/01_batch.ipynb #c87
 @contextmanager
 def _claimed(out, manifest):
     "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
+    from filelock import FileLock, Timeout
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    try: lock = FileLock(out/'.lock').acquire(timeout=0)
+    except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
+    with lock:
         path, there = out/_MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
         if there and _MANIFEST not in there:
             raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
@@ -337,10 +315,9 @@ def explain_ray(
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`
     "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
-    ray = import_ray()
     check_whole(workers=workers)
     explainer.check_fitted()
-    if not ray.is_initialized(): join_ray(ray, address)
+    ray = joined_ray(address)
     if gpus is None: gpus = float(explainer.place[0].type == 'cuda')
     engine = lambda work, parts: actors(ray, work, parts, workers, gpus)
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)

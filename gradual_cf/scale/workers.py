@@ -59,13 +59,6 @@ def _program(f:Callable) -> tuple:
     constants = [k for k in code.co_consts if k is not f.__doc__]
     return code.co_code, code.co_names, constants, {n: there[n] for n in sorted(_globals(code)) if n in there}
 
-# %% ../../nbs/scale/00_workers.ipynb #c19
-_hash_rows:Any = hash_pandas_object # Frame or series -> a number for each row
-
-def _bits(t):
-    "A tensor as an array of bytes."
-    return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)
-
 # %% ../../nbs/scale/00_workers.ipynb #c22
 def _function_parts(f):
     given = f.__defaults__, f.__kwdefaults__, [c.cell_contents for c in f.__closure__ or ()]
@@ -78,10 +71,6 @@ def _class_parts(c):
     decides = (bool, int, float, str, tuple, FunctionType)
     return {k: v for k,v in inside.items() if isinstance(v, decides) and k not in _SAID}, c.__bases__
 
-# %% ../../nbs/scale/00_workers.ipynb #c27
-def _plain_values(m):
-    return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
-
 # %% ../../nbs/scale/00_workers.ipynb #c30
 def _by_key(d):
     "The items of a dict in the order of their keys, which need not be comparable."
@@ -92,9 +81,12 @@ def _by_key(d):
 _SAID = '__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_attributes__'
 
 # %% ../../nbs/scale/00_workers.ipynb #c32
-_MADE_OF = { # What decides how a thing behaves, besides its name
+def _bits(t): return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)
+def _plain(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
+
+_MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its name
     Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
-    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_values(u)) for u in m.modules()]),
+    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain(u)) for u in m.modules()]),
     FunctionType: _function_parts,
     type(functools.cache(len)): lambda f: f.__wrapped__,
     CodeType: lambda c: (c.co_code, c.co_names, c.co_consts),
@@ -102,7 +94,7 @@ _MADE_OF = { # What decides how a thing behaves, besides its name
     (set, frozenset): lambda s: sorted(map(repr, s)),
     dict: _by_key,
     pd.DataFrame: lambda d: [(name, column) for name,column in d.items()],
-    pd.Series: lambda s: (str(s.dtype), np.asarray(_hash_rows(s))),
+    pd.Series: lambda s: (str(s.dtype), np.asarray(hash_pandas_object(s))),
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
@@ -130,11 +122,6 @@ def fingerprint(
         why = f'{e.args[0]}'.splitlines()[0] # the hasher adds all that it was about to hash
         raise ValueError(f'parts must be settings, data or functions that can be pickled, got {why}') from None
 
-# %% ../../nbs/scale/00_workers.ipynb #c41
-def _versions() -> dict: # Library -> version
-    "What a result depends on besides its own code."
-    return dict(python='.'.join(platform.python_version_tuple()[:2]), torch=torch.__version__, numpy=np.__version__)
-
 # %% ../../nbs/scale/00_workers.ipynb #c44
 def _make_once(path, make, write):
     "Make a file unless another process has made it while this one waited."
@@ -148,6 +135,9 @@ def _make_once(path, make, write):
     finally:
         with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
 
+def write_array(v, path): # numpy itself would add an ending to the name
+    with open(path, 'wb') as f: np.save(f, v)
+
 def kept(
     name:str,       # Start and ending of the file's name, 'heloc.safetensors'
     make:Callable,  # () -> what is kept; called when there is no file yet
@@ -158,7 +148,8 @@ def kept(
 ):                  # What `read` returns
     "What was made once, under a name that follows settings, data, versions and code; made now where there is none."
     stem,ending = Path(name).stem, Path(name).suffix
-    path = Path(folder or cache_dir())/f'{stem}-{fingerprint(_versions(), _program(make), *parts)}{ending}'
+    versions = dict(python='.'.join(platform.python_version_tuple()[:2]), torch=torch.__version__, numpy=np.__version__)
+    path = Path(folder or cache_dir())/f'{stem}-{fingerprint(versions, _program(make), *parts)}{ending}'
     if not path.is_file(): _make_once(path, make, write)
     return read(path)
 
@@ -193,12 +184,6 @@ def _sha256(chunks):
     for c in chunks: h.update(c)
     return h.hexdigest()
 
-# %% ../../nbs/scale/00_workers.ipynb #c61
-def _file_bytes(paths):
-    "The content of files."
-    for p in paths:
-        with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
-
 # %% ../../nbs/scale/00_workers.ipynb #c64
 def _without_categories(schema):
     "A schema without metadata, and with categories as their values."
@@ -227,23 +212,21 @@ def _readable(path, kind):
         raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
 # %% ../../nbs/scale/00_workers.ipynb #c73
-def _pieces(shard):
-    "What is read at a time: a row group of parquet, else a file, which is read in blocks."
-    return shard.split_by_row_group() if hasattr(shard, 'split_by_row_group') else [shard]
-
 def _file_tables(dataset, kind):
     "Stream the files of a data set one after the other."
     import pyarrow as pa
     for shard in dataset.get_fragments():
         with _readable(shard.path, kind):
-            for piece in _pieces(shard):
+            for piece in shard.split_by_row_group() if hasattr(shard, 'split_by_row_group') else [shard]:
                 for b in piece.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
 
 # %% ../../nbs/scale/00_workers.ipynb #c76
 def _file_source(dataset, path, kind):
-    "Files that were looked at, and are one table."
-    digest, tables = _sha256(_file_bytes(dataset.files)), partial(_file_tables, dataset, kind)
-    return Source(path.name, dataset.count_rows(), digest, dataset.schema, tables)
+    "Files that were looked at, and are one table; their content is read piece by piece, so that their size does not matter."
+    def content():
+        for p in dataset.files:
+            with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
+    return Source(path.name, dataset.count_rows(), _sha256(content()), dataset.schema, partial(_file_tables, dataset, kind))
 
 # %% ../../nbs/scale/00_workers.ipynb #c78
 def _check_schema(path, schema, first, name):
@@ -266,20 +249,16 @@ def _parquet_source(path):
     data = pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet')
     return _file_source(data, path, 'parquet')
 
-# %% ../../nbs/scale/00_workers.ipynb #c84
-def _can_be(values, t):
-    "Whether all texts of a column can be read as a type."
-    import pyarrow as pa
-    try: return values.cast(t) is not None
-    except pa.ArrowInvalid: return False
-
 # %% ../../nbs/scale/00_workers.ipynb #c87
 def _csv_schema(text):
     "The first of whole number, number, truth value and text that holds every value of a column."
     import pyarrow as pa, pyarrow.compute as pc
     types = {c: [pa.int64(), pa.float64(), pa.bool_(), pa.string()] for c in text.schema.names}
+    def can_be(values, t):
+        try: return values.cast(t) is not None
+        except pa.ArrowInvalid: return False
     for table in _file_tables(text, 'CSV'):
-        for c,ts in types.items(): types[c] = [t for t in ts if _can_be(pc.utf8_trim_whitespace(table[c]), t)]
+        for c,ts in types.items(): types[c] = [t for t in ts if can_be(pc.utf8_trim_whitespace(table[c]), t)]
     return pa.schema([(c, ts[0]) for c,ts in types.items()])
 
 # %% ../../nbs/scale/00_workers.ipynb #c89
@@ -316,25 +295,18 @@ def serial(
     "Work on one part after the other in this process."
     for k,table in parts: yield k, work(k, table)
 
-# %% ../../nbs/scale/00_workers.ipynb #c102
-def _packed(table):
-    "A part as bytes."
-    return table.combine_chunks().to_batches()[0].serialize().to_pybytes()
-
 # %% ../../nbs/scale/00_workers.ipynb #c105
-def _failed(job): return job.exception() is not None
-
 def _in_flight(submit, parts, held, most):
     "Hand out parts, `most` at a time; yields answers as they come, and forgets what was answered."
     from concurrent.futures import FIRST_COMPLETED, wait
     jobs = {submit(k, part): k for k,part in held.items()}
     while True:
         for k,table in islice(parts, most - len(jobs)):
-            held[k] = _packed(table)
+            held[k] = table.combine_chunks().to_batches()[0].serialize().to_pybytes()
             jobs[submit(k, held[k])] = k
         if not jobs: return
         done = wait(jobs, return_when=FIRST_COMPLETED).done
-        for job in sorted(done, key=_failed):  # what was finished is written before an error is raised
+        for job in sorted(done, key=lambda j: j.exception() is not None): # what was finished is written before an error is raised
             table, k = job.result(), jobs.pop(job)
             del held[k]
             yield k, table
@@ -342,25 +314,18 @@ def _in_flight(submit, parts, held, most):
 # %% ../../nbs/scale/00_workers.ipynb #c109
 _AT_WORK = [] # In a worker: the work
 
-def _end_with(parent):
-    "End this process when its parent has ended."
-    import time
-    while os.getppid() == parent: time.sleep(1)
-    os._exit(1)
-
-# %% ../../nbs/scale/00_workers.ipynb #c111
 def _begin(work, parent):
     "Make this process a worker: one thread, an end with its parent, Ctrl-C left to the parent."
-    import signal, threading
+    import signal, threading, time
+    def end_with_parent():
+        while os.getppid() == parent: time.sleep(1)
+        os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _AT_WORK[:] = [work]
 
-# %% ../../nbs/scale/00_workers.ipynb #c113
-def _answer(k, part):
-    "In a worker: the answer to a part."
-    return _AT_WORK[0](k, part)
+def _answer(k, part): return _AT_WORK[0](k, part) # In a worker: the answer to a part
 
 # %% ../../nbs/scale/00_workers.ipynb #c115
 _LOSSES = 3 # Lost workers that end a run
@@ -403,24 +368,20 @@ class _Actor:
 
     def answer(self, k, part): return self.work(k, part)
 
-# %% ../../nbs/scale/00_workers.ipynb #c123
-def _crew(ray, work, count, gpus):
-    "Actors, with the parts that each of them has, and a function that hands a part to the one with least to do."
-    kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
-    shared = ray.put(work)
-    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)}
-    def submit(k, part):
-        for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
-        actor = min(has, key=lambda a: len(has[a]))
-        has[actor].append(actor.answer.remote(k, part).future())
-        return has[actor][-1]
-    return has, submit
-
 # %% ../../nbs/scale/00_workers.ipynb #c125
-def import_ray():
-    "Ray; raises `ImportError` with a hint where it is missing."
+def joined_ray(
+    address:str|None, # A running cluster; None for what is initialised, that of `RAY_ADDRESS`, or to start one here
+): # The module
+    "Ray, started here or joined at `address`; raises `ImportError` with a hint where it is missing."
     try: import ray
     except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
+    if ray.is_initialized(): return ray
+    address = address or os.environ.get('RAY_ADDRESS')
+    start = {} if address else dict(include_dashboard=False)
+    try: ray.init(address=address or 'local', log_to_driver=False, **start)
+    except ConnectionError as e:
+        hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
+        raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
     return ray
 
 # %% ../../nbs/scale/00_workers.ipynb #c127
@@ -432,24 +393,18 @@ def actors(
     gpus:float,# Cards for each, fractions to share one
 ):             # Iterator of (number, answer) in the order of their ends
     "Work in `count` Ray actors."
-    (crew, submit), held = _crew(ray, work, count, gpus), {}
+    kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
+    shared, held = ray.put(work), {}
+    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)} # actor -> the parts on their way to it
+    def submit(k, part):
+        for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
+        actor = min(has, key=lambda a: len(has[a]))
+        has[actor].append(actor.answer.remote(k, part).future())
+        return has[actor][-1]
     try: yield from _in_flight(submit, parts, held, 2*count)
     except ray.exceptions.RayTaskError as e: raise e.cause from None
     except ray.exceptions.RayError as e:
         which = f'one that was lost {_LOSSES} times, with parts {sorted(held)} on their way'
         raise RuntimeError(f'actors must survive their parts, got {which}: {e}') from e
     finally:
-        for actor in crew: ray.kill(actor)
-
-# %% ../../nbs/scale/00_workers.ipynb #c129
-def join_ray(
-    ray,             # The module
-    address:str|None,# A running cluster; None for that of `RAY_ADDRESS`, or to start one here
-):
-    "Start Ray here, or join the cluster at `address`."
-    address = address or os.environ.get('RAY_ADDRESS')
-    start = {} if address else dict(include_dashboard=False)
-    try: ray.init(address=address or 'local', log_to_driver=False, **start)
-    except ConnectionError as e:
-        hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
-        raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
+        for actor in has: ray.kill(actor)

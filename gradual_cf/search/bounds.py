@@ -4,19 +4,16 @@
 
 # %% ../../nbs/search/09_bounds.ipynb #c3
 from __future__ import annotations
-from functools import partial
 from typing import Any, cast, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import nn
 
 from .boxes import _Boxes, _Grid, _legal_ends, _own_positions, _priced, _Question, _Seen
-from ..models.asking import _Agreed, _Asked, two_classes
-from ..models.fitted import FrameModel, TensorModel, _Affine, log_odds
-from .trees import _by_levels, _Trees
-from ..models.ensembles import _Ensemble, _parsed
+from ..models.fitted import FrameModel
+from .cells import _by_levels
+from .trees import _Trees
+from ..models.fitted import _Ensemble
 
 # %% auto #0
 __all__ = []
@@ -270,17 +267,25 @@ def _edges(grid:_Grid, g:int, bounds:np.ndarray) -> np.ndarray: # Raw cuts `(m,)
 
 _MOST_BYTES = 2e9 # What tables of leaves may take
 
-def _check_size(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int):
-    "Raise `ValueError` where tables would be too large: cells and nodes of each column, `(g,)`."
+def _bytes_of(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
+    "What tables would take: cells and nodes of each column, `(g,)`."
     words = -(-leaves//64)
-    if 24*cells.sum()*trees*words + (cells*nodes).sum() > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
+    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
+
+def _bytes_read(m:_Trees) -> float:
+    "The same of trees that are read exactly."
+    t = m.grown
+    leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
+    return _bytes_of(cells, np.bincount(t.group[~leaf], minlength=len(cells)), len(t.roots), int(np.bincount(t.tree[leaf]).max()))
+
+def _check_size(size:float):
+    "Raise `ValueError` where tables would be too large."
+    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
 
 def _nodes_read(m:_Trees, grid:_Grid) -> _Nodes:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
     t,edges,left,ids = m.grown, [], [], []
-    leaf = t.group < 0
-    cells = np.array([a.size + 1 for a in t.axes])
-    _check_size(cells, np.bincount(t.group[~leaf], minlength=len(cells)), len(t.roots), int(np.bincount(t.tree[leaf]).max()))
+    _check_size(_bytes_read(m))
     for g,a in enumerate(t.axes):
         ids.append(np.flatnonzero(t.group == g))
         cells = np.arange(a.size)
@@ -359,7 +364,7 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Nodes|None:
     every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
     feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
-    _check_size(steps, nodes, 1, 64)
+    _check_size(_bytes_of(steps, nodes, 1, 64))
     def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
         mine = np.flatnonzero(column == g)
         v = values[:, feature[mine]].T
@@ -598,210 +603,3 @@ class _Reach:
 def _rate(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
     "Gain for each unit of cost; infinite where it costs nothing, 0 where there is none."
     with np.errstate(divide='ignore', invalid='ignore'): return np.where(gain > 0, gain/cost, 0.)
-
-# %% ../../nbs/search/09_bounds.ipynb #c30
-_SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
-
-def _layers_of(model) -> tuple|None: # Weights and biases
-    "The layers of a network without those that do nothing; None for another module."
-    if type(model) is not nn.Sequential: return None
-    layers:Any = [m for m in model if not isinstance(m, _SILENT)]
-    linear,between = layers[::2], layers[1::2]
-    fits = all(type(m) is nn.Linear for m in linear) and all(type(m) is nn.ReLU for m in between)
-    if not fits or len(linear) != len(between) + 1: return None
-    exactly = lambda v: v.detach().cpu().double().numpy()
-    return [exactly(m.weight) for m in linear], [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
-
-_AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
-
-def _affine_map(do, width:int) -> tuple: # (out, width), (out,)
-    "The slope and the shift of an affine map of rows."
-    at = lambda x: do(torch.from_numpy(x)).detach().cpu().double().numpy()
-    shift = at(np.zeros((1, width)))[0]
-    return (at(_AXIS*np.eye(width)) - shift).T/_AXIS, shift
-
-def _behind(net:tuple, do) -> tuple:
-    "Layers with an affine map behind them."
-    slope,shift = _affine_map(do, len(net[1][-1]))
-    return [*net[0][:-1], slope @ net[0][-1]], [*net[1][:-1], slope @ net[1][-1] + shift]
-
-def _in_front(net:tuple, do) -> tuple:
-    "Layers with a scaling in front of them, entry by entry."
-    slope,shift = _affine_map(do, net[0][0].shape[1])
-    return [net[0][0] @ slope, *net[0][1:]], [net[0][0] @ shift + net[1][0], *net[1][1:]]
-
-def _unfolded(model) -> tuple|None: # Weights and biases
-    "The layers of a network with its own scaling and threshold in them; None for what they do not tell."
-    if not isinstance(model, TensorModel):
-        net = _layers_of(model)
-        return net if net is None or len(net[1][-1]) > 1 else _behind(net, two_classes)
-    net,parts = _layers_of(model.model), list(model.scaled.children()) or [model.scaled]
-    affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
-    if net is None or not affine or model.kind == 'proba': return None
-    net = _in_front(net, model.scaled)
-    return net if model.kind == 'number' else _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
-
-def _layers_fitted(last) -> tuple|None: # A fitted estimator of scikit-learn -> weights and biases
-    "The layers of a linear model or a perceptron; None for another."
-    if hasattr(last, 'coefs_'):
-        if last.activation not in ('relu', 'identity') or last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
-        net = [w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_]
-        if last.activation == 'relu': return net
-        weight,bias = net[0][0], net[1][0]
-        for w,b in zip(net[0][1:], net[1][1:]): weight,bias = w @ weight, w @ bias + b
-        return [weight], [bias]
-    if not hasattr(last, 'coef_') or not hasattr(last, 'intercept_') or hasattr(last, 'support_'): return None
-    weight = np.atleast_2d(np.asarray(last.coef_, float))
-    return [weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()]
-
-# %% ../../nbs/search/09_bounds.ipynb #c32
-class _Reading(NamedTuple):
-    "A model whose scores can be bounded."
-    kind:str        # What scores are: 'margin', 'probability' or 'number'
-    base:np.ndarray # Added to the scores, `(k,)`
-    scale:float     # Factor of the sum
-    threshold:float # Probability from which the second of two classes is decided
-    bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
-    scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
-    slack:float=0.  # Room for rounding, in scores
-
-    def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
-        "What the model should answer."
-        z = torch.from_numpy(self.scores(x) + self.base)
-        kinds = dict(margin='logit', probability='proba', number='number')
-        return log_odds(self.scale*z if self.kind == 'margin' else z.clamp(0, 1) if self.kind == 'probability' else z,
-                        kinds[self.kind], self.threshold).numpy()
-
-def _bound_of_trees(nodes:_Nodes, kept:dict, q:_Question, aim:np.ndarray, need:np.ndarray, slack:float) -> _TreeBound:
-    "The bound of trees; their tables are kept."
-    key = tuple(aim.tolist())
-    if key not in kept: kept[key] = _words_of(nodes, aim)
-    return _TreeBound(q, nodes, kept[key], nodes.own(q.rows.x), need, slack)
-
-def _tree_scores(nodes:_Nodes, x:np.ndarray) -> np.ndarray: # `(n, k)`
-    "The sums of leaves of rows."
-    left,seen,out = nodes.own(x), [0]*len(nodes.left), np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
-    for t,group in zip(nodes.e.trees, nodes.group):
-        goes = np.zeros((len(group), len(x)), bool)
-        for node in np.flatnonzero(group >= 0):
-            goes[node] = left[group[node]][seen[group[node]]]
-            seen[group[node]] += 1
-        at,rows = np.zeros(len(x), int), np.arange(len(x))
-        left_child,right_child = np.asarray(t.left), np.asarray(t.right)
-        while (inner := group[at] >= 0).any(): at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
-        out += t.value[at]
-    return out
-
-def _reading_of_trees(nodes:_Nodes, threshold:float) -> _Reading:
-    "A reading of trees."
-    return _Reading(nodes.e.kind, nodes.e.base, nodes.e.scale, threshold, partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes))
-
-def _reading_of_layers(layers:_Layers, kind:str, threshold:float) -> _Reading:
-    "A reading of layers."
-    bound = lambda q, aim, need, slack: _LayerBound(q, layers, aim, need, slack)
-    return _Reading(kind, np.zeros(len(layers.bias[-1])), 1., threshold, bound, lambda x: layers.scores(layers.of(x)))
-
-def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
-    "The reading of a fitted model behind its pipeline, if it has one."
-    source,threshold = model.predictor.source, model.predictor.threshold
-    steps = [step for _,step in getattr(source, 'steps', [('', source)])]
-    steps = [step for step in steps[:-1] if step is not None and not isinstance(step, str)] + steps[-1:]
-    def transform(v):
-        for step in steps[:-1]: v = step.transform(v)
-        return v
-    net = _layers_fitted(steps[-1])
-    e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
-    if net is None and e is None: return None
-    f = _opened(_features_asked(model, transform), grid, x)
-    if f is None: return None
-    if e is not None:
-        nodes = _nodes_behind(e, f, grid)
-        return None if nodes is None else _reading_of_trees(nodes, threshold)
-    layers = _layers_behind(*cast(tuple, net), f=f, grid=grid)
-    kind = 'number' if model.kind == 'number' else 'margin'
-    return None if layers is None else _reading_of_layers(layers, kind, threshold)
-
-# %% ../../nbs/search/09_bounds.ipynb #c34
-_ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
-_ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
-_COMPARED = 500  # Training rows that are compared
-_UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
-
-def _compared(r:_Reading|None, model, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
-    "A reading with its room for rounding; None where it does not say what the model says."
-    if r is None: return None
-    ours = r.said(x)
-    if ours.shape != z.shape: return None
-    z,ours = z - z.mean(1, keepdims=True)*(r.kind != 'number'), ours - ours.mean(1, keepdims=True)*(r.kind != 'number')
-    if r.kind == 'number': sure,far = np.ones(len(z), bool), 0.
-    else:
-        shares = [np.exp(v - v.max(1, keepdims=True))/np.exp(v - v.max(1, keepdims=True)).sum(1, keepdims=True) for v in (z, ours)]
-        far,sure = np.abs(shares[0] - shares[1]).max(), np.minimum(*shares).min(1) > _NO_DIGITS
-    if far > _ROUNDED: return None
-    most = 1. if r.kind == 'probability' else np.abs(z[sure]).max(initial=1.)
-    if r.kind != 'probability': far = np.abs(z - ours)[sure].max(initial=0.)
-    return r._replace(slack=_ROUNDINGS*far/r.scale + 1e-10*most) if far <= _ROUNDED*most else None
-
-_NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
-
-_KEPT:Any = WeakKeyDictionary() # Explainer -> what was read, of which model and table
-
-def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
-    "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
-    now = (cf.model, cf.domain.features, cf.x_train)
-    if cf not in _KEPT or any(a is not b for a,b in zip(now, _KEPT[cf][0])):
-        out = _read_models(cf, grid)
-        if not isinstance(cf.model, FrameModel): return out # a network may be trained on
-        _KEPT[cf] = now, out
-    return _KEPT[cf][1]
-
-def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
-    "Read every model, and compare."
-    models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
-    x,out = cf.x_train[:_COMPARED], []
-    for m in models:
-        whole = m
-        if isinstance(m, _Asked): m = m.model
-        try:
-            if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
-            elif isinstance(m, FrameModel): r = _read_fitted(m, grid, x.detach().cpu().double().numpy())
-            else:
-                net = _unfolded(m)
-                kind = 'number' if getattr(m, 'kind', '') == 'number' else 'margin'
-                r = None if net is None else _reading_of_layers(_layers_on_table(*net, grid=grid), kind, .5)
-            with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
-            r = _compared(r, m, z, x.detach().cpu().double().numpy())
-        except _UNREAD: r = None
-        if r is None: return None
-        out.append(r)
-    return out
-
-# %% ../../nbs/search/09_bounds.ipynb #c36
-_TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
-
-def _aims(r:_Reading, label, level:np.ndarray) -> list: # Weights of scores `(k,)`, what to reach `(n,)`
-    "What rows of one target must reach: a class, or an interval."
-    k,eye,n = len(r.base), np.eye(len(r.base)), len(level)
-    if r.kind == 'number':
-        low,high = (np.broadcast_to(v, (n,)) for v in label)
-        return [(sign*np.ones(1), sign*(end - r.base[0])) for sign,end in ((1., low), (-1., high)) if np.isfinite(end).all()]
-    odds,shift = np.log(level/(1 - level)), np.log(r.threshold/(1 - r.threshold))
-    if k == 1:
-        sign = 1. if label == 1 else -1.
-        need = odds + sign*shift + sign*_TIE
-        if r.kind == 'probability': return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need)) - r.base[0]))]
-        return [(sign*np.ones(1), need/r.scale - sign*r.base[0])]
-    if r.kind == 'probability': return [(eye[label], level - r.base[label])]
-    sign = shift if k == 2 else 0.
-    return [(eye[label] - eye[j], (odds + sign*(1 if label > j else -1) + _TIE*(label - j))/r.scale - r.base[label] + r.base[j])
-            for j in range(k) if j != label]
-
-def _conditions(readings:list, q:_Question, label, level:np.ndarray) -> list:
-    "The conditions of rows of one target."
-    return [r.bound(q, aim, need, r.slack) for r in readings for aim,need in _aims(r, label, level)]
-
-# %% ../../nbs/search/09_bounds.ipynb #c38
-def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list: # Boxes in which `most` is below 0 keep the target
-    "What would undo the decision for rows of one target."
-    together = lambda r: np.log(len(r.base) - 1)/r.scale if r.kind == 'margin' and len(r.base) > 2 else 0.
-    return [r.bound(q, -aim, -need - together(r), r.slack) for r in readings for aim,need in _aims(r, label, level)]

@@ -283,7 +283,7 @@ class _Search:
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
         self.queues:list = [[] for _ in range(n)]
-        self.ticks,self.looked = 0, (np.zeros(0, int), np.zeros(0))
+        self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
         if start is not None: self.offer(np.arange(n), start)
         self.push(_whole(q), np.zeros(n))
 
@@ -348,8 +348,8 @@ class _Search:
         parts = _boxed(q, *_cut(q, b.take(i), column[i], upper[i]))
         self.push(parts, np.r_[least[i], least[i]])
 
-    def run(self) -> _Found:
-        "Go on until every row is proven or its time is over; Ctrl-C ends the search with what is known."
+    def run(self, calm:bool=True) -> _Found: # Whether Ctrl-C only ends the search, with what is known
+        "Go on until every row is proven or its time is over."
         try:
             while len(live := np.array([r for r,queue in enumerate(self.queues) if queue and self.spent[r] < self.seconds], int)):
                 begin = time.perf_counter()
@@ -361,7 +361,9 @@ class _Search:
                 self.look(b)
                 self.spent += share/share.sum()*(time.perf_counter() - begin)
                 self.looked = self.looked[0][:0], self.looked[1][:0]
-        except KeyboardInterrupt: pass
+        except KeyboardInterrupt:
+            if not calm: raise
+            self.stopped = True
         limit = self.limit()
         left = np.array([queue[0][0] if queue else np.inf for queue in self.queues])
         np.minimum.at(left, *self.looked) # boxes at which Ctrl-C came

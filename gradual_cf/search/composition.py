@@ -134,14 +134,9 @@ class _Adam:
         root = self.square.sqrt().add_(1e-8*size)
         return torch.addcdiv(v, self.mean, root, value=-self.lr*size/(1 - .9**self.n))
 
-# %% ../../nbs/03_composition.ipynb #c36
+# %% ../../nbs/03_composition.ipynb #c39
 _TOGETHER = 32 # Iterates compared at a time
 
-def _tile(target, times):
-    "Targets repeated as a whole."
-    return target.without('company').take(torch.arange(len(target.label), device=target.label.device).repeat(times))
-
-# %% ../../nbs/03_composition.ipynb #c39
 class _Nearest:
     "Remember each row's best iterate: arrived and nearest, else the one that lacks least."
     def __init__(self, s, old, relations=None, price=None):
@@ -164,7 +159,8 @@ class _Nearest:
     def best(self):
         "Compare all iterates kept, and forget the others: entries and logits, the first of equals."
         vs,zs,far,broken = (torch.stack(t) for t in zip(*self.kept))
-        many = State(self.s.enc, self.s.xp, zs.flatten(0, 1), _tile(self.s.target, len(zs)))
+        each = torch.arange(len(self.old), device=vs.device).repeat(len(zs)) # all rows of one iterate, then of the next
+        many = State(self.s.enc, self.s.xp, zs.flatten(0, 1), self.s.target.without('company').take(each))
         short = shortfall(many).view(zs.shape[:2])
         i = merit(short.masked_fill(broken, torch.inf), far).argmax(0)
         rows = torch.arange(len(self.old), device=vs.device)
@@ -214,24 +210,12 @@ class _Placer:
     def __call__(self, v):
         if self.low is not None: v = torch.maximum(v, self.low)
         if self.high is not None: v = torch.minimum(v, self.high)
-        if self.narrow is not None: return self.followed(self.scatter(self.narrow(v)))
-        v = self.scatter(v)
-        if self.project is None: return self.followed(v)
-        return self.followed(self.scatter(self.packed.gather(self.project(self.s.xp, self.s.x))))
-
-    def followed(self, v):
-        "Put in what follows."
+        v = self.scatter(v if self.narrow is None else self.narrow(v))
+        if self.project is not None and self.narrow is None:
+            v = self.scatter(self.packed.gather(self.project(self.s.xp, self.s.x)))
         if self.relations is None: return v
         self.flat.copy_(self.relations.follow(self.s.xp, self.s.x).flatten(1))
         return self.packed.gather(self.s.xp)
-
-# %% ../../nbs/03_composition.ipynb #c47
-def _entry_grad(loss, small, g):
-    "Add the gradients of terms of single entries, asked on packed rows, to the packed gradient."
-    for weight,term in loss.terms.values():
-        dx,_ = _term_grad(term, small)
-        if dx is not None: g = g.add(dx, alpha=weight)
-    return g
 
 # %% ../../nbs/03_composition.ipynb #c49
 def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None) -> Iterator[tuple[State, Tensor]]:
@@ -244,16 +228,12 @@ def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None)
         g,s = loss_grad(model, wide, s, views[i % len(views)] if views else None)
         yield s, v
         g = torch.zeros_like(v) if g is None else packed.gather(g)
-        g = _entry_grad(own, State(small_enc, v, s.logits, small_target), g)
+        small = State(small_enc, v, s.logits, small_target)
+        for weight,term in own.terms.values():
+            dx,_ = _term_grad(term, small)
+            if dx is not None: g = g.add(dx, alpha=weight)
         v = put(adam.step(v, g))
     with torch.no_grad(): yield s._replace(logits=model(s.xp)), v
-
-# %% ../../nbs/03_composition.ipynb #c51
-def _put_best(best:_Nearest, packed:_Packed, xp:Tensor, follow:Callable) -> tuple[Tensor, Tensor]:
-    "The best iterate in the place of the last: rows and logits."
-    v,z = best.best()
-    xp.view(len(xp), -1).scatter_(1, packed.at, v)
-    return follow(xp), z
 
 # %% ../../nbs/03_composition.ipynb #c53
 def compose(
@@ -282,5 +262,8 @@ def compose(
             if views and best is not None: now = now._replace(logits=predict(model, now.xp))
             if watch is not None: watch(now)
             if best is not None: best.see(v, now.logits)
-    xp,z = (s.xp, now.logits) if best is None else _put_best(best, packed, s.xp, follow)
+    if best is None: return State(s.enc, s.xp, now.logits, s.target, on, torch.where(mask, s.xp, c))
+    v,z = best.best()
+    s.xp.view(len(s.xp), -1).scatter_(1, packed.at, v)
+    xp = follow(s.xp)
     return State(s.enc, xp, z, s.target, on, torch.where(mask, xp, c))

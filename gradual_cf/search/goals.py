@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..core import Encoded, State, Target, per_row
+from ..core import Encoded, State, Target, changed_groups, per_row, rows_of
+from ..models.asking import predict
+from ..render import sided_percent, value_text
 
 # %% auto #0
 __all__ = ['logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target_score', 'l2_distance', 'total_variation',
@@ -219,48 +222,8 @@ def mix(
         if not ok: raise ValueError(f'{k} must be a (weight, term) pair, got {v!r}')
     return _Mix(**terms)
 
-# %% ../../nbs/02_goals.ipynb #c51
-import numpy as np
-from torch import nn
-
-# %% ../../nbs/02_goals.ipynb #c52
-def _inside(y, interval):
-    "Log of the share of one half and more that numbers have inside of their interval."
-    nearer = torch.minimum(y - interval[..., 0], interval[..., 1] - y)
-    return nn.functional.logsigmoid(nearer)
-
-# %% ../../nbs/02_goals.ipynb #c55
-def log_prob(
-    z:Tensor,      # Logits, `(..., k)`
-    target:Tensor, # Class, long `(...)`; for numbers, the interval `(..., 2)`
-) -> Tensor:       # `(...)`, ≤ 0
-    "Log-probability of the target class; for an interval, the same of the distance to its nearer end."
-    if target.is_floating_point(): return _inside(z[..., 0], target)
-    first = z.movedim(-1, 0).contiguous()  # classes first: a softmax over two neighbouring numbers is slow
-    return first.log_softmax(0).gather(0, target[None])[0]
-
-# %% ../../nbs/02_goals.ipynb #c58
-def target_prob(
-    z:Tensor,      # Logits, `(..., k)`
-    target:Tensor, # Class, long `(...)`; for numbers, the interval `(..., 2)`
-) -> Tensor:       # `(...)`, in [0, 1]
-    "Probability of the target class; for an interval, one half at its ends and more inside."
-    return log_prob(z, target).exp()
-
-# %% ../../nbs/02_goals.ipynb #c61
-def in_target(
-    z:Tensor,      # Logits, `(m, k)`
-    target:Tensor, # A class, long `()`, or an interval `(2,)`: one for all, or one for each row
-) -> Tensor:       # bool `(m,)`
-    "Whether rows belong to a class, or numbers to an interval."
-    if not target.is_floating_point(): return z.argmax(1) == target
-    return (z[:, 0] >= target[..., 0]) & (z[:, 0] <= target[..., 1])
-
 # %% ../../nbs/02_goals.ipynb #c64
-def check_target(
-    target,   # Class index, one per row, or None for the other one of two classes
-    z:Tensor, # Logits at the inputs, `(n, k)`
-) -> Tensor:  # Target class of each row, long `(n,)`
+def check_target(target, z:Tensor) -> Tensor: # Class, one a row, or None; logits at the inputs `(n, k)` -> long `(n,)`
     "Read `target`; raises `ValueError` if it is out of range or of the wrong length."
     n,k = z.shape
     if target is None and k > 2:
@@ -274,7 +237,7 @@ def check_target(
     if bad.size: raise ValueError(f'target must be in 0..{k-1}, got {int(bad.flat[0])}')
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
-# %% ../../nbs/02_goals.ipynb #c67
+# %% ../../nbs/02_goals.ipynb #c70
 def _ends(pair):
     "The two ends of an interval; None is an open side."
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
@@ -283,11 +246,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
-# %% ../../nbs/02_goals.ipynb #c70
-def check_interval(
-    target, # (low, high), or one such pair for each row, in the units of the model
-    n:int,  # Number of rows
-) -> Tensor: # `(n, 2)`, 64 bits
+def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a row, in the units of the model -> `(n, 2)`
     "Read a target of numbers; raises `ValueError` for what is no interval."
     many = hasattr(target, '__len__') and not isinstance(target, str) and any(np.ndim(v) for v in target)
     pairs = list(target) if many else [target]
@@ -295,25 +254,131 @@ def check_interval(
         raise ValueError(f'target must be one interval or one per row ({n}), got {len(pairs)}')
     return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
-# %% ../../nbs/02_goals.ipynb #c73
-def said(
-    z:Tensor,      # Logits, `(n, k)`
-    target:Tensor, # Class, long `(n,)`; for numbers, the interval `(n, 2)`
-) -> Tensor:       # `(n,)`
-    "What a model says of a target: its probability; for an interval, the number itself."
-    return z[:, 0] if target.is_floating_point() else target_prob(z, target)
+# %% ../../nbs/02_goals.ipynb #c58
+def _class_name(t, classes):
+    "A class by its name, where there is one."
+    return str(classes[t]) if len(classes) else f'class {t}'
 
-# %% ../../nbs/02_goals.ipynb #c78
-from ..core import changed_groups
-from ..models.asking import predict
+_SURE = 1e-12 # Probabilities nearer to 1 than that count as that
+
+class ClassGoal:
+    "A class is wanted, and the model says how probable it is."
+    numbers,said,before_it = False, 'probability', 'probability '
+    told = 'cf_target', 'cf_before', 'cf_prob' # Columns beside raw answers
+
+    # What the model says of a target, and whether that is enough
+    def log_prob(self, z, target): # Logits `(..., k)`
+        first = z.movedim(-1, 0).contiguous()  # classes first: a softmax over two neighbouring numbers is slow
+        return first.log_softmax(0).gather(0, target[None])[0]
+
+    def heard(self, z, target): return self.log_prob(z, target).exp()
+    def holds(self, z, target): return z.argmax(1) == target
+    def agrees(self, z, target): # The same for outputs of another model
+        if z.ndim == 2 and z.shape[1] > target.max(): return self.holds(z, target)
+        raise ValueError(f'models must answer for class {int(target.max())}, got outputs of shape {tuple(z.shape)}')
+
+    def lacks(self, s): return s.target.level.double().log().to(s.logits) - self.log_prob(s.logits, s.target.label)
+    def reached(self, v, target, tau): return v >= tau
+    def lead(self, z, target, tau): # Log-odds beyond those of `tau`, `(n,)`
+        p = self.log_prob(z.double(), target)
+        return (p - torch.log(-torch.expm1(p.clamp_max(-_SURE))) - np.log(tau/(1 - tau))).to(z)
+
+    def height(self, cfs): return cfs.prob # What a plan lets rise, `(n,)`
+
+    # What training rows say of it
+    def address(self, z, n_ref, match): return fit_logits(z, n_ref, match=match) # Where each class lives
+    def spread(self, z) -> float: return 1. # In what logits are counted
+    def sample(self, cf, target): return cf.stats.sample[int(target)] # Logits to compare one row with
+    def gap(self, z, target, cf): # How far logits are from the mean of the target's, `(n,)`
+        mu = fit_logits(cf.z_train, getattr(cf.settings, 'n_ref', 100)).mu[target]
+        return (z - mu).abs().mean(1)
+
+    # How a target is read, kept and written
+    def read(self, target, z): return check_target(target, z)
+    def plain(self, target) -> int: return int(target) # As `explain` takes it; of one row
+    def parse(self, typed) -> int: return int(typed)
+    def record(self, target, classes) -> dict: # For JSON
+        return dict(target=int(target), target_name=self.words(target, classes))
+
+    def anything(self) -> int: return 0   # Some target
+    def first(self, z, z_train) -> int: return 1 if len(z) == 2 else int(z.argsort(descending=True)[1]) # To begin with
+    def words(self, target, classes) -> str: return _class_name(target.item(), classes)
+    def counted(self, z) -> str: return f', {z.shape[1]} classes'
+    def text(self, v, form='.2f') -> str: return format(float(v), form)
+    def sided(self, v, tau) -> str: return sided_percent(v, tau)
+    def bars(self, target, tau) -> list: return [tau]
+    def bar_text(self, tau) -> str: return f'at {tau:g}'
+
+# %% ../../nbs/02_goals.ipynb #c52
+class IntervalGoal:
+    "An interval is wanted, and the model says a number."
+    numbers,said,before_it = True, 'number', ''
+    told = 'cf_low', 'cf_high', 'cf_before', 'cf_after'
+
+    # What the model says of a target, and whether that is enough
+    def beyond(self, v, target): return torch.maximum(target[..., 0] - v, v - target[..., 1]) # Negative inside
+    def log_prob(self, z, target): return nn.functional.logsigmoid(-self.beyond(z[..., 0], target))
+    def heard(self, z, target): return z[:, 0]
+    def holds(self, z, target): return self.reached(z[:, 0], target, None)
+    def agrees(self, z, target): return self.holds(z, target)
+    def lacks(self, s): return self.beyond(s.logits[:, 0], s.target.label)
+    def reached(self, v, target, tau): return (v >= target[..., 0]) & (v <= target[..., 1])
+    def lead(self, z, target, tau): return -self.beyond(z[:, 0], target)
+    def height(self, cfs): return -self.beyond(cfs.prob, cfs.target).clamp_min(0)
+
+    # What training rows say of it
+    def address(self, z, n_ref, match): return None
+    def spread(self, z) -> float: return z.std().item() or 1.
+    def sample(self, cf, target): return cf.z_train
+    def gap(self, z, target, cf): return self.beyond(z[:, 0], target).clamp_min(0)
+
+    # How a target is read, kept and written
+    def read(self, target, z): return check_interval(target, len(z)).to(z)
+    def plain(self, target) -> tuple: return tuple(v if np.isfinite(v) else None for v in target.tolist())
+    def parse(self, typed) -> tuple: # 'LOW..HIGH'
+        low,dots,high = typed.partition('..')
+        try: ends = tuple(float(v) if v.strip() else None for v in (low, high))
+        except ValueError: ends = ()
+        if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {typed!r}')
+        return ends
+
+    def record(self, target, classes) -> dict: return dict(target=[*self.plain(target)])
+    def anything(self) -> tuple: return 0., 1.
+    def first(self, z, z_train) -> tuple: return round(z_train.median().item(), 2), None
+    def words(self, target, classes) -> str:
+        low,high = target.tolist()
+        if low == -np.inf: return f'at most {value_text(high)}'
+        return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
+
+    def counted(self, z) -> str: return ''
+    def text(self, v, form='.2f') -> str: return format(float(v), ',.4g')
+    def sided(self, v, tau) -> str: return value_text(v)
+    def bars(self, target, tau) -> list: return [v for v in target.tolist() if np.isfinite(v)]
+    def bar_text(self, tau) -> str: return 'in their interval'
+
+# %% ../../nbs/02_goals.ipynb #c61
+CLASSES,NUMBERS = ClassGoal(), IntervalGoal()
+
+def goal_of(target:Tensor): return NUMBERS if target.is_floating_point() else CLASSES # Classes `(n,)`, or intervals `(n, 2)`
+
+def log_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets -> `(...)`, ≤ 0
+    "Log-probability of the target class; for an interval, the same of the distance to its nearer end."
+    return goal_of(target).log_prob(z, target)
+
+def target_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets -> `(...)`, in [0, 1]
+    "Probability of the target class; for an interval, one half at its ends and more inside."
+    return log_prob(z, target).exp()
+
+def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target for all, or one for each row -> bool `(m,)`
+    "Whether rows belong to a class, or numbers to an interval."
+    return goal_of(target).holds(z, target)
+
+def said(z:Tensor, target:Tensor) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
+    "What a model says of a target: its probability; for an interval, the number itself."
+    return goal_of(target).heard(z, target)
 
 # %% ../../nbs/02_goals.ipynb #c80
-def _undecided(s):
-    "What the target's log-probability lacks; how far a number is outside of its interval."
-    if not s.target.label.is_floating_point():
-        return s.target.level.double().log().to(s.logits) - log_prob(s.logits, s.target.label)
-    y,(low,high) = s.logits[:, 0], s.target.label.unbind(1)
-    return torch.maximum(low - y, y - high)
+def _undecided(s): return goal_of(s.target.label).lacks(s) # Of log-probability, or of the way to an interval
 
 _EXACT = 1 - 1e-6 # Room for the rounding of a logarithm
 
@@ -322,16 +387,13 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
-    def take(self, i) -> Match: return Match(self.gap[i], self.term) # The rows `i`
+    take = rows_of
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
     def kept(self, s) -> Match: # What rows must keep, from what they have
         return Match(torch.maximum(self.gap, self.term(s)*(2 - _EXACT)), self.term)
 
 # %% ../../nbs/02_goals.ipynb #c81
-def lead_of(
-    z:Tensor,     # Logits, `(..., k)`
-    label:Tensor, # Class, long `(...)`
-) -> Tensor:      # `(...)`
+def lead_of(z:Tensor, label:Tensor) -> Tensor: # Logits `(..., k)`, classes `(...)` -> `(...)`
     "By how much a class's logit leads the best of the others."
     own = label[..., None]
     return z.gather(-1, own)[..., 0] - z.scatter(-1, own, -torch.inf).amax(-1)
@@ -340,7 +402,7 @@ class Lead(NamedTuple):
     "The target's logit shall lead."
     lead:Tensor # By how much at least, `(n,)`
 
-    def take(self, i) -> Lead: return Lead(self.lead[i]) # The rows `i`
+    take = rows_of
     def missing(self, s) -> Tensor: # What it lacks beyond what its probability lacks, `(n,)`
         return self.lead - lead_of(s.logits, s.target.label) - _undecided(s).clamp_min(0)
 
@@ -363,41 +425,26 @@ def shortfall(
     return torch.where(missing > 0, missing, lack.amax(0))
 
 # %% ../../nbs/02_goals.ipynb #c89
-def lacking(
-    explainer, # Any explainer; its relations count where it has some
-    s:State,   # Rows, with their logits
-) -> Tensor:   # `(n,)`, at most 0 where the row has arrived
+def lacking(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row has arrived
     "The shortfall of rows, as an explainer counts it; infinite where they break a relation of the table."
     short,relations = shortfall(s), _relations_of(explainer)
     return short if relations is None else torch.where(relations.holds(s.enc, s.xp), short, torch.inf)
 
 def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relations') # Those that count, or None
 
-def stopping(
-    explainer, # Any explainer
-    s:State,   # Rows, with their logits
-) -> Tensor:   # `(n,)`, at most 0 where the row may stop
+def stopping(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
     level = torch.full_like(s.target.level, explainer.settings.tau)
     return lacking(explainer, s._replace(target=s.target._replace(level=level)))
 
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 
-def content(
-    explainer,     # Fitted; its `aim` says what is asked for
-    enc:Encoded,   # Inputs
-    xp:Tensor,     # Answers, `(n, *s)`
-    target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
-) -> Tensor:       # bool `(n,)`
+def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
     "Whether answers have all that the settings ask for."
     return stopping(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
 
 # %% ../../nbs/02_goals.ipynb #c91
-def spent(
-    x:Tensor,  # Inputs, `(n, *s)`
-    xp:Tensor, # The same after changes, `(n, *s)`
-    price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for Euclidean distance
-) -> Tensor:   # `(n,)`
+def spent(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance
     "How far rows went, or what that costs."
     return (xp - x).flatten(1).norm(dim=1) if price is None else price(x, xp)
 
@@ -412,10 +459,7 @@ def cost(
     return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
 
 # %% ../../nbs/02_goals.ipynb #c97
-def most_groups(
-    explainer,   # Any explainer; `max_changes` is used where its settings name it
-    enc:Encoded, # Rows
-) -> Tensor:     # Long `(n,)`
+def most_groups(explainer, enc:Encoded) -> Tensor: # Long `(n,)`; `max_changes` counts where the settings name it
     "Most groups that may change in each row."
     n,g = enc.frozen.shape
     most = torch.full((n,), getattr(explainer.settings, 'max_changes', None) or g, device=enc.x.device)
@@ -424,10 +468,7 @@ def most_groups(
 # %% ../../nbs/02_goals.ipynb #c99
 _SAME = 1e-5 # What rows lack that differs by less is the same: batches of other sizes round it otherwise
 
-def merit(
-    short:Tensor, # Shortfall, `(...)`
-    dist:Tensor,  # Distance from the input, `(...)`
-) -> Tensor:      # `(...)`, positive where the row has arrived
+def merit(short:Tensor, dist:Tensor) -> Tensor: # Shortfall and distance `(...)` -> positive where a row has arrived
     "Prefer what has arrived, then the nearest; before that, what lacks least."
     near = 1/(1 + dist)
     lack = _SAME*((short.double()/_SAME).round() + (1 - near)/2)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .goals import shortfall
-from ..core import Encoded, State, Target
+from ..core import Encoded, State, Target, rows_of
 from ..models.asking import evaluating
 from .masking import sensitivity
 
@@ -25,24 +25,7 @@ class _Pool(NamedTuple):
     values:Tensor # Their candidate values, `(n, p, q, *w)`
     ok:Tensor     # Which of them count, bool `(n, p, q)`
 
-    def take(self, i) -> _Pool: # Rows `i`
-        "Select rows."
-        return _Pool(*(f[i] for f in self))
-
-# %% ../../nbs/search/06_lookahead.ipynb #c8
-def _shortlist(
-    gain:Tensor,   # First-order gain of every value, -inf where it may not be taken, `(n, p, v)`
-    dist:Tensor,   # Its distance from what stands there, `(n, p, v)`
-    q:int,         # Places for each group
-    price:float=.6,# Weight of the distance for the second half of the places
-) -> tuple[Tensor, Tensor]: # Values, long `(n, p, q)`, and whether each counts
-    "Half by gain, half by gain less distance; a value that got both places counts once."
-    by_gain = gain.topk(q - q//2, dim=2).indices
-    by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
-    twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
-    pick = torch.cat([by_gain, by_price], 2)
-    fresh = ~torch.cat([torch.zeros_like(by_gain, dtype=torch.bool), twice], 2)
-    return pick, (gain.gather(2, pick) > -torch.inf) & fresh
+    take = rows_of
 
 # %% ../../nbs/search/06_lookahead.ipynb #c12
 def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
@@ -53,14 +36,8 @@ def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
     return sensitivity(lead, x, target)
 
 # %% ../../nbs/search/06_lookahead.ipynb #c15
-def _swap_logits(
-    model,         # Maps `(n, g, *w)` to raw logits `(n, k)`; `model.swaps`, if there is one, is used
-    x:Tensor,      # Inputs, `(n, g, *w)`
-    at:Tensor,     # Groups, long `(n, p)`
-    values:Tensor, # Values for them, `(n, p, q, *w)`
-    batch:int=512, # Rows per forward pass
-) -> Tensor:       # Logits with one group replaced, `(n, p, q, k)`
-    "The logits of every single swap."
+def _swap_logits(model, x:Tensor, at:Tensor, values:Tensor, batch:int=512) -> Tensor: # `(n, p, q, k)`
+    "Logits `(n, k)` of every single swap of groups `(n, p)` for values `(n, p, q, *w)`; `model.swaps` where there is one."
     if hasattr(model, 'swaps'): return model.swaps(x, at, values)
     n,p,q = values.shape[:3]
     row,place,value = (v.flatten() for v in torch.meshgrid(*map(torch.arange, (n, p, q)), indexing='ij'))
@@ -78,9 +55,7 @@ class _Beam(NamedTuple):
     used:Tensor # Groups of the pool in the set, bool `(n, b, p)`
     path:Tensor # Swaps in the order found, as positions in the flattened pool, long `(n, b, d)`
 
-    def take(self, i) -> _Beam: # Rows `i`
-        "Select rows."
-        return _Beam(*(f[i] for f in self))
+    take = rows_of
 
 def _no_swaps(xp, p):
     "A beam of one set, the empty one, before a pool of `p` groups."

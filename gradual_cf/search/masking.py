@@ -12,11 +12,11 @@ from torch import Tensor
 
 from .goals import merit, shortfall, spent
 from ..core import State, per_row
-from ..models.asking import evaluating, input_grad, pass_rows, with_graph
+from ..models.asking import evaluating, input_grad, pass_rows, predict, with_graph
 
 # %% auto #0
 __all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups',
-           'probe']
+           'plain_lack', 'probe']
 
 # %% ../../nbs/01_masking.ipynb #c6
 def column_groups(
@@ -82,10 +82,7 @@ def sensitivity(
     return input_grad(z, x, torch.zeros_like(z).scatter_(1, target[:, None], 1.))
 
 # %% ../../nbs/01_masking.ipynb #c29
-def group_mean(
-    s:Tensor,      # A value for every entry, `(n, *s)`
-    groups:Tensor, # Group of every entry, long `(*s)`
-) -> Tensor:       # `(n, g)`
+def group_mean(s:Tensor, groups:Tensor) -> Tensor: # A value for every entry `(n, *s)`, groups `(*s)` -> `(n, g)`
     "Average over the entries of each group."
     flat,n = groups.flatten(), len(s)
     size = torch.bincount(flat).to(s)
@@ -102,13 +99,8 @@ def rank_groups(
     return score.argsort(dim=1, descending=True, stable=True)
 
 # %% ../../nbs/01_masking.ipynb #c34
-def gain_groups(
-    s:Tensor,      # Derivatives of what is to grow, at the row as it stands, `(n, *s)`
-    step:Tensor,   # Change that each entry would make, $C - X'$, `(n, *s)`
-    groups:Tensor, # Group of every entry, long `(*s)`
-    free:Tensor,   # Groups that may still be switched on, bool `(n, g)`
-) -> Tensor:       # First-order gain, -inf where not free, `(n, g)`
-    "What switching on each group would gain, to first order (Eq. 3)."
+def gain_groups(s:Tensor, step:Tensor, groups:Tensor, free:Tensor) -> Tensor: # `(n, g)`, -inf where not free
+    "What switching on each group would gain, to first order (Eq. 3): derivatives and steps $C - X'$, `(n, *s)` each."
     flat = groups.flatten()
     total = torch.zeros(free.shape, dtype=s.dtype, device=s.device).index_add_(1, flat, (s*step).flatten(1))
     return total.masked_fill(~free, -torch.inf)
@@ -133,11 +125,7 @@ def _legal_values(s, values, entry, project):
     return whole.view(n, q, -1)[:, :, entry]
 
 # %% ../../nbs/01_masking.ipynb #c40
-def every_value(
-    explainer,     # Whose domain proposes
-    s:State,       # Rows
-    groups:Tensor, # Group of every entry, long `(*s)`
-) -> tuple[Tensor, Tensor]: # Rows `(n, q, *s)`, and the group of each value, long `(q,)`
+def every_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, and the group of each value, long `(q,)`
     "Every proposed value of every group that some row may change, put into the inputs alone."
     trials,which = [], []
     for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
@@ -192,10 +180,7 @@ def _best_in_group(s, may, group, groups, propose, project, tied=None):
     return score, best
 
 # %% ../../nbs/01_masking.ipynb #c47
-def _in_rounds(
-    searches:list, # Generators that yield questions
-    ask:Callable,  # List of questions -> list of answers
-) -> list:         # What the searches return
+def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield questions; questions -> answers; what they return
     "Run searches together: each round asks the questions of all of them at once."
     out:dict = {}
     answers:dict = dict.fromkeys(range(len(searches)))
@@ -217,6 +202,10 @@ def _lacks_of(s, t, z):
     "What each candidate lacks, `(n, q)`, given the logits of all."
     target = s.target.without('company').repeated(t.shape[1])
     return shortfall(State(s.enc, t.flatten(0, 1), z, target)).view(t.shape[:2])
+
+def plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`
+    "What candidates of each row lack by the model alone, which is asked."
+    return _lacks_of(s, t, predict(model, t.flatten(0, 1)))
 
 def _asker(model) -> Callable:
     "Ask about many candidates of each row, for one search or several."

@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,10 +14,9 @@ from torch import Tensor
 from .goals import _EXACT, cost, lacking, most_groups, spent
 from .composition import admissible
 from ..answers import Counterfactuals
-from ..core import State, changed_groups, per_row, take_rows
-from .explainer import Explainer
+from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
-from .masking import expand_groups, in_group, probe
+from .masking import every_value, expand_groups, in_group, plain_lack, probe
 
 # %% auto #0
 __all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve', 'cheapest_pairs']
@@ -93,15 +93,14 @@ _HALVINGS = 10 # Questions of a line search: the stretch is resolved to a thousa
 
 def _halved(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
-    best,far = s.xp.clone(), s.x.new_ones(len(s.x))
-    near = torch.zeros_like(far)
-    for _ in range(_HALVINGS):
-        middle = (near + far)/2
-        c = admissible(s.enc, s.x + per_row(middle, s.x)*(s.xp - s.x), explainer.project)
+    best = s.xp.clone()
+    def holds(share):
+        c = admissible(s.enc, s.x + per_row(share, s.x)*(s.xp - s.x), explainer.project)
         new = _reasked(explainer, s, torch.where(mask, c, best))
         ok = lacking(explainer, new) <= 0
         best[ok] = new.xp[ok]
-        far,near = torch.where(ok, middle, far), torch.where(ok, near, middle)
+        return ok
+    bisected(holds, s.x.new_zeros(len(s.x)), s.x.new_ones(len(s.x)), _HALVINGS)
     return best
 
 def line_search(
@@ -198,7 +197,7 @@ def _enc_of(explainer, cfs):
 
 # %% ../../nbs/search/04_shorten.ipynb #c28
 def improve(
-    explainer:Explainer,  # Fitted; its model, domain and stop rule are used
+    explainer:Any,        # Fitted; its model, domain and stop rule are used
     cfs:Counterfactuals,  # What it, or another method, found
     moves:Sequence=(put_back, line_search), # What to try, in this order
 ) -> Counterfactuals:     # As many rows; none costs more than before, none is lost
@@ -215,35 +214,16 @@ def improve(
     if done is None: return cfs
     return replace(explainer.measure(cfs.data, enc, z, done.xp, cfs.target), tau=cfs.tau)
 
-# %% ../../nbs/search/04_shorten.ipynb #c45
-from typing import NamedTuple
-
-from .goals import shortfall
-from .masking import every_value
-
-# %% ../../nbs/search/04_shorten.ipynb #c47
-def _plain_shortfall(explainer, s:State) -> Tensor: # `(n,)`
-    "What rows lack to reach the target, whatever they break; the model is asked."
-    target = s.target.without('company')
-    return shortfall(s._replace(logits=predict(explainer.model, s.xp), target=target))
-
 # %% ../../nbs/search/04_shorten.ipynb #c48
-class _Values(NamedTuple):
-    "Values put into rows alone."
-    rows:Tensor  # `(n, q, *s)`
-    group:Tensor # Group of each value, long `(q,)`
-    price:Tensor # What each costs, `(n, q)`; infinitely much where a column may not change
-    lack:Tensor  # What a row lacks with it, `(n, q)`
-
-def _one_value(explainer, s:State, groups:Tensor) -> _Values:
-    "Rows with one proposed value each: what that costs, and what is lacking."
+def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, groups `(q,)`, prices and lacks `(n, q)`
+    "Rows with one value each: what that costs, infinitely much where a column may not change, and what is lacking."
     one,group = every_value(explainer, s, groups)
     n,q = one.shape[:2]
-    many = s._replace(on=None, c=None).take(torch.arange(n, device=one.device).repeat_interleave(q))
-    rows = admissible(many.enc, one.flatten(0, 1), explainer.project)
+    many = s.enc.take(torch.arange(n, device=one.device).repeat_interleave(q))
+    rows = admissible(many, one.flatten(0, 1), explainer.project)
     price = spent(many.x, rows, explainer.ties['price']).view(n, q)
-    lack = _plain_shortfall(explainer, many._replace(xp=rows)).view(n, q)
-    return _Values(rows.view(one.shape), group, price.masked_fill(s.enc.frozen[:, group] | (price == 0), torch.inf), lack)
+    rows,price = rows.view(one.shape), price.masked_fill(s.enc.frozen[:, group] | (price == 0), torch.inf)
+    return rows, group, price, plain_lack(explainer.model, s, rows)
 
 # %% ../../nbs/search/04_shorten.ipynb #c50
 _HOPE = .5     # A pair may still lack this share of what the row lacked, by the sum of both values
@@ -253,35 +233,30 @@ _ASKED_PAIRS = 2**15 # Pairs that the model is asked about at once
 
 def _sums(v:Tensor) -> Tensor: return v[:, :, None] + v[:, None, :] # `(n, q)` -> `(n, q, q)`
 
-def _cheap_pairs(v:_Values, below:Tensor, start:Tensor) -> tuple: # Row, first, second, rank among the row's; long `(m,)` each
-    "Pairs of values of two columns that cost less than their row may, the cheapest of each row first; `start`: what rows lacked."
-    both,hope = _sums(v.price), _sums(v.lack) <= ((1 + _HOPE)*start)[:, None, None]
-    row,a,b = ((both < below[:, None, None]) & hope & (v.group[:, None] < v.group)).nonzero().unbind(1)
+def _cheap_pairs(group:Tensor, price:Tensor, lack:Tensor, below:Tensor, start:Tensor) -> tuple: # Long `(m,)` each
+    "Row, first, second value and rank of pairs that cost less than rows may, cheapest first; `start`: what rows lacked."
+    both,hope = _sums(price), _sums(lack) <= ((1 + _HOPE)*start)[:, None, None]
+    row,a,b = ((both < below[:, None, None]) & hope & (group[:, None] < group)).nonzero().unbind(1)
     order = both[row, a, b].argsort(stable=True)
     order = order[row[order].argsort(stable=True)]
     row,a,b = row[order], a[order], b[order]
-    count = torch.bincount(row, minlength=len(v.price))
+    count = torch.bincount(row, minlength=len(price))
     return row, a, b, torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
 
 # %% ../../nbs/search/04_shorten.ipynb #c53
-def _asked_pairs(explainer, s:State, v:_Values, groups:Tensor, row:Tensor, a:Tensor, b:Tensor) -> tuple:
-    "Pairs put into their rows, and what they cost; infinitely much where they do not arrive."
-    rows,costs = [s.x[:0]], [s.x.new_zeros(0)]
+def _asked_pairs(explainer, s:State, one:Tensor, second:Tensor, row:Tensor, a:Tensor, b:Tensor) -> tuple:
+    "Pairs put into their rows, and what they cost; infinitely much where they do not arrive; `second`: the entries of b."
+    rows,costs,relations = [s.x[:0]], [s.x.new_zeros(0)], explainer.ties['relations']
     for i in torch.arange(len(row), device=row.device).split(_ASKED_PAIRS):
         now = s._replace(on=None, c=None).take(row[i])
-        second = groups == v.group[b[i]].view(-1, *[1]*groups.ndim)
-        xp = admissible(now.enc, torch.where(second, v.rows[row[i], b[i]], v.rows[row[i], a[i]]), explainer.project)
+        both = torch.where(second[b[i]], one[row[i], b[i]], one[row[i], a[i]])
+        xp = admissible(now.enc, both, explainer.project)
         cost = spent(now.x, xp, explainer.ties['price'])
-        there = (_plain_shortfall(explainer, now._replace(xp=xp)) <= 0).nonzero()[:, 0]
-        kept = _kept_cost(explainer, now.take(there), xp[there], cost[there])
+        there = (plain_lack(explainer.model, now, xp[:, None])[:, 0] <= 0).nonzero()[:, 0]
+        if relations is not None: there = there[relations.holds(now.enc.take(there), xp[there])]
         rows.append(xp)
-        costs.append(torch.full_like(cost, torch.inf).index_copy_(0, there, kept))
+        costs.append(torch.full_like(cost, torch.inf).index_copy_(0, there, cost[there]))
     return torch.cat(rows), torch.cat(costs)
-
-def _kept_cost(explainer, s:State, xp:Tensor, cost:Tensor) -> Tensor: # `(n,)`
-    "The cost of rows, infinitely much where they break a relation."
-    relations = explainer.ties['relations']
-    return cost if relations is None else torch.where(relations.holds(s.enc, xp), cost, torch.inf)
 
 def _best_of_each(row:Tensor, cost:Tensor, n:int) -> tuple: # Position of each row's cheapest `(n,)`, and its cost
     "The cheapest of each row; infinitely dear where it has none."
@@ -295,13 +270,14 @@ def _best_of_each(row:Tensor, cost:Tensor, n:int) -> tuple: # Position of each r
 def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arrived -> `(n, *s)`
     "The cheapest pair of values of each row, where it costs less than the row does."
     own,out = spent(s.x, s.xp, explainer.ties['price']), s.xp.clone()
-    values = _one_value(explainer, s, groups)
-    row,a,b,rank = _cheap_pairs(values, own, _plain_shortfall(explainer, s._replace(xp=s.x)))
+    one,group,price,lack = _one_value(explainer, s, groups)
+    row,a,b,rank = _cheap_pairs(group, price, lack, own, plain_lack(explainer.model, s, s.x[:, None])[:, 0])
+    second = in_group(groups, group)
     todo = torch.ones(len(own), dtype=torch.bool, device=own.device)
     for low,high in zip(_WINDOWS, _WINDOWS[1:]):
         now = (rank >= low) & (rank < high) & todo[row]
         if not now.any(): break
-        xp,cost = _asked_pairs(explainer, s, values, groups, row[now], a[now], b[now])
+        xp,cost = _asked_pairs(explainer, s, one, second, row[now], a[now], b[now])
         at,least = _best_of_each(row[now], cost, len(own))
         won = least < own
         out[won],todo = xp[at[won]], todo & ~won

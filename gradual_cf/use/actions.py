@@ -20,7 +20,7 @@ from ..data.tables import _Cost
 from ..models.asking import predict
 from ..render import count_text, render, subplots, value_text
 from ..search.explainer import Explainer
-from ..search.goals import log_prob
+from ..search.goals import goal_of
 from .alternatives import several
 from .plans import _lawful, _own_changes
 
@@ -138,14 +138,9 @@ def _with_ties(rows, enc:Encoded, xp:Tensor) -> tuple[Tensor, Tensor]: # `(q, d)
     if enc.most is not None: ok &= changed_groups(enc.x, xp, rows.groups).sum(1) <= enc.most
     return xp, ok if relations is None else ok & relations.holds(enc, xp)
 
-_SURE = 1e-12 # Probabilities nearer to 1 than that count as that
-
 def _lead(rows, xp:Tensor, target:Tensor) -> Tensor: # `(q,)`
     "By how much rows are where they should be: log-odds beyond `tau`, or a number's distance inside its interval."
-    z,tau = predict(rows.explainer.model, xp), rows.explainer.settings.tau
-    if target.is_floating_point(): return torch.minimum(z[:, 0] - target[:, 0], target[:, 1] - z[:, 0])
-    p = log_prob(z.double(), target)
-    return (p - torch.log(-torch.expm1(p.clamp_max(-_SURE))) - np.log(tau/(1 - tau))).to(z)
+    return goal_of(target).lead(predict(rows.explainer.model, xp), target, rows.explainer.settings.tau)
 
 # %% ../../nbs/use/02_actions.ipynb #c30
 def _rounded(rows, xp:Tensor, x:Tensor) -> Tensor: # `(q, d)`
@@ -595,10 +590,9 @@ def _needy_rows(cf, question) -> tuple: # Those rows, how many are there already
     rows,target = _SharedRows(cf, *question), question[-1]
     if (target != target[0]).any():
         raise ValueError('target must be the same for all rows, got several: the actions are shared')
-    there,goal = _there_by_now(rows), target[0].tolist()
+    there = _there_by_now(rows)
     if there.all(): raise ValueError(f'rows must have one that is not there yet, got {len(rows)} that all are')
-    goal = tuple(goal) if isinstance(goal, list) else goal
-    return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum()), goal
+    return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum()), goal_of(target).plain(target[0])
 
 # %% ../../nbs/use/02_actions.ipynb #c87
 def actions(

@@ -472,7 +472,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     best = one.take(there & e.greedy)
     xp[best.row] = best.xp
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
-    for i in left.split(e.settings.batch_size): xp[i] = e.search(pool.enc.take(i), pool.target[i], seed)
+    for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.enc.take(i), pool.z[i], pool.target[i], seed)
     return xp
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70

@@ -20,7 +20,7 @@ from ..core import take_rows
 from ..data.columns import _read_numbers
 from ..data.images import _block_names
 from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
-from ..measures.robustness import PLAUSIBLE
+from ..measures.metrics import PLAUSIBLE
 from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
 from ..render import value_text
@@ -149,12 +149,9 @@ def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
 # %% ../../nbs/use/06_editors.ipynb #c26
 def _checked_target(desk:_Desk, target) -> Any: # Class; for numbers, an interval
     "The target of a panel, or the one it starts with for None; raises `ValueError` for what is none."
-    z,numbers = desk.logits(0), desk.cf.numbers
-    if target is None:
-        if numbers: return (round(desk.cf.z_train.median().item(), 2), None)
-        return 1 if len(z) == 2 else int(z.argsort(descending=True)[1])
-    label = desk.cf.aimed(target, z[None])[0]
-    return tuple(None if np.isinf(v) else v for v in label.tolist()) if numbers else int(label)
+    z,goal = desk.logits(0), desk.cf.goal
+    if target is None: return goal.first(z, desk.cf.z_train)
+    return goal.plain(desk.cf.aimed(target, z[None])[0])
 
 # %% ../../nbs/use/06_editors.ipynb #c29
 def _as_cells(c, desk:_Desk, values) -> tuple:

@@ -37,14 +37,6 @@ def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer
     return pd.concat(lines) if kept else pd.DataFrame()
 
 # %% ../../nbs/use/07_explorer.ipynb #c12
-def _interval_of(text:str) -> tuple: # (low, high), None for an open side
-    "An interval that somebody typed; raises `ValueError` for what is none."
-    low,dots,high = text.partition('..')
-    try: ends = tuple(float(v) if v.strip() else None for v in (low, high))
-    except ValueError: ends = ()
-    if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {text!r}')
-    return ends
-
 def _target_knob(desk:_Desk, target, classes:Sequence, layout):
     "A choice of the wanted class; for numbers, a field for an interval."
     import ipywidgets as W
@@ -102,7 +94,7 @@ def _question(panel) -> _Question:
 def _show_said(panel, said:dict):
     "Which row is looked at, what the model says of it, and what it says of the row as it was moved by hand."
     names,goal,numbers = panel.desk.names, panel.goal(), panel.desk.cf.numbers
-    write = lambda v: format(v, ',.4g' if numbers else '.0%')
+    write = lambda v: panel.desk.cf.goal.text(v, '.0%')
     where = dict(name=names[panel.row], number=f'{panel.row + 1:,}', many=f'{len(names):,}')
     told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
                                wanted=None if numbers else _class_name(goal, panel.classes))
@@ -171,7 +163,7 @@ class _Panel:
 
     def goal(self) -> Any: # As a question has it
         "The target that is chosen."
-        return _interval_of(self.w.target.value) if self.desk.cf.numbers else self.w.target.value
+        return self.desk.cf.goal.parse(self.w.target.value)
 
     def ask(self, *_):
         "Put the question that the knobs ask."

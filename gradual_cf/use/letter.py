@@ -157,8 +157,11 @@ def _as_told(explainer, answer) -> Counterfactuals:
     new = measured(xp)
     good = new.valid & _lawful(new) & explainer.content(enc, new.xp, answer.target)
     out = measured(torch.where(good[:, None], new.xp, answer.xp))
-    if answer.confirmed is None: return out
-    return replace(out, confirmed=torch.where((out.xp != answer.xp).any(1), torch.nan, answer.confirmed))
+    moved = (out.xp != answer.xp).any(1)
+    if answer.proof is not None: # another number is no proven one
+        proof = ['' if new else told for new,told in zip(moved.tolist(), answer.proof)]
+        out = replace(out, proof=proof, optimal=answer.optimal, size=answer.size, bound=answer.bound)
+    return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.confirmed))
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = '{{ name }} is %s than the model asks for: {{ before }}.'
@@ -285,16 +288,21 @@ _STANDING = dict(
     typical='Of the real cases with that decision, {} are more unusual than the one described here.',
     confirmed='Of the other models that were asked, {} agree with this one about it.')
 
+_PROVEN = dict(
+    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is nearer.',
+    distance='This is proven for the model: no nearer data would have been enough.',
+    cost='This is proven for the model: nothing that costs less would have been enough.')
+
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    before,after = answer.before[i].item(), answer.prob[i].item()
-    if answer.target.is_floating_point(): return value_text(before), value_text(after)
-    return sided_percent(before, answer.tau), sided_percent(after, answer.tau)
+    return tuple(goal_of(answer.target).sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
 
 def _standing_lines(answer, i:int) -> list:
     "How an answer stands, in sentences."
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
-    return [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
+    proven = answer.proof is not None and answer.proof[i] == 'optimal'
+    stands = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
+    return [*stands, _PROVEN[answer.optimal]] if proven else stands
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):
@@ -530,7 +538,7 @@ def _aims(letters:list, numbers:bool, classes:int) -> Tensor: # As `Counterfactu
 def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
     "What the model says of rows, and whether that is the target."
     z = explainer.logits(frame, explainer.encode(frame).x)
-    aims = aims.to(z) if explainer.numbers else aims.to(z.device)
+    aims = explainer.goal.read(aims, z)
     p = model_says(z, aims)
     return p, in_target(z, aims) & goal_of(aims).reached(p, aims, torch.tensor([float(l.tau) for l in letters]).to(p))
 
