@@ -19,7 +19,7 @@ import torch
 from gradual_cf.core import atomic
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.datasets import load_heloc
-from gradual_cf.search.optimal import cheapest
+from gradual_cf.search.proven import cheapest
 from gradual_cf.data.tables import tabular
 from gradual_cf.data.datasets import load_task
 

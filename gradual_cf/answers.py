@@ -333,6 +333,14 @@ class Counterfactuals:
         bar = goal_of(self.target).bar_text(self.tau)
         return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{_standing_text(self)}{_proofs_text(self)}'
 
+    def region(self,
+        free=None, # Further columns that may vary, by name; those that changed always may
+    ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how
+        "How far each answer may vary without losing the decision; `ValueError` without a model."
+        if self.explainer is not None: return self.explainer.region(self, free)
+        raise ValueError('region must be asked of answers that know their model, got answers that were loaded or made by '
+                         'hand: write explainer.region(answers)')
+
     def plan(self): # A `Plan`
         "Put the changes in an order: each row on the way legal, the target near early; `ValueError` without a model."
         if self.explainer is not None: return self.explainer.plan(self)

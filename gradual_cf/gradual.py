@@ -18,7 +18,7 @@ from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _as_call, _brief, _suited, setting, told
-from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, l2_distance, lacking, lead_of,
+from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking, lead_of,
                                      logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
                                      total_variation)
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
@@ -332,6 +332,35 @@ def pairs(cf, s, watch=None) -> Iterator[State]:
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield s
 
+# %% ../nbs/07_gradual.ipynb #d980e69a
+def spare(cf, s, watch=None) -> Iterator[State]:
+    "Put changes back that are not needed."
+    live = (s.on.sum(1) > 1).nonzero()[:, 0]
+    for s in improve_states(cf, s, (put_back,), live): yield _on_again(cf, s, live)
+
+# %% ../nbs/07_gradual.ipynb #182a572c
+def _nearest_real(cf, one, place) -> Tensor: # One row `(1, *s)`
+    "The nearest training row of the target that arrives under the rules of a row; the row as it is where none does."
+    real = cf.x_train[in_target(cf.z_train, one.target.label[0])]
+    many = one._replace(on=None, c=None).take(torch.zeros(len(real), dtype=torch.long, device=one.x.device))
+    xp = admissible(many.enc, torch.where(many.enc.frozen[:, place], many.x, real), cf.project)
+    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0 if len(real) else torch.zeros(0, dtype=torch.bool)
+    if not there.any(): return one.xp
+    far = (xp - many.x).abs().flatten(1).sum(1).masked_fill(~there, torch.inf)
+    return xp[far.argmin()][None]
+
+def from_real_rows(cf, s, watch=None) -> Iterator[State]:
+    "Where all else failed: the nearest real row of the target, walked back."
+    place,lost = cf.groups(s.x), _unfinished(cf, s)
+    if not len(lost) or cf.ties['relations'] is not None: return
+    now = s.take(lost)
+    new = moved(cf, now, torch.cat([_nearest_real(cf, now.take([i]), place) for i in range(len(lost))]))
+    for move in (put_back, line_search, put_back): new = move(cf, new)
+    won = (lacking(cf, new) <= 0) & (changed_groups(s.x[lost], new.xp, place).sum(1) <= most_groups(cf, new.enc))
+    if not won.any(): return
+    s.put(lost[won], moved(cf, new.take(won), new.xp[won]))
+    yield s
+
 # %% ../nbs/07_gradual.ipynb #c62
 _WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share; by less, rounding looks like a gain
 
@@ -422,6 +451,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
     steps = (construct, pairs, revisit) if listed else (construct,)
+    if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, Otherwise(steps))
     if priced and domain.propose: steps += (cheapest_pair,)
     plain = not among and all(getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
@@ -634,12 +664,12 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor: # `(n, *s)`
-        quick = self.parts.quick
-        if quick is None: return self.search(enc, target, seed)
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+        parts = self.parts.quick
+        if parts is None: return self.search(enc, target, seed)
         s = self.start(enc, target, seed)
         if xp is not None: s = moved(self, s, xp.clone())
-        return _best_of(self, s, construct(self, s, parts=quick))
+        return _best_of(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
 
     def trace(self,
         data,        # One raw input

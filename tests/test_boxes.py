@@ -9,10 +9,10 @@ from sklearn import compose, ensemble, impute, linear_model, neural_network, pip
 from torch import nn
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search.optimal import _NONE_EXISTS, _IS_OPTIMAL, cheapest
+from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest
 from gradual_cf.models.fitted import predictor
 from gradual_cf.search.proof import prove
-from gradual_cf.search.regions import region, ways
+from gradual_cf.search.proven import region, ways
 from gradual_cf.data.tables import tabular
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
@@ -299,6 +299,25 @@ def test_plateaus_have_answers_without_a_spare_change():
     assert p.answers.valid.all() and p.proof == [_IS_OPTIMAL]*12 and p.size.tolist() == fewest
 
 
+@pytest.mark.parametrize('dtype', ['int64', 'float64'])
+@pytest.mark.parametrize('hidden', [False, True])
+def test_plateaus_are_explained_in_full(dtype, hidden):
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (400, 10)), columns=[f'c{i}' for i in range(10)]).astype(dtype)
+    model = neural_network.MLPClassifier((2,), solver='lbfgs', random_state=0).fit(X, (X.iloc[:, :7].sum(axis=1) >= 3).astype(int))
+    rows = X[model.predict(X) == 0]
+    asked = predictor(lambda frame: model.predict_proba(frame)[:, 1], tabular(X)) if hidden else model
+    answers = GradualCF(asked, tabular(X)).fit(X).explain(rows, 1)
+    grid = np.array(list(itertools.product((0, 1), repeat=10)))
+    there = model.predict(pd.DataFrame(grid, columns=X.columns).astype(dtype)) == 1
+    fewest = [(grid[there] != row).sum(1).min() for row in rows.to_numpy()]
+    on = answers.changed
+    assert answers.valid.all() and (hidden or on.sum(1).tolist() == fewest)
+    for row, g in on.nonzero().tolist(): # none is spare
+        less = answers.raw.iloc[[row]].copy()
+        less.iloc[0, g] = rows.iloc[row, g]
+        assert model.predict(less)[0] == 0
+
+
 @pytest.mark.parametrize('name', ['hist', 'hist_three', 'pipe_mlp', 'pipe_forest'])
 def test_a_region_holds_everywhere(name):
     cf, model, X = fitted(np.random.default_rng(13), name)
@@ -355,3 +374,110 @@ def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
     cf, model, X = fitted(np.random.default_rng(17), 'forest')
     monkeypatch.setattr('gradual_cf.search.bounds._MOST_BYTES', 1000)
     with pytest.raises(ValueError, match='model without bounds'): cheapest(cf, X.head(2))
+
+
+@pytest.mark.parametrize('name', ['hist', 'forest', 'xgboost', 'pipe_logistic', 'pipe_forest', 'logistic'])
+def test_what_is_proven_by_default_equals_asking_everything(name):
+    for seed in range(3):
+        rng = np.random.default_rng(60 + seed)
+        make, category, missing, classes = MODELS[name]
+        X = table(rng, category=category)
+        model = make().fit(X, labels(rng, X, classes))
+        cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+        rows, told = X.head(8), rules(rng, X)
+        target = 1 - model.predict(rows)
+        answers = cf.explain(rows, target, **told)
+        assert answers.optimal == 'columns' and set(answers.proof) <= {'optimal', 'none exists', 'best so far', 'none found so far'} | {
+            p for p in answers.proof if p.startswith('within')}
+        for i in range(len(rows)):
+            every, columns, far = every_row(cf.domain, X, rows.iloc[i], told)
+            legal, said = columns <= told['max_changes'], probability(model, every, target[i])
+            sure, may = (legal & (said >= .5 + slip) for slip in (HAIR, -HAIR))
+            here = (answers.xp - answers.x).abs().sum(1)[i].item()
+            least = lambda ok: (columns[ok].min(), far.sum(1)[ok & (columns == columns[ok].min())].min()) if ok.any() else (np.inf, np.inf)
+            if answers.proof[i] == _NONE_EXISTS: assert not sure.any() and not answers.valid[i]
+            if answers.proof[i] != _IS_OPTIMAL: continue
+            assert least(may)[0] <= answers.size[i].item() <= least(sure)[0]
+            if least(may) == least(sure): assert here == pytest.approx(least(sure)[1], abs=2e-6)
+        assert np.mean([p in (_IS_OPTIMAL, _NONE_EXISTS) for p in answers.proof]) > .5
+
+
+def test_a_proof_is_asked_for_and_goes_along(tmp_path):
+    from gradual_cf.answers import Counterfactuals
+    cf, model, X = fitted(np.random.default_rng(17), 'pipe_mlp')
+    rows, target = X.head(6), 1 - model.predict(X.head(6))
+    assert cf.explain(rows, target).optimal == 'columns'
+    answers = cf.explain(rows, target, optimal='distance')
+    assert answers.proof == [_IS_OPTIMAL]*6 and torch.equal(answers.size, answers.bound)
+    assert '6 optimal' in repr(answers) and 'optimal in distance' in answers.text() and 'optimal in distance' in answers._repr_html_()
+    assert answers.df().cf_proof.tolist() == [_IS_OPTIMAL]*6 and answers.quality().proof.tolist() == [_IS_OPTIMAL]*6
+    again = Counterfactuals.load(answers.save(tmp_path/'cfs.zip'), cf.domain)
+    assert again.proof == answers.proof and again.optimal == 'distance' and torch.equal(again[[1]].size, answers.size[[1]])
+
+
+def test_letters_say_what_is_proven():
+    from gradual_cf.use.letter import letter
+    cf, model, X = fitted(np.random.default_rng(18))
+    rows = X[model.predict(X) == 0].head(3)
+    answers = cf.explain(rows, 1)
+    texts = letter(answers)
+    assert all(('proven for the model' in text) == (p == _IS_OPTIMAL) for text, p in zip(texts, answers.proof)) and _IS_OPTIMAL in answers.proof
+
+
+def test_questions_to_explain_that_cannot_be_proven_are_refused():
+    from sklearn.svm import SVC
+    cf, model, X = fitted(np.random.default_rng(19))
+    for how, words in ((dict(optimal='l2'), 'optimal must be one of'), (dict(optimal='columns', gap=-.1), 'gap must be a share'),
+                       (dict(gap=.1), 'gap must be left out'), (dict(seconds=-1), 'seconds must be positive')):
+        with pytest.raises(ValueError, match=words): cf.explain(X.head(2), **how)
+    numbers = X[['a', 'b', 'c']]
+    asked = GradualCF(SVC().fit(numbers, model.predict(X)), tabular(numbers)).fit(numbers)
+    with pytest.raises(ValueError, match='model without bounds.*with seconds'): asked.explain(numbers.head(2), optimal='columns')
+    assert asked.explain(numbers.head(2)).proof is None
+
+
+@pytest.mark.parametrize('name', ['hist', 'svc'])
+def test_when_the_time_is_over_rows_say_so(name):
+    from sklearn.svm import SVC
+    cf, model, X = fitted(np.random.default_rng(20))
+    if name == 'svc':
+        X = X[['a', 'b', 'c']]
+        model = SVC().fit(X, labels(np.random.default_rng(20), X))
+        cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+    rows = pd.concat([X]*2, ignore_index=True)
+    some = cf.explain(rows, 1 - model.predict(rows), seconds=1e-6)
+    told = np.array(some.proof)
+    late = told == 'not begun: the time was over'
+    assert late.any() and not some.valid.numpy()[late].any()
+    whole = cf.explain(rows.head(20), 1 - model.predict(rows.head(20)), seconds=600.)
+    assert whole.valid.float().mean() > .9
+
+
+def test_ctrl_c_ends_a_question_that_has_some_time(monkeypatch):
+    from sklearn.svm import SVC
+    rng = np.random.default_rng(21)
+    X = table(rng, category=False)
+    model = SVC().fit(X, labels(rng, X))
+    cf = GradualCF(model, tabular(X)).fit(X)
+    rows, search, calls = X.head(30), type(cf).search, []
+    def interrupted(self, *asked):
+        calls.append(1)
+        if len(calls) == 2: raise KeyboardInterrupt
+        return search(self, *asked)
+    monkeypatch.setattr(type(cf), 'search', interrupted)
+    some = cf.explain(rows, 1 - model.predict(rows), seconds=600.)
+    assert some.valid[:4].all() and not some.valid[4:].any() and some.proof[4:] == ['not begun: the time was over']*26
+    with pytest.raises(KeyboardInterrupt): (calls.clear(), cf.explain(rows.head(2)), calls.clear(), calls.append(1), cf.explain(rows.head(2)))
+
+
+def test_a_region_without_bounds_is_counted():
+    from sklearn.svm import SVC
+    rng = np.random.default_rng(22)
+    X = table(rng, category=False)
+    model = SVC().fit(X, labels(rng, X))
+    cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+    answers = cf.explain(X.head(6))
+    around = answers.region(free=['b'])
+    assert around.how.eq('counted on 200 rows').all() and (around.high > around.low).any()
+    cf, model, X = fitted(rng)
+    assert cf.explain(X.head(4)).region().how.eq('certified').all()

@@ -13,7 +13,7 @@ from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded
 from gradual_cf.models.fitted import predictor
-from gradual_cf.search.bounds import _readings
+from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.proof import _NORMS, _verdict, prove
 from gradual_cf.data.tables import tabular

@@ -12,7 +12,8 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.models.fitted import FrameModel, recognised
 from gradual_cf.search.proof import prove
 from gradual_cf.data.tables import tabular
-from gradual_cf.search.trees import _agrees, _best_single, _number_axis, _sweep, exact
+from gradual_cf.search.cells import _number_axis
+from gradual_cf.search.trees import _agrees, _best_single, _sweep, exact
 from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened
 
 LEVEL = .6123 # no average of a few trees
@@ -226,20 +227,21 @@ def test_a_look_ahead_compares_as_many_pairs_as_it_may(number, monkeypatch):
     source = make(20, random_state=0).fit(data, y)
     trees, domain = read(source, data)
     cf = GradualCF(trees, domain).fit(data)
-    target = dict(target=(50., 55.)) if number else {}
-    whole, seen, best_pairs = cf.explain(data.head(60), **target), [], module._best_pairs
+    question = cf.ask(data.head(60), (50., 55.) if number else None)
+    searched = lambda: cf.search(question[1], question[3])
+    whole, seen, best_pairs = searched(), [], module._best_pairs
     def spy(m, explainer, s, w):
         seen.append(paired(trees, w))
         return best_pairs(m, explainer, s, w)
     monkeypatch.setattr(module, '_best_pairs', spy)
-    cf.explain(data.head(60), **target)
+    searched()
     most = max(n.max() for n in seen)
     monkeypatch.setattr(module, '_PAIRED_CELLS', most)
-    assert torch.equal(cf.explain(data.head(60), **target).xp, whole.xp)   # nothing is left out up to the limit
+    assert torch.equal(searched(), whole)   # nothing is left out up to the limit
     seen.clear()
     monkeypatch.setattr(module, '_PAIRED_CELLS', most//3)
     monkeypatch.setattr(module._Trees, 'pairs', None)                      # the rescue compares all pairs
-    got = cf.explain(data.head(60), **target)
+    got, whole = (cf.measure(*question[:3], xp, question[3]) for xp in (searched(), whole))
     assert seen and max(n.max() for n in seen) <= most//3 and (got.valid >= whole.valid).float().mean() > .9
 
 

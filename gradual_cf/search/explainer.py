@@ -10,6 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
@@ -21,7 +22,8 @@ from .plausible import crowd, held_back, lonelier
 from .goals import CLASSES, NUMBERS, in_target, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
                               check_lead, check_logits, place, predict)
-from .optimal import answered
+from .proven import answered
+from .proven import region
 from ..use.plans import Plan, plan_of
 
 # %% auto #0
@@ -210,11 +212,16 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     return domain.note(enc, data)._replace(most=_most_changes(max_changes, enc))
 
 # %% ../../nbs/search/00_explainer.ipynb #c68
-def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool) -> Tensor: # `(n, *s)`
+def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slice) -> Tensor:
+    "What the search finds of some rows, from their inputs or from where they begin."
+    if begin is None: return cf.search(enc.take(i), target[i], seed)
+    return cf.resume(enc.take(i), target[i], seed, begin[i], quick=False)
+
+def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
     "What the search finds, `batch_size` rows at a time."
     size = cf.settings.batch_size
     starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
-    return torch.cat([cf.search(enc.take(slice(i, i+size)), target[i:i+size], seed) for i in starts])
+    return torch.cat([_of_rows(cf, enc, target, seed, begin, slice(i, i + size)) for i in starts])
 
 class _Over(Exception):
     "The time is over."
@@ -228,14 +235,14 @@ def _until(model, until:float):
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
 
-def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float) -> tuple: # `(n, *s)`, bool `(n,)`
+def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple: # `(n, *s)`, bool `(n,)`
     "What the search finds until some time, and which rows it came to."
     xp,begun,size,i = enc.x.clone(), np.zeros(len(enc.x), bool), _FIRST_ROWS, 0
     try:
         with _until(cf.model, until):
             while i < len(xp) and (start := time.perf_counter()) < until:
                 rows = slice(i, i + size)
-                xp[rows] = cf.search(enc.take(rows), target[rows], seed)
+                xp[rows] = _of_rows(cf, enc, target, seed, begin, rows)
                 begun[rows],i,now = True, i + size, time.perf_counter()
                 fits = _SHARE*(until - now)/(now - start)*size
                 size = int(min(cf.settings.batch_size, 2*size, max(1, fits)))
@@ -302,7 +309,9 @@ class Explainer:
         self.x_train:Any = None
         self.z_train:Any = None
         self.crowds:dict = {} # Target -> rows of it that no search sees
+        self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
 
+    def __getstate__(self): return self.__dict__ | dict(read=None) # Another process reads for itself
     def __repr__(self): return _described(self)
 
     @property
@@ -377,8 +386,8 @@ class Explainer:
         "Whether answers have what the settings ask for beside the target: here nothing."
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None) -> Tensor: # `(n, *s)`
-        "Search again, as quickly as the method can, and from `xp` on where it can do that."
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+        "Search again, as quickly as the method can, and from `xp` on where it can do that; all its steps unless `quick`."
         return self.search(enc, target, seed)
 
     # What it answers
@@ -405,10 +414,17 @@ class Explainer:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
         return answered(self, (data, enc, z, target), seed, progress)
 
-    def find(self, enc:Encoded, target:Tensor, seed:int=0, progress:bool=False, until:float=float('inf')) -> tuple:
-        "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
-        if until == float('inf'): return _searched(self, enc, target, seed, progress), np.ones(len(enc.x), bool)
-        return _searched_until(self, enc, target, seed, until)
+    def find(self,
+        enc:Encoded,   # Inputs, `(n, *s)`
+        target:Tensor, # As `search` takes it
+        seed:int=0,    # Seed of everything random
+        progress:bool=False, # Show a progress bar
+        until:float=float('inf'), # When the time is over, as `time.perf_counter` counts
+        begin:Tensor|None=None,   # Where rows begin, `(n, *s)`; None for their inputs
+    ) -> tuple[Tensor, np.ndarray]: # `(n, *s)`, and which rows it came to, bool `(n,)`
+        "What the search finds until some time."
+        if until < float('inf'): return _searched_until(self, enc, target, seed, until, begin)
+        return _searched(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
 
     def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."
@@ -426,6 +442,11 @@ class Explainer:
     ) -> Alternatives:
         "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
         return several(self, self.ask(data, target, **constraints), k, diversity, seed)
+
+    def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
+        "How far each answer may vary: one line a column of each row, certified or counted on rows that are drawn."
+        self.check_fitted()
+        return region(self, cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         "Put the changes of each answer in an order: every row on the way is legal, the target comes near early."

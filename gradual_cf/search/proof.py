@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from .goals import lacking, most_groups
-from .bounds import _readings
+from .readings import _readings
 from .boxes import _distance_price, _Grid, _grid_of, _Price, _Rows
 from ..answers import Counterfactuals
 from ..core import State, changed_groups
 from ..models.asking import predict
 from ..gradual import _best_pair
 from .masking import probe
-from .optimal import _COLUMNS, _in_parts, _price_of, _searched
+from .proven import _COLUMNS, _in_parts, _price_of, _searched
 
 # %% auto #0
 __all__ = ['prove']

@@ -12,328 +12,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from ..core import State, changed_groups
+from ..models.fitted import FrameModel, _Ensemble, _parsed, log_odds
 from .goals import lacking, logit_gap, merit, most_groups
-from ..core import changed_groups, State
-from ..models.fitted import _Ensemble, FrameModel, log_odds, _Nodes, _parsed
+from .cells import (_Axis, _cell_places, _expanded, _Grown, _grown, _own_scores, _reader, _swept,
+                                     _Unfit, _walked, _Walkers)
 
 # %% auto #0
 __all__ = []
-
-# %% ../../nbs/search/07_trees.ipynb #c8
-class _Axis(NamedTuple):
-    "The cells of one column of a table."
-    column:Any         # The `Column`
-    size:int           # Cells; the cell of this number stands for a missing value
-    bounds:np.ndarray  # Largest raw value of each cell but the last, `(size - 1,)`; empty for a category
-    least:np.ndarray   # Smallest legal raw value in a cell, -inf in the first, `(size,)`
-    largest:np.ndarray # Largest legal raw value, inf in the last, `(size,)`
-
-# %% ../../nbs/search/07_trees.ipynb #c10
-def _stepped(v:np.ndarray, step:float, c) -> np.ndarray: # `(m,)`
-    "One legal value further, where `v` may not be taken."
-    return np.where(np.isin(v, c.codes), np.round(v + step, c.digits), v)
-
-# %% ../../nbs/search/07_trees.ipynb #c13
-def _number_axis(c, bounds:np.ndarray) -> _Axis:
-    "The cells of a number between bounds."
-    step = c.unit or 10.**-c.digits
-    up,down = (np.round(side(bounds/step)*step, c.digits) for side in (np.floor, np.ceil))
-    for _ in range(2 + len(c.codes)): # a floor may be one step low already
-        up = _stepped(np.where(up <= bounds, np.round(up + step, c.digits), up), step, c)
-        down = _stepped(np.where(down > bounds, np.round(down - step, c.digits), down), -step, c)
-    return _Axis(c, len(bounds) + 1, bounds, np.r_[-np.inf, up], np.r_[down, np.inf])
-
-# %% ../../nbs/search/07_trees.ipynb #c16
-def _by_levels(c) -> bool: return c.kind in ('category', 'ordinal') # Whether trees ask for the levels of a column
-
-def _level_axis(c) -> _Axis:
-    "The cells of a category: its levels."
-    none = np.zeros(len(c.levels))
-    return _Axis(c, len(c.levels), none[:0], none, none)
-
-# %% ../../nbs/search/07_trees.ipynb #c19
-class _Unfit(Exception):
-    "An ensemble that cells cannot stand for."
-
-# %% ../../nbs/search/07_trees.ipynb #c21
-class _Grown(NamedTuple):
-    "All nodes of an ensemble, over the cells of a table."
-    axes:list           # `_Axis` of each column of the table
-    group:np.ndarray    # Column asked about, long `(m,)`; -1 for a leaf
-    cut:np.ndarray      # Last cell that goes left, long `(m,)`; -1 for a category
-    missing:np.ndarray  # Whether a missing value goes left, bool `(m,)`
-    left:np.ndarray     # Children, long `(m,)`
-    right:np.ndarray
-    tree:np.ndarray     # Tree of each node, long `(m,)`
-    roots:np.ndarray    # First node of each tree, long `(t,)`
-    value:np.ndarray    # What leaves add, `(m, k)`
-    row:np.ndarray      # Line of a node in `goes`, long `(m,)`
-    goes:np.ndarray     # Whether each level goes left, bool `(lines, most cells + 1)`
-    reach:Any=None      # `_Runs` of cells of the parent's column for each node
-    outside:Any=None    # `_Runs` of cells of any column for each leaf
-
-# %% ../../nbs/search/07_trees.ipynb #c23
-class _Runs(NamedTuple):
-    "Runs of cells, several for each node."
-    start:np.ndarray # First run of a node, long `(m,)`
-    count:np.ndarray # Its runs, long `(m,)`
-    group:np.ndarray # Column of a run, `(r,)`
-    low:np.ndarray   # First cell, `(r,)`
-    high:np.ndarray  # Cell after the last, `(r,)`
-
-# %% ../../nbs/search/07_trees.ipynb #c25
-class _ModelColumns(NamedTuple):
-    "How a model reads the columns of a table."
-    columns:tuple    # The table's `Column`s
-    group:np.ndarray # Column of the table for each column of the model, long
-    source:np.ndarray# Which of its sources, long
-    codes:dict       # Column of the model -> levels in the order of their codes
-    coded:bool       # Whether cuts ask for codes of levels too
-
-# %% ../../nbs/search/07_trees.ipynb #c27
-def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
-    "Find each column of the model in the table; raises `_Unfit` where it reads another."
-    place = {s: (g, i) for g,c in enumerate(columns) for i,s in enumerate(c.sources)}
-    names = [names[i] for i in e.order] if e.order else list(names)
-    if any(n not in place for n in names): raise _Unfit('a column that the table does not have')
-    coded = {f: list(frame[n].dtype.categories) for f,n in enumerate(names)
-             if isinstance(frame[n].dtype, pd.CategoricalDtype)}
-    codes = dict(zip(coded, e.codes)) if isinstance(e.codes, list) else e.codes
-    group,source = (np.array([place[n][i] for n in names], int) for i in (0, 1))
-    return _ModelColumns(tuple(columns), group, source, coded | codes, isinstance(e.codes, list))
-
-# %% ../../nbs/search/07_trees.ipynb #c29
-def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
-    "Levels that are numbers; raises `_Unfit` for others."
-    try: return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
-    except ValueError as e: raise _Unfit('levels that the model reads as numbers') from e
-
-# %% ../../nbs/search/07_trees.ipynb #c32
-def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
-    "The levels of a category as column `f` of the model reads them."
-    c = r.columns[r.group[f]]
-    if len(c.sources) > 1: return (np.arange(len(c.levels)) == r.source[f]).astype(float)
-    coded = listed or r.coded and f in r.codes
-    if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
-    return _level_numbers(c)
-
-# %% ../../nbs/search/07_trees.ipynb #c35
-def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
-    "Where each level goes at node `i`, and a missing one."
-    seen = _as_read(r, n.feature[i], n.listed[i] is not None)
-    left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
-    return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
-
-# %% ../../nbs/search/07_trees.ipynb #c38
-def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
-    "All trees in one list of nodes."
-    sizes = [len(t.feature) for t in trees]
-    roots = np.r_[0, np.cumsum(sizes)[:-1]].astype(int)
-    tree = np.repeat(np.arange(len(trees)), sizes)
-    stack = lambda name: np.concatenate([np.asarray(getattr(t, name)) for t in trees])
-    left,right = (stack(side).astype(int) + roots[tree] for side in ('left', 'right'))
-    listed = [codes for t in trees for codes in t.listed]
-    nodes = _Nodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
-    return nodes, tree, roots
-
-# %% ../../nbs/search/07_trees.ipynb #c41
-def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the table
-    "Cells between all cuts of each column; raises `_Unfit` where levels of a number are listed."
-    axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
-    for g,c in enumerate(r.columns):
-        bounds = n.bound[asked == g]
-        _check_bounds(c, bounds)
-        if c.kind == 'ordinal': bounds = np.arange(len(c.levels) - 1) + .5 # each level is a cell
-        axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds[np.isfinite(bounds)])))
-    return axes
-
-# %% ../../nbs/search/07_trees.ipynb #c43
-def _check_bounds(c, bounds:np.ndarray):
-    "Raise `_Unfit` for cuts that do not suit the kind of a column."
-    if not _by_levels(c) and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
-    if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
-    if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
-
-# %% ../../nbs/search/07_trees.ipynb #c46
-def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
-    "The ensemble over the cells of a table."
-    n,tree,roots = _all_nodes(e.trees)
-    axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
-    numeric = np.array([not _by_levels(a.column) for a in axes])
-    cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
-    for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
-    for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
-        row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
-    goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
-    for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
-    whole = _Grown(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
-    return _bounded_nodes(whole)
-
-# %% ../../nbs/search/07_trees.ipynb #c48
-class _Boxes(NamedTuple):
-    "Nodes of one level, with the cells that lead to each."
-    node:np.ndarray # `(b,)`
-    low:np.ndarray  # First cell of each number, `(b, g)`
-    high:np.ndarray # Cell after the last, `(b, g)`
-    levels:np.ndarray # Levels that lead there, bool `(b, all levels)`
-
-# %% ../../nbs/search/07_trees.ipynb #c50
-def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
-    "Where the levels of each category start among all levels."
-    return np.r_[0, np.cumsum([a.size if _by_levels(a.column) else 0 for a in t.axes])]
-
-# %% ../../nbs/search/07_trees.ipynb #c52
-def _child_boxes(t:_Grown, b:_Boxes, left:bool, first) -> _Boxes:
-    "The boxes of the children on one side."
-    node,g = (t.left if left else t.right)[b.node], t.group[b.node]
-    low,high,levels,rows = b.low.copy(), b.high.copy(), b.levels.copy(), np.arange(len(node))
-    number,after = t.cut[b.node] >= 0, t.cut[b.node] + 1
-    if left: high[rows[number], g[number]] = np.minimum(high[rows, g], after)[number]
-    else: low[rows[number], g[number]] = np.maximum(low[rows, g], after)[number]
-    for i in rows[~number]:
-        here = slice(first[g[i]], first[g[i] + 1])
-        levels[i, here] &= t.goes[t.row[b.node[i]], :here.stop - here.start] == left
-    return _Boxes(node, low, high, levels)
-
-# %% ../../nbs/search/07_trees.ipynb #c54
-def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
-    "Sort runs of cells by their node."
-    node,group,low,high = (np.concatenate(part).astype(int) for part in zip(*found))
-    order = np.argsort(node, kind='stable')
-    count = np.bincount(node, minlength=m)
-    return _Runs(np.r_[0, np.cumsum(count)[:-1]], count, group[order], low[order], high[order])
-
-# %% ../../nbs/search/07_trees.ipynb #c57
-def _reach_of(t:_Grown, b:_Boxes, g, first) -> list:
-    "Cells of the columns `g` that lead to each box: a run for a number, one for each level of a category."
-    number,rows = np.array([not _by_levels(a.column) for a in t.axes])[g], np.arange(len(g))
-    low,high = b.low[rows, g], b.high[rows, g]
-    some = number & (low < high)
-    i,level = b.levels.nonzero()
-    mine = (level >= first[g[i]]) & (level < first[g[i] + 1])
-    i,level = i[mine], (level - first[g[i]])[mine]
-    return [(b.node[some], g[some], low[some], high[some]), (b.node[i], g[i], level, level + 1)]
-
-# %% ../../nbs/search/07_trees.ipynb #c59
-def _outside_of(t:_Grown, b:_Boxes, first) -> list:
-    "Cells of each column that lead elsewhere."
-    size,owner = np.array([a.size for a in t.axes]), np.repeat(np.arange(len(t.axes)), np.diff(first))
-    below,above,level = (b.low > 0).nonzero(), (b.high < size).nonzero(), (~b.levels).nonzero()
-    at = level[1] - first[owner[level[1]]]
-    return [(b.node[below[0]], below[1], np.zeros(len(below[0])), b.low[below]),
-            (b.node[above[0]], above[1], b.high[above], size[above[1]]),
-            (b.node[level[0]], owner[level[1]], at, at + 1)]
-
-# %% ../../nbs/search/07_trees.ipynb #c61
-def _bounded_nodes(t:_Grown) -> _Grown:
-    "Add what leads to each node."
-    size,first = np.array([a.size for a in t.axes]), _first_level(t)
-    count = len(t.roots)
-    b = _Boxes(t.roots, np.zeros((count, len(size)), int), np.tile(size, (count, 1)), np.ones((count, first[-1]), bool))
-    reach,outside = [], []
-    while len(b.node):
-        leaf = t.group[b.node] < 0
-        outside += _outside_of(t, _Boxes(*(v[leaf] for v in b)), first)
-        b = _Boxes(*(v[~leaf] for v in b))
-        sides = [_child_boxes(t, b, left, first) for left in (True, False)]
-        for side in sides: reach += _reach_of(t, side, t.group[b.node], first)
-        b = _Boxes(*map(np.concatenate, zip(*sides)))
-    return t._replace(reach=_runs(reach, len(t.group)), outside=_runs(outside, len(t.group)))
-
-# %% ../../nbs/search/07_trees.ipynb #c64
-class _Walkers(NamedTuple):
-    "Where walkers are, and which columns they may change."
-    row:np.ndarray   # Row of each, `(w,)`
-    node:np.ndarray  # Node, `(w,)`
-    group:np.ndarray # Free columns, `(w, slots)`; -1 for a slot that is left
-    low:np.ndarray   # First of their cells, `(w, slots)`
-    high:np.ndarray  # Cell after the last, `(w, slots)`
-
-    def take(self, i) -> _Walkers: return _Walkers(*(v[i] for v in self)) # The walkers `i`
-
-# %% ../../nbs/search/07_trees.ipynb #c66
-def _expanded(count:np.ndarray) -> tuple: # Position of the owner of each part, and its number among them
-    "Repeat each of several things `count` times."
-    owner = np.repeat(np.arange(len(count)), count)
-    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-
-# %% ../../nbs/search/07_trees.ipynb #c69
-def _left_of(t:_Grown, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.ndarray: # bool `(w,)`
-    "Whether cells go left at nodes."
-    number = t.cut[node] >= 0
-    left = np.where(number, cell <= t.cut[node], False)
-    if not number.all(): left = np.where(number, left, t.goes[t.row[node], np.minimum(cell, t.goes.shape[1] - 1)])
-    gone = cell >= size[t.group[node]]
-    return np.where(gone, t.missing[node], left) if gone.any() else left
-
-# %% ../../nbs/search/07_trees.ipynb #c72
-def _branched(t:_Grown, w:_Walkers, there:np.ndarray) -> _Walkers:
-    "Walkers that take the column of their node as their next free one, and go to the nodes `there`."
-    owner,i = _expanded(t.reach.count[there])
-    run,slot = t.reach.start[there][owner] + i, (w.group[owner] >= 0).sum(1)
-    w,rows = w.take(owner), np.arange(len(owner))
-    for part,new in zip(w[2:], (t.reach.group, t.reach.low, t.reach.high)): part[rows, slot] = new[run]
-    return w._replace(node=there[owner])
-
-# %% ../../nbs/search/07_trees.ipynb #c74
-def _stepped_down(t:_Grown, w:_Walkers, own:np.ndarray, free:np.ndarray, size:np.ndarray) -> list:
-    "Where walkers are after one more node: the row's way, the other part of a range, the other way."
-    g,rows = t.group[w.node], np.arange(len(w.node))
-    same = w.group == g[:, None]
-    held,slot = same.any(1), same.argmax(1)
-    cell = np.where(held, w.low[rows, slot], own[w.row, g])
-    left = _left_of(t, w.node, cell, size)
-    child,other = (np.where(way, t.left[w.node], t.right[w.node]) for way in (left, ~left))
-    cut = t.cut[w.node]
-    both = held & left & (cut >= 0) & (w.high[rows, slot] > cut + 1)
-    rest,high = w.take(both)._replace(node=other[both]), w.high.copy()
-    high[rows[both], slot[both]] = cut[both] + 1
-    rest.low[np.arange(len(rest.node)), slot[both]] = cut[both] + 1
-    opens = ~held & (w.group[:, -1] < 0) & free[w.row, g]
-    return [w._replace(node=child, high=high), rest, _branched(t, w.take(opens), other[opens])]
-
-# %% ../../nbs/search/07_trees.ipynb #c76
-def _walked(t:_Grown, own:np.ndarray, free:np.ndarray, slots:int) -> _Walkers: # Cells and columns, `(n, g)` each
-    "All leaves that at most `slots` changed columns can reach from each row's cells."
-    size,n = np.array([a.size for a in t.axes]), len(own)
-    start = len(t.roots)*n
-    none = np.zeros((start, slots), int)
-    w = _Walkers(np.repeat(np.arange(n), len(t.roots)), np.tile(t.roots, n), none - 1, none, none)
-    out = []
-    while len(w.node):
-        leaf = t.group[w.node] < 0
-        out.append(w.take(leaf))
-        w = _Walkers(*map(np.concatenate, zip(*_stepped_down(t, w.take(~leaf), own, free, size))))
-    return _Walkers(*map(np.concatenate, zip(*out)))
-
-# %% ../../nbs/search/07_trees.ipynb #c79
-def _cell_places(t:_Grown) -> np.ndarray: # `(g + 1,)`
-    "Where the cells of each column start among all cells; one more place after each column."
-    return np.r_[0, np.cumsum([a.size + 1 for a in t.axes])]
-
-# %% ../../nbs/search/07_trees.ipynb #c82
-def _own_scores(t:_Grown, own:np.ndarray) -> tuple: # Scores `(n, k)`, and what each tree adds `(n, t, k)`
-    "The scores of rows as they are."
-    w = _walked(t, own, np.zeros_like(own, bool), 1)
-    each = np.empty((len(own), len(t.roots), t.value.shape[1]))
-    each[w.row, t.tree[w.node]] = t.value[w.node]
-    return each.sum(1), each
-
-# %% ../../nbs/search/07_trees.ipynb #c85
-def _swept(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and `(n, all places, k)`
-    "Scores of rows as they are, and how a change of one free column to each cell would shift them."
-    w,at = _walked(t, own, free, 1), _cell_places(t)
-    none = w.group[:, 0] < 0
-    each = np.empty((len(own), len(t.roots), t.value.shape[1]))
-    each[w.row[none], t.tree[w.node[none]]] = t.value[w.node[none]]
-    w = w.take(~none)
-    moved,start = t.value[w.node] - each[w.row, t.tree[w.node]], w.row*at[-1] + at[w.group[:, 0]]
-    shift = np.empty((len(own), at[-1], moved.shape[1]))
-    for k in range(moved.shape[1]):
-        total = np.bincount(start + w.low[:, 0], moved[:, k], len(own)*at[-1])
-        total -= np.bincount(start + w.high[:, 0], moved[:, k], len(own)*at[-1])
-        shift[:, :, k] = total.reshape(len(own), -1).cumsum(1)
-    return each.sum(1), shift
 
 # %% ../../nbs/search/07_trees.ipynb #c88
 _SCORES = dict(margin='logit', probability='proba', number='number') # What `log_odds` calls them
@@ -720,7 +406,7 @@ def _greedy_limit(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n,)
 
 # %% ../../nbs/search/07_trees.ipynb #c169
 _SUM_ROUNDING = 1e-9 # Room for rounding in a sum of distances
-_PAIRED_ROWS = 16    # Rows of which pairs are compared together
+_PAIRED_ROWS = 4    # Rows of which pairs are compared together
 
 def _pairs_among(m:_Trees, explainer, s:State, w:_Swept, free:np.ndarray, limit:np.ndarray) -> np.ndarray:
     "The nearest pairs among some columns; writes to `limit`, gives places `(n, 2)`."
@@ -736,10 +422,10 @@ def _pairs_among(m:_Trees, explainer, s:State, w:_Swept, free:np.ndarray, limit:
     return at
 
 # %% ../../nbs/search/07_trees.ipynb #c171
-def _best_pairs(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
-    "The nearest two cells of two columns that suffice."
+def _best_pairs(m:_Trees, explainer, s:State, w:_Swept, limit=None) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
+    "The nearest two cells of two columns that suffice, nearer than a limit where one is known."
     number = np.array([a.column.kind != 'category' for a in m.grown.axes])
-    limit = _greedy_limit(m, explainer, s, w)
+    limit = _greedy_limit(m, explainer, s, w) if limit is None else limit.copy()
     at = _pairs_among(m, explainer, s, w, number, limit)
     least = np.minimum.reduceat(np.where(m.flat.number, np.inf, w.size), m.place[:-1], axis=1).min(1)
     rows = np.flatnonzero(least < limit)
@@ -806,9 +492,9 @@ def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool) -> tuple: # A
     xp = _placed(m, s.xp, w.value[np.arange(len(at)), at], at)
     return torch.from_numpy(m.flat.group[at]), xp, torch.from_numpy(score)
 
-def _pair_placed(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Rows, and distances `(n,)`, inf where there is none
+def _pair_placed(m:_Trees, explainer, s:State, w:_Swept, limit=None) -> tuple: # Rows, and distances `(n,)`, inf where there is none
     "Rows with the nearest pair in place."
-    far,places = _best_pairs(m, explainer, s, w)
+    far,places = _best_pairs(m, explainer, s, w, limit)
     xp,rows = s.x.clone(), np.arange(len(far))
     for at in places.T: xp = _placed(m, xp, w.value[rows, at], at)
     none = torch.from_numpy(np.isinf(far))
@@ -823,7 +509,7 @@ def _paired(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.pairs`
     return xp, torch.where(far.isinf(), -torch.inf, 1/(1 + far))
 
 # %% ../../nbs/search/07_trees.ipynb #2197604b
-_MOST_PAIRED = 2e8 # Pairs of cells of a row, to which all of them are looked at
+_MOST_PAIRED = 2e6 # Pairs of cells, above which rows without a limit are left to the search
 
 def _fewest(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.fewest`
     "The fewest columns of a few rows."
@@ -831,16 +517,20 @@ def _fewest(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.fewest`
     room = torch.minimum(most_groups(explainer, s.enc), (~s.enc.frozen).sum(1)).numpy()
     w = _sweep(m, s, ~s.enc.frozen & torch.from_numpy(room > 0)[:, None])
     score,at = _best_single(m, explainer, s, w)
-    xp,one = _placed(m, s.xp, w.value[np.arange(len(at)), at], at), score > 0
-    least = np.where(one, 1, 2)
-    xp[~one] = s.x[~one]
-    rows = np.flatnonzero(~one & (room >= 2))
-    if len(rows) and m.place[-1]**2/2 <= _MOST_PAIRED and _is_range(m, explainer, s):
+    best,found = _placed(m, s.xp, w.value[np.arange(len(at)), at], at), score > 0
+    least,any_ = np.where(found, 1, 2), torch.from_numpy(score > -np.inf)[:, None]
+    xp = torch.where(torch.from_numpy(found)[:, None], best, s.x)
+    rows = np.flatnonzero(~found & (room >= 2))
+    if len(rows) and _is_range(m, explainer, s):
+        limit = _greedy_limit(m, explainer, s.take(torch.from_numpy(rows)), _take_swept(w, rows))
+        some = np.isfinite(limit) | (m.place[-1]**2/2 <= _MOST_PAIRED)
+        rows,limit = rows[some], limit[some]
         part = torch.from_numpy(rows)
-        xp[part],far = _pair_placed(m, explainer, s.take(part), _take_swept(w, rows))
-        least[rows] = np.where(np.isinf(far), 3, 2)
+        pair,far = _pair_placed(m, explainer, s.take(part), _take_swept(w, rows), limit)
+        least[rows],found[rows] = np.where(np.isinf(far), 3, 2), np.isfinite(far)
+        xp[part] = torch.where(torch.from_numpy(np.isinf(far))[:, None], torch.where(any_[part], best[part], s.x[part]), pair)
     gone = ~s.enc.frozen.numpy() & (m.cells(s.x)[0] >= [a.size for a in m.grown.axes])
-    return xp, np.where(gone.any(1), 0, least)
+    return xp, found, np.where(gone.any(1), 0, least)
 
 # %% ../../nbs/search/07_trees.ipynb #c181
 class _Trees(FrameModel):
@@ -891,10 +581,10 @@ class _Trees(FrameModel):
         xp,score = (torch.cat(part) for part in zip(*[_paired(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]))
         return xp, score.to(s.x)
 
-    def fewest(self, explainer, s:State) -> tuple[Tensor, np.ndarray]:
-        "Rows with the nearest answer of one or two columns, and how many columns an answer has at least, `(n,)`; 0: unknown."
-        parts = [_fewest(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]
-        return torch.cat([xp for xp,_ in parts]), np.concatenate([least for _,least in parts])
+    def fewest(self, explainer, s:State) -> tuple[Tensor, np.ndarray, np.ndarray]: # Rows, bool `(n,)`, whole numbers `(n,)`
+        "The nearest answer of one or two columns, else a beginning; whether it is one; the fewest columns of any, 0: unknown."
+        xp,found,least = zip(*[_fewest(self, explainer, s.take(i)) for i in _parts_of(len(s.x))])
+        return torch.cat(xp), np.concatenate(found), np.concatenate(least)
 
 # %% ../../nbs/search/07_trees.ipynb #c183
 _DRAWN = 256 # Rows on which a reading is compared with the library
