@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..core import State, changed_groups
+from ..core import State, bisected, changed_groups
 from ..models.fitted import FrameModel, _Ensemble, _parsed, log_odds
 from .goals import lacking, logit_gap, merit, most_groups
 from .cells import (_Axis, _cell_places, _expanded, _Grown, _grown, _own_scores, _reader, _swept,
@@ -227,14 +227,6 @@ def _score_ends(m:_Trees, n:int) -> tuple: # Two arrays `(n,)`
     least,largest = (0., 1.) if m.ensemble.kind == 'probability' else (-_FAR_SCORE, _FAR_SCORE)
     return np.full(n, least), np.full(n, largest)
 
-def _bisected(suffices:Callable, bad:np.ndarray, good:np.ndarray) -> np.ndarray: # Scores `(n,)`
-    "Scores that suffice, as near to the bad ones as such scores are."
-    for _ in range(_BISECTIONS):
-        middle = (bad + good)/2
-        there = suffices(middle)
-        good,bad = np.where(there, middle, good), np.where(there, bad, middle)
-    return good
-
 # %% ../../nbs/search/07_trees.ipynb #c137
 def _lack_at(m:_Trees, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
@@ -253,7 +245,7 @@ def _needed(m:_Trees, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     up = lack(ends[1]) <= lack(ends[0])
     bad,good = np.where(up, *ends), np.where(up, *ends[::-1])
     never = lack(good) > 0
-    good = _bisected(lambda z: lack(z) <= 0, bad, good)
+    good = bisected(lambda z: lack(z) <= 0, bad, good, _BISECTIONS)
     sign = np.where(up, 1., -1.)
     return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
 
@@ -265,9 +257,9 @@ def _near_class(m:_Trees, s:State) -> tuple: # Lowest and highest score, `(n,)` 
     close = lambda z: (logit_gap(s._replace(logits=logits(z))) <= gap).cpu().numpy()
     ahead = lambda z: (logits(z) - s.target.mu).diff(dim=1)[:, 0].cpu().numpy() >= 0
     low,high = _score_ends(m, len(s.x))
-    middle = _bisected(ahead, low, high)
+    middle = bisected(ahead, low, high, _BISECTIONS)
     found = close(middle)
-    return tuple(np.where(found, _bisected(close, end, middle), np.inf) for end in (low, high))
+    return tuple(np.where(found, bisected(close, end, middle, _BISECTIONS), np.inf) for end in (low, high))
 
 # %% ../../nbs/search/07_trees.ipynb #c145
 def _is_range(m:_Trees, explainer, s:State) -> bool:

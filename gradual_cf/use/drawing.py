@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import aimed_at, CHANGED, _class_name, Counterfactuals, goal_of
+from ..answers import aimed_at, CHANGED, Counterfactuals
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
 from ..render import count_text, render, rounded_text, value_text
-from ..search.goals import said
+from ..search.goals import _class_name, goal_of, said
 from ..search.masking import expand_groups
-from ..search.trace import _OTHER, Trace
+from ..gradual import _OTHER, Trace
 
 # %% auto #0
 __all__ = ['frames', 'stepper', 'save_page']
@@ -324,8 +324,8 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     target = goal_of(aim).words(aim[0], classes)
     image = trace.domain.kind == 'image'
     change = _image_panels(top.subplots(1, 4), trace) if image else _change_panel(top.subplots(), trace)
-    first = _number_panel(axs[0], trace) if trace.numbers else _probability_panel(axs[0], trace, names)
-    title = 'of the training rows' if trace.numbers else f'logits, and those of real {target}'
+    if trace.numbers: first,title = _number_panel(axs[0], trace), 'of the training rows'
+    else: first,title = _probability_panel(axs[0], trace, names), f'logits, and those of real {target}'
     panels = change, first, _logit_panel(axs[1], trace, names, title), _loss_panel(axs[2], trace)
     for ax in axs: ax.tick_params(labelsize=7)
     title = fig.suptitle(' ', fontsize=10)
