@@ -19,6 +19,7 @@ from .search.plausible import _legal_numbers, _worth_trying, approach, moved, op
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .search.explainer import Explainer
+from .search.lookahead import lookahead
 from .search.goals import target_prob
 from .search.shorten import improve_states, line_search, put_back, share
 from .search.goals import fit_logits, l2_distance, logit_gap, mix, prototype_distance, total_variation
@@ -422,7 +423,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
     h,own,domain = cf.settings, _of_model(cf, 'probe'), cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # can all values be listed? shall it be among real rows?
-    find = own or domain.probe or _ask_all
+    find = own or (lookahead(*domain.probe) if domain.probe else _ask_all)
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
     steps = (construct, pairs, revisit) if listed else (construct,)

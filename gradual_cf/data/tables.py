@@ -17,9 +17,8 @@ from torch import Tensor
 
 from .columns import Column, _fit_columns, _interval, _inward, MISSING, _offered, _rescaled, _treated
 from ..answers import CHANGED, Counterfactuals, went
-from ..core import comparable, Display, Domain, Encoded
+from ..core import Display, Domain, Encoded, Entrywise, chain, comparable, steps
 from ..render import value_text
-from ..search.composition import chain, Entrywise, steps
 from ..models.fitted import as_module
 from .relations import _at_fault, _Relations, _ties
 

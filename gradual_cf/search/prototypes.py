@@ -5,6 +5,7 @@
 # %% ../../nbs/search/03_prototypes.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from .goals import Logits, _Mix, _rows_at, logit_gap, mix
 from .masking import gain_groups, in_group
 
 # %% auto #0
-__all__ = ['typical']
+__all__ = ['typical', 'without_images']
 
 # %% ../../nbs/search/03_prototypes.ipynb #c6
 def typical(
@@ -159,3 +160,39 @@ def unsuitable(
     usual = explainer.stats.within(s.target.label, .5).clamp_min(_SMALLEST)
     taken = changed_groups(s.x, s.xp, groups).double().mean(1).to(far)
     return far/(len(views)*usual) + taken
+
+# %% ../../nbs/search/03_prototypes.ipynb #i100
+class _ClassPCA:
+    "A loss term: the squared part of $X'$ that the target's principal components do not explain."
+    __name__ = 'class_pca'
+    def __init__(self, rank:int=20): self.rank = rank
+
+    def fit(self, x, z):
+        "Learn mean and components of the rows that the model takes for each class."
+        flat,label = x.flatten(1), z.argmax(1)
+        rows = [flat[label == t] if (label == t).any() else flat for t in range(z.shape[1])]
+        self.mean = torch.stack([r.mean(0) for r in rows])
+        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
+        spread = [((r - m).T @ (r - m)).double() for r,m in zip(rows, self.mean)]
+        self.axes = torch.stack([torch.linalg.eigh(v)[1][:, -self.rank:].to(x) for v in spread]) # `(k, d, rank)`
+
+    def rest(self, s):
+        "What the components leave over, `(n, d)`."
+        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
+        return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
+
+    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
+    def __call__(self, s): return self.rest(s).pow(2).sum(1)
+
+# %% ../../nbs/search/03_prototypes.ipynb #i104
+def without_images(
+    weight:float=.2, # Of the part that the class's components do not explain
+    rank:int=20,     # Principal components of each class
+) -> Any: # `Settings` of `GradualCF`
+    "Settings that use statistics of the training images, and none of the images."
+    from gradual_cf.gradual import IMAGE # the search itself, which imports this chapter
+    from gradual_cf.search.shorten import put_back
+    terms = dict(pca=(weight, _ClassPCA(rank)))
+    asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
+    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
+    return replace(IMAGE, init='input', masking='bounds', prototype_weight=0., terms=terms, **asked, **bold)
