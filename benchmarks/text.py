@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 
 from gradual_cf.search import lookahead
-from gradual_cf.data import reading
+from gradual_cf.data import words as reading
 from gradual_cf.data import texts as text
 from gradual_cf.core import atomic
 from gradual_cf.gradual import PAPER, TEXT, GradualCF

@@ -17,46 +17,39 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'imp
 
 # %% ../nbs/99_all.ipynb #c3
 from .answers import Counterfactuals
-from .core import Display, Domain, Encoded, State, Target
+from .core import (block_groups, box, chain, column_groups, Display, Domain, Encoded, State, steps,
+    Target, token_groups)
 from .use.plans import Plan
 from .use.alternatives import Alternatives, minimal
-from .search.explainer import Explainer
+from .search.explainer import Common, Explainer
 from .models.asking import predict
-from .search.explainer import Common
 from .search.goals import (fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, target_score,
                                total_variation)
 from .search.goals import cost, shortfall
-from .search.masking import (block_groups, column_groups, expand_groups, perturb, probe, rank_groups, sensitivity,
-                                token_groups)
-from .search.composition import box, chain, compose, init_composite, steps
+from .search.masking import expand_groups, perturb, probe, rank_groups, sensitivity
+from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
-from .search.plausible import typical
+from .search.plausible import typical, without_images
 from .gradual import Trace
 from .search.plausible import Plausibility
-from .gradual import GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, construct
-from .models.networks import accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp, text_cnn, train
+from .gradual import construct, GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT
+from gradual_cf.models.networks import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,
+    text_cnn, train)
 from .models.fitted import load_fitted, predictor
 from .data.tables import tabular
-from .data.images import images, load_digits, load_mnist, without_images
+from .data.images import images, load_digits, load_mnist
 from .search.lookahead import lookahead
-from .data.words import reads_well
+from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews, reads_well
 from .data.texts import sentences
-from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews
 from .data.transformers import tokens
 from .data.wording import wordings
-from .data.datasets import load_animals
-from .data.datasets import load_breast_cancer, load_heloc, load_uci_credit
+from .data.datasets import load_animals, load_breast_cancer, load_heloc, load_task, load_uci_credit, Task
 from .search.proof import prove
-from .data.datasets import Task, load_task
 
 # %% ../nbs/99_all.ipynb #c5
-from .baselines.nearest import Wachter
-from .baselines.nearest import CEM
-from .baselines.nearest import GrowingSpheres
-from .baselines.lore import LORE, because
-from .baselines.lore import ABELE
-from .baselines.regions import FIDO
-from .baselines.regions import Goyal
+from .baselines.nearest import CEM, GrowingSpheres, Wachter
+from .baselines.lore import ABELE, because, LORE
+from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
 from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change, measures, n_changed,
                                          neighbours, plausibility, plot_summary, summary)

@@ -14,7 +14,6 @@ import pandas as pd
 import typer
 
 import gradual_cf
-from .answers import _class_name
 from .core import atomic, _read_json, take_rows
 from .data.datasets import load_task, RECIPES, Task
 from .data.images import pixels

@@ -4,8 +4,8 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import json, os, tempfile
-from collections.abc import Callable, Iterator
+import functools, json, os, tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain']
+__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain', 'column_groups', 'block_groups',
+           'token_groups', 'box', 'steps', 'chain']
 
 # %% ../nbs/00_core.ipynb #c18
 def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions and other tuples
@@ -157,7 +158,7 @@ class Domain:
     groups:Callable   # Shape `s` -> group of every entry, long `(*s)`
     project:Callable|None=None   # (c, x) -> the admissible values nearest to c, `(n, *s)`; limits are kept before it
     propose:Callable|None=None   # (x, group) -> candidate values for its entries, `(n or 1, q, w)`
-    probe:Callable|None=None     # (explainer, `State`, free) -> (group, xp, merit): where values are too many to list
+    probe:tuple|None=None        # (candidates, sets kept, groups ahead) of a `lookahead`: where values are too many to list
     kind:str='other'             # 'table', 'image', 'text' or 'other'
     display:Display=Display()    # What people see of answers
     defaults:Any=None            # Name of the preset that suits it, or a record of settings; None where none does
@@ -181,6 +182,86 @@ class Domain:
     def __repr__(self):
         few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
         return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
+
+# %% ../nbs/00_core.ipynb #g41
+def column_groups(
+    owners:Sequence[str], # For each encoded column, the raw column it comes from
+) -> Tensor:              # Group of every encoded column, long `(d,)`
+    "One group a raw column: one-hot siblings share theirs."
+    ids = {}
+    return torch.tensor([ids.setdefault(o, len(ids)) for o in owners])
+
+def block_groups(
+    shape:Sequence[int], # Image shape, `(h, w)` or `(c, h, w)`
+    block:int=4,         # Side of a block in pixels
+) -> Tensor:             # Group of every entry, long, of the same shape
+    "One group a square block of pixels, over all channels."
+    h,w = shape[-2:]
+    if not 1 <= block <= min(h, w):
+        raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
+    wide = -(-w//block)
+    ids = (torch.arange(h)//block)[:, None]*wide + torch.arange(w)//block
+    return ids.expand(*shape).clone()
+
+def token_groups(
+    shape:Sequence[int], # Shape of an embedded text, `(l, e)`, or `(l, m, e)` with several vectors a word
+) -> Tensor:             # Group of every entry, long, of the same shape
+    "One group a token."
+    return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
+
+# %% ../nbs/00_core.ipynb #g42
+class _Const:
+    "A constant that is copied once to each device and dtype it is used with."
+    def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
+    def __reduce__(self): return _Const, (self.t,)  # copies are made anew where it goes
+
+    def __call__(self, like):
+        key = (like.device, like.dtype)
+        if key not in self.kept: self.kept[key] = self.t.to(like)
+        return self.kept[key]
+
+class Entrywise:
+    "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
+    def __init__(self, f:Callable, *consts): self.f,self.consts = f,[_Const(k) for k in consts]
+    def __call__(self, c, x): return self.f(c, x, *(k(c) for k in self.consts))
+
+    def narrow(self, at:Tensor, x:Tensor) -> Callable: # v `(n, w)` -> v
+        "The same for the entries at the positions `at`, long `(n, w)`, of the flattened inputs."
+        here = lambda k: k if k.ndim == 0 else k.expand(x.shape[1:]).flatten()[at]
+        ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
+        return lambda v: self.f(v, old, *ks)
+
+# %% ../nbs/00_core.ipynb #g43
+def box(
+    low,  # Smallest value, `(*s)` or a number; -inf where there is none
+    high, # Largest value; inf where there is none
+) -> Entrywise: # (c, x) -> c
+    "Keep values between bounds; raises `ValueError` where `low` exceeds `high`."
+    lo,hi = (torch.as_tensor(v, dtype=torch.float64) for v in (low, high))
+    if (lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.tolist()} and {hi.tolist()}')
+    return Entrywise(lambda c, x, lo, hi: c.clamp(lo, hi), lo, hi)
+
+def steps(
+    size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
+    origin:float|Tensor=0., # One admissible value, `(*s)` or a number
+) -> Entrywise:      # (c, x) -> c
+    "Round to a grid: whole numbers stay whole."
+    size = torch.as_tensor(size, dtype=torch.float64)
+    onto = lambda c, x, u, o, grid: torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
+    return Entrywise(onto, torch.where(size > 0, size, 1.), origin, size > 0)
+
+def chain(
+    *projections:Callable, # (c, x) -> c each
+) -> Callable:             # (c, x) -> c
+    "Apply projections from left to right."
+    def project(c, x):
+        for f in projections: c = f(c, x)
+        return c
+    def narrow(at, x):
+        links = [f.narrow(at, x) for f in projections]
+        return lambda v: functools.reduce(lambda v, f: f(v), links, v)
+    if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', narrow)
+    return project
 
 # %% ../nbs/00_core.ipynb #c43
 @contextmanager

@@ -21,6 +21,7 @@ from .search.explainer import KINDS, Common, Explainer, _as_call, _brief, _suite
 from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking, lead_of,
                                      logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
                                      total_variation)
+from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes, open_groups,
                                          towards, unsuitable)
@@ -447,7 +448,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
     h,own,domain = cf.settings, _of_model(cf, 'probe'), cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # can all values be listed? shall it be among real rows?
-    find = own or domain.probe or _ask_all
+    find = own or (lookahead(*domain.probe) if domain.probe else _ask_all)
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
     steps = (construct, pairs, revisit) if listed else (construct,)

@@ -16,7 +16,7 @@ from gradual_cf.baselines.nearest import CEM, _shrink
 from gradual_cf.baselines.lore import LORE, _Condition, _breed_around, because
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.baselines.nearest import Wachter
-from gradual_cf.search.composition import box
+from gradual_cf.core import box
 from gradual_cf.core import Domain, Encoded
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.images import images, load_digits

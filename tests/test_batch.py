@@ -25,7 +25,7 @@ from written import load_task
 
 from gradual_cf.scale import workers as crews
 from gradual_cf.scale.batch import _MANIFEST, _finished, _part_file, batch_fn, explain_dataset
-from gradual_cf.search.composition import box
+from gradual_cf.core import box
 from gradual_cf.core import Display, Domain, Encoded
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import PAPER, GradualCF

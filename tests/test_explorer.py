@@ -20,7 +20,7 @@ from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
 from gradual_cf.use.explorer import explorer
 from gradual_cf.gradual import PAPER, TABLE, GradualCF
-from gradual_cf.search.masking import block_groups
+from gradual_cf.core import block_groups
 from gradual_cf.data.tables import tabular
 from gradual_cf.measures.metrics import PLAUSIBLE
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf.search.composition import _Const
+from gradual_cf.core import _Const
 from gradual_cf.scale.workers import fingerprint, kept
 from gradual_cf.models.networks import tabular_mlp, train
 

@@ -11,10 +11,11 @@ import written
 
 from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular
 from gradual_cf.search.goals import merit, shortfall
-from gradual_cf.search.composition import _pack, admissible, box, chain, steps
+from gradual_cf.core import box, chain, steps
+from gradual_cf.search.composition import _pack, admissible
 from gradual_cf.core import Encoded, State, Target
 from gradual_cf.search.goals import fit_logits, logit_gap
-from gradual_cf.search.masking import block_groups
+from gradual_cf.core import block_groups
 
 
 def table(n=300, seed=0):

@@ -10,7 +10,8 @@ from torch import nn
 from toy import columns, reference
 
 from gradual_cf.search.goals import Lead, Match, cost, lacking, lead_of, merit, most_groups, shortfall, spent
-from gradual_cf.search.composition import admissible, box, chain, compose, init_composite, loss_grad, steps
+from gradual_cf.core import box, chain, steps
+from gradual_cf.search.composition import admissible, compose, init_composite, loss_grad
 from gradual_cf.answers import CHANGED
 from gradual_cf.core import Encoded, State, Target
 from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable

@@ -7,7 +7,7 @@ import pytest
 import torch
 import written
 
-from gradual_cf.data import reading
+from gradual_cf.data import words as reading
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from gradual_cf.data import reading
+from gradual_cf.data import words as reading
 from gradual_cf.data import wording
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF

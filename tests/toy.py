@@ -4,11 +4,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gradual_cf.search.composition import box
+from gradual_cf.core import box
 from gradual_cf.core import Domain, Encoded, Target
 from gradual_cf.models.asking import predict
 from gradual_cf.search.goals import Match, fit_logits, logit_gap
-from gradual_cf.search.masking import block_groups, column_groups, token_groups
+from gradual_cf.core import block_groups, column_groups, token_groups
 from gradual_cf.models.networks import seeded
 
 

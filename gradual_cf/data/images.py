@@ -6,7 +6,7 @@
 from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from ..search.composition import steps
+
 from ..answers import CHANGED, Counterfactuals
-from ..core import check_whole, Display, Domain, Encoded
+from ..core import Display, Domain, Encoded, block_groups, check_whole, steps
 from ..render import figure_html
-from ..search.masking import block_groups
 
 # %% auto #0
-__all__ = ['pixels', 'draw_image', 'outline', 'images', 'without_images', 'load_digits', 'load_mnist']
+__all__ = ['pixels', 'draw_image', 'outline', 'images', 'load_digits', 'load_mnist']
 
 # %% ../../nbs/05_images.ipynb #c9
 def _channels(n): return f'{n} channel' if n == 1 else f'{n} channels'
@@ -339,42 +338,6 @@ def images(
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         views=_SHIFTS, **adapted)
-
-# %% ../../nbs/05_images.ipynb #c100
-class _ClassPCA:
-    "A loss term: the squared part of $X'$ that the target's principal components do not explain."
-    __name__ = 'class_pca'
-    def __init__(self, rank:int=20): self.rank = rank
-
-    def fit(self, x, z):
-        "Learn mean and components of the rows that the model takes for each class."
-        flat,label = x.flatten(1), z.argmax(1)
-        rows = [flat[label == t] if (label == t).any() else flat for t in range(z.shape[1])]
-        self.mean = torch.stack([r.mean(0) for r in rows])
-        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
-        spread = [((r - m).T @ (r - m)).double() for r,m in zip(rows, self.mean)]
-        self.axes = torch.stack([torch.linalg.eigh(v)[1][:, -self.rank:].to(x) for v in spread]) # `(k, d, rank)`
-
-    def rest(self, s):
-        "What the components leave over, `(n, d)`."
-        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
-        return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
-
-    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
-    def __call__(self, s): return self.rest(s).pow(2).sum(1)
-
-# %% ../../nbs/05_images.ipynb #c104
-def without_images(
-    weight:float=.2, # Of the part that the class's components do not explain
-    rank:int=20,     # Principal components of each class
-) -> Any: # `Settings` of `GradualCF`
-    "Settings that use statistics of the training images, and none of the images."
-    from gradual_cf.gradual import IMAGE # a search, which nothing else about images needs
-    from gradual_cf.search.shorten import put_back
-    terms = dict(pca=(weight, _ClassPCA(rank)))
-    asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
-    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
-    return replace(IMAGE, init='input', masking='bounds', prototype_weight=0., terms=terms, **asked, **bold)
 
 # %% ../../nbs/05_images.ipynb #c107
 def _digit_features():

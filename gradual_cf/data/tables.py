@@ -16,9 +16,8 @@ from torch import Tensor
 
 from .columns import Column, _entry_slices, _fit_columns, _interval, _inward, MISSING, _offered, _rescaled, _treated
 from ..answers import CHANGED, Counterfactuals, went
-from ..core import check_whole, comparable, Display, Domain, Encoded
+from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import subplots, value_text
-from ..search.composition import chain, Entrywise, steps
 from ..models.fitted import as_module
 from .relations import _at_fault, _Relations, _ties
 

@@ -16,10 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import Counterfactuals
-from ..core import Display, Domain, Encoded
+from ..core import Display, Domain, Encoded, token_groups
 from .images import _kept_names
-from ..search.lookahead import lookahead
-from ..search.masking import token_groups
 from .words import (_can_tag, _CLITIC, content_word, _ear, _fits, _ids_now, _in_place, _lookup_form,
     _nearest_words, _pipeline, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
 
@@ -108,10 +106,7 @@ def _read_once(reader, text) -> _Tokens:
 def _nothing_known(i, text):
     return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
 
-def _read(
-    reader:_Reader, # Reads texts
-    data,           # Texts
-) -> tuple[list, Tensor, Tensor]: # Texts, positions in the table `(n, l)`, -1 for none, and whether each may change
+def _read(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)`, -1 for none, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
     texts = _raw_texts(data)
     ids = torch.full((len(texts), reader.length), -1)
@@ -378,7 +373,7 @@ def _domain_of(
     names:dict[str, Any] = dict(names=tuple(range(reader.length)), columns=('text',))
     if reader.reads is not None: more |= dict(note=of(note), again=of(again))
     return Domain(
-        of(encode), of(decode), kind='text', probe=lookahead(candidates, *ahead), legal=of(legal), words=of(places),
+        of(encode), of(decode), kind='text', probe=(candidates, *ahead), legal=of(legal), words=of(places),
         display=Display(changes=of(_changes), show=of(_show), text=of(_terminal), **names),
         constrain=partial(_constrain, of(places)), measures=of(_measures), rows=_raw_texts, **more)
 
@@ -415,10 +410,7 @@ def sentences(
 # %% ../../nbs/06_texts.ipynb #c90
 class _Lookup(nn.Module):
     "A network that reads positions in a table of vectors."
-    def __init__(self,
-        vectors:_Vectors,  # Words and vectors
-        model:nn.Module,  # Maps `(n, l, e)` to logits
-    ):
+    def __init__(self, vectors:_Vectors, model:nn.Module): # The model maps `(n, l, e)` to logits
         super().__init__()
         self.model,self.rows = model,vectors.rows
 
@@ -427,11 +419,6 @@ class _Lookup(nn.Module):
         return self.model(self.rows(ids.long()))
 
 # %% ../../nbs/06_texts.ipynb #c93
-def _word_ids(
-    vectors:_Vectors, # Words and vectors
-    data,            # Texts
-    length:int=256,  # Words that the network reads
-    tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
-) -> Tensor:         # Positions in the table, -1 for none, long `(n, l)`
+def _word_ids(vectors:_Vectors, data, length:int=256, tokenizer:Callable=_word_spans) -> Tensor: # Long `(n, l)`, -1 for none
     "Texts as numbers of words, to train a `_Lookup` on."
     return _read(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]

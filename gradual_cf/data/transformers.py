@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Domain, Encoded
+from ..core import Domain, Encoded, token_groups
 from .words import (content_word, _ear, _fits, _in_place, _lookup_form, _proposals, _Vectors,
     _word_classes, _word_pool)
 from .texts import (_check_text_settings, _domain_of, _in_case_of, _learnable, _named,
@@ -25,9 +25,7 @@ __all__ = ['tokens']
 # %% ../../nbs/data/04_transformers.ipynb #c11
 class _FromEmbeddings(nn.Module):
     "A Hugging Face classifier that reads `(n, words, pieces, e)` and returns raw logits."
-    def __init__(self,
-        model:nn.Module, # Sequence classifier that accepts `inputs_embeds`
-    ):
+    def __init__(self, model:nn.Module): # Sequence classifier that accepts `inputs_embeds`
         super().__init__()
         self.model = model
 
@@ -185,11 +183,6 @@ def _piece_candidates(reader:_Pieces, s, g, free, p:int, q:int, similarity:float
     at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q, likely)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
-# %% ../../nbs/data/04_transformers.ipynb #c53
-def _row_groups(shape):
-    "One group a row, `(l, m, e)`."
-    return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
-
 # %% ../../nbs/data/04_transformers.ipynb #c56
 def tokens(
     model:nn.Module,  # Hugging Face sequence classifier
@@ -215,5 +208,5 @@ def tokens(
 def _piece_domain(reader, pool, ahead) -> Domain:
     "All that a reader of pieces gives."
     return _domain_of(reader, _encode_pieces, _decode_pieces, _legal_pieces, _places,
-                      partial(_piece_candidates, reader, **pool), ahead, note=_note_pieces, groups=_row_groups,
+                      partial(_piece_candidates, reader, **pool), ahead, note=_note_pieces, groups=token_groups,
                       adapt=_FromEmbeddings, defaults='pieces')

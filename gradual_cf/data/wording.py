@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Domain, Encoded
+from ..core import Domain, Encoded, token_groups
 from ..models.asking import pass_rows
 from .words import (content_word, _ear, _fits, _heard, _left_out, _nearest_words, _proposals,
     _put_in, _Vectors, _word_classes, _word_pool, _word_spans)
 from .texts import (_check_text_settings, _domain_of, _FILTERED, _FULL, _in_case_of, _learnable,
     _named, _note, _places, _raw_texts, _read, _Reader, _rewrite, _rule_of, _search_again)
-from .transformers import _row_groups
 
 # %% auto #0
 __all__ = ['wordings']
@@ -293,13 +292,7 @@ def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 
     out[:, :, q + 1:, 1] = here[:, :, None, 1]
     return out
 
-def _fitting_swaps(reader, s, now, words:Tensor, fits:Callable) -> tuple[Callable, Any]:
-    "What fits and what is likely, as `_word_pool` asks for it; no word that may only go is swapped."
-    notes = s.enc.notes
-    if notes is None: return fits, None
-    swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
-    if now is None: return swappable, None
-    return _heard(_ear(reader), now.heard, now.line, 0, words, swappable, lambda at: now.where.gather(1, at))
+
 
 # %% ../../nbs/data/03_wording.ipynb #c45
 def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
@@ -313,8 +306,12 @@ def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common
         gone = (-base.gather(1, at)).masked_fill(~goes, -torch.inf)
         return torch.where(comes.any(2), gone.clamp_min(0), gone)
 
-    fits,likely = _fitting_swaps(reader, s, now, words, partial(_fits, reader, word, classes, similarity))
-    at,pick,ok = _word_pool(word, slope, base, fits, E, free, p, q, likely, besides)
+    fits,likely,notes = partial(_fits, reader, word, classes, similarity), None, s.enc.notes
+    swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
+    may = fits if notes is None else swappable # no word that may only go is swapped
+    if now is not None:
+        may,likely = _heard(_ear(reader), now.heard, now.line, 0, words, may, lambda at: now.where.gather(1, at))
+    at,pick,ok = _word_pool(word, slope, base, may, E, free, p, q, likely, besides)
     goes,comes = others(at)
     ok = torch.cat([ok, goes[..., None], comes], 2)
     here = x[torch.arange(len(x), device=x.device)[:, None], at]
@@ -393,7 +390,7 @@ def wordings(
 
 def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives; letters leave room with a rule and without."
-    more:Any = dict(groups=_row_groups, adapt=partial(_closing, length=reader.seen), confirm=partial(_confirm, reader))
+    more:Any = dict(groups=token_groups, adapt=partial(_closing, length=reader.seen), confirm=partial(_confirm, reader))
     made = _domain_of(reader, _encode_places, _decode_places, _legal_wording, _places,
                       partial(_place_candidates, reader, **pool), ahead, again=_wording_again, defaults='text', **more)
     return replace(made, note=partial(_note_wording, reader))

@@ -34,9 +34,7 @@ _PIECE = re.compile(rf"""
   | [^\W_]+(?:[-'’][^\W_]+)*?(?={_CLITIC}) | [^\W_]+(?:[-'’][^\W_]+)*
   | \.\.+ | --+ | .""", re.X | re.I | re.S)
 
-def _word_spans(
-    text:str, # Raw text
-) -> list:    # (start, end) of each token, ascending
+def _word_spans(text:str) -> list: # (start, end) of each token, ascending
     "Where the tokens of a text are, by the Penn Treebank's rules."
     return [m.span() for m in _PIECE.finditer(text) if m.lastgroup != 'gap']
 

@@ -35,9 +35,7 @@ def seeded(
 # %% ../../nbs/models/01_networks.ipynb #c9
 _NETWORKS = {}
 
-def _network(
-    f:Callable, # Makes a network from arguments that JSON can hold
-) -> Callable:  # The same, with an argument `seed`
+def _network(f:Callable) -> Callable: # Makes a network from arguments that JSON can hold -> the same, with a `seed`
     "Register a constructor of networks, so that `load_model` can call it again; its arguments go to `model.spec`."
     signature = inspect.signature(f)
     @functools.wraps(f)

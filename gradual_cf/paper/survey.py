@@ -179,11 +179,7 @@ def _survey_page(qs, title='What do you see?'):
     return render('survey/page', title=title, questions=dict(survey=qs.name, images=images, classes=qs.classes))
 
 # %% ../../nbs/paper/01_survey.ipynb #c44
-def _save_survey(
-    path:str|Path,  # The file; written atomically
-    qs:_Questions,  # From `questions`
-    title:str='What do you see?', # Heading of the page
-) -> Path:          # The same path
+def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
     "Write the survey as one HTML page that can be mailed."
     with atomic(path) as tmp: tmp.write_text(_survey_page(qs, title), encoding='utf-8')
     return Path(path)

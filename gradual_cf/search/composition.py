@@ -4,7 +4,6 @@
 
 # %% ../../nbs/03_composition.ipynb #c4
 from __future__ import annotations
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from .goals import _Mix, _term_grad
 from .masking import expand_groups
 
 # %% auto #0
-__all__ = ['init_composite', 'box', 'steps', 'chain', 'admissible', 'compose']
+__all__ = ['init_composite', 'admissible', 'compose']
 
 # %% ../../nbs/03_composition.ipynb #c6
 def init_composite(
@@ -31,63 +30,6 @@ def init_composite(
     if init != 'normal': raise ValueError(f"init must be 'normal' or 'input', got {init!r}")
     gen = torch.Generator().manual_seed(seed)
     return torch.randn(x.shape[1:], generator=gen, dtype=torch.float64).to(x).expand_as(x).clone()
-
-# %% ../../nbs/03_composition.ipynb #c10
-class _Const:
-    "A constant that is copied once to each device and dtype it is used with."
-    def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
-    def __reduce__(self): return _Const, (self.t,)  # copies are made anew where it goes
-
-    def __call__(self, like):
-        key = (like.device, like.dtype)
-        if key not in self.kept: self.kept[key] = self.t.to(like)
-        return self.kept[key]
-
-# %% ../../nbs/03_composition.ipynb #c13
-class Entrywise:
-    "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
-    def __init__(self, f:Callable, *consts): self.f,self.consts = f,[_Const(k) for k in consts]
-    def __call__(self, c, x): return self.f(c, x, *(k(c) for k in self.consts))
-
-    def narrow(self, at:Tensor, x:Tensor) -> Callable: # v `(n, w)` -> v
-        "The same for the entries at the positions `at`, long `(n, w)`, of the flattened inputs."
-        here = lambda k: k if k.ndim == 0 else k.expand(x.shape[1:]).flatten()[at]
-        ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
-        return lambda v: self.f(v, old, *ks)
-
-# %% ../../nbs/03_composition.ipynb #c15
-def box(
-    low,  # Smallest value, `(*s)` or a number; -inf where there is none
-    high, # Largest value; inf where there is none
-) -> Entrywise: # (c, x) -> c
-    "Keep values between bounds; raises `ValueError` where `low` exceeds `high`."
-    lo,hi = (torch.as_tensor(v, dtype=torch.float64) for v in (low, high))
-    if (lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.tolist()} and {hi.tolist()}')
-    return Entrywise(lambda c, x, lo, hi: c.clamp(lo, hi), lo, hi)
-
-# %% ../../nbs/03_composition.ipynb #c18
-def steps(
-    size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
-    origin:float|Tensor=0., # One admissible value, `(*s)` or a number
-) -> Entrywise:      # (c, x) -> c
-    "Round to a grid: whole numbers stay whole."
-    size = torch.as_tensor(size, dtype=torch.float64)
-    onto = lambda c, x, u, o, grid: torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
-    return Entrywise(onto, torch.where(size > 0, size, 1.), origin, size > 0)
-
-# %% ../../nbs/03_composition.ipynb #c20
-def chain(
-    *projections:Callable, # (c, x) -> c each
-) -> Callable:             # (c, x) -> c
-    "Apply projections from left to right."
-    def project(c, x):
-        for f in projections: c = f(c, x)
-        return c
-    def narrow(at, x):
-        links = [f.narrow(at, x) for f in projections]
-        return lambda v: functools.reduce(lambda v, f: f(v), links, v)
-    if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', narrow)
-    return project
 
 # %% ../../nbs/03_composition.ipynb #c25
 def admissible(

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/01_masking.ipynb #c4
 from __future__ import annotations
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -15,36 +15,7 @@ from ..core import State, per_row
 from ..models.asking import evaluating, input_grad, pass_rows, predict, with_graph
 
 # %% auto #0
-__all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups',
-           'probe']
-
-# %% ../../nbs/01_masking.ipynb #c6
-def column_groups(
-    owners:Sequence[str], # For each encoded column, the raw column it comes from
-) -> Tensor:              # Group of every encoded column, long `(d,)`
-    "One group a raw column: one-hot siblings share theirs."
-    ids = {}
-    return torch.tensor([ids.setdefault(o, len(ids)) for o in owners])
-
-# %% ../../nbs/01_masking.ipynb #c10
-def block_groups(
-    shape:Sequence[int], # Image shape, `(h, w)` or `(c, h, w)`
-    block:int=4,         # Side of a block in pixels
-) -> Tensor:             # Group of every entry, long, of the same shape
-    "One group a square block of pixels, over all channels."
-    h,w = shape[-2:]
-    if not 1 <= block <= min(h, w):
-        raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
-    wide = -(-w//block)
-    ids = (torch.arange(h)//block)[:, None]*wide + torch.arange(w)//block
-    return ids.expand(*shape).clone()
-
-# %% ../../nbs/01_masking.ipynb #c14
-def token_groups(
-    shape:Sequence[int], # Shape of an embedded text, `(l, e)`
-) -> Tensor:             # Group of every entry, long `(l, e)`
-    "One group a token."
-    return torch.arange(shape[0])[:, None].expand(*shape).clone()
+__all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
 
 # %% ../../nbs/01_masking.ipynb #c17
 def expand_groups(

@@ -5,7 +5,7 @@
 # %% ../../nbs/search/05_plausible.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from .masking import _legal_values, _trials, gain_groups, in_group, _plain_lack
 from .shorten import _with_followers, put_back
 
 # %% auto #0
-__all__ = ['typical', 'Plausibility']
+__all__ = ['typical', 'Plausibility', 'without_images']
 
 # %% ../../nbs/search/05_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
@@ -553,3 +553,38 @@ def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at the
     if not len(there): return
     s.put(there, _smaller(explainer, _lowered(s.take(there))))
     yield there
+
+# %% ../../nbs/search/05_plausible.ipynb #674c13d8
+class _ClassPCA:
+    "A loss term: the squared part of $X'$ that the target's principal components do not explain."
+    __name__ = 'class_pca'
+    def __init__(self, rank:int=20): self.rank = rank
+
+    def fit(self, x, z):
+        "Learn mean and components of the rows that the model takes for each class."
+        flat,label = x.flatten(1), z.argmax(1)
+        rows = [flat[label == t] if (label == t).any() else flat for t in range(z.shape[1])]
+        self.mean = torch.stack([r.mean(0) for r in rows])
+        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
+        spread = [((r - m).T @ (r - m)).double() for r,m in zip(rows, self.mean)]
+        self.axes = torch.stack([torch.linalg.eigh(v)[1][:, -self.rank:].to(x) for v in spread]) # `(k, d, rank)`
+
+    def rest(self, s):
+        "What the components leave over, `(n, d)`."
+        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
+        return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
+
+    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
+    def __call__(self, s): return self.rest(s).pow(2).sum(1)
+
+# %% ../../nbs/search/05_plausible.ipynb #a8d1355c
+def without_images(
+    weight:float=.2, # Of the part that the class's components do not explain
+    rank:int=20,     # Principal components of each class
+) -> Any: # `Settings` of `GradualCF`
+    "Settings that use statistics of the training images, and none of the images."
+    from gradual_cf.gradual import IMAGE # the search itself, which imports this chapter
+    terms = dict(pca=(weight, _ClassPCA(rank)))
+    asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
+    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
+    return replace(IMAGE, init='input', masking='bounds', prototype_weight=0., terms=terms, **asked, **bold)
