@@ -29,7 +29,7 @@ from ..models.fitted import FrameModel
 from .trees import _Trees
 
 # %% auto #0
-__all__ = ['Proven', 'by_default', 'answered', 'cheapest', 'region', 'ways']
+__all__ = ['Proven', 'cheapest', 'region', 'ways']
 
 # %% ../../nbs/search/10_proven.ipynb #c6
 def _rows_at(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
