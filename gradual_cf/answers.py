@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
 from .render import render, value_text
-from .search.goals import _class_name, goal_of
+from .search.goals import goal_of
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'Counterfactuals']

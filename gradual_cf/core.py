@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['rows_of', 'Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain']
+__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain']
 
-# %% ../nbs/00_core.ipynb #c16
+# %% ../nbs/00_core.ipynb #c18
 def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions and other tuples
     "Rows `i` of every part of a record."
     def part(v):
@@ -28,6 +28,7 @@ def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions an
         return v.take(i) if hasattr(v, '_fields') else v[i]
     return type(record)(*map(part, record))
 
+# %% ../nbs/00_core.ipynb #c16
 class Encoded(NamedTuple):
     "What the model reads, and what may become of each row."
     x:Tensor      # Model input, `(n, *s)`

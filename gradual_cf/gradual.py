@@ -92,7 +92,7 @@ _VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
-_STEPS = 'steps', lambda h, domain, model: h.steps is None or _all_callable(h.steps), \
+_STEPS = 'steps', lambda h, domain, model: h.steps is None or isinstance(h.steps, tuple) and all(map(callable, h.steps)), \
     'be a tuple of functions (explainer, state, watch) -> states, or None'
 _TABLE = 'plausibility', lambda h, domain, model: h.plausibility is None or domain.features, \
     "be None unless masking='probe' on a table"
@@ -104,7 +104,6 @@ _NEEDS = dict(gradient=(_GRADIENT, _CLASSES, _MATCH, _STEPS, *_PLAIN), gain=(_GR
               bounds=(_GRADIENT, _MATCH, _LIMITS, _STEPS, *_PLAIN), probe=(_MATCH, _VALUES, _STEPS, _TABLE, _LISTED))
 
 def _differentiable(model): return getattr(model, 'differentiable', True) # Whether a gradient leads to its input
-def _all_callable(steps): return isinstance(steps, tuple) and all(map(callable, steps))
 
 def _check_fit(h, domain, model):
     "Raise `ValueError` where settings, domain and model contradict each other."

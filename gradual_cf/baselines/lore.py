@@ -16,7 +16,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
-from ..answers import _class_name, Counterfactuals
+from ..answers import Counterfactuals
 from .nearest import _away, _enough, _OfImages, _Rules, _within_limit
 from ..core import changed_groups, Encoded, take_rows
 from ..data.columns import Column, _read_numbers
@@ -25,7 +25,7 @@ from ..models.networks import load_model, _network, save_model
 from ..scale.workers import kept
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import target_prob
+from ..search.goals import _class_name, target_prob
 
 # %% auto #0
 __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']

@@ -16,7 +16,7 @@ from ..models.asking import evaluating, input_grad, pass_rows, predict, with_gra
 
 # %% auto #0
 __all__ = ['column_groups', 'block_groups', 'token_groups', 'expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups',
-           'plain_lack', 'probe']
+           'probe']
 
 # %% ../../nbs/01_masking.ipynb #c6
 def column_groups(
@@ -203,7 +203,7 @@ def _lacks_of(s, t, z):
     target = s.target.without('company').repeated(t.shape[1])
     return shortfall(State(s.enc, t.flatten(0, 1), z, target)).view(t.shape[:2])
 
-def plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`
+def _plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`
     "What candidates of each row lack by the model alone, which is asked."
     return _lacks_of(s, t, predict(model, t.flatten(0, 1)))
 

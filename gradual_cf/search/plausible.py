@@ -17,7 +17,7 @@ from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix, most_groups,
                                      spent, target_prob)
-from .masking import _legal_values, _trials, gain_groups, in_group, plain_lack
+from .masking import _legal_values, _trials, gain_groups, in_group, _plain_lack
 from .shorten import _with_followers, put_back
 
 # %% auto #0
@@ -443,7 +443,7 @@ _LISTED = 64 # Candidates that are compared with all near rows
 def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:tuple, finer:bool) -> tuple:
     "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
     t,may = _candidates(explainer, s, free, circle, finer)
-    short,price = plain_lack(explainer.model, s, t), _price(explainer, s, t)
+    short,price = _plain_lack(explainer.model, s, t), _price(explainer, s, t)
     seen = _worth(short + _glance(explainer, s, circle, t), *price, fare).masked_fill(~may, -torch.inf)
     some,rows = seen.topk(min(_LISTED, t.shape[1])).indices, torch.arange(len(t), device=t.device)
     t,may,short,dist,count = (v[rows[:, None], some] for v in (t, may, short, *price))

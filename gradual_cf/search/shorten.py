@@ -16,7 +16,7 @@ from .composition import admissible
 from ..answers import Counterfactuals
 from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
-from .masking import every_value, expand_groups, in_group, plain_lack, probe
+from .masking import every_value, expand_groups, in_group, _plain_lack, probe
 
 # %% auto #0
 __all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve', 'cheapest_pairs']
@@ -223,7 +223,7 @@ def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`,
     rows = admissible(many, one.flatten(0, 1), explainer.project)
     price = spent(many.x, rows, explainer.ties['price']).view(n, q)
     rows,price = rows.view(one.shape), price.masked_fill(s.enc.frozen[:, group] | (price == 0), torch.inf)
-    return rows, group, price, plain_lack(explainer.model, s, rows)
+    return rows, group, price, _plain_lack(explainer.model, s, rows)
 
 # %% ../../nbs/search/04_shorten.ipynb #c50
 _HOPE = .5     # A pair may still lack this share of what the row lacked, by the sum of both values
@@ -252,7 +252,7 @@ def _asked_pairs(explainer, s:State, one:Tensor, second:Tensor, row:Tensor, a:Te
         both = torch.where(second[b[i]], one[row[i], b[i]], one[row[i], a[i]])
         xp = admissible(now.enc, both, explainer.project)
         cost = spent(now.x, xp, explainer.ties['price'])
-        there = (plain_lack(explainer.model, now, xp[:, None])[:, 0] <= 0).nonzero()[:, 0]
+        there = (_plain_lack(explainer.model, now, xp[:, None])[:, 0] <= 0).nonzero()[:, 0]
         if relations is not None: there = there[relations.holds(now.enc.take(there), xp[there])]
         rows.append(xp)
         costs.append(torch.full_like(cost, torch.inf).index_copy_(0, there, cost[there]))
@@ -271,7 +271,7 @@ def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arri
     "The cheapest pair of values of each row, where it costs less than the row does."
     own,out = spent(s.x, s.xp, explainer.ties['price']), s.xp.clone()
     one,group,price,lack = _one_value(explainer, s, groups)
-    row,a,b,rank = _cheap_pairs(group, price, lack, own, plain_lack(explainer.model, s, s.x[:, None])[:, 0])
+    row,a,b,rank = _cheap_pairs(group, price, lack, own, _plain_lack(explainer.model, s, s.x[:, None])[:, 0])
     second = in_group(groups, group)
     todo = torch.ones(len(own), dtype=torch.bool, device=own.device)
     for low,high in zip(_WINDOWS, _WINDOWS[1:]):

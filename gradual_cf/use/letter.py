@@ -18,7 +18,7 @@ import torch
 from jinja2 import meta, TemplateError
 from torch import Tensor
 
-from ..answers import aimed_at, _class_name, Counterfactuals, goal_of, _row_names
+from ..answers import aimed_at, Counterfactuals, goal_of, _row_names
 from ..core import changed_groups, comparable, Domain, _read_json
 from ..data.columns import Column, MISSING
 from ..data.tables import _check_names
@@ -26,7 +26,7 @@ from ..models.asking import _Agreed, _Asked
 from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
-from ..search.goals import in_target, said as model_says
+from ..search.goals import _class_name, in_target, said as model_says
 from .alternatives import Alternatives
 from .plans import _Between, _lawful
 

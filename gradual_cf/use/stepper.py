@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from ..answers import _class_name, CHANGED, Counterfactuals, aimed_at
+from ..answers import CHANGED, Counterfactuals, aimed_at
 from ..core import atomic
 from ..gradual import _OTHER, Trace
-from ..search.goals import said
+from ..search.goals import _class_name, said
 from ..data.images import _border, _shades, draw_image, outline
 from ..search.masking import expand_groups
 from ..render import render
