@@ -33,8 +33,9 @@ def trained(name, seed):
         return train(*args, log=histories[-1], **settings)
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GRADUAL_CF_CACHE=folder), patch.object(tasks, 'train', noted):
         task = tasks.load_task(name, seed=seed)
+        judge = task.judge  # trained when it is looked at
     nets = [('network', task.accuracy())]
-    if task.judge is not None: nets.append(('judge', accuracy(task.judge, task.domain.encode(task.X_test).x, task.y_test)))
+    if judge is not None: nets.append(('judge', accuracy(judge, task.domain.encode(task.X_test).x, task.y_test)))
     return [dict(data=name, network=kind, seed=seed, accuracy=share, first_loss=h[0]['loss'], best_loss=min(e['loss'] for e in h))
             for (kind, share), h in zip(nets, histories)]
 

@@ -12,7 +12,9 @@ from gradual_cf.cli import app
 from gradual_cf.core import Display, Domain, Encoded
 from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.datasets import Task
+from gradual_cf.models.networks import save_model
 from shell import shell
+from written import load_task
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_constraints_come_with_the_question(sh):
 def test_rows_from_a_file_and_a_model_of_ones_own(sh, tmp_path):
     _,_,X,_ = load_breast_cancer()
     X.head(4).assign(note='kept out').to_csv(tmp_path/'rows.csv', index=False)
-    sh('train', 'breast_cancer', '--out', tmp_path/'m.safetensors', '--seed', 3)
+    save_model(load_task('breast_cancer').model, tmp_path/'m.safetensors', data='breast_cancer')
     one = json.loads(sh('explain', 'breast_cancer', '--csv', tmp_path/'rows.csv', '--row', 2, '--model', tmp_path/'m.safetensors', '--json').stdout)
     assert one['row'] == 2 and one['valid']
 

@@ -362,7 +362,7 @@ def test_questions_about_several_columns_share_a_call(monkeypatch):
         calls.append(len(asked))
         most.append(max(asked))
     assert torch.equal(answers[0].xp, answers[1].xp) and answers[0].valid.all()
-    assert calls[0] < .6*calls[1] and most[0] > 2*most[1] # five columns; some calls are those of the first and last look
+    assert calls[0] < .7*calls[1] and most[0] > 2*most[1] # five columns; some calls are the first and last look, and whether a change can be left out
     assert torch.equal(cf.explain(rows.iloc[[3]], 1).xp[0], answers[0].xp[3])
 
 

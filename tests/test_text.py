@@ -225,7 +225,7 @@ def test_real_reviews_are_read_trained_on_and_explained():
     net, log = text_cnn(100, filters=16, seed=0), []
     train(_Lookup(v, net), _word_ids(v, a, 100), torch.tensor(a['label']), epochs=4, batch_size=50, log=log)
     assert log[-1]['loss'] < log[0]['loss']
-    cf = GradualCF(net, sentences(v, length=100, reads=None)).fit(a['text'][:300])
+    cf = GradualCF(net, sentences(v, length=100, reads=None), tau=.5).fit(a['text'][:300])
     cfs = cf.explain(b['text'])
     assert cfs.valid.any() and cf.domain.legal(cfs.data, cfs.raw).all()
     assert (predict(net, cfs.xp).argmax(1) == cfs.target)[cfs.valid].all()

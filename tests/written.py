@@ -74,7 +74,10 @@ def load_task(name, seed=0, model=None, **told):
     "The package's `load_task`, of which the networks are planted; it asks for that of the task, unless `model` is one, and then for the judge's."
     from gradual_cf.data import datasets as tasks
     names = names_of(name, seed)[model is not None:] if (name, seed) in TASKS else []
-    with planting(names) if names else nullcontext(): return tasks.load_task(name, seed=seed, model=model, **told)
+    with planting(names) if names else nullcontext():
+        task = tasks.load_task(name, seed=seed, model=model, **told)
+        if names: task.judge  # looked at while its file is at hand
+    return task
 
 
 def plant():

@@ -7,11 +7,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+
+from ..core import check_whole, Domain, take_rows
 
 # %% auto #0
 __all__ = ['RECIPES', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe', 'load_task']
@@ -157,7 +160,6 @@ def load_animals(
 import torch
 from torch import nn
 
-from ..core import check_whole, Domain, take_rows
 from .images import _from_hub, images, load_digits, load_mnist
 from ..scale.workers import kept, write_array
 from ..models.networks import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,
@@ -169,7 +171,7 @@ from .texts import _Lookup, sentences, _word_ids
 # %% ../../nbs/data/05_datasets.ipynb #c44
 @dataclass(frozen=True, repr=False)
 class Task:
-    "A data set, its domain, its network and a judge."
+    "A data set, its domain, its network and a judge, which is trained when it is first looked at."
     name:str         # Name of the data set
     X:Any            # Training rows
     y:Any            # Their labels
@@ -177,9 +179,13 @@ class Task:
     y_test:Any       # Their labels
     domain:Domain    # How rows are read and written
     model:nn.Module  # The network to explain
-    judge:nn.Module|None # Another network: narrower, another seed, for a second opinion; None for texts
+    other:Callable|None # () -> the judge; None for texts
     classes:tuple    # Names of the classes
     right:float|None=None # Test accuracy, where it was measured when the network was trained
+
+    @cached_property
+    def judge(self) -> nn.Module|None: # For a second opinion: narrower, from another seed
+        return self.other and self.other()
 
     def __repr__(self):
         rows = f'{len(self.X):,} and {len(self.X_test):,} rows'
@@ -224,7 +230,7 @@ def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) ->
             return train(net, x, y.to_numpy(), seed=seed, progress=progress, **r.fit), {}
         return _kept_network(name, name, make, x, y, r.fit, width, seed)
     net = fitted(r.width, seed) if model is None else load_model(model)
-    return Task(name, X, y, Xt, yt, domain, net, fitted(r.width//2, seed + 1000), r.classes)
+    return Task(name, X, y, Xt, yt, domain, net, lambda: fitted(r.width//2, seed + 1000), r.classes)
 
 # %% ../../nbs/data/05_datasets.ipynb #c53
 RECIPES = dict(
@@ -297,7 +303,7 @@ def _image_task(r:Recipe, told:dict, name, path, seed, model, progress, full) ->
             return train(net, x, y[i], seed=seed, progress=progress, **r.fit), {}
         return _kept_network(f'{name}-{build.__name__}', name, make, X[i], y[i], r.fit, seed)
     net = fitted(digit_cnn, slice(0, n), seed) if model is None else load_model(model)
-    judge = fitted(strided_cnn, slice(len(X) - n, None), seed + 1000)
+    judge = lambda: fitted(strided_cnn, slice(len(X) - n, None), seed + 1000)
     return Task(name, X[:n], y[:n], Xt, yt, domain, net, judge, r.classes)
 
 # %% ../../nbs/data/05_datasets.ipynb #c68

@@ -265,6 +265,7 @@ class ClassGoal:
     "A class is wanted, and the model says how probable it is."
     numbers,said,before_it = False, 'probability', 'probability '
     told = 'cf_target', 'cf_before', 'cf_prob' # Columns beside raw answers
+    def __reduce__(self): return 'CLASSES' # one object, in another process too
 
     # What the model says of a target, and whether that is enough
     def log_prob(self, z, target): # Logits `(..., k)`
@@ -314,6 +315,7 @@ class IntervalGoal:
     "An interval is wanted, and the model says a number."
     numbers,said,before_it = True, 'number', ''
     told = 'cf_low', 'cf_high', 'cf_before', 'cf_after'
+    def __reduce__(self): return 'NUMBERS'
 
     # What the model says of a target, and whether that is enough
     def beyond(self, v, target): return torch.maximum(target[..., 0] - v, v - target[..., 1]) # Negative inside

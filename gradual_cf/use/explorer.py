@@ -17,9 +17,10 @@ from typing import Any
 
 import pandas as pd
 
-from ..answers import aimed_at, _class_name
+from ..answers import aimed_at
 from ..render import render
 from ..search.explainer import Explainer
+from ..search.goals import _class_name
 from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
 from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
 

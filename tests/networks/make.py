@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT/'tests')]
 import written  # noqa: E402
 
-from gradual_cf import tasks  # noqa: E402
+from gradual_cf.data import datasets as tasks  # noqa: E402
 from gradual_cf.models.networks import accuracy, save_model, seeded, tabular_mlp, text_cnn, train  # noqa: E402
 from gradual_cf.data.tables import tabular  # noqa: E402
 from gradual_cf.data.texts import _Lookup, _word_ids
@@ -62,7 +62,10 @@ def mlp(data, k=2, width=32, seed=0, **settings):
 @cache
 def trained_task(task, seed):
     "The embedded task with its networks, trained by the package in an empty folder."
-    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GRADUAL_CF_CACHE=folder): return tasks.load_task(task, seed=seed)
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, GRADUAL_CF_CACHE=folder):
+        done = tasks.load_task(task, seed=seed)
+        done.judge  # trained when it is looked at
+    return done
 
 
 def of_task(task, seed=0, judge=False):
