@@ -168,7 +168,7 @@ def test_cells_that_show_what_is_committed_are_no_part_of_a_figure():
         assert not any("results('fig" in c for c in _figure_code(name)) and any('assert' in c for c in _figure_code(name))
 
 
-def test_a_figure_is_its_notebook(tmp_path):
+def test_a_figure_is_its_notebook(networks, tmp_path):
     code = f"from gradual_cf.paper.reproduce import reproduce; r = reproduce('fig4', {str(tmp_path)!r}); print(r); r = reproduce('fig4', {str(tmp_path)!r}, tell=print)"
     out = subprocess.run([sys.executable, '-c', code], env=without_data() | dict(MPLBACKEND='Agg'), capture_output=True, text=True, check=True).stdout
     assert 'kept' in out and (tmp_path/'fig4.png').is_file() and 'rank_of_the_first_block' in out
