@@ -269,7 +269,7 @@ class Counterfactuals:
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
     confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
-    proof:list|None=None       # What is proven of each: 'optimal', 'within 3%', 'best so far', 'none exists'; '' for nothing
+    proof:Any=None             # What is proven of each, a list: 'optimal', 'within 3%', 'best so far', 'none exists'; '' for nothing
     optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven
     size:Tensor|None=None      # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:Tensor|None=None     # No answer has less, `(n,)`; inf where there is none at all

@@ -257,7 +257,7 @@ def _explain(
     with _clear_errors():
         _check_one(row, text, image)
         told,rules = _tied_by(relations, cost), _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        asked = dict(target=_wanted(target), seed=seed) | rules
+        asked:dict[str, Any] = dict(target=_wanted(target), seed=seed) | rules
         task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)

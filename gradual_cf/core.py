@@ -106,7 +106,7 @@ def changed_groups(x:Tensor, xp:Tensor, groups:Tensor) -> Tensor: # Rows `(n, *s
 # %% ../nbs/00_core.ipynb #b2
 def bisected(holds:Callable, bad, good, times:int, between:Callable=lambda bad, good: (bad + good)/2) -> Any: # As `good`
     "Points of each row that hold, as near to the bad ones as such points are; arrays or tensors `(n,)`."
-    where = torch.where if isinstance(good, Tensor) else np.where
+    where:Any = torch.where if isinstance(good, Tensor) else np.where
     for _ in range(times):
         middle = between(bad, good)
         there = holds(middle)

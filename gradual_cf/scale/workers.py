@@ -377,7 +377,7 @@ def joined_ray(
     except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
     if ray.is_initialized(): return ray
     address = address or os.environ.get('RAY_ADDRESS')
-    start = {} if address else dict(include_dashboard=False)
+    start:dict[str, Any] = {} if address else dict(include_dashboard=False)
     try: ray.init(address=address or 'local', log_to_driver=False, **start)
     except ConnectionError as e:
         hint = 'where it asks for a token, set RAY_AUTH_MODE=token'

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from .boxes import (_boxed, _distance_price, _Found, _Grid, _grid_of, _own_posit
                                      _legal_ends, _Question, _Rows, _rows_of, _Search, _Sets)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, State, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import predict
 from ..models.fitted import FrameModel
@@ -142,10 +142,10 @@ class _Known(NamedTuple):
 
     @property
     def proof(self) -> list: return [_proof(*row) for row in zip(*self[1:5])] # One text a row
-    def take(self, i) -> _Known: return _Known(*(v[i] for v in self))        # The rows `i`
+    take = rows_of # The rows `i`
     def put(self, i, other:_Known): # Positions `(q,)`
         "Write what is known of some rows."
-        for mine,new in zip(self, other): mine[i] = new
+        for mine,new in zip(cast(Any, self), cast(Any, other)): mine[i] = new
 
 def _in_parts(cost:np.ndarray, toll:float) -> tuple: # Columns and distance
     "A cost as columns and distance; infinite ones stay."
@@ -344,7 +344,7 @@ def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:s
 
 def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple: # As `_best_known`
     "What is known of rows where nobody asked for a proof."
-    readings = _light_readings(cf)
+    readings:Any = _light_readings(cf)
     boxes = lambda enc, target, start: _by_boxes(cf, readings, enc, target, _COLUMNS, _BUDGET, 0., start, until, calm)
     return _best_known(cf, readings, enc, z, target, _COLUMNS, find, boxes, until)
 
@@ -430,7 +430,7 @@ def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.nd
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(row, _DRAWN)
     there = _arrived(cf, _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high)), target[torch.from_numpy(i)], cf.settings.tau)
-    return there.reshape(len(row), _DRAWN).all(1)
+    return np.asarray(there.reshape(len(row), _DRAWN).all(1))
 
 def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column `g` for each row."

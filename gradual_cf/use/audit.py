@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,13 +28,14 @@ def _told_apart(rows, by) -> pd.DataFrame:
     "The columns that tell groups apart; raises `ValueError` where they do not fit the rows."
     if isinstance(by, pd.Series): by = by.to_frame('group' if by.name is None else by.name)
     if isinstance(by, str): by = [by]
-    if isinstance(by, pd.DataFrame): told = by
-    elif isinstance(by, (list, tuple)) and len(by):
+    told:Any = by
+    if isinstance(by, (list, tuple)) and len(by):
         there = list(rows.columns) if isinstance(rows, pd.DataFrame) else []
         lost = [c for c in by if c not in there]
         if lost: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
         told = rows[list(by)]
-    else: raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
+    elif not isinstance(by, pd.DataFrame):
+        raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
     if len(told) != len(rows): raise ValueError(f'by must have one line for each row ({len(rows)}), got {len(told)}')
     if isinstance(rows, pd.DataFrame) and not told.index.equals(rows.index):
         raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is '
