@@ -427,15 +427,19 @@ class _Ties(NamedTuple):
     relations:tuple  # `_Relation`s
     followers:tuple  # `_Follower`s in their order
     derive:dict      # Column -> function of a frame
+    never:frozenset=frozenset() # Columns that nobody chooses although they follow only at times: choosing them costs infinitely much
 
     @property
-    def always(self) -> list: return [f.group for f in self.followers if f.when is None] # Columns that nobody chooses
+    def always(self) -> list: return [f.group for f in self.followers if f.when is None] # Columns that are computed
+    @property
+    def unchosen(self) -> list: # Columns that change only where they have to follow
+        return sorted({f.group for f in self.followers if f.when is None or f.group in self.never})
     @property
     def led(self) -> list: return sorted({f.group for f in self.followers}) # Columns that follow, always or at times
 
     def followed(self, old:dict, new:dict) -> dict: # Group -> numbers `(n,)`
         "Rows with all columns that follow."
-        new = {**new, **{g: old[g] for g in self.always if g in new}}
+        new = {**new, **{g: old[g] for g in self.unchosen if g in new}}
         for f in self.followers:
             if not f.needs <= new.keys(): continue
             moved = reduce(np.logical_or, [_differs(old[g], new[g]) for g in f.needs])
@@ -456,9 +460,9 @@ class _Ties(NamedTuple):
 
 # %% ../../nbs/data/01_relations.ipynb #c48
 def _strayed(ties:_Ties, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
-    "Columns that always follow, and did not."
+    "Columns that nobody chooses, and that are not what follows."
     out,after = np.zeros((len(next(iter(new.values()))), len(ties.columns)), bool), ties.followed(old, new)
-    for g in ties.always: out[:, g] = ~_near(ties.columns[g], after[g], new[g])
+    for g in ties.unchosen: out[:, g] = ~_near(ties.columns[g], after[g], new[g])
     return out
 
 # %% ../../nbs/data/01_relations.ipynb #c53
@@ -505,12 +509,10 @@ def _within(t:_Ties, computed:Tensor, enc:Encoded, xp:Tensor, old:dict, after:di
 # %% ../../nbs/data/01_relations.ipynb #c57
 def _touched(ties:_Ties, group:int) -> _Ties:
     "What hangs together with one column."
-    moved,followers = {group}, []
-    for f in ties.followers:
-        if not f.needs & moved and f.group not in moved: continue
-        followers.append(f)
-        moved.add(f.group)
-    return ties._replace(relations=tuple(r for r in ties.relations if r.groups & moved), followers=tuple(followers))
+    moved:set[int] = {group}
+    while more := {f.group for f in ties.followers if f.needs & moved} - moved: moved |= more
+    followers = tuple(f for f in ties.followers if f.group in moved)
+    return ties._replace(relations=tuple(r for r in ties.relations if r.groups & moved), followers=followers)
 
 def _all_named(relations, followers) -> set: # Columns
     "The columns that relations and followers name."
@@ -521,9 +523,9 @@ _RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to
 
 class _Relations:
     "What hangs together, for the rows of a search."
-    def __init__(self, ties:_Ties, computed:np.ndarray):
+    def __init__(self, ties:_Ties):
         self.ties,self.led = ties,ties.led
-        self.computed = torch.from_numpy(computed) # Columns that nobody chooses, bool `(g,)`
+        self.computed = torch.from_numpy(np.isin(np.arange(len(ties.columns)), ties.unchosen)) # Columns that nobody chooses, bool `(g,)`
         self.near = [_touched(ties, g) for g in range(len(ties.columns))]
         self.used,self.needed = (sorted(_all_named(r, ties.followers)) for r in (ties.relations, ()))
 

@@ -444,7 +444,7 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
     return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
-                   relations=None if ties is None else _Relations(ties, computed),
+                   relations=None if ties is None else _Relations(ties._replace(never=frozenset(np.flatnonzero(never & led).tolist()))),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
 # %% ../../nbs/04_tables.ipynb #c94
