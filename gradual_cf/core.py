@@ -210,25 +210,24 @@ def token_groups(
     return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
 
 # %% ../nbs/00_core.ipynb #g42
-class _Const:
-    "A constant that is copied once to each device and dtype it is used with."
-    def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
-    def __reduce__(self): return _Const, (self.t,)  # copies are made anew where it goes
-
-    def __call__(self, like):
-        key = (like.device, like.dtype)
-        if key not in self.kept: self.kept[key] = self.t.to(like)
-        return self.kept[key]
-
 class Entrywise:
     "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
-    def __init__(self, f:Callable, *consts): self.f,self.consts = f,[_Const(k) for k in consts]
-    def __call__(self, c, x): return self.f(c, x, *(k(c) for k in self.consts))
+    def __init__(self, f:Callable, *consts):
+        self.f,self.consts,self.kept = f, [torch.as_tensor(k, dtype=torch.float64) for k in consts], {}
+
+    def __getstate__(self): return vars(self) | dict(kept={}) # copies are made anew where it goes
+    def __call__(self, c, x): return self.f(c, x, *self.beside(c))
+
+    def beside(self, like:Tensor) -> list: # A constant may be used with several devices and dtypes
+        "The constants, copied once to the device and dtype of a tensor."
+        key = like.device, like.dtype
+        if key not in self.kept: self.kept[key] = [k.to(like) for k in self.consts]
+        return self.kept[key]
 
     def narrow(self, at:Tensor, x:Tensor) -> Callable: # v `(n, w)` -> v
         "The same for the entries at the positions `at`, long `(n, w)`, of the flattened inputs."
         here = lambda k: k if k.ndim == 0 else k.expand(x.shape[1:]).flatten()[at]
-        ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
+        ks,old = [here(k) for k in self.beside(x)], x.flatten(1).gather(1, at)
         return lambda v: self.f(v, old, *ks)
 
 # %% ../nbs/00_core.ipynb #g43

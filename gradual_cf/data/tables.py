@@ -130,7 +130,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
     even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
-    whole = Entrywise(lambda c, x, *k: torch.where(c == x, c, even.f(c, x, *k)), *(k.t for k in even.consts)) # own values stay
+    whole = Entrywise(lambda c, x, *k: torch.where(c == x, c, even.f(c, x, *k)), *even.consts) # own values stay
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     def one_by_one(c, x):
         c = c.clone()
