@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import render, value_text
+from .render import render, subplots, value_text
 from .search.goals import goal_of
 
 # %% auto #0
@@ -112,15 +112,14 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
 # %% ../nbs/90_answers.ipynb #c31
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
-    from matplotlib.figure import Figure
     rows = min(most, len(cfs))
-    fig = Figure(figsize=(7, .4 + 1.5*rows), layout='constrained')
-    for i,ax in enumerate(fig.subplots(rows, 1, squeeze=False)[:, 0]):
+    fig,axes = subplots(rows, 1, squeeze=False, figsize=(7, .4 + 1.5*rows))
+    for i,ax in enumerate(axes[:, 0]):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
         ax.set_title(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', fontsize=9)
-    if rows: ax.legend(fontsize=8)
+    ax.legend(fontsize=8)
     return fig
 
 # %% ../nbs/90_answers.ipynb #c34

@@ -20,9 +20,9 @@ from .data.images import pixels
 from .data.tables import tabular
 from .gradual import GradualCF, PAPER
 from .measures.metrics import PLAUSIBLE, evaluate, plot_summary, summary
-from .models.asking import predict
 from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model
+from .paper.ablations import _some_rows
 from .search.goals import goal_of
 from .scale.batch import explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
@@ -281,12 +281,6 @@ def _measured(table):
     return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
 
 # %% ../nbs/92_cli.ipynb #c50
-def _other_class(cf, rows, rng):
-    "A random class for each row that is not the network's decision; None where there are only two."
-    z = predict(cf.model, cf.encode(rows).x)
-    n, k = z.shape
-    return None if k == 2 else (z.argmax(1).cpu().numpy() + rng.integers(1, k, n)) % k
-
 @app.command('evaluate')
 def _evaluate(
     dataset:str=_DATASET,
@@ -297,10 +291,10 @@ def _evaluate(
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
     with _clear_errors():
-        task, rng = _task(dataset, data, seed, model, full, **_tied_by(relations, cost)), np.random.default_rng(seed)
-        some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
+        task = _task(dataset, data, seed, model, full, **_tied_by(relations, cost))
+        some, target = _some_rows(task, rows, seed)
         cf, eps = _fitted(task, paper, preset), () if task.domain.words else (8, 12, None)
-        table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
+        table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
     run = dict(accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)
     out = _measured(table) | run

@@ -69,7 +69,7 @@ class Target(NamedTuple):
     def lead(self) -> Any: return self.of('lead') # Smallest lead of its logit that is wanted, `(n,)`
 
     @property
-    def company(self) -> Any: return self.of('company') # What each row is compared with
+    def company(self) -> Any: return next((d for d in self.demands if 'company' in d._fields), None) # What rows are compared with
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):

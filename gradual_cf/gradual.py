@@ -17,7 +17,7 @@ from torch import Tensor
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, Explainer, _as_call, _brief, _suited, setting, told
+from .search.explainer import KINDS, Common, Explainer, _brief, _suited, setting, told
 from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking, lead_of,
                                      logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
                                      total_variation)
@@ -390,19 +390,15 @@ def _run(cf, s, steps, watch=None) -> Iterator[State]:
     "One step after the other."
     for step in steps: yield from step(cf, s, watch)
 
-@dataclass(frozen=True, repr=False)
-class Otherwise:
+def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     "Other steps, from the input again, for rows that the model still refuses; nothing but the target is asked of them."
-    steps:tuple
-    __repr__ = _as_call
-    def __call__(self, cf, s, watch=None) -> Iterator[State]:
-        lost = _refused(cf, s)
-        if not len(lost): return
-        now = s.take(lost)
-        plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead'))
-        for plain in _run(cf, plain, self.steps):
-            s.put(lost, plain)
-            yield s
+    lost = _refused(cf, s)
+    if not len(lost): return
+    now = s.take(lost)
+    plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead'))
+    for plain in _run(cf, plain, steps):
+        s.put(lost, plain)
+        yield s
 
 # %% ../nbs/07_gradual.ipynb #c67
 def _on_again(cf, s, live):
@@ -417,14 +413,10 @@ def cheapest_pair(cf, s, watch=None) -> Iterator[State]:
         s.put(live, cheapest_pairs(cf, s.take(live)))
         yield _on_again(cf, s, live)
 
-@dataclass(frozen=True, repr=False)
-class Improve:
+def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
     "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
-    moves:tuple
-    __repr__ = _as_call
-    def __call__(self, cf, s, watch=None) -> Iterator[State]:
-        live = s.on.any(1).nonzero()[:, 0]
-        for s in improve_states(cf, s, self.moves, live): yield _on_again(cf, s, live)
+    live = s.on.any(1).nonzero()[:, 0]
+    for s in improve_states(cf, s, moves, live): yield _on_again(cf, s, live)
 
 # %% ../nbs/07_gradual.ipynb #c70
 def _each_asked(cf, enc, target):
@@ -442,7 +434,7 @@ def _each_asked(cf, enc, target):
 def _finishing(h, priced:bool) -> tuple: # Whether changes have prices
     "What improves an answer: the moves of the settings; where changes have prices, also those that come nearer."
     moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*priced
-    return (Improve(moves),) if moves else ()
+    return (partial(shortened, moves=moves),) if moves else ()
 
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
@@ -453,7 +445,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     once = domain.again is never_again
     steps = (construct, pairs, revisit) if listed else (construct,)
     if listed and domain.features and not among: steps += (spare, from_real_rows)
-    if among: steps = (among_real_rows, Otherwise(steps))
+    if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (cheapest_pair,)
     plain = not among and all(getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
@@ -543,12 +535,12 @@ class Trace:
 
     def __repr__(self):
         z = self.steps[-1].logits if self.steps else self.before
-        goal,label = goal_of(self.target.label), self.target.label
+        goal,label = self.goal, self.target.label
         before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
         return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
 
     @property
-    def numbers(self) -> bool: return goal_of(self.target.label).numbers # Whether the model answers with numbers
+    def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval, and what follows
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         "All curves as one tidy frame."

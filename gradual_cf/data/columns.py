@@ -623,19 +623,19 @@ _SCALERS = dict(StandardScaler=('mean_', 'scale_'), RobustScaler=('center_', 'sc
 
 def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
     "What a fitted scaler says about each column; raises `ValueError` for anything else, and where it was fitted on others."
-    kind,numbers = type(scaler).__name__, [c.name for c in columns if c.scalable]
-    if kind not in _SCALERS:
+    make,scalable = type(scaler).__name__, [c.name for c in columns if c.scalable]
+    if make not in _SCALERS:
         raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
     n = getattr(scaler, 'n_features_in_', None)
     if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
-    shift,stretch = _SCALERS[kind]
+    shift,stretch = _SCALERS[make]
     if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
     origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v
                    for part,default in ((shift, 0.), (stretch, 1.)))
-    if kind == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
-    names = list(getattr(scaler, 'feature_names_in_', numbers))
-    if len(names) != n or any(name not in numbers for name in names):
-        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {n}: {names}')
+    if make == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
+    names = list(getattr(scaler, 'feature_names_in_', scalable))
+    if len(names) != n or any(name not in scalable for name in names):
+        raise ValueError(f'scale must be fitted on columns of numbers, {scalable}, got {n}: {names}')
     return dict(zip(names, np.stack([origin, span]).T.tolist()))
 
 # %% ../../nbs/data/00_columns.ipynb #c121

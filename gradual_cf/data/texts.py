@@ -332,7 +332,7 @@ def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Ro
 def _search_again(reader, enc:Encoded, xp, arrived, drops_of:Callable|None=None) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs; `drops_of` is `_swap_drops`, or what takes its place."
     ear,notes = _ear(reader), enc.notes
-    if notes is None: return torch.zeros(0, dtype=torch.long), enc
+    if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
     asked = xp.flatten(2)[..., :reader.vectors.table.shape[1]] if drops_of is None else xp
     rows,_,drops = (drops_of or _swap_drops)(reader, notes, asked, moved)

@@ -142,9 +142,11 @@ def _shape_error(z):
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
 
 # %% ../../nbs/models/00_asking.ipynb #c39
+_WIDTHS = {False: (2, np.inf), True: (1, 1)} # Fewest and most columns of what a model returns; one, where it answers with numbers
+
 def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
-    fewest,most = (1, 1) if numbers else (2, np.inf)
+    fewest,most = _WIDTHS[numbers]
     if not isinstance(z, Tensor) or z.ndim != 2 or not fewest <= z.shape[1] <= most:
         raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, {_shape_error(z)}')
     bad = (~z.isfinite()).any(1).nonzero()[:, 0].tolist()

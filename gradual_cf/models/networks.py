@@ -171,8 +171,7 @@ def _labels(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     "Read labels; raises `ValueError` unless they are `n` classes among 0 … k-1."
     v = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if v.shape != (n,): raise ValueError(f'y must have one label a row ({n}), got {len(v) if v.ndim == 1 else v.shape}')
-    whole = v.dtype.kind in 'biu' or (v.dtype.kind == 'f' and (v == np.round(v)).all())
-    if not whole:
+    if not np.can_cast(v.dtype, float, 'same_kind') or (v != np.round(v)).any():
         raise ValueError(f'y must be classes 0..{k-1}, got {v.flat[0]!r}: '
                          'number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())

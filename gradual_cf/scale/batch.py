@@ -116,7 +116,7 @@ def _answer_type(values, there, legal):
     import pyarrow as pa
     if values.ndim > 1: return pa.array(values.tolist()).type
     number = pa.types.is_integer(there) or pa.types.is_floating(there)
-    if not number or values.dtype.kind not in 'iuf': return there
+    if not number or not np.issubdtype(values.dtype, np.number): return there
     return pa.from_numpy_dtype(np.promote_types(values.dtype, there.to_pandas_dtype())) if legal else pa.float64()
 
 # %% ../../nbs/scale/01_batch.ipynb #c45

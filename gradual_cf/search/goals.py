@@ -230,7 +230,7 @@ def check_target(target, z:Tensor) -> Tensor: # Class, one a row, or None; logit
         raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes')
     if target is None: return 1 - z.argmax(1)
     t = np.asarray(target.cpu() if isinstance(target, Tensor) else target)
-    if t.dtype.kind not in 'iu': raise ValueError(f'target must be an integer class index, got {target!r}')
+    if not np.issubdtype(t.dtype, np.integer): raise ValueError(f'target must be an integer class index, got {target!r}')
     if t.ndim > 1 or t.ndim == 1 and len(t) != n:
         raise ValueError(f'target must be one class or one per row ({n}), got shape {t.shape}')
     bad = t[(t < 0) | (t >= k)]
@@ -298,12 +298,15 @@ class ClassGoal:
     def read(self, target, z): return check_target(target, z)
     def plain(self, target) -> int: return int(target) # As `explain` takes it; of one row
     def parse(self, typed) -> int: return int(typed)
+    def written(self, target) -> str: return str(int(target)) # With all its digits, in a letter
+    def reread(self, texts) -> Tensor: return torch.tensor([int(t) for t in texts]) # What `written` wrote
     def record(self, target, classes) -> dict: # For JSON
         return dict(target=int(target), target_name=self.words(target, classes))
 
     def anything(self) -> int: return 0   # Some target
     def first(self, z, z_train) -> int: return 1 if len(z) == 2 else int(z.argsort(descending=True)[1]) # To begin with
     def words(self, target, classes) -> str: return _class_name(target.item(), classes)
+    def name(self, plain, classes) -> str|None: return _class_name(plain, classes) # None where a target has no name
     def counted(self, z) -> str: return f', {z.shape[1]} classes'
     def text(self, v, form='.2f') -> str: return format(float(v), form)
     def sided(self, v, tau) -> str: return sided_percent(v, tau)
@@ -344,9 +347,12 @@ class IntervalGoal:
         if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {typed!r}')
         return ends
 
+    def written(self, target) -> str: return '..'.join(map(repr, target.tolist()))
+    def reread(self, texts) -> Tensor: return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
     def record(self, target, classes) -> dict: return dict(target=[*self.plain(target)])
     def anything(self) -> tuple: return 0., 1.
     def first(self, z, z_train) -> tuple: return round(z_train.median().item(), 2), None
+    def name(self, plain, classes) -> str|None: return None
     def words(self, target, classes) -> str:
         low,high = target.tolist()
         if low == -np.inf: return f'at most {value_text(high)}'

@@ -65,13 +65,7 @@ def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
     return pd.Series(cells, index=s.index, name=s.name)
 
 # %% ../../nbs/use/03_audit.ipynb #c16
-class _Cohort(NamedTuple):
-    "Rows that are looked at together."
-    by:str             # The columns that tell it
-    name:str           # What it is called
-    member:np.ndarray  # bool `(n,)`
-
-def _cohorts(told:pd.DataFrame, crossed:int) -> list:
+def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`) each
     "Every group of every column, and of every crossing of columns; none that is empty."
     names = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])})
     out = []
@@ -80,7 +74,7 @@ def _cohorts(told:pd.DataFrame, crossed:int) -> list:
             title = ' × '.join(str(told.columns[i]) for i in some)
             for levels in product(*(names[i].cat.categories for i in some)):
                 member = np.all([names[i] == level for i,level in zip(some, levels)], 0)
-                if member.any(): out.append(_Cohort(title, ' × '.join(levels), member))
+                if member.any(): out.append((title, ' × '.join(levels), member))
     return out
 
 # %% ../../nbs/use/03_audit.ipynb #c19
@@ -161,9 +155,10 @@ def _ratio_line(a:np.ndarray, b:np.ndarray, share:bool, resamples:int, seed) -> 
 _LINE = ['by', 'group', 'measure', 'rows', 'value', 'low', 'high', 'average', 'lower', 'upper', 'others', 'ratio',
          'ratio_low', 'ratio_high', 'p', 'corrected'] # The columns of the frame
 
-def _cohort_line(group:_Cohort, measure:_Measure, least:int, resamples:int, seed) -> dict:
+def _cohort_line(group:tuple, measure:_Measure, least:int, resamples:int, seed) -> dict:
     "One measure of one group."
-    told,inside = dict(by=group.by, group=group.name, measure=measure.name), group.member[measure.at]
+    by,name,member = group
+    told,inside = dict(by=by, group=name, measure=measure.name), member[measure.at]
     if inside.sum() < least: return told
     a,b = measure.values[inside], measure.values[~inside]
     told |= dict(rows=len(a)) | (_share_line(a) if measure.share else _amount_line(a, resamples, seed))
@@ -223,7 +218,7 @@ def _tests(measures:list, groups:list, least:int, resamples:int, seed:int) -> di
     alone:list = []
     corrected:list = []
     for i,m in enumerate(measures):
-        inside = np.stack([g.member[m.at] for g in groups], 1)
+        inside = np.stack([member[m.at] for *_,member in groups], 1)
         fit = np.flatnonzero((inside.sum(0) >= least) & ((~inside).sum(0) >= least))
         if not len(fit) or np.ptp(m.values) == 0: continue
         member,centred = inside[:, fit].astype(float), m.values - m.values.mean()
@@ -242,12 +237,12 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     alone = lambda g: spent(answers.x, torch.where(entries == g, answers.xp, answers.x), answers.domain.cost)
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
     changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
-    for group in groups:
-        inside = group.member[found]
+    for by,name,member in groups:
+        inside = member[found]
         if inside.sum() < least: continue
         means = [v[side].mean(0) if side.sum() >= least else np.full(v.shape[1], np.nan)
                  for v in (changed, ways) for side in (inside, ~inside)]
-        lines += [(group.by, group.name, _group_name(answers, g), *(v[g] for v in means))
+        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means))
                   for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
@@ -385,7 +380,7 @@ def _check_audit(least, resamples, crossed, level):
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _frame_of(measures:list, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
-    everybody = _Cohort('everybody', 'all rows', np.ones(len(measures[0].values), bool))
+    everybody = 'everybody', 'all rows', np.ones(len(measures[0].values), bool)
     p,lines = _tests(measures, groups, least, resamples, seed), []
     for j,group in enumerate(tqdm([everybody, *groups], desc='groups', disable=not progress)):
         for i,measure in enumerate(measures):
@@ -412,7 +407,7 @@ def audit(
     _check_audit(least, resamples, crossed, level)
     told = _told_apart(rows, by)
     groups = _cohorts(told, crossed)
-    largest = max(int(g.member.sum()) for g in groups)
+    largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must leave a group to be measured, got {least} where the largest has {largest} rows')
     read = cf.domain.display.columns

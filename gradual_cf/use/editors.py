@@ -25,7 +25,7 @@ from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
 from ..render import value_text
 from ..search.explainer import Explainer
-from ..search.goals import in_target, said as model_says
+from ..search.goals import CLASSES, in_target, said as model_says
 from .drawing import _pixels_png, _places, _unit_text
 
 # %% auto #0
@@ -59,7 +59,7 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     own,domain,known,out = cf.settings, cf.domain, {}, {}
     if isinstance(cf, GradualCF) and domain.kind in PRESETS:
         known['nearest'] = preset(domain) if domain.defaults else PRESETS[domain.kind]
-        if domain.features and not cf.numbers: known['believable'] = PLAUSIBLE
+        if domain.features and cf.goal is CLASSES: known['believable'] = PLAUSIBLE
         known['paper'] = replace(PAPER, legal=True)
     for name,settings in known.items():
         kept = replace(settings, tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)

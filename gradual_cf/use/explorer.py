@@ -20,7 +20,7 @@ import pandas as pd
 from ..answers import aimed_at
 from ..render import render
 from ..search.explainer import Explainer
-from ..search.goals import _class_name
+from ..search.goals import NUMBERS, _class_name
 from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
 from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
 
@@ -41,7 +41,7 @@ def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer
 def _target_knob(desk:_Desk, target, classes:Sequence, layout):
     "A choice of the wanted class; for numbers, a field for an interval."
     import ipywidgets as W
-    if desk.cf.numbers:
+    if desk.cf.goal is NUMBERS:
         ends = ['' if v is None else f'{v:g}' for v in target]
         return W.Text(value='..'.join(ends), description='target', continuous_update=False, layout=layout,
                       tooltip='LOW..HIGH; a side may be empty')
@@ -94,11 +94,10 @@ def _question(panel) -> _Question:
 # %% ../../nbs/use/07_explorer.ipynb #c22
 def _show_said(panel, said:dict):
     "Which row is looked at, what the model says of it, and what it says of the row as it was moved by hand."
-    names,goal,numbers = panel.desk.names, panel.goal(), panel.desk.cf.numbers
-    write = lambda v: panel.desk.cf.goal.text(v, '.0%')
+    names,write = panel.desk.names, lambda v: panel.desk.cf.goal.text(v, '.0%')
     where = dict(name=names[panel.row], number=f'{panel.row + 1:,}', many=f'{len(names):,}')
     told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
-                               wanted=None if numbers else _class_name(goal, panel.classes))
+                               wanted=panel.desk.cf.goal.name(panel.goal(), panel.classes))
     for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', **told))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
