@@ -374,7 +374,7 @@ def _priced(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarr
 class _Cost:
     "What changes cost: (x, xp) -> `(n,)`."
     def __init__(self, columns:Sequence[Column], at:Sequence[slice], told:Mapping, free:Sequence=()):
-        self.told,self.functions = dict(told), [(c, s, told[c.name]) for c,s in zip(columns, at) if callable(told.get(c.name))]
+        self.functions = [(c, s, told[c.name]) for c,s in zip(columns, at) if callable(told.get(c.name))]
         ways = np.zeros((2, at[-1].stop))
         for c,s in zip(columns, at):
             v = told.get(c.name, 1.)

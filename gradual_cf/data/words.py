@@ -4,7 +4,7 @@
 
 # %% ../../nbs/data/02_words.ipynb #c4
 from __future__ import annotations
-import functools, gzip, hashlib, importlib, importlib.util, json, os, re, zipfile
+import functools, gzip, importlib, importlib.util, json, os, re, zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import atomic, cache_dir, rows_of
+from ..core import rows_of
 from .images import _train_and_test
 from ..scale.workers import kept, write_array
 
@@ -147,15 +147,12 @@ def load_glove(
         raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     path = Path(path) if path else Path(cast(str, folder))/f'glove/glove.imdb.{dim}d.txt.gz'
     if not cache or not path.is_file(): return _read_vectors(path, vocab, member)
-    st,wanted = path.stat(), None if vocab is None else sorted(vocab)
-    key = json.dumps([str(path.resolve()), st.st_size, st.st_mtime_ns, member, wanted])
-    base = cache_dir()/f'vectors-{hashlib.sha256(key.encode()).hexdigest()[:12]}'
-    table,words = base.with_suffix('.npy'), base.with_suffix('.json')
-    if not (table.is_file() and words.is_file()):
-        found = _read_vectors(path, vocab, member)
-        with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, found.table.numpy())
-        with atomic(words) as tmp: tmp.write_text(json.dumps(found.words))
-    return _Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
+    st,found = path.stat(), functools.cache(lambda: _read_vectors(path, vocab, member)) # both files come of one reading
+    about = str(path.resolve()), st.st_size, st.st_mtime_ns, member, vocab
+    table = kept('vectors.npy', lambda: found().table.numpy(), write_array, partial(np.load, mmap_mode='c'), *about)
+    words = kept('vectors.json', lambda: found().words, lambda v, to: to.write_text(json.dumps(v)),
+                 lambda file: json.loads(file.read_text()), *about)
+    return _Vectors(words, torch.from_numpy(table))
 
 # %% ../../nbs/data/02_words.ipynb #c31
 def load_imdb(

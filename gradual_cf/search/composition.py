@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from .goals import merit, shortfall
 from ..core import Encoded, State
 from ..models.asking import evaluating, input_grad, pass_rows, predict, with_graph
-from .goals import _Mix, _term_grad
+from .goals import _Mix, _term_grad, merit, shortfall
 from .masking import expand_groups
 
 # %% auto #0

@@ -117,10 +117,7 @@ def fit_logits(
     return Logits(mu, torch.stack(gaps).to(z), sample)
 
 # %% ../../nbs/02_goals.ipynb #c26
-def _minus_target(s):
-    return None, -torch.zeros_like(s.logits).scatter_(1, s.target.label[:, None], 1.)
-
-@_closed_form(_minus_target)
+@_closed_form(lambda s: (None, -torch.zeros_like(s.logits).scatter_(1, s.target.label[:, None], 1.)))
 def target_score(
     s:State, # Where
 ) -> Tensor: # `(n,)`, unbounded below

@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
-from ..core import changed_groups, check_whole, comparable, take_rows
+from ..core import check_whole, comparable, take_rows
 from ..render import render, subplots, value_text
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent, target_prob
@@ -107,9 +107,7 @@ def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> list:
     found = refused.copy()
     found[refused] = valid
     price,some = answers.domain.cost, answers[valid]
-    groups = answers.domain.groups(some.x.shape[1:]).to(some.x.device)
-    counted = changed_groups(some.x, some.xp, groups).sum(1)
-    way,changes = (v.double().cpu().numpy() for v in (spent(some.x, some.xp, price), counted))
+    way,changes = (v.double().cpu().numpy() for v in (spent(some.x, some.xp, price), some.changed.sum(1)))
     return [_Measure('refused', np.ones(len(refused), bool), refused.astype(float), True),
             _Measure('recourse', refused, valid.astype(float), True),
             _Measure('distance' if price is None else 'cost', found, way, False),
@@ -232,8 +230,7 @@ def _tests(measures:list, groups:list, least:int, resamples:int, seed:int) -> di
 # %% ../../nbs/use/03_audit.ipynb #c49
 def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
     "How often and how far (alone) each group changes each column, beside the others."
-    entries = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device)
-    changed = changed_groups(answers.x, answers.xp, entries)
+    entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.changed
     alone = lambda g: spent(answers.x, torch.where(entries == g, answers.xp, answers.x), answers.domain.cost)
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
     changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []

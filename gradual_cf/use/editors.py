@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import Counterfactuals, goal_of
+from ..answers import Counterfactuals
 from ..core import take_rows
 from ..data.columns import _read_numbers
 from ..data.images import _block_names
@@ -25,7 +25,7 @@ from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
 from ..render import value_text
 from ..search.explainer import Explainer
-from ..search.goals import CLASSES, in_target, said as model_says
+from ..search.goals import CLASSES, in_target
 from .drawing import _pixels_png, _places, _unit_text
 
 # %% auto #0
@@ -132,18 +132,12 @@ class _Desk:
         return self.kept[name, q.asked]
 
 # %% ../../nbs/use/06_editors.ipynb #c23
-def _wanted(target, like:torch.Tensor) -> torch.Tensor: # Class, long `()`; for numbers, the interval `(2,)`
-    "A target as the model's chapter reads it."
-    if not isinstance(target, tuple): return torch.tensor(target)
-    low,high = (end if v is None else v for v,end in zip(target, (-np.inf, np.inf)))
-    return torch.tensor([low, high]).to(like)
-
 def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
     "The next row that the model does not give to the target; None where it gives all."
     for step in range(1, len(desk) + 1):
         row = (after + step) % len(desk)
         z = desk.logits(row)[None]
-        if not in_target(z, _wanted(target, z))[0]: return row
+        if not in_target(z, desk.cf.goal.read(target, z))[0]: return row
     return None
 
 # %% ../../nbs/use/06_editors.ipynb #c26
@@ -175,9 +169,9 @@ def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
 # %% ../../nbs/use/06_editors.ipynb #c32
 def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
-    label = _wanted(target, z)[None]
-    p = model_says(z, label).double()
-    return p.item(), bool(goal_of(label).reached(p, label, cf.settings.tau))
+    goal,label = cf.goal, cf.goal.read(target, z)
+    p = goal.heard(z, label).double()
+    return p.item(), bool(goal.reached(p, label, cf.settings.tau))
 
 def _hand_said(desk:_Desk, q:_Question) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."

@@ -19,7 +19,7 @@ from jinja2 import meta, TemplateError
 from torch import Tensor
 
 from ..answers import aimed_at, Counterfactuals, goal_of, _row_names
-from ..core import changed_groups, comparable, Domain, _read_json
+from ..core import comparable, Domain, _read_json
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
@@ -222,9 +222,8 @@ def _records(said:list, answer) -> list: # Lines of each row
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    on = changed_groups(answer.x, answer.xp, domain.groups(answer.x.shape[1:]).to(answer.x.device)).tolist()
     return [[dict(number=g + 1, name=s.name, before=before[g][i], after=after[g][i] if changed else '')
-             for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(on)]
+             for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(answer.changed.tolist())]
 
 def _change(said:_Said, line:dict, follows:bool=False) -> dict:
     "A line of the record as a letter shows it."
