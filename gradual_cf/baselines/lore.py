@@ -17,7 +17,7 @@ from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import Counterfactuals
-from .nearest import _away, _enough, _OfImages, _Rules, _within_limit
+from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _within_limit
 from ..core import changed_groups, Encoded, take_rows
 from ..data.columns import Column, _read_numbers
 from ..models.asking import predict
@@ -278,11 +278,11 @@ def _measured_rule(lore, low, high, outcome, changed=()):
     return _Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
-def _read_row(lore, rules, enc, leaves, own, target, wordy):
+def _read_row(lore, enc, leaves, own, target, wordy):
     "The counterfactual of one row, `(1, d)`, and with `wordy` its `_Reason`."
     x, there = enc.x[0].float().cpu().double().numpy(), leaves.take(leaves.label == target.item())
     points, false = _crossings(lore.domain.features, lore.positions, there, x, lore.common, lore.settings.eps)
-    at = rules.admit(enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
+    at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
     if len(at): ok = target_prob(predict(lore.model, at), target.expand(len(at))) >= _enough(lore.settings.tau)
@@ -301,7 +301,7 @@ _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
 def _reasons(lore, enc, target, seed, wordy):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
-    h, rules, z = lore.settings, _Rules(lore, enc.x), predict(lore.model, enc.x)
+    h, z = lore.settings, predict(lore.model, enc.x)
     own = z.argmax(1)
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
@@ -310,7 +310,7 @@ def _reasons(lore, enc, target, seed, wordy):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
             leaves = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN))
-            xp, why = _read_row(lore, rules, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], wordy)
+            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], wordy)
             yield (enc.x[j:j+1] if there[j] else xp), why
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
@@ -593,8 +593,8 @@ class ABELE(_OfImages):
 
     def drawn(self, z, enc):
         "Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible."
-        rows, rules = enc.take(torch.zeros(len(z), dtype=torch.long)), _Rules(self, enc.x)
-        return rules.hold(rows, admissible(rows, self.auto.decode(z), rules.project))
+        rows = enc.take(torch.zeros(len(z), dtype=torch.long))
+        return torch.where(_fixed(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none."

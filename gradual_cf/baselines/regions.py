@@ -12,7 +12,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import _away, _enough, _OfImages, _other_logits, _Rules, _through, _within_limit
+from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _other_logits, _through, _within_limit
 from ..core import Encoded
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
@@ -111,7 +111,7 @@ def _rank_blocks(frozen, theta, effect):
     return score.argsort(dim=1, descending=True).argsort(dim=1), inside.sum(1), (inside | (effect > 0)).sum(1)
 
 def _switched(fido, q, on): # Admissible images with the blocks `on` switched, bool `(n, g)`
-    return _Rules(fido, q.enc.x).admit(q.enc, _infilled(fido, q, on[None].to(q.enc.x))[0])
+    return _admitted(fido, q.enc, _infilled(fido, q, on[None].to(q.enc.x))[0])
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c33
 def _fewest_blocks(fido, q, rank, size, most):
@@ -294,15 +294,15 @@ def _collage(x, donors, source):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c78
 def _edit_rows(e, enc, target):
     "Edits of all rows."
-    rules, near = _Rules(e, enc.x), _nearest_donors(e, enc.x, target)
+    near = _nearest_donors(e, enc.x, target)
     donors = e.x_train[near]
     with evaluating(e.network), torch.no_grad():
         maps, given = predict(e.maps, enc.x), predict(e.maps, donors.flatten(0, 1))
         given = given.unflatten(0, near.shape).transpose(1, 2).flatten(2)
-        fixed = nn.functional.adaptive_max_pool2d(rules.fixed(enc).any(1, keepdim=True).to(maps), maps.shape[2:])
+        fixed = nn.functional.adaptive_max_pool2d(_fixed(e, enc).any(1, keepdim=True).to(maps), maps.shape[2:])
         *_, (z, source) = _edited(e, maps, given, target, fixed.flatten(1) == 0)
     source, prob = source.unflatten(1, maps.shape[2:]), log_prob(z, target).exp()
-    xp = rules.admit(enc, _collage(enc.x, donors, source))
+    xp = _admitted(e, enc, _collage(enc.x, donors, source))
     return _Edits(enc.x, donors, source, prob, prob >= e.settings.tau, xp)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79
