@@ -51,14 +51,14 @@ from .paper.survey import questions, survey, tally
 from .paper.reproduce import reproduce
 
 # %% ../nbs/99_all.ipynb #c6
-__all__ += ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'improve', 'line_search', 'put_back',
-            'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'bootstrap', 'confirm',
-            'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn', 'train',
-            'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'without_images', 'lookahead', 'reads_well',
-            'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens', 'wordings',
-            'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
-            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate', 'judged',
-            'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper', 'batch_fn',
-            'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions', 'check_letter',
-            'letter', 'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce', 'load_fitted', 'predictor',
-            'prove']
+__all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'improve', 'line_search', 'put_back',
+           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'bootstrap',
+           'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
+           'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'without_images', 'lookahead',
+           'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
+           'wordings', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
+           'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
+           'judged', 'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
+           'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
+           'check_letter', 'letter', 'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce',
+           'load_fitted', 'predictor', 'prove']

@@ -18,9 +18,9 @@ from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _brief, _suited, setting, told
-from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking, lead_of,
-                                     logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
-                                     total_variation)
+from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking,
+                                     lead_of, logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping,
+                                     target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes, open_groups,
@@ -35,8 +35,8 @@ __all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Common):
     "Settings of gradual construction."
-    masking:str=setting('probe', "Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper), "
-                     "'gain' and 'bounds' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'bounds'))
+    masking:str=setting('probe', "Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper),"
+                     " 'gain' and 'bounds' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'bounds'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
                      options=('normal', 'input', 'prototype'))
     keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)",
@@ -49,17 +49,17 @@ class Settings(Common):
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     prototype_weight:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'Distance of logits to the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
+    match:Callable=setting(logit_gap, 'How logits lie off the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
-    logit_margin:float|None=setting(None, "Stop only where the target's logit leads as in this share of its training rows",
+    logit_margin:float|None=setting(None, "Stop only where the target's logit leads as in this share of its rows",
                             least=0, most=1, none=True)
     plausibility:Any=setting(None, 'Stop only among real rows of the target: a `Plausibility`, or None', none=True)
     sparsity_weight:float=setting(0., 'Price of a changed group on the way among real rows, in logits', least=0)
     n_prototypes:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
-    max_shared:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
+    max_shared:int=setting(1, 'Groups that may share a change if that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.search.shorten')
     steps:tuple|None=setting(None, 'Steps of the search in their order; None for those that suit model and domain',
                              none=True)
@@ -93,7 +93,7 @@ _VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
-_STEPS = 'steps', lambda h, domain, model: h.steps is None or isinstance(h.steps, tuple) and all(map(callable, h.steps)), \
+_STEPS = 'steps', lambda h, *_: h.steps is None or isinstance(h.steps, tuple) and all(map(callable, h.steps)), \
     'be a tuple of functions (explainer, state, watch) -> states, or None'
 _TABLE = 'plausibility', lambda h, domain, model: h.plausibility is None or domain.features, \
     "be None unless masking='probe' on a table"
@@ -345,7 +345,8 @@ def _nearest_real(cf, one, place) -> Tensor: # One row `(1, *s)`
     real = cf.x_train[in_target(cf.z_train, one.target.label[0])]
     many = one._replace(on=None, c=None).take(torch.zeros(len(real), dtype=torch.long, device=one.x.device))
     xp = admissible(many.enc, torch.where(many.enc.frozen[:, place], many.x, real), cf.project)
-    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0 if len(real) else torch.zeros(0, dtype=torch.bool)
+    if not len(real): return one.xp
+    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0
     if not there.any(): return one.xp
     far = (xp - many.x).abs().flatten(1).sum(1).masked_fill(~there, torch.inf)
     return xp[far.argmin()][None]
@@ -439,7 +440,7 @@ def _finishing(h, priced:bool) -> tuple: # Whether changes have prices
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
     h,own,domain = cf.settings, _of_model(cf, 'probe'), cf.domain
-    listed,among = domain.probe is None, h.plausibility is not None # can all values be listed? shall it be among real rows?
+    listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
     find = own or (lookahead(*domain.probe) if domain.probe else _ask_all)
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
@@ -447,10 +448,10 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (cheapest_pair,)
-    plain = not among and all(getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
+    usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, again=domain.again, quick=quick if once and not among else None, greedy=plain,
-                          singles=_each_asked if listed and not among else _no_singles)
+                          steps=steps, again=domain.again, quick=quick if once and not among else None,
+                          greedy=not among and all(usual), singles=_each_asked if listed and not among else _no_singles)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
@@ -540,7 +541,7 @@ class Trace:
         return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
 
     @property
-    def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval, and what follows
+    def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         "All curves as one tidy frame."
@@ -657,7 +658,7 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
         parts = self.parts.quick
         if parts is None: return self.search(enc, target, seed)
         s = self.start(enc, target, seed)

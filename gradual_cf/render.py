@@ -148,7 +148,7 @@ def subplots(
     *shape,  # Rows and columns
     **look,  # As `matplotlib.pyplot.subplots` takes them
 ) -> Any:    # The figure, and its axes
-    "A figure that leaves pyplot at once: it is returned, and so shown once; `ValueError` for one without anything to draw."
+    "A figure that leaves pyplot at once: it is returned, and so shown once; `ValueError` where it has no place."
     import matplotlib.pyplot as plt
     if not all(shape): raise ValueError('plot must be of at least one answer, got none')
     fig,axes = plt.subplots(*shape, layout='constrained', **look)

@@ -28,7 +28,7 @@ __all__ = ['WachterSettings', 'Wachter', 'CEMSettings', 'CEM', 'SpheresSettings'
 def _fixed(explainer, enc): return enc.frozen[:, explainer.groups(enc.x)] # Entries of frozen groups, bool `(n, *s)`
 
 def _admitted(explainer, enc, c):
-    "The nearest rows that an explainer allows, `(n, *s)`: frozen groups stay; the original value of a group is admissible."
+    "The nearest rows that an explainer allows, `(n, *s)`: frozen groups stay; a group's own value is admissible."
     groups, p = explainer.groups(c), admissible(enc, c, explainer.project)
     stay = _group_sizes(enc.x, c, groups) <= _group_sizes(p, c, groups)
     return torch.where((enc.frozen | stay)[:, groups], enc.x, p)

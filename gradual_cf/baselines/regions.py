@@ -242,7 +242,7 @@ class _Edits(NamedTuple):
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
 def _edited(e, maps, given, target, free):
-    "Yield logits and the donor cell in each place (-1 where it stays), before the first edit of each row and after each."
+    "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
     grid, maps, z = maps.shape[2:], maps.flatten(2), e.head(maps)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:

@@ -27,7 +27,7 @@ __all__ = ['pixels', 'draw_image', 'outline', 'images', 'load_digits', 'load_mni
 # %% ../../nbs/05_images.ipynb #c9
 def _channels(n): return f'{n} channel' if n == 1 else f'{n} channels'
 
-def _arrange(a, channels:int) -> Tensor: # One image or many, grey ones with or without a channel's axis -> `(n, c, h, w)`
+def _arrange(a, channels:int) -> Tensor: # One or many, grey ones with or without a channel's axis -> `(n, c, h, w)`
     "Put the axes of an array in order; raises `ValueError` where they cannot be an image of so many channels."
     t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a) # a copy: a mapped file cannot be written to
     grey = channels == 1 and (t.ndim == 2 or t.ndim == 3 and t.shape[-1] != 1)
@@ -59,7 +59,8 @@ def _read_image(file, channels):
     except Exception as e: # a broken file may raise anything
         raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
     if small: return _pil_pixels(im, channels)
-    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {im.width} × {im.height} in {str(file)!r}')
+    got = f'{im.width} × {im.height} in {str(file)!r}'
+    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {got}')
 
 # %% ../../nbs/05_images.ipynb #c19
 def _image_rows(data):
@@ -136,7 +137,7 @@ def _shares(p, values):
     low,high = _limits(p, values)
     return (values - low)/(high - low)
 
-def _are_levels(v) -> bool: return not v.is_floating_point() # Whole numbers are 0 … 255; others are in the network's range
+def _are_levels(v) -> bool: return not v.is_floating_point() # Whole numbers are 0 … 255, others the network's own
 
 def _values(p, data):
     "Images of any form in the network's range, `(n, c, h, w)`, floating."
@@ -170,7 +171,8 @@ def _read_regions(regions) -> Tensor|None: # long `(h, w)`
         raise ValueError(f'regions must be whole numbers (h, w), got {v.dtype} of shape {tuple(v.shape)}')
     used = v.long().unique()
     if used.equal(torch.arange(len(used))): return v.long()
-    raise ValueError(f'regions must be numbered from 0 without a gap, got {used[0]}..{used[-1]} with {len(used)} of them')
+    got = f'{used[0]}..{used[-1]} with {len(used)} of them'
+    raise ValueError(f'regions must be numbered from 0 without a gap, got {got}')
 
 # %% ../../nbs/05_images.ipynb #c51
 def _checked_rows(p, data):

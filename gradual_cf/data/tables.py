@@ -224,7 +224,8 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
     names = [c.name for c in columns]
     if isinstance(value, pd.DataFrame):
         if not all(pd.api.types.is_bool_dtype(t) for t in value.dtypes):
-            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, value.dtypes)))}')
+            got = sorted(set(map(str, value.dtypes)))
+            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {got}')
         value = [[c for c,on in zip(value.columns, row) if on] for row in value.to_numpy(bool)]
     is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
@@ -339,8 +340,9 @@ def _check_words(grid, max_changes, missing, cost):
     "Raise `ValueError` for words and numbers that `tabular` does not know."
     check_whole(2, grid=grid)
     if max_changes is not None: check_whole(max_changes=max_changes)
-    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
-    if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
+    if missing not in ('keep', 'level', 'fill'):
+        raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
+    if not isinstance(cost, (dict, type(None))): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
 
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
@@ -367,7 +369,8 @@ def _priced(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarr
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
     bad = np.flatnonzero(~(v >= 0))
     if len(bad):
-        raise ValueError(f'cost must be at least 0, got {v[bad[0]]} for column {c.name!r} from {before[bad[0]]} to {after[bad[0]]}')
+        i = bad[0]
+        raise ValueError(f'cost must be at least 0, got {v[i]} for column {c.name!r} from {before[i]} to {after[i]}')
     return v
 
 # %% ../../nbs/04_tables.ipynb #c78
@@ -379,7 +382,7 @@ class _Cost:
         for c,s in zip(columns, at):
             v = told.get(c.name, 1.)
             if c.name not in free and not callable(v): ways[:, s] = np.array(_weights(c, v))[:, None]/c.touched
-        self.up,self.down = torch.from_numpy(np.where(np.isfinite(ways), ways, 0.)) # what costs infinitely much is not moved
+        self.up,self.down = torch.from_numpy(np.where(np.isfinite(ways), ways, 0.)) # what is infinitely dear stays
 
     def __call__(self,
         x:Tensor,  # Rows, `(n, d)`
@@ -443,8 +446,8 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     never = no_up & no_down
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
-    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
-                   relations=None if ties is None else _Relations(ties, computed),
+    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
+                   computed=computed, relations=None if ties is None else _Relations(ties, computed),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
 # %% ../../nbs/04_tables.ipynb #c94

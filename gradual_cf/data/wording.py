@@ -222,7 +222,7 @@ def _ids_in_places(reader, ids:Tensor, x:Tensor, moved:Tensor) -> Tensor: # Long
     out[moved] = named.where(halves[..., -1] > .5, edge)
     return out
 
-def _as_it_stands(reader, s) -> tuple|None: # Notes on the rung of now, words and where those of places are, long `(n, s)` each
+def _as_it_stands(reader, s) -> tuple|None: # Notes of now; words, and where those of places are, long `(n, s)`
     "The texts of a search as a rule reads them; None without a rule."
     notes = s.enc.notes
     if notes is None or notes.rung is None: return None
@@ -262,7 +262,7 @@ def _others(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(
 
 # %% ../../nbs/data/03_wording.ipynb #c44
 def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 + m, 2, e + 1)`
-    "What may stand in places `(n, p, 2, e + 1)`: swapped words `(n, p, q, e)`, nothing, and words with another in front."
+    "What may stand in places `(n, p, 2, e + 1)`: swapped words `(n, p, q, e)`, nothing, words with another in front."
     n,p,q = swaps.shape[:3]
     out = here.new_zeros(n, p, q + 1 + len(reader.insert), 2, here.shape[3])
     out[:, :, :q, 1, :-1],out[:, :, :q, 1, -1] = swaps, 1.
@@ -362,7 +362,8 @@ def wordings(
 
 def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives; letters leave room with a rule and without."
-    more:Any = dict(groups=token_groups, adapt=partial(_ClosedUp, length=reader.seen), confirm=partial(_confirm, reader))
+    more:Any = dict(groups=token_groups, adapt=partial(_ClosedUp, length=reader.seen), defaults='text',
+                    confirm=partial(_confirm, reader), again=partial(_search_again, drops_of=_drops_in_places))
     made = _domain_of(reader, _encode_places, _decode_places, _legal_wording, _places,
-                      partial(_place_candidates, reader, **pool), ahead, again=partial(_search_again, drops_of=_drops_in_places), defaults='text', **more)
+                      partial(_place_candidates, reader, **pool), ahead, **more)
     return replace(made, note=partial(_note_wording, reader))

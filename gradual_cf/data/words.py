@@ -246,7 +246,8 @@ def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word
     rule = allow if callable(allow) else frozenset(allow).__contains__
     known,ids = {},[]
     for w in vectors.words:
-        whole = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w) and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
+        letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
+        whole = letters and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
         name = rule(w) if whole else None
         ids.append(-1 if name is None or name is False else known.setdefault(name, len(known)))
     if not known: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')

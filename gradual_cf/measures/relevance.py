@@ -187,7 +187,7 @@ def lrp(
     return _Relevance(values, logit, logit - values.flatten(1).sum(1))
 
 # %% ../../nbs/measures/01_relevance.ipynb #c53
-def _groups_of(domain, data, ids, i, spans) -> list: # Of (name: column, block or word; raw value of a column or position of a word)
+def _groups_of(domain, data, ids, i, spans) -> list: # Of (name, raw value of a column or position of a word)
     "The groups of row `i` that hold anything."
     g = int(ids.max()) + 1
     if domain.words: return [(data[i][a:b], p) for p,(a,b) in enumerate(list(spans(data[i]))[:g])]
@@ -321,7 +321,8 @@ class Relevances:
         return _PLOTS.get(self.domain.kind, _bars)(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
-        return _paragraphs(self, most) if self.domain.words else figure_html(self.plot(most=most), _in_words(self, most))
+        if self.domain.words: return _paragraphs(self, most)
+        return figure_html(self.plot(most=most), _in_words(self, most))
 
     def __len__(self): return len(self.x)
     def __repr__(self):
@@ -337,7 +338,7 @@ def _shown(domain, model, x):
     finally: hook.remove()
     return torch.cat(seen)
 
-def _as_adapted(domain, model, x): return domain.adapt(model), x, None, () # What is explained, what it is shown, and rules
+def _as_adapted(domain, model, x): return domain.adapt(model), x, None, () # What is explained, what it sees, rules
 
 def _pixel_reader(domain, model, x):
     "The same of a network of images: the network itself, so that its first layer sees pixels, with rules of its own."

@@ -142,7 +142,7 @@ def _shape_error(z):
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
 
 # %% ../../nbs/models/00_asking.ipynb #c39
-_WIDTHS = {False: (2, np.inf), True: (1, 1)} # Fewest and most columns of what a model returns; one, where it answers with numbers
+_WIDTHS = {False: (2, np.inf), True: (1, 1)} # Fewest and most columns of logits, and of numbers
 
 def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
@@ -253,7 +253,8 @@ class _Agreed(nn.Module):
         super().__init__()
         self.models = nn.ModuleList(m if isinstance(m, _Asked) else _Asked(m) for m in models)
         if any(answers_numbers(m.model) for m in self.models):
-            raise ValueError('model must be a list of models that answer with classes, got one that answers with numbers')
+            raise ValueError('model must be a list of models that answer with classes, '
+                             'got one that answers with numbers')
 
     def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
         said = [m(x) for m in self.models]
@@ -267,5 +268,6 @@ class _Agreed(nn.Module):
 def _adapted(domain, model):
     "A model as the domain reads it; a list as one that says yes where all of them do."
     if not isinstance(model, (list, tuple)): return domain.adapt(model)
-    if len(model) < 2: raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
+    if len(model) < 2:
+        raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
     return _Agreed([domain.adapt(m) for m in model])

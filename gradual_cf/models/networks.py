@@ -171,7 +171,8 @@ def _labels(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     "Read labels; raises `ValueError` unless they are `n` classes among 0 … k-1."
     v = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if v.shape != (n,): raise ValueError(f'y must have one label a row ({n}), got {len(v) if v.ndim == 1 else v.shape}')
-    if not np.can_cast(v.dtype, float, 'same_kind') or (v != np.round(v)).any():
+    whole = v.dtype.kind in 'biu' or (v.dtype.kind == 'f' and (v == np.round(v)).all())
+    if not whole:
         raise ValueError(f'y must be classes 0..{k-1}, got {v.flat[0]!r}: '
                          'number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())
@@ -194,7 +195,7 @@ def accuracy(
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
     best,history,(x,y),(xh,yh) = {}, [], fit, held
-    from tqdm.auto import tqdm # here, since in a notebook it is another class, and a kept network is named by the code that made it
+    from tqdm.auto import tqdm # another class in a notebook, and a kept network is named by the code that made it
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:
         model.train()

@@ -196,7 +196,7 @@ def _manifest(work, source):
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
-    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or the bytes it is written in
+    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or its bytes
     versions = {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
     nested = dict(
         question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,

@@ -222,11 +222,12 @@ def _file_tables(dataset, kind):
 
 # %% ../../nbs/scale/00_workers.ipynb #c76
 def _file_source(dataset, path, kind):
-    "Files that were looked at, and are one table; their content is read piece by piece, so that their size does not matter."
+    "Files that were looked at, and are one table; they are read piece by piece, so that their size does not matter."
     def content():
         for p in dataset.files:
             with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
-    return Source(path.name, dataset.count_rows(), _sha256(content()), dataset.schema, partial(_file_tables, dataset, kind))
+    tables = partial(_file_tables, dataset, kind)
+    return Source(path.name, dataset.count_rows(), _sha256(content()), dataset.schema, tables)
 
 # %% ../../nbs/scale/00_workers.ipynb #c78
 def _check_schema(path, schema, first, name):
@@ -306,7 +307,7 @@ def _in_flight(submit, parts, held, most):
             jobs[submit(k, held[k])] = k
         if not jobs: return
         done = wait(jobs, return_when=FIRST_COMPLETED).done
-        for job in sorted(done, key=lambda j: j.exception() is not None): # what was finished is written before an error is raised
+        for job in sorted(done, key=lambda j: j.exception() is not None): # first what is finished, then an error
             table, k = job.result(), jobs.pop(job)
             del held[k]
             yield k, table
@@ -395,7 +396,7 @@ def actors(
     "Work in `count` Ray actors."
     kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
     shared, held = ray.put(work), {}
-    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)} # actor -> the parts on their way to it
+    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)} # actor -> parts on their way to it
     def submit(k, part):
         for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
         actor = min(has, key=lambda a: len(has[a]))

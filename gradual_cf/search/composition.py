@@ -47,8 +47,8 @@ def _gathered(t, at): # Entries `(n, w)` of `(n, *s)` at positions in the flatte
     return None if t is None else t.flatten(1).gather(1, at)
 
 # %% ../../nbs/03_composition.ipynb #c30
-def _pack(mask:Tensor) -> tuple[Tensor, Tensor|None]: # Positions in the flattened row, long `(n, w)`; which are masked, None if all
-    "List the masked entries of every row; rows with fewer are padded with entries that do not move."
+def _pack(mask:Tensor) -> tuple[Tensor, Tensor|None]: # Positions, long `(n, w)`; which are masked, None if all
+    "List the masked entries of every flattened row; rows with fewer are padded with entries that do not move."
     flat = mask.flatten(1)
     count = flat.sum(1)
     w = int(count.max())

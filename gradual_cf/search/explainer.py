@@ -236,8 +236,8 @@ def _until(model, until:float):
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
 
-def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple: # `(n, *s)`, bool `(n,)`
-    "What the search finds until some time, and which rows it came to."
+def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple:
+    "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
     xp,begun,size,i = enc.x.clone(), np.zeros(len(enc.x), bool), _FIRST_ROWS, 0
     try:
         with _until(cf.model, until):
@@ -387,8 +387,8 @@ class Explainer:
         "Whether answers have what the settings ask for beside the target: here nothing."
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
-        "Search again, as quickly as the method can, and from `xp` on where it can do that; all its steps unless `quick`."
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
+        "Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`."
         return self.search(enc, target, seed)
 
     # What it answers
@@ -403,7 +403,7 @@ class Explainer:
         increase_only=(),# Groups that may only grow
         decrease_only=(),# Groups that may only fall
         max_changes=None,# Most groups changed: a number, or one per row
-        optimal:str|None=None, # What shall be proven least: 'columns', then distance; 'distance'; 'cost'. None: what is the rule
+        optimal:str|None=None, # What shall be proven least: 'columns', then distance; 'distance'; 'cost'; None: usual
         seconds:float|None=None, # Most time of all rows together; None for as long as it takes
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
     ) -> Counterfactuals:

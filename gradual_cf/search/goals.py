@@ -73,7 +73,7 @@ def logit_gap_sum(
     return (s.logits - s.target.mu).sum(1).abs()
 
 # %% ../../nbs/02_goals.ipynb #c16
-_LEEWAY = 1e-5 # Room at the bar, as a share of the logits: the bar may be the very gap of a row, rounded as in another batch
+_LEEWAY = 1e-5 # Room at the bar, as a share of logits: the bar may be a row's very gap, rounded as in another batch
 
 class Logits(NamedTuple):
     "Where each class lives in logit space."
@@ -227,7 +227,8 @@ def check_target(target, z:Tensor) -> Tensor: # Class, one a row, or None; logit
         raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes')
     if target is None: return 1 - z.argmax(1)
     t = np.asarray(target.cpu() if isinstance(target, Tensor) else target)
-    if not np.issubdtype(t.dtype, np.integer): raise ValueError(f'target must be an integer class index, got {target!r}')
+    if not np.issubdtype(t.dtype, np.integer):
+        raise ValueError(f'target must be an integer class index, got {target!r}')
     if t.ndim > 1 or t.ndim == 1 and len(t) != n:
         raise ValueError(f'target must be one class or one per row ({n}), got shape {t.shape}')
     bad = t[(t < 0) | (t >= k)]
@@ -243,7 +244,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
-def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a row, in the units of the model -> `(n, 2)`
+def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a row, in the model's units -> `(n, 2)`
     "Read a target of numbers; raises `ValueError` for what is no interval."
     many = hasattr(target, '__len__') and not isinstance(target, str) and any(np.ndim(v) for v in target)
     pairs = list(target) if many else [target]
@@ -345,7 +346,8 @@ class IntervalGoal:
         return ends
 
     def written(self, target) -> str: return '..'.join(map(repr, target.tolist()))
-    def reread(self, texts) -> Tensor: return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
+    def reread(self, texts) -> Tensor:
+        return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
     def record(self, target, classes) -> dict: return dict(target=[*self.plain(target)])
     def anything(self) -> tuple: return 0., 1.
     def first(self, z, z_train) -> tuple: return round(z_train.median().item(), 2), None
@@ -364,7 +366,8 @@ class IntervalGoal:
 # %% ../../nbs/02_goals.ipynb #c61
 CLASSES,NUMBERS = ClassGoal(), IntervalGoal()
 
-def goal_of(target:Tensor): return NUMBERS if target.is_floating_point() else CLASSES # Classes `(n,)`, or intervals `(n, 2)`
+def goal_of(target:Tensor): # Classes `(n,)`, or intervals `(n, 2)`
+    return NUMBERS if target.is_floating_point() else CLASSES
 
 def log_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets -> `(...)`, ≤ 0
     "Log-probability of the target class; for an interval, the same of the distance to its nearer end."
@@ -374,7 +377,7 @@ def target_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets
     "Probability of the target class; for an interval, one half at its ends and more inside."
     return log_prob(z, target).exp()
 
-def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target for all, or one for each row -> bool `(m,)`
+def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target for all, or one a row -> bool `(m,)`
     "Whether rows belong to a class, or numbers to an interval."
     return goal_of(target).holds(z, target)
 
@@ -458,7 +461,7 @@ def cost(
     s:State,       # Rows
     groups:Tensor, # Group of every entry, long `(*s)`
     price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for columns and distance
-) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and Euclidean distance, `(n,)`; 0 and the price where there is one
+) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and distance, `(n,)`; 0 and the price where there is one
     "What an answer takes: how many changes, and how far."
     many = changed_groups(s.x, s.xp, groups).sum(1)
     return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))

@@ -110,7 +110,8 @@ def towards(match:Callable) -> _Mix: # How far logits are from the class, a loss
 
 def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tensor: # `many` candidates of each input
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
-    c,most,loss = admissible(s.enc, c, explainer.project), most_groups(explainer, s.enc), towards(explainer.settings.match)
+    c,most = admissible(s.enc, c, explainer.project), most_groups(explainer, s.enc)
+    loss = towards(explainer.settings.match)
     xp,on,live = s.x.clone(), s.enc.frozen.clone(), torch.arange(len(c), device=c.device)
     short,cost = s.x.new_full((len(c),), torch.inf), s.x.new_zeros(len(c))
     arrived = torch.zeros(len(c)//many, dtype=torch.bool, device=c.device) # inputs with a candidate that has
@@ -159,7 +160,7 @@ def _usual_depth(m:int) -> float:
     if m <= 2: return float(m == 2)
     return 2*(np.log(m - 1) + np.euler_gamma) - 2*(m - 1)/m
 
-def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels + 1) - 1,)`
+def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels+1) - 1,)`
     "Cut rows at random; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
     nodes = 2**(levels + 1) - 1
     column,bound,depth = np.zeros(nodes, int), np.full(nodes, np.inf), np.zeros(nodes)
@@ -187,7 +188,7 @@ def _forest(rows:Tensor) -> Callable: # Rows `(m, d)` -> (rows `(n, d)`) -> `(n,
     column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
     return partial(_strangeness, column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
 
-def _strangeness(column, bound, depth, usual, x:Tensor) -> Tensor: # `(n,)`, about .5 for anybody, larger for the strange
+def _strangeness(column, bound, depth, usual, x:Tensor) -> Tensor: # `(n,)`: .5 for anybody, larger for the strange
     tree = torch.arange(_TREES, device=x.device)
     node = torch.zeros(len(x), _TREES, dtype=torch.long, device=x.device)
     for _ in range(_LEVELS): node = 2*node + 1 + (x.gather(1, column[tree, node]) > bound[tree, node]).long()
@@ -286,7 +287,8 @@ class Plausible(NamedTuple):
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         lonely,strange = self.company.of(self, s.xp[:, None])
-        return self._replace(lonely=torch.maximum(self.lonely, lonely[:, 0]), strange=torch.maximum(self.strange, strange[:, 0]))
+        bars = torch.maximum(self.lonely, lonely[:, 0]), torch.maximum(self.strange, strange[:, 0])
+        return self._replace(lonely=bars[0], strange=bars[1])
 
 def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
@@ -354,7 +356,7 @@ class _Company:
 
     def aim(self, enc:Encoded, label:Tensor) -> Plausible: return _bars(self, enc, label) # The demand
 
-    def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> loneliness `(n, q, 2)`, strangeness `(n, q)`
+    def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`
         "How lonely and how strange candidates are."
         lonely,strange = t.new_zeros(*t.shape[:2], 2), t.new_zeros(t.shape[:2])
         for j,i in _by_circle(b.circle):

@@ -73,7 +73,7 @@ def _nearness(count:np.ndarray, far:np.ndarray) -> np.ndarray: # `(q,)` each
     return out
 
 def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None) -> list:
-    "At most `k` of one row's candidates, the first one first: groups `(q, g)`, changes `(q, d)`, prices `(q,)` or None."
+    "At most `k` of a row's candidates, the first one first: groups `(q, g)`, changes `(q, d)`, prices `(q,)` or None."
     cost = (on.sum(1), np.linalg.norm(moved, axis=1)) if price is None else (0*price, price)
     near,chosen = _nearness(*cost), [0]
     sets = [one.tobytes() for one in on]
@@ -195,7 +195,8 @@ def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest 
     shown = _shown(pool)
     distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
     few = (torch.bincount(distinct, minlength=n) < k)[pool.row]
-    size = _group_sizes(pool.enc.x[pool.row[few]].double(), pool.xp[few].double(), pool.groups).masked_fill(~on[few], -1)
+    x,xp = pool.enc.x[pool.row[few]].double(), pool.xp[few].double()
+    size = _group_sizes(x, xp, pool.groups).masked_fill(~on[few], -1)
     out:dict[int, dict] = {}
     orders = size.argsort(1, descending=True).tolist()
     for row,count,order in zip(pool.row[few].tolist(), on[few].sum(1).tolist(), orders):
@@ -248,7 +249,8 @@ def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
     "Candidates with other columns."
     sets,failed = _sets(pool, k), defaultdict(list)
     for _ in range(rounds):
-        ways = {row: _forbidden(there, failed[row], diversity) for row,there in sets.items() if len(failed[row]) < _VAIN}
+        live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
+        ways = {row: _forbidden(there, failed[row], diversity) for row,there in live.items()}
         ways = {row: way for row,way in ways.items() if way is not None}
         if not ways: return
         row = torch.tensor(list(ways), device=pool.row.device)
@@ -262,7 +264,7 @@ def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
 
 # %% ../../nbs/use/00_alternatives.ipynb #c39
 def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
-    "Limits under which a group cannot change as it did: the other way; and farther if it changed alone, else half as far."
+    "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
     up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
@@ -340,7 +342,7 @@ class Alternatives:
                              goal_of(a.target).said: a.prob.double().cpu().numpy()})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
-        "Answers of a row, their sets of features, features that any changes; means over pairs: Jaccard distance, distance."
+        "Answers of a row, sets of features, features that any changes; means over pairs: Jaccard distance, distance."
         on,xp,out = self.answers.changed.cpu().numpy(), self.answers.xp.flatten(1).double().cpu(), []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)

@@ -65,7 +65,7 @@ def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
     return pd.Series(cells, index=s.index, name=s.name)
 
 # %% ../../nbs/use/03_audit.ipynb #c16
-def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`) each
+def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`)
     "Every group of every column, and of every crossing of columns; none that is empty."
     names = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])})
     out = []

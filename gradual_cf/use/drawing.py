@@ -95,7 +95,8 @@ def _others_table(several, units=None) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a,goal,domain = several.answers, goal_of(several.answers.target), several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
-    heads = [goal.text(p, '.0%') + ('' if np.isnan(t) else f', typical {t:.0%}') for p,t in zip(a.prob.tolist(), typical)]
+    how = lambda t: '' if np.isnan(t) else f', typical {t:.0%}'
+    heads = [goal.text(p, '.0%') + how(t) for p,t in zip(a.prob.tolist(), typical)]
     changes = [(line, _changed(domain, line, units)) for line in several.changes().itertuples()]
     now = {line.feature: told['before'] for line,told in changes}
     after = {(line.feature, line.answer): told['after'] for line,told in changes}
@@ -201,7 +202,8 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
 def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     "The state after `i` steps in words."
     changed = _state(trace, i).changes().feature.tolist() if i else []
-    what = f'{len(changed)} changed: {", ".join(map(str, changed)) or "nothing"}.' if i else 'The input, nothing changed yet.'
+    names = ', '.join(map(str, changed)) or 'nothing'
+    what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
     return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits(trace, i), classes)}'
 
 def _class_opinion(trace, z, classes) -> str:
@@ -326,7 +328,8 @@ class _Frame(bytes):
 
 # %% ../../nbs/use/05_drawing.ipynb #6e5a8238
 _CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others have lines of text
-_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'), NUMBERS: (_number_panel, 'of the training rows')}
+_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'),
+            NUMBERS: (_number_panel, 'of the training rows')}
 
 def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     "All panels of a trace."

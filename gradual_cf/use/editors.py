@@ -495,7 +495,7 @@ class _WordKnobs(_Knobs):
 # %% ../../nbs/use/06_editors.ipynb #c78
 _MOST_REGIONS = 8 # Toggles in a row of the grid
 
-def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel -> region of each block, regions in a row
+def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Blocks of pixels -> region of each block, regions in a row
     "Blocks gathered into at most eight by eight regions."
     down,across = len(np.unique(plane[:, 0])), len(np.unique(plane[0]))
     side = -(-max(down, across)//_MOST_REGIONS)

@@ -317,7 +317,8 @@ def _settings(folder, port, token) -> dict[str, Any]:
     headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
     server = dict(
         ip=_HOST, port=port, port_retries=0, open_browser=False, token=token, log_level='ERROR',
-        config_file_paths=[], root_dir=str(folder), notebook_path=str(folder/'panel.ipynb'), connection_dir_root=str(folder),
+        config_file_paths=[], root_dir=str(folder), connection_dir_root=str(folder),
+        notebook_path=str(folder/'panel.ipynb'),
         tornado_settings=dict(allow_remote_access=False, headers=headers))
     page = dict(
         template='lab', allow_template_override='NO', allow_theme_override='NO', strip_sources=True,
@@ -366,7 +367,8 @@ def _server(folder, port, token):
     from traitlets.config import Config
     settings = _settings(folder, port, token)
     settings['Voila']['identity_provider_class'] = _door(_policy(port))
-    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=_only_kernels_of(folder), prelaunch_hook=_let_leave)
+    kernels = _only_kernels_of(folder)
+    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_leave)
     logging.getLogger('tornado').setLevel(logging.ERROR) # a request that was refused is no error of ours
     voila = _voila()(config=Config(settings))
     voila.initialize([])

@@ -288,7 +288,8 @@ _STANDING = dict(
     confirmed='Of the other models that were asked, {} agree with this one about it.')
 
 _PROVEN = dict(
-    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is nearer.',
+    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is '
+            'nearer.',
     distance='This is proven for the model: no nearer data would have been enough.',
     cost='This is proven for the model: nothing that costs less would have been enough.')
 
@@ -403,7 +404,7 @@ def _numbered(text:str) -> list: # (number, before, after) as texts
             for number,line in _LINES[format].findall(text)]
 
 # %% ../../nbs/use/04_letter.ipynb #c76
-def _read_letter(text:str, count:int) -> dict: # before and after, a text for each column; model, data, settings, target, tau
+def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; and what is in the proof
     "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
     try: lines = _numbered(text)
     except (KeyError, TypeError, ValueError): lines = []
@@ -527,7 +528,8 @@ def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
     z = explainer.logits(frame, explainer.encode(frame).x)
     aims = explainer.goal.read(aims, z)
     p = model_says(z, aims)
-    return p, in_target(z, aims) & goal_of(aims).reached(p, aims, torch.tensor([float(l['tau']) for l in letters]).to(p))
+    tau = torch.tensor([float(l['tau']) for l in letters]).to(p)
+    return p, in_target(z, aims) & goal_of(aims).reached(p, aims, tau)
 
 # %% ../../nbs/use/04_letter.ipynb #c90
 def check_letter(
