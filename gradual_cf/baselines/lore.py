@@ -97,9 +97,7 @@ class _Condition:
     sources:tuple=()    # The 0/1 columns of a category that comes as such
     column:Column|None=None # How the cells are read; None for plain numbers
 
-    def covers(self,
-        df:pd.DataFrame, # Raw rows
-    ) -> np.ndarray:     # bool `(n,)`
+    def covers(self, df:pd.DataFrame) -> np.ndarray: # Raw rows -> bool `(n,)`
         "Which rows meet the condition."
         if self.sources: return df[list(self.levels)].to_numpy(float).any(1)
         cells = df[self.feature]
@@ -126,15 +124,11 @@ class _Rule:
     coverage:float=0.      # Share of the training rows covered
     changed:tuple=() # The conditions that the explained row does not meet, in a counterfactual rule
 
-    def covers(self,
-        df:pd.DataFrame, # Raw rows
-    ) -> np.ndarray:     # bool `(n,)`
+    def covers(self, df:pd.DataFrame) -> np.ndarray: # Raw rows -> bool `(n,)`
         "Which rows meet all conditions."
         return np.logical_and.reduce([np.ones(len(df), bool), *(c.covers(df) for c in self.conditions)])
 
-    def sentence(self,
-        classes:Sequence=(), # Names of the classes; 'class 0' and so on without
-    ) -> str:
+    def sentence(self, classes:Sequence=()) -> str: # Names of the classes; 'class 0' and so on without
         "The rule in words: 'denied because …', or 'approved if …' with the conditions that are new."
         name = _class_name(self.outcome, classes)
         if self.changed: return f'{name} if {" and ".join(map(str, self.changed))}'

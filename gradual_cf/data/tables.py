@@ -384,10 +384,7 @@ class _Cost:
             if c.name not in free and not callable(v): ways[:, s] = np.array(_weights(c, v))[:, None]/c.touched
         self.up,self.down = torch.from_numpy(np.where(np.isfinite(ways), ways, 0.)) # what is infinitely dear stays
 
-    def __call__(self,
-        x:Tensor,  # Rows, `(n, d)`
-        xp:Tensor, # The same after changes, `(n, d)`
-    ) -> Tensor:   # `(n,)`
+    def __call__(self, x:Tensor, xp:Tensor) -> Tensor: # Rows before and after, `(n, d)` each -> `(n,)`
         "The cost of each row."
         step = xp - x
         up,down = self.up.to(step), self.down.to(step)

@@ -59,10 +59,8 @@ class _Vectors:
     def __contains__(self, word): return word in self.index
     def __getitem__(self, word) -> Tensor: return self.table[self.index[word]]
 
-    def rows(self,
-        ids:Tensor, # Positions in the table, -1 for none, long `(...)`
-    ) -> Tensor:    # `(..., e)`, zero where there is none
-        "Vectors by position."
+    def rows(self, ids:Tensor) -> Tensor: # Long `(...)` -> `(..., e)`
+        "Vectors by position in the table; zero for none, -1."
         return self.table[ids.clamp_min(0)]*(ids >= 0)[..., None]
 
 # %% ../../nbs/data/02_words.ipynb #c16

@@ -145,10 +145,7 @@ def outliers(
     return found
 
 # %% ../../nbs/measures/00_metrics.ipynb #c30
-def _redundant(
-    explainer:Explainer, # Its model and domain are asked
-    cfs:Counterfactuals, # Answers
-) -> Tensor:   # Long `(n,)`; 0 where the row is not valid
+def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)`; 0 where the row is not valid
     "How many changed groups can be put back without losing the target."
     count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid]
     if not len(some): return count

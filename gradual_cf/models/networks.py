@@ -21,9 +21,7 @@ __all__ = ['tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 't
 
 # %% ../../nbs/models/01_networks.ipynb #c6
 @contextmanager
-def seeded(
-    seed:int|None, # Seed inside the block; None to draw from the global generator as usual
-):
+def seeded(seed:int|None): # None to draw from the global generator as usual
     "Seed PyTorch's global generator for a block; give it back as it was."
     if seed is None:
         yield

@@ -112,10 +112,7 @@ def _hasher(paths):
     return Hasher('sha256')
 
 # %% ../../nbs/scale/00_workers.ipynb #c36
-def fingerprint(
-    *parts,          # Settings, data, functions, networks: whatever pickle can write, and functions of any kind
-    paths=False,     # Whether a path may be among them
-) -> str:            # Twelve hexadecimal digits
+def fingerprint(*parts, paths=False) -> str: # What pickle can write, functions of any kind, paths if they may be there
     "A short name for settings, data and code: equal parts, equal name; `ValueError` for what has no lasting one."
     try: return _hasher(paths).hash(parts)[:12]
     except (TypeError, pickle.PicklingError) as e:
@@ -163,11 +160,7 @@ class Source(NamedTuple):
     tables:Callable# () -> iterator of Arrow tables
 
 # %% ../../nbs/scale/00_workers.ipynb #c54
-def cut(
-    source:Source, # Rows
-    size:int,      # Rows of a part, ≥ 1
-    done=(),       # Numbers of parts that are left out
-):                 # Iterator of (number, Arrow table)
+def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts done -> iterator of (number, Arrow table)
     "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
     import pyarrow as pa
     rest, k = source.schema.empty_table(), 0
@@ -275,10 +268,8 @@ def _csv_source(path):
         return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
 
 # %% ../../nbs/scale/00_workers.ipynb #c92
-def open_source(
-    ds, # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
-) -> Source: # Raises `ValueError` where there is no row or a file cannot be read
-    "Make anything that holds rows a `Source`."
+def open_source(ds) -> Source: # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
+    "Make anything that holds rows a `Source`; raises `ValueError` where there is no row or a file cannot be read."
     if isinstance(ds, pd.DataFrame) or hasattr(ds, 'with_format'): s = _memory_source(ds)
     elif not isinstance(ds, (str, Path)):
         raise ValueError(f'ds must be a Dataset, a DataFrame, a file or a folder, got {type(ds).__name__}')
@@ -289,10 +280,7 @@ def open_source(
     return s
 
 # %% ../../nbs/scale/00_workers.ipynb #c99
-def serial(
-    work,  # (number, Arrow table or its bytes) -> Arrow table
-    parts, # Pairs of number and Arrow table
-):         # Iterator of (number, answer)
+def serial(work, parts): # (number, Arrow table or its bytes) -> Arrow table; pairs -> iterator of (number, answer)
     "Work on one part after the other in this process."
     for k,table in parts: yield k, work(k, table)
 
@@ -331,12 +319,8 @@ def _answer(k, part): return _AT_WORK[0](k, part) # In a worker: the answer to a
 # %% ../../nbs/scale/00_workers.ipynb #c115
 _LOSSES = 3 # Lost workers that end a run
 
-def processes(
-    work,     # As in `serial`; it travels once to each process
-    parts,    # Pairs of number and Arrow table
-    count:int,# Processes, ≥ 1
-):            # Iterator of (number, answer) in the order of their ends
-    "Work in `count` processes of one thread each."
+def processes(work, parts, count:int): # As `serial` -> iterator of (number, answer) in the order of their ends
+    "Work in `count` processes of one thread each; `work` travels once to each."
     from concurrent.futures.process import BrokenProcessPool
     from joblib.externals.loky import ProcessPoolExecutor
     held = {}

@@ -31,10 +31,7 @@ def _closed_form(
     return deco
 
 # %% ../../nbs/02_goals.ipynb #c8
-def _term_grad(
-    term:Callable, # A loss term
-    s:State,       # Where
-) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None where it does not depend on it
+def _term_grad(term:Callable, s:State) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None for neither
     "Both parts of a term's gradient: closed form if it has one, autograd otherwise."
     if hasattr(term, 'grad'): return term.grad(s)
     xp,z = s.xp.detach().requires_grad_(), s.logits.detach().requires_grad_()
@@ -81,10 +78,7 @@ class Logits(NamedTuple):
     gaps:Tensor # Percentiles 0..100 of the gap of all rows of a class to its mean, `(k, 101)`
     sample:list # The sampled logits of each class, for box plots, `(≤N, k)` each
 
-    def within(self,
-        target:Tensor,  # Classes, long `(n,)`
-        quantile:float, # Share of training rows at or below the gap, in [0, 1]
-    ) -> Tensor:        # Largest gap that counts as inside, `(n,)`
+    def within(self, target:Tensor, quantile:float) -> Tensor: # Classes `(n,)`, in [0, 1] -> largest gap inside, `(n,)`
         "The gap that a share `quantile` of the target's training rows stays within."
         gap = self.gaps[target, round(100*quantile)]
         return gap + _LEEWAY*(gap + self.mu[target].abs().amax(1))
@@ -195,9 +189,7 @@ class _Mix:
         "The weighted parts by name; their sum is the loss."
         return {k: w*f(s) for k,(w,f) in self.terms.items()}
 
-    def grad(self,
-        s:State, # Where
-    ) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
+    def grad(self, s:State) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
         parts = [(w, _term_grad(f, s)) for w,f in self.terms.values() if w]
         dx,dz = (_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))

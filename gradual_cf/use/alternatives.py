@@ -456,13 +456,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     return xp
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
-def several(
-    explainer:Any,     # Fitted
-    question:tuple,    # Raw rows, encoded rows, logits and targets, from `ask`
-    k:int,             # Most answers of a row, ≥ 1
-    diversity:float,   # Weight of what an answer covers against its nearness, in [0, 1]
-    seed:int=0,        # Seed of everything random
-) -> Alternatives:
+def several(explainer, question:tuple, k:int, diversity:float, seed:int=0) -> Alternatives: # A question of `ask`
     "Find several answers to each question; raises `ValueError` for a number or a weight that makes no sense."
     check_whole(k=k)
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:

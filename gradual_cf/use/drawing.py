@@ -402,12 +402,7 @@ def stepper(
     return W.VBox([W.HBox([play, slider]), stack])
 
 # %% ../../nbs/use/05_drawing.ipynb #9eaaca9b
-def _step_page(
-    trace,            # A `Trace`, or pictures from `frames`
-    title:str='Gradual construction', # Heading of the page
-    classes:Sequence=(), # Names of the classes
-    interval:int=600, # Milliseconds a picture stays while playing
-) -> str:             # A complete HTML page
+def _step_page(trace, title:str='Gradual construction', classes:Sequence=(), interval:int=600) -> str: # As in `stepper`
     "The stepper as one HTML page without outside requests."
     pictures = _pictures(trace, classes)
     data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
@@ -417,7 +412,7 @@ def _step_page(
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`
-    **kw,          # As `_step_page` takes them
+    **kw,          # `title`, `classes` and `interval`, as of the stepper
 ) -> Path:
     "Write `_step_page` to a file."
     with atomic(path) as tmp: tmp.write_text(_step_page(trace, **kw), encoding='utf-8')

@@ -84,12 +84,7 @@ _KEPT_PARTS = 200     # Parts of answers that a desk remembers
 
 class _Desk:
     "Rows that can be asked about, what the model says of them, and what was answered."
-    def __init__(self,
-        cf:Explainer, # Fitted
-        rows,         # Raw rows, at least one
-        k:int=5,      # Answers side by side, ≥ 1
-        seed:int=0,   # Seed of every search
-    ):
+    def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0): # Fitted; raw rows; `k` answers side by side
         cf.check_fitted()
         self.cf:Any = cf
         self.domain,self.rows,self.k,self.seed = cf.domain, cf.domain.rows(rows), k, seed
@@ -207,10 +202,7 @@ def _parts(desk:_Desk, q:_Question) -> Iterator[tuple[str, Any]]: # Name and val
 # %% ../../nbs/use/06_editors.ipynb #c41
 class _Worker:
     "A thread that works on the newest question, and ends when there is none."
-    def __init__(self,
-        work:Callable,    # Question -> parts
-        publish:Callable, # Called with each part
-    ):
+    def __init__(self, work:Callable, publish:Callable): # Question -> parts; called with each part
         self.work,self.publish,self.lock = work, publish, RLock()
         self.newest:Any = None
         self.number,self.thread = 0, None

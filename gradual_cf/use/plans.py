@@ -261,10 +261,7 @@ class Plan:
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 
 # %% ../../nbs/use/01_plans.ipynb #c39
-def plan_of(
-    explainer:Any,       # Fitted; its model is asked
-    cfs:Counterfactuals, # Answers
-) -> Plan:
+def plan_of(explainer, cfs:Counterfactuals) -> Plan: # Fitted; its model is asked
     "Order the changes of each answer."
     between = _Between(explainer, cfs)
     taken,rows = _taken(between, _paths(between))
