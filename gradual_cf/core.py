@@ -289,10 +289,7 @@ def _read_json(text:str) -> dict:
     return told
 
 # %% ../nbs/00_core.ipynb #afdd0067
-def check_whole(
-    least:int=1, # Smallest that is allowed
-    /, **told,   # Arguments by their names
-):
+def check_whole(least:int=1, /, **told): # Arguments by their names
     "Raise `ValueError` for an argument that is no whole number of at least `least`."
     for name,v in told.items():
         if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) or v < least:

@@ -392,13 +392,7 @@ class _AdversarialAutoencoder(nn.Module):
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac11
 @_network
-def _adversarial_autoencoder(
-    shape,          # Image shape, `(c, h, w)`
-    latent:int=8,   # Entries of a code; the paper 4, and 8 to 16 for MNIST
-    width:int=512,  # Units of the hidden layers
-    low:float=0.,   # Smallest pixel value
-    high:float=1.,  # Largest
-) -> nn.Module:     # Maps `(n, c, h, w)` to its reconstruction
+def _adversarial_autoencoder(shape, latent:int=8, width:int=512, low:float=0., high:float=1.) -> nn.Module: # `(c, h, w)`
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
     return _AdversarialAutoencoder(shape, latent, width, low, high)
 

@@ -474,13 +474,8 @@ def reads_well(
     return _Rule(texts, tuple(most), tagger)
 
 # %% ../../nbs/data/02_words.ipynb #rk52
-def _shortlist(
-    gain:Tensor,   # First-order gain of every value, -inf where it may not be taken, `(n, p, v)`
-    dist:Tensor,   # Its distance from what stands there, `(n, p, v)`
-    q:int,         # Places for each group
-    price:float=.6,# Weight of the distance for the second half of the places
-) -> tuple[Tensor, Tensor]: # Values, long `(n, p, q)`, and whether each counts
-    "Half by gain, half by gain less distance; a value that got both places counts once."
+def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long `(n, p, q)`, and whether each counts
+    "`q` values `(n, p, v)`: half by gain, half by gain less the price of distance; one that got both places counts once."
     by_gain = gain.topk(q - q//2, dim=2).indices
     by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
     twice = (by_price[..., None] == by_gain[:, :, None]).any(3)

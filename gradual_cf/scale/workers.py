@@ -354,9 +354,7 @@ class _Actor:
     def answer(self, k, part): return self.work(k, part)
 
 # %% ../../nbs/scale/00_workers.ipynb #c125
-def joined_ray(
-    address:str|None, # A running cluster; None for what is initialised, that of `RAY_ADDRESS`, or to start one here
-): # The module
+def joined_ray(address:str|None): # None for what is initialised, that of `RAY_ADDRESS`, or to start a cluster here
     "Ray, started here or joined at `address`; raises `ImportError` with a hint where it is missing."
     try: import ray
     except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e

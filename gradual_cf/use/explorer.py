@@ -385,15 +385,8 @@ def _open_browser(folder, address):
     Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 # %% ../../nbs/use/07_explorer.ipynb #c73
-def _serve(
-    source:str,      # Python whose last line is a widget; every visitor's process runs it
-    title:str,       # Heading of the page
-    port:int=8866,   # From `_free_port`
-    token:bool=True, # Whether the page asks for a token
-    browser:bool=True, # Whether it is opened in the browser
-    say:Callable=print, # Told the address as soon as the page can be visited
-):
-    "Serve a widget as a page of this machine until interrupted."
+def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print):
+    "Serve the widget in the last line of some Python until interrupted; `say` is told the address of the page."
     from tornado.ioloop import IOLoop
     secret = secrets.token_urlsafe(24) if token else ''
     address = f'http://{_HOST}:{port}/' + (f'?token={secret}' if token else '')
