@@ -392,7 +392,7 @@ class _AdversarialAutoencoder(nn.Module):
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac11
 @_network
-def _adversarial_autoencoder(shape, latent:int=8, width:int=512, low:float=0., high:float=1.) -> nn.Module: # `(c, h, w)`
+def _adversarial_autoencoder(shape, latent:int=8, width:int=512, low:float=0., high:float=1.) -> nn.Module:
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
     return _AdversarialAutoencoder(shape, latent, width, low, high)
 
@@ -505,17 +505,9 @@ class ABELESettings(Common):
 # %% ../../nbs/baselines/01_lore.ipynb #ac42
 _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the farthest row still has
 
-class _Local(NamedTuple):
-    "What ABELE learns around one image."
-    z0:Tensor      # Code of the image, `(l,)`
-    z:Tensor       # Accepted neighbours, `(n, l)`
-    prob:Tensor    # The model's probabilities at their images, `(n, k)`
-    own:int        # The model's class of the image
-    leaves:_Leaves # Leaves of the tree
-
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
-def _around(abele, enc, target, seed=0):
-    "Breed neighbours of both kinds and grow a tree on them; a `_Local`."
+def _around(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
+    "Breed neighbours of both kinds and grow a tree on them."
     gen, z0, h = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0], abele.settings
     own = int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
@@ -529,16 +521,16 @@ def _around(abele, enc, target, seed=0):
     if ok.any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
     rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
-    return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight)))
+    return z0, z, prob, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48
-def _counter_exemplars(abele, enc, near, target):
+def _counter_exemplars(abele, enc, near, target): # `near` as `_around` returns it
     "Images `(n, c, h, w)` over the thresholds of the tree, then bred ones, and the target's probability `(n,)`."
-    z0 = near.z0.cpu().double().numpy()
-    leaves = _nearest_first(near.leaves.take(near.leaves.label == target), z0)
-    crossed = torch.as_tensor(_enter(leaves, z0, abele.settings.step)).to(near.z0)
-    bred = near.z[near.prob.argmax(1) == target]
-    bred = bred[(bred - near.z0).norm(dim=1).argsort()]
+    z0, z, prob, leaves = near
+    code = z0.cpu().double().numpy()
+    nearest = _nearest_first(leaves.take(leaves.label == target), code)
+    crossed, bred = torch.as_tensor(_enter(nearest, code, abele.settings.step)).to(z0), z[prob.argmax(1) == target]
+    bred = bred[(bred - z0).norm(dim=1).argsort()]
     x = abele.drawn(torch.cat([crossed, bred]), enc)
     if not len(x): return x, x.new_zeros(0)
     return x, predict(abele.model, x).softmax(1)[:, target]
@@ -606,11 +598,11 @@ class ABELE(_OfImages):
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
         goal = int(predict(self.model, enc.x)[0].topk(2).indices[1]) if target is None else int(target)
-        near = _around(self, enc, goal, seed)
+        z0, z, prob, leaves = near = _around(self, enc, goal, seed)
         x, p = _counter_exemplars(self, enc, near, goal)
-        home = near.leaves.take([near.leaves.holds(near.z0.cpu().double().numpy()).argmax()])
-        keeps = near.prob.argmax(1) == near.own
-        inside = torch.as_tensor(home.holds(near.z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
-        same = near.z[inside & keeps if (inside & keeps).any() else keeps]
+        home = leaves.take([leaves.holds(z0.cpu().double().numpy()).argmax()])
+        keeps = prob.argmax(1) == predict(self.model, enc.x).argmax()
+        inside = torch.as_tensor(home.holds(z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
+        same = z[inside & keeps if (inside & keeps).any() else keeps]
         same = self.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
         return _Exemplars(enc.x, same, x[p >= self.settings.tau][:n])

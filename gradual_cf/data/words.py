@@ -475,7 +475,7 @@ def reads_well(
 
 # %% ../../nbs/data/02_words.ipynb #rk52
 def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long `(n, p, q)`, and whether each counts
-    "`q` values `(n, p, v)`: half by gain, half by gain less the price of distance; one that got both places counts once."
+    "`q` values `(n, p, v)`: half by gain, half by gain less price times distance; one with both places counts once."
     by_gain = gain.topk(q - q//2, dim=2).indices
     by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
     twice = (by_price[..., None] == by_gain[:, :, None]).any(3)

@@ -20,7 +20,7 @@ __all__ = ['logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target
            'total_variation_beta', 'prototype_distance', 'mix', 'shortfall', 'cost']
 
 # %% ../../nbs/02_goals.ipynb #c6
-def _closed_form(grad:Callable, entrywise:bool=False): # `State` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
+def _closed_form(grad:Callable, entrywise:bool=False): # `State` -> d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None
     "Attach a closed-form gradient to a loss term; an entrywise one may be asked for the moved entries alone."
     def deco(term):
         term.grad,term.entrywise = grad,entrywise

@@ -257,22 +257,18 @@ class _Knobs:
         for lock in self.locks: lock.value = False
 
 # %% ../../nbs/use/06_editors.ipynb #c50
-class _Looks:
+def _looks() -> Callable: # (name of a place, kind of widget, **what it is told) -> a widget with the look of the place
     "Layouts and styles that the lines of a panel share."
-    def __init__(self):
-        import ipywidgets as W
-        wide = dict(lock='auto', now='70px', field='74px', slider='auto', hand='80px')
-        grow = dict(lock='2 1 116px', slider='3 1 50px')
-        look = lambda name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px')
-        self.layout = {name: look(name) for name in wide}
-        self.line = W.Layout(flex_flow='row wrap', align_items='center')
-        self.styles:dict = {}
-
-    def of(self, name:str, make:Callable, **more) -> Any:
-        "A widget with the shared look of its place."
-        w = make(layout=self.layout[name], **more | ({'style': self.styles[make]} if make in self.styles else {}))
-        self.styles.setdefault(make, w.style)
+    import ipywidgets as W
+    wide = dict(lock='auto', now='70px', field='74px', slider='auto', hand='80px')
+    grow = dict(lock='2 1 116px', slider='3 1 50px')
+    layout = {name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px') for name in wide}
+    layout['line'],styles = W.Layout(flex_flow='row wrap', align_items='center'), {}
+    def look(name, make, **more):
+        w = make(layout=layout[name], **more | styles.get(make, {}))
+        if hasattr(w, 'style'): styles.setdefault(make, dict(style=w.style))
         return w
+    return look
 
 # %% ../../nbs/use/06_editors.ipynb #c53
 _STOPS = 200 # Steps of a slider
@@ -292,7 +288,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
 # %% ../../nbs/use/06_editors.ipynb #c56
 class _Range:
     "A slider between two fields, for a column of numbers, dates or ordered levels."
-    def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable):
         import ipywidgets as W
         self.c,self.desk = c, desk
         low,high,stops = c.low, max(c.high, c.low), _named_stops(c, desk)
@@ -302,10 +298,10 @@ class _Range:
         else:
             told:Any = dict(min=low, max=high, step=_stop_step(c))
             make,slide = W.BoundedFloatText, W.FloatRangeSlider
-        self.least,self.most = (looks.of('field', make, value=v, description=f'{c.name}, {end}', **told)
+        self.least,self.most = (look('field', make, value=v, description=f'{c.name}, {end}', **told)
                                 for v,end in ((low, 'at least'), (high, 'at most')))
         told |= dict(readout=False, description=f'range of {c.name}')
-        self.slider = looks.of('slider', slide, value=(low, high), **told)
+        self.slider = look('slider', slide, value=(low, high), **told)
         self.widgets = [self.least, self.slider, self.most]
         for field in (self.least, self.most): field.observe(self._typed, 'value')
         self.slider.observe(self._slid, 'value')
@@ -347,14 +343,14 @@ class _Levels:
 # %% ../../nbs/use/06_editors.ipynb #c64
 class _Hand:
     "An editor for one value of a column."
-    def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable):
         import ipywidgets as W
         self.c,self.desk,self.start = c, desk, None
         shared:Any = dict(description=f'{c.name} by hand', tooltip=f'What if {c.name} were …?')
         if not c.ordered: self.options = [(value_text(v), v) for v in c.levels]
         else: self.options = _named_stops(c, desk)
-        if self.options: self.widget = looks.of('hand', W.Dropdown, options=self.options, **shared)
-        else: self.widget = looks.of('hand', W.FloatText, step=_stop_step(c), **shared)
+        if self.options: self.widget = look('hand', W.Dropdown, options=self.options, **shared)
+        else: self.widget = look('hand', W.FloatText, step=_stop_step(c), **shared)
         self.widget.observe(ask, 'value')
 
     def show(self, cell):
@@ -379,17 +375,17 @@ _STAYS = object() # Nothing was moved
 # %% ../../nbs/use/06_editors.ipynb #c67
 class _Column:
     "The knobs of one column."
-    def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable, units=None):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, units=None):
         import ipywidgets as W
         self.c,self.units = c, units
-        self.lock = looks.of('lock', W.ToggleButton, description=str(c.name), icon='unlock')
+        self.lock = look('lock', W.ToggleButton, description=str(c.name), icon='unlock')
         self.lock.add_class('cfx-lock')
-        self.now = looks.of('now', W.HTML)
-        self.limit = _Range(c, desk, looks, ask) if c.ordered else _Levels(c, ask)
-        self.hand = _Hand(c, desk, looks, ask)
+        self.now = look('now', W.HTML)
+        self.limit = _Range(c, desk, look, ask) if c.ordered else _Levels(c, ask)
+        self.hand = _Hand(c, desk, look, ask)
         self.lock.observe(lambda change: setattr(self.lock, 'icon', 'lock' if change['new'] else 'unlock'), 'value')
         self.lock.observe(ask, 'value')
-        self.box = W.HBox([self.lock, self.now, *self.limit.widgets, self.hand.widget], layout=looks.line)
+        self.box = look('line', W.HBox, children=[self.lock, self.now, *self.limit.widgets, self.hand.widget])
         self.box.add_class('cfx-line')
 
     def show(self, raw:pd.DataFrame, frozen:bool):
@@ -415,8 +411,8 @@ class _TableKnobs(_Knobs):
     "A line of knobs for each column."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
-        self.desk,looks = desk, _Looks()
-        self.lines = [_Column(c, desk, looks, ask, units) for c in desk.cf.domain.features]
+        self.desk,look = desk, _looks()
+        self.lines = [_Column(c, desk, look, ask, units) for c in desk.cf.domain.features]
         self.filter = W.Text(placeholder='find a column', description='columns', layout=W.Layout(width='220px'))
         self.filter.observe(self._found, 'value')
         self.body = W.VBox([line.box for line in self.lines], layout=W.Layout(max_height='620px', overflow='auto'))
