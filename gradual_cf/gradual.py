@@ -189,18 +189,15 @@ def _from_noise(cf, s, seed): return [s._replace(c=admissible(s.enc, init_compos
 
 def _from_prototypes(cf, s, seed):
     "A prototype for every start of the rows, which may be held near it; their inputs where they are there already."
+    todo,starts = target_prob(s.logits, s.target.label) < cf.settings.tau, s.x[:, None]
+    if todo.any():
+        level = torch.full_like(s.target.level, cf.settings.tau)
+        asked = s._replace(target=s.target._replace(level=level)).take(todo)
+        found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
+        starts = starts.expand(-1, found.shape[1], *s.x.shape[1:]).clone()
+        starts[todo] = found
     near = lambda c: _copied(s._replace(c=c, target=s.target._replace(near=c)))
-    return [near(admissible(s.enc, c, cf.project)) for c in _prototypes(cf, s)]
-
-def _prototypes(cf, s):
-    todo = target_prob(s.logits, s.target.label) < cf.settings.tau
-    if not todo.any(): return [s.x]
-    level = torch.full_like(s.target.level, cf.settings.tau)
-    asked = s._replace(target=s.target._replace(level=level)).take(todo)
-    found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
-    c = s.x[:, None].expand(-1, found.shape[1], *s.x.shape[1:]).clone()
-    c[todo] = found
-    return c.unbind(1)
+    return [near(admissible(s.enc, c, cf.project)) for c in starts.unbind(1)]
 
 STARTS = dict(input=_from_input, normal=_from_noise, prototype=_from_prototypes)
 
