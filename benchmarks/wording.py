@@ -46,8 +46,8 @@ def reader_of(domain): return domain.measures.args[0]
 def heard(cf, texts, positions=12, words=8):
     "How far the target's logit gets ahead by the best single change of each kind: medians over texts."
     _, enc, z, target = cf.ask(texts)
-    notes = enc.notes.heard._replace(rung=torch.full_like(enc.notes.heard.rung, LAX))
-    s = cf.start(enc._replace(notes=enc.notes._replace(heard=notes)), target)
+    notes = enc.notes._replace(rung=torch.full_like(enc.notes.rung, LAX))
+    s = cf.start(enc._replace(notes=notes), target)
     toward, reader = _lead_gradient(cf.model, s.xp, target), reader_of(cf.domain)
     at, values, ok = _place_candidates(reader, s, toward, ~enc.frozen, positions, words, 0., None)
     with torch.no_grad(): new = _swap_logits(cf.model, s.xp, at, values)

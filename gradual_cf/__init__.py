@@ -1,7 +1,8 @@
 """What is the least to change for another decision? Counterfactuals of any model, by gradual construction.
 
-The names below are what people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.explorer`. Each is
-loaded when it is first asked for, so that the import itself is quick. In a notebook, `from gradual_cf.all import *` gives more.
+The names below are what people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.explorer`. Each
+is loaded when it is first asked for, so that the import itself is quick. In a notebook, `from gradual_cf.all import *`
+gives more.
 """
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -29,8 +30,9 @@ __version__ = "0.1.0"
 
 _HOMES = {  # Module -> names
     'gradual': 'GradualCF Settings PAPER TABLE IMAGE TEXT', 'answers': 'Counterfactuals',
-    'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences', 'models.fitted': 'predictor load_fitted',
-    'data.datasets': 'load_task', 'measures.metrics': 'evaluate PLAUSIBLE confirm', 'search.shorten': 'improve', 'search.proof': 'prove',
+    'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences', 'data.datasets': 'load_task',
+    'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate PLAUSIBLE confirm',
+    'search.shorten': 'improve', 'search.proof': 'prove',
     'scale.batch': 'explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
     'use.audit': 'audit', 'use.actions': 'actions'}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import render, value_text
+from .render import render, subplots, value_text
 from .search.goals import goal_of
 
 # %% auto #0
@@ -87,9 +87,11 @@ def went(cfs, i:int) -> str: # Position of a row
 def _shown(cfs, classes=(), names=None) -> list:
     "What is shown of each row: name, goal, went, valid, lines of (feature, before, after)."
     follows = lambda l: ' (follows)' if getattr(l, 'follows', False) else ''
-    line = lambda l: dict(feature=value_text(l.feature) + follows(l), before=value_text(l.before), after=value_text(l.after))
+    texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
+    line = lambda l: dict(feature=value_text(l.feature) + follows(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
-    return [dict(name=name, goal=aimed_at(cfs, i, classes), went=went(cfs, i), valid=bool(cfs.valid[i]), lines=lines.get(i, []))
+    return [dict(name=name, goal=aimed_at(cfs, i, classes), went=went(cfs, i), valid=bool(cfs.valid[i]),
+                 lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
 
 def _show_changes(cfs, most:int=10) -> str:
@@ -112,15 +114,14 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
 # %% ../nbs/90_answers.ipynb #c31
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
-    from matplotlib.figure import Figure
     rows = min(most, len(cfs))
-    fig = Figure(figsize=(7, .4 + 1.5*rows), layout='constrained')
-    for i,ax in enumerate(fig.subplots(rows, 1, squeeze=False)[:, 0]):
+    fig,axes = subplots(rows, 1, squeeze=False, figsize=(7, .4 + 1.5*rows))
+    for i,ax in enumerate(axes[:, 0]):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
         ax.set_title(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', fontsize=9)
-    if rows: ax.legend(fontsize=8)
+    ax.legend(fontsize=8)
     return fig
 
 # %% ../nbs/90_answers.ipynb #c34
@@ -188,11 +189,10 @@ def _from_arrow(file:bytes) -> pd.DataFrame:
     table.validate(full=True)
     return table.to_pandas(integer_object_nulls=True)
 
-def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
-
 def _packed(rows) -> tuple: # An Arrow file, and what is to be known beside it; None for both where it is neither
     "A frame or a list of texts as a table."
-    if _are_texts(rows): return _arrow_file(pd.DataFrame({'0': rows})), {}
+    texts = isinstance(rows, list) and all(isinstance(r, str) for r in rows)
+    if texts: return _arrow_file(pd.DataFrame({'0': rows})), {}
     if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
     about = dict(labels=[_label(c) for c in rows.columns], dtypes=[_dtype_text(d) for d in rows.dtypes],
                  names=[n if n is None else _label(n) for n in rows.columns.names])
@@ -234,8 +234,9 @@ def _check_back(here, back):
     "Raise `ValueError` for a column of rows that came back from a file as another."
     if not isinstance(here, pd.DataFrame) or here.empty: return
     lost = [c for c in here if here[c].dtype != back[c].dtype or (comparable(here[c]) != comparable(back[c])).any()]
-    if lost: raise ValueError(f'data must come back from a file as it was, got another {here[lost[0]].dtype} in column {lost[0]!r}')
-    if not here.index.equals(back.index): raise ValueError('data must come back from a file as it was, got another index')
+    got = f'{here[lost[0]].dtype} in column {lost[0]!r}' if lost else 'index'
+    if lost or not here.index.equals(back.index):
+        raise ValueError(f'data must come back from a file as it was, got another {got}')
 
 # %% ../nbs/90_answers.ipynb #c52
 def _read(path) -> dict:
@@ -269,7 +270,7 @@ class Counterfactuals:
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
     confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
-    proof:Any=None             # What is proven of each, a list: 'optimal', 'within 3%', 'best so far', 'none exists'; '' for nothing
+    proof:Any=None             # What is proven, a list: 'optimal', 'within 3%', 'best so far', 'none exists' or ''
     optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven
     size:Tensor|None=None      # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:Tensor|None=None     # No answer has less, `(n,)`; inf where there is none at all
@@ -308,7 +309,7 @@ class Counterfactuals:
         return _standing(self)
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The counterfactuals with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."
+        "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."
         told = told_of(self)
         if self.proof is not None: told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told
@@ -331,15 +332,16 @@ class Counterfactuals:
 
     def __repr__(self):
         bar = goal_of(self.target).bar_text(self.tau)
-        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{_standing_text(self)}{_proofs_text(self)}'
+        known = _standing_text(self) + _proofs_text(self)
+        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{known}'
 
     def region(self,
         free=None, # Further columns that may vary, by name; those that changed always may
     ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how
         "How far each answer may vary without losing the decision; `ValueError` without a model."
         if self.explainer is not None: return self.explainer.region(self, free)
-        raise ValueError('region must be asked of answers that know their model, got answers that were loaded or made by '
-                         'hand: write explainer.region(answers)')
+        raise ValueError('region must be asked of answers that know their model, got answers that were loaded or made '
+                         'by hand: write explainer.region(answers)')
 
     def plan(self): # A `Plan`
         "Put the changes in an order: each row on the way legal, the target near early; `ValueError` without a model."

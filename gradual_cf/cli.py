@@ -20,9 +20,9 @@ from .data.images import pixels
 from .data.tables import tabular
 from .gradual import GradualCF, PAPER
 from .measures.metrics import PLAUSIBLE, evaluate, plot_summary, summary
-from .models.asking import predict
 from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model
+from .paper.ablations import _some_rows
 from .search.goals import goal_of
 from .scale.batch import explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
@@ -56,11 +56,12 @@ def _main(
 
 # %% ../nbs/92_cli.ipynb #c11
 _DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
-_OR_OWN = typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with a file of rows and a fitted --model of your own.')
+_OR_OWN = typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
 _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
 _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
-_OWN = typer.Option(None, '--model', help='A model file: safetensors for a data set, else .json, .ubj, .txt, .cbm, .onnx, .skops.')
+_OWN = typer.Option(None, '--model',
+                    help='A model file: safetensors for a data set, or .json, .ubj, .txt, .cbm, .onnx, .skops.')
 _FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
 _PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
@@ -77,7 +78,7 @@ _UP = typer.Option(None, '--increase-only', help='A column that may only grow; r
 _DOWN = typer.Option(None, '--decrease-only', help='A column that may only fall; repeat for more.')
 _MOST = typer.Option(None, '--max-changes', min=1, help='Most columns, blocks or words changed.')
 _RELATIONS = typer.Option(None, '--relations', help='A file of what hangs together in a table, one sentence a line.')
-_COST = typer.Option(None, '--cost', help='A JSON file of what changes cost: column to weight, [up, down] or difficulty.')
+_COST = typer.Option(None, '--cost', help='A JSON file of what changes cost: column to weight, [up, down], difficulty.')
 
 # %% ../nbs/92_cli.ipynb #c13
 def _task(name, data, seed, model=None, full=False, **domain):
@@ -165,7 +166,8 @@ def _given_rows(task, csv, image, text):
 def _own_task(csv, model, **told):
     "A fitted model from a file, and the rows that it reads: a task without labels."
     if csv is None or model is None:
-        raise ValueError(f'dataset must be given, or --csv and --model, got {csv and str(csv)!r} and {model and str(model)!r}')
+        got = ' and '.join(repr(file and str(file)) for file in (csv, model))
+        raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
     fitted = load_fitted(model)
     known = recognised(fitted)
     df = _csv_rows(csv, known.names if known else ())
@@ -241,7 +243,7 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default the other class.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; else the other class.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
@@ -256,9 +258,11 @@ def _explain(
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
         _check_one(row, text, image)
-        told,rules = _tied_by(relations, cost), _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        told = _tied_by(relations, cost)
+        rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         asked:dict[str, Any] = dict(target=_wanted(target), seed=seed) | rules
-        task = _task(dataset, data, seed, model, full, block=block, **told) if dataset else _own_task(csv, model, **told)
+        if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
+        else: task = _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
@@ -281,12 +285,6 @@ def _measured(table):
     return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
 
 # %% ../nbs/92_cli.ipynb #c50
-def _other_class(cf, rows, rng):
-    "A random class for each row that is not the network's decision; None where there are only two."
-    z = predict(cf.model, cf.encode(rows).x)
-    n, k = z.shape
-    return None if k == 2 else (z.argmax(1).cpu().numpy() + rng.integers(1, k, n)) % k
-
 @app.command('evaluate')
 def _evaluate(
     dataset:str=_DATASET,
@@ -297,10 +295,10 @@ def _evaluate(
 ):
     "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
     with _clear_errors():
-        task, rng = _task(dataset, data, seed, model, full, **_tied_by(relations, cost)), np.random.default_rng(seed)
-        some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
+        task = _task(dataset, data, seed, model, full, **_tied_by(relations, cost))
+        some, target = _some_rows(task, rows, seed)
         cf, eps = _fitted(task, paper, preset), () if task.domain.words else (8, 12, None)
-        table = evaluate(cf, some, _other_class(cf, some, rng), task.judge, eps, seed, sys.stderr.isatty())
+        table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
     run = dict(accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)
     out = _measured(table) | run

@@ -60,7 +60,8 @@ class Target(NamedTuple):
     def without(self, *names) -> Target: # The same without the demands that have such a field
         return self._replace(demands=tuple(d for d in self.demands if not set(names) & set(d._fields)))
 
-    def of(self, name): return next((getattr(d, name) for d in self.demands if name in d._fields), None) # None: not asked
+    def of(self, name): # None where nobody asked
+        return next((getattr(d, name) for d in self.demands if name in d._fields), None)
 
     @property
     def gap(self) -> Any: return self.of('gap') # Largest logit match that counts as inside the class, `(n,)`
@@ -69,7 +70,8 @@ class Target(NamedTuple):
     def lead(self) -> Any: return self.of('lead') # Smallest lead of its logit that is wanted, `(n,)`
 
     @property
-    def company(self) -> Any: return self.of('company') # What each row is compared with
+    def company(self) -> Any: # What each row is compared with
+        return next((d for d in self.demands if 'company' in d._fields), None)
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):
@@ -104,7 +106,7 @@ def changed_groups(x:Tensor, xp:Tensor, groups:Tensor) -> Tensor: # Rows `(n, *s
     return count.index_add_(1, groups.flatten(), diff) > 0
 
 # %% ../nbs/00_core.ipynb #b2
-def bisected(holds:Callable, bad, good, times:int, between:Callable=lambda bad, good: (bad + good)/2) -> Any: # As `good`
+def bisected(holds:Callable, bad, good, times:int, between:Callable=lambda a, b: (a + b)/2) -> Any: # As `good`
     "Points of each row that hold, as near to the bad ones as such points are; arrays or tensors `(n,)`."
     where:Any = torch.where if isinstance(good, Tensor) else np.where
     for _ in range(times):
@@ -158,7 +160,7 @@ class Domain:
     groups:Callable   # Shape `s` -> group of every entry, long `(*s)`
     project:Callable|None=None   # (c, x) -> the admissible values nearest to c, `(n, *s)`; limits are kept before it
     propose:Callable|None=None   # (x, group) -> candidate values for its entries, `(n or 1, q, w)`
-    probe:tuple|None=None        # (candidates, sets kept, groups ahead) of a `lookahead`: where values are too many to list
+    probe:tuple|None=None        # (candidates, sets kept, groups ahead) of a `lookahead`, for too many values to list
     kind:str='other'             # 'table', 'image', 'text' or 'other'
     display:Display=Display()    # What people see of answers
     defaults:Any=None            # Name of the preset that suits it, or a record of settings; None where none does
@@ -172,11 +174,11 @@ class Domain:
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
     relations:Any=None           # What ties groups together, see the chapter on relations; None where nothing does
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
-    words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for a group without one
-    offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None for what has none
+    words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word
+    offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None without
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
-    again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows as to be asked
+    again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     confirm:Callable=_as_read    # (xp as found, the same decoded and encoded again) -> xp to be measured
 
     def __repr__(self):
@@ -210,25 +212,24 @@ def token_groups(
     return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
 
 # %% ../nbs/00_core.ipynb #g42
-class _Const:
-    "A constant that is copied once to each device and dtype it is used with."
-    def __init__(self, t): self.t,self.kept = torch.as_tensor(t, dtype=torch.float64),{}
-    def __reduce__(self): return _Const, (self.t,)  # copies are made anew where it goes
-
-    def __call__(self, like):
-        key = (like.device, like.dtype)
-        if key not in self.kept: self.kept[key] = self.t.to(like)
-        return self.kept[key]
-
 class Entrywise:
     "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
-    def __init__(self, f:Callable, *consts): self.f,self.consts = f,[_Const(k) for k in consts]
-    def __call__(self, c, x): return self.f(c, x, *(k(c) for k in self.consts))
+    def __init__(self, f:Callable, *consts):
+        self.f,self.consts,self.kept = f, [torch.as_tensor(k, dtype=torch.float64) for k in consts], {}
+
+    def __getstate__(self): return vars(self) | dict(kept={}) # copies are made anew where it goes
+    def __call__(self, c, x): return self.f(c, x, *self.beside(c))
+
+    def beside(self, like:Tensor) -> list: # A constant may be used with several devices and dtypes
+        "The constants, copied once to the device and dtype of a tensor."
+        key = like.device, like.dtype
+        if key not in self.kept: self.kept[key] = [k.to(like) for k in self.consts]
+        return self.kept[key]
 
     def narrow(self, at:Tensor, x:Tensor) -> Callable: # v `(n, w)` -> v
         "The same for the entries at the positions `at`, long `(n, w)`, of the flattened inputs."
         here = lambda k: k if k.ndim == 0 else k.expand(x.shape[1:]).flatten()[at]
-        ks,old = [here(k(x)) for k in self.consts], x.flatten(1).gather(1, at)
+        ks,old = [here(k) for k in self.beside(x)], x.flatten(1).gather(1, at)
         return lambda v: self.f(v, old, *ks)
 
 # %% ../nbs/00_core.ipynb #g43
@@ -282,15 +283,13 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
 def _read_json(text:str) -> dict:
     "An object of JSON; raises `ValueError` for anything else."
     try: told = json.loads(text)
-    except RecursionError: raise ValueError('it must be JSON of few levels, got a text that is nested too deep') from None
+    except RecursionError:
+        raise ValueError('it must be JSON of few levels, got a text that is nested too deep') from None
     if not isinstance(told, dict): raise ValueError(f'it must be an object of JSON, got {type(told).__name__}')
     return told
 
 # %% ../nbs/00_core.ipynb #afdd0067
-def check_whole(
-    least:int=1, # Smallest that is allowed
-    /, **told,   # Arguments by their names
-):
+def check_whole(least:int=1, /, **told): # Arguments by their names
     "Raise `ValueError` for an argument that is no whole number of at least `least`."
     for name,v in told.items():
         if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) or v < least:

@@ -17,10 +17,10 @@ from torch import Tensor
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, Explainer, _as_call, _brief, _suited, setting, told
-from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking, lead_of,
-                                     logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping, target_prob,
-                                     total_variation)
+from .search.explainer import KINDS, Common, Explainer, _brief, _suited, setting, told
+from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking,
+                                     lead_of, logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping,
+                                     target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes, open_groups,
@@ -35,8 +35,8 @@ __all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Common):
     "Settings of gradual construction."
-    masking:str=setting('probe', "Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper), "
-                     "'gain' and 'bounds' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'bounds'))
+    masking:str=setting('probe', "Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper),"
+                     " 'gain' and 'bounds' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'bounds'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
                      options=('normal', 'input', 'prototype'))
     keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)",
@@ -49,17 +49,17 @@ class Settings(Common):
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     prototype_weight:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'Distance of logits to the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
+    match:Callable=setting(logit_gap, 'How logits lie off the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
-    logit_margin:float|None=setting(None, "Stop only where the target's logit leads as in this share of its training rows",
+    logit_margin:float|None=setting(None, "Stop only where the target's logit leads as in this share of its rows",
                             least=0, most=1, none=True)
     plausibility:Any=setting(None, 'Stop only among real rows of the target: a `Plausibility`, or None', none=True)
     sparsity_weight:float=setting(0., 'Price of a changed group on the way among real rows, in logits', least=0)
     n_prototypes:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
-    max_shared:int=setting(1, 'Groups that may share a change where that is nearer by a tenth; 1 for the fewest', least=1)
+    max_shared:int=setting(1, 'Groups that may share a change if that is nearer by a tenth; 1 for the fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.search.shorten')
     steps:tuple|None=setting(None, 'Steps of the search in their order; None for those that suit model and domain',
                              none=True)
@@ -93,7 +93,7 @@ _VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
-_STEPS = 'steps', lambda h, domain, model: h.steps is None or isinstance(h.steps, tuple) and all(map(callable, h.steps)), \
+_STEPS = 'steps', lambda h, *_: h.steps is None or isinstance(h.steps, tuple) and all(map(callable, h.steps)), \
     'be a tuple of functions (explainer, state, watch) -> states, or None'
 _TABLE = 'plausibility', lambda h, domain, model: h.plausibility is None or domain.features, \
     "be None unless masking='probe' on a table"
@@ -189,18 +189,15 @@ def _from_noise(cf, s, seed): return [s._replace(c=admissible(s.enc, init_compos
 
 def _from_prototypes(cf, s, seed):
     "A prototype for every start of the rows, which may be held near it; their inputs where they are there already."
+    todo,starts = target_prob(s.logits, s.target.label) < cf.settings.tau, s.x[:, None]
+    if todo.any():
+        level = torch.full_like(s.target.level, cf.settings.tau)
+        asked = s._replace(target=s.target._replace(level=level)).take(todo)
+        found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
+        starts = starts.expand(-1, found.shape[1], *s.x.shape[1:]).clone()
+        starts[todo] = found
     near = lambda c: _copied(s._replace(c=c, target=s.target._replace(near=c)))
-    return [near(admissible(s.enc, c, cf.project)) for c in _prototypes(cf, s)]
-
-def _prototypes(cf, s):
-    todo = target_prob(s.logits, s.target.label) < cf.settings.tau
-    if not todo.any(): return [s.x]
-    level = torch.full_like(s.target.level, cf.settings.tau)
-    asked = s._replace(target=s.target._replace(level=level)).take(todo)
-    found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
-    c = s.x[:, None].expand(-1, found.shape[1], *s.x.shape[1:]).clone()
-    c[todo] = found
-    return c.unbind(1)
+    return [near(admissible(s.enc, c, cf.project)) for c in starts.unbind(1)]
 
 STARTS = dict(input=_from_input, normal=_from_noise, prototype=_from_prototypes)
 
@@ -345,7 +342,8 @@ def _nearest_real(cf, one, place) -> Tensor: # One row `(1, *s)`
     real = cf.x_train[in_target(cf.z_train, one.target.label[0])]
     many = one._replace(on=None, c=None).take(torch.zeros(len(real), dtype=torch.long, device=one.x.device))
     xp = admissible(many.enc, torch.where(many.enc.frozen[:, place], many.x, real), cf.project)
-    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0 if len(real) else torch.zeros(0, dtype=torch.bool)
+    if not len(real): return one.xp
+    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0
     if not there.any(): return one.xp
     far = (xp - many.x).abs().flatten(1).sum(1).masked_fill(~there, torch.inf)
     return xp[far.argmin()][None]
@@ -390,19 +388,15 @@ def _run(cf, s, steps, watch=None) -> Iterator[State]:
     "One step after the other."
     for step in steps: yield from step(cf, s, watch)
 
-@dataclass(frozen=True, repr=False)
-class Otherwise:
+def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     "Other steps, from the input again, for rows that the model still refuses; nothing but the target is asked of them."
-    steps:tuple
-    __repr__ = _as_call
-    def __call__(self, cf, s, watch=None) -> Iterator[State]:
-        lost = _refused(cf, s)
-        if not len(lost): return
-        now = s.take(lost)
-        plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead'))
-        for plain in _run(cf, plain, self.steps):
-            s.put(lost, plain)
-            yield s
+    lost = _refused(cf, s)
+    if not len(lost): return
+    now = s.take(lost)
+    plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead'))
+    for plain in _run(cf, plain, steps):
+        s.put(lost, plain)
+        yield s
 
 # %% ../nbs/07_gradual.ipynb #c67
 def _on_again(cf, s, live):
@@ -417,14 +411,10 @@ def cheapest_pair(cf, s, watch=None) -> Iterator[State]:
         s.put(live, cheapest_pairs(cf, s.take(live)))
         yield _on_again(cf, s, live)
 
-@dataclass(frozen=True, repr=False)
-class Improve:
+def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
     "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
-    moves:tuple
-    __repr__ = _as_call
-    def __call__(self, cf, s, watch=None) -> Iterator[State]:
-        live = s.on.any(1).nonzero()[:, 0]
-        for s in improve_states(cf, s, self.moves, live): yield _on_again(cf, s, live)
+    live = s.on.any(1).nonzero()[:, 0]
+    for s in improve_states(cf, s, moves, live): yield _on_again(cf, s, live)
 
 # %% ../nbs/07_gradual.ipynb #c70
 def _each_asked(cf, enc, target):
@@ -442,23 +432,23 @@ def _each_asked(cf, enc, target):
 def _finishing(h, priced:bool) -> tuple: # Whether changes have prices
     "What improves an answer: the moves of the settings; where changes have prices, also those that come nearer."
     moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*priced
-    return (Improve(moves),) if moves else ()
+    return (partial(shortened, moves=moves),) if moves else ()
 
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
     h,own,domain = cf.settings, _of_model(cf, 'probe'), cf.domain
-    listed,among = domain.probe is None, h.plausibility is not None # can all values be listed? shall it be among real rows?
+    listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
     find = own or (lookahead(*domain.probe) if domain.probe else _ask_all)
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
     steps = (construct, pairs, revisit) if listed else (construct,)
     if listed and domain.features and not among: steps += (spare, from_real_rows)
-    if among: steps = (among_real_rows, Otherwise(steps))
+    if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (cheapest_pair,)
-    plain = not among and all(getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
+    usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, again=domain.again, quick=quick if once and not among else None, greedy=plain,
-                          singles=_each_asked if listed and not among else _no_singles)
+                          steps=steps, again=domain.again, quick=quick if once and not among else None,
+                          greedy=not among and all(usual), singles=_each_asked if listed and not among else _no_singles)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
@@ -543,12 +533,12 @@ class Trace:
 
     def __repr__(self):
         z = self.steps[-1].logits if self.steps else self.before
-        goal,label = goal_of(self.target.label), self.target.label
+        goal,label = self.goal, self.target.label
         before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
         return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
 
     @property
-    def numbers(self) -> bool: return goal_of(self.target.label).numbers # Whether the model answers with numbers
+    def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         "All curves as one tidy frame."
@@ -665,7 +655,7 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
         parts = self.parts.quick
         if parts is None: return self.search(enc, target, seed)
         s = self.start(enc, target, seed)

@@ -17,10 +17,7 @@ from markupsafe import Markup
 __all__ = []
 
 # %% ../nbs/91_render.ipynb #c19
-def value_text(
-    v, # A number, a level, a date, a word
-    digits:int=6, # Significant digits of a number with decimals
-) -> str:
+def value_text(v, digits:int=6) -> str: # A number, a level, a date, a word; significant digits where there are decimals
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return str(v)
     if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return 'missing'
@@ -29,16 +26,11 @@ def value_text(
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
 # %% ../nbs/91_render.ipynb #c22
-def change_text(
-    line, # Has `feature`, `before` and `after`
-) -> str:
+def change_text(line) -> str: # Has `feature`, `before` and `after`
     "One change in a line."
     return f'{line.feature}: {value_text(line.before)} → {value_text(line.after)}'
 
-def count_text(
-    n:int,    # How many
-    noun:str, # Of what, in the singular
-) -> str:
+def count_text(n:int, noun:str) -> str: # How many, of what in the singular
     "A number of things."
     return f'{n:,} {noun}' + 's'*(n != 1)
 
@@ -50,10 +42,7 @@ def bound_text(v:float) -> str: return f'{v:.3g}' if np.isfinite(v) else 'no lim
 _MOST_PLACES = 6 # Decimals of a percentage
 _LITTLE = .01    # A probability below which no number is given
 
-def sided_percent(
-    p:float,   # A probability
-    bar:float, # The one that was asked for
-) -> str:
+def sided_percent(p:float, bar:float) -> str: # A probability, and the one that was asked for
     "A probability that is written on its own side of the bar, and of 0 and 1."
     if 0 < p < _LITTLE: return f'less than {_LITTLE:.0%}'
     if 1 - _LITTLE < p < 1: return f'more than {1 - _LITTLE:.0%}'
@@ -63,11 +52,7 @@ def sided_percent(
     return f'{p:.{_MOST_PLACES}%}'
 
 # %% ../nbs/91_render.ipynb #c31
-def rounded_text(
-    v:float,         # A number
-    places:int,      # Decimals, ≥ 0
-    fixed:bool=True, # Whether zeros at the end stay
-) -> str:
+def rounded_text(v:float, places:int, fixed:bool=True) -> str: # A number, its decimals, whether zeros at the end stay
     "A number with the decimals of its column."
     text = f'{v:,.{places}f}'
     return text if fixed or '.' not in text else text.rstrip('0').rstrip('.')
@@ -76,10 +61,7 @@ def rounded_text(
 _MOST_SHOWN = 6        # Decimals of a column up to which all its numbers are written alike
 _PLAIN = (1e-7, 1e16)  # Numbers between these are written without an exponent
 
-def exact_text(
-    v,          # A number
-    places:int, # Decimals of its column
-) -> str:
+def exact_text(v, places:int) -> str: # A number, decimals of its column
     "A number with the decimals of its column, or with as many as it takes to read the same number back."
     if isinstance(v, (int, np.integer)): return f'{v:,}'
     text = f'{v:,.{places}f}'
@@ -89,10 +71,7 @@ def exact_text(
     return re.sub(r'(?<=\d)(?=(\d{3})+$)', ',', whole) + dot + rest
 
 # %% ../nbs/91_render.ipynb #c37
-def with_unit(
-    text:str, # A number, written
-    unit:str, # '€' or '{} years'; '' for none
-) -> str:
+def with_unit(text:str, unit:str) -> str: # A number, written; '€' or '{} years', '' for none
     "A number with its unit."
     if not unit or text == value_text(None): return text
     return unit.replace('{}', text) if '{}' in unit else f'{text} {unit}'
@@ -100,28 +79,20 @@ def with_unit(
 # %% ../nbs/91_render.ipynb #c6
 _MARKS = re.compile(r'([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
 
-def markdown(
-    v, # Any value
-) -> Markup:
+def markdown(v) -> Markup:
     "A value in Markdown, every sign of it taken literally."
     if hasattr(v, '__html__'): return v
     return Markup(_MARKS.sub(r'\\\1', html.escape(str(v), quote=False)))
 
-def unescape(
-    text:str,   # What stands between the marks of a page
-    format:str, # 'md' or 'html'
-) -> str:
+def unescape(text:str, format:str) -> str: # What stands between the marks of a page; 'md' or 'html'
     "The value that was written there."
     bare = re.sub(r'\\([!-/:-@\[-`{-~])', r'\1', text) if format == 'md' else re.sub('<[^>]*>', '', text)
     return html.unescape(bare.strip())
 
 # %% ../nbs/91_render.ipynb #c9
 @functools.cache
-def environment(
-    format:str,    # 'html' and 'md' escape, '' and 'txt' do not
-    folder:str='', # Below `gradual_cf/templates`
-) -> ImmutableSandboxedEnvironment:
-    "What templates of a format are compiled and filled in by."
+def environment(format:str, folder:str='') -> ImmutableSandboxedEnvironment: # A folder below `gradual_cf/templates`
+    "What templates of a format are compiled and filled in by: 'html' and 'md' escape, '' and 'txt' do not."
     files = PackageLoader('gradual_cf', f'templates/{folder}'.rstrip('/'))
     def find(name):
         for suffix in (format, 'txt', 'css'):
@@ -135,31 +106,21 @@ def environment(
     return made
 
 # %% ../nbs/91_render.ipynb #c12
-def render(
-    name:str,        # Of a template: 'changes', 'letter/record'
-    format:str='html', # 'html', 'md', 'txt' or 'json'
-    /, **fields,     # What it asks for
-) -> str:
-    "Fill in a template."
+def render(name:str, format:str='html', /, **fields) -> str: # 'letter/record'; 'html', 'md', 'txt' or 'json'
+    "Fill in a template with the fields that it asks for."
     return environment(format).get_template(name).render(fields)
 
 # %% ../nbs/91_render.ipynb #c3edd643
-def subplots(
-    *shape,  # Rows and columns
-    **look,  # As `matplotlib.pyplot.subplots` takes them
-) -> Any:    # The figure, and its axes
-    "A figure that leaves pyplot at once: it is returned, and so shown once."
+def subplots(*shape, **look) -> Any: # As `matplotlib.pyplot.subplots` takes them -> the figure, and its axes
+    "A figure that leaves pyplot at once: it is returned, and so shown once; `ValueError` where it has no place."
     import matplotlib.pyplot as plt
+    if not all(shape): raise ValueError('plot must be of at least one answer, got none')
     fig,axes = plt.subplots(*shape, layout='constrained', **look)
     plt.close(fig)
     return fig, axes
 
-def figure_html(
-    fig,         # A matplotlib figure
-    words:str,   # What it shows
-    dpi:int=100, # Resolution
-) -> str:
-    "A figure as an image of a page."
+def figure_html(fig, words:str, dpi:int=100) -> str:
+    "A matplotlib figure as an image of a page, with what it shows in words."
     file = io.BytesIO()
     fig.savefig(file, format='png', dpi=dpi, metadata={'Software': None})
     return render('picture', alt=words, png=base64.b64encode(file.getvalue()).decode())

@@ -225,8 +225,8 @@ def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
     rows = people()
     groups = _cohorts(_told_apart(rows, ['sex', 'region']), 2)
     assert len(groups) == 2 + 3 + 6
-    own = next(g for g in groups if g.name == 'f × south')
-    np.testing.assert_array_equal(own.member, (rows.sex == 'f') & (rows.region == 'south'))
+    own = next(member for _,name,member in groups if name == 'f × south')
+    np.testing.assert_array_equal(own, (rows.sex == 'f') & (rows.region == 'south'))
     assert len(_cohorts(_told_apart(rows, ['sex', 'region']), 1)) == 5
     only = rows.assign(region=np.where(rows.sex == 'f', 'north', 'south'))
     assert len(_cohorts(_told_apart(only, ['sex', 'region']), 2)) == 6

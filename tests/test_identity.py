@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf.core import _Const
+from gradual_cf.core import Entrywise
 from gradual_cf.scale.workers import fingerprint, kept
 from gradual_cf.models.networks import tabular_mlp, train
 
@@ -52,12 +52,15 @@ def test_a_fingerprint_does_not_depend_on_order_in_memory_or_on_use():
     assert fingerprint(train) == before
 
 
-def test_a_constant_does_not_grow_with_use_in_a_pickle():
-    constant = _Const(torch.ones(9))
-    before = pickle.dumps(constant)
-    constant(torch.rand(4, 9))
-    assert pickle.dumps(constant) == before
-    assert torch.equal(pickle.loads(before)(torch.rand(4, 9)), torch.ones(9))
+def least(c, x, k): return c.clamp_min(k)
+
+
+def test_constants_do_not_grow_with_use_in_a_pickle():
+    projection = Entrywise(least, torch.ones(9))
+    before = pickle.dumps(projection)
+    projection(torch.rand(4, 9), None)
+    assert pickle.dumps(projection) == before
+    assert torch.equal(pickle.loads(before)(torch.rand(4, 9), None), torch.ones(4, 9))
 
 
 def test_what_cannot_be_named_is_said_in_a_line():

@@ -191,6 +191,16 @@ def test_paper_route_reports_what_the_lookup_costs(toy):
     assert not torch.equal(cfs.found, cfs.prob)
 
 
+def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
+    tr, te, v, net = toy
+    text = te['text'][0]
+    cf = GradualCF(net, sentences(v, length=40, reads=None)).fit(tr['text'][:50])
+    several = cf.explain_many([text], immutable=[text[a:b] for a, b in _word_spans(text)])
+    assert not len(several.answers)
+    for nothing in (several, several.answers):
+        with pytest.raises(ValueError, match='plot must be of at least one answer, got none'): nothing.plot()
+
+
 def test_trace_of_a_review(toy):
     tr, te, v, net = toy
     trace = GradualCF(net, sentences(v, length=40)).fit(tr).trace(te['text'][0])

@@ -11,7 +11,7 @@ import written
 from gradual_cf.all import PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, confirm, improve, measures, tabular, tabular_mlp
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
-from gradual_cf.search.plausible import _Forest, _circle
+from gradual_cf.search.plausible import _forest, _circle
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
@@ -311,7 +311,7 @@ def test_lists_of_models_that_do_not_fit(case):
 
 def test_forest_finds_what_is_strange():
     x = torch.randn(500, 5, generator=torch.Generator().manual_seed(0))
-    f = _Forest(x)
+    f = _forest(x)
     far = torch.zeros(1, 5); far[0, 3:] = 4
     assert f(far) > f(x).quantile(.95) and f(torch.zeros(1, 5)) < f(x).quantile(.2)
 
@@ -320,7 +320,7 @@ def test_forest_agrees_with_scikit_learn():
     from sklearn.ensemble import IsolationForest
     x = torch.randn(600, 8, generator=torch.Generator().manual_seed(1))*torch.tensor([1., 2, 1, 1, .5, 1, 3, 1])
     theirs = torch.from_numpy(-IsolationForest(n_estimators=100, random_state=0).fit(x.numpy()).score_samples(x.numpy()))
-    ours = _Forest(x)(x).double()
+    ours = _forest(x)(x).double()
     assert torch.corrcoef(torch.stack([ours, theirs]))[0, 1] > .8 and (ours.mean() - theirs.mean()).abs() < .03
 
 

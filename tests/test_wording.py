@@ -14,7 +14,7 @@ from gradual_cf.models.networks import text_cnn
 from gradual_cf.data.words import _left_out, _put_in, _Trigrams, reads_well
 from gradual_cf.data.texts import sentences
 from gradual_cf.data.words import content_word, corpus_vectors, load_toy_reviews
-from gradual_cf.data.wording import _closed, _ClosedUp, _closing, _drop_of, _said_of, wordings
+from gradual_cf.data.wording import _closed, _ClosedUp, _drop_of, _said_of, wordings
 
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 
@@ -80,9 +80,9 @@ def test_swaps_are_what_whole_texts_say(asked):
     long = x.clone()
     long[0, 2, 0, -1] = 1.                                     # with one more word in front, the last one is out of sight
     for start in (x, long):
-        quick, slow = (_swap_logits(m, start, at, values).detach() for m in (_closing(net, 12), _ClosedUp(net, 12)))
+        quick, slow = (_swap_logits(m, start, at, values).detach() for m in (_ClosedUp(net, 12), lambda x: net(_closed(x, 12))))
         assert torch.allclose(quick, slow, atol=1e-5)
-    assert not hasattr(_closing(torch.nn.Flatten(), 12), 'swaps')
+    assert not hasattr(_ClosedUp(torch.nn.Flatten(), 12), 'swaps')
 
 
 TEXT = 'I found the plot very really dull, and  the cast good.'
@@ -160,7 +160,7 @@ def test_a_score_is_the_one_the_search_uses(asked):
     cf = asked[0]
     changes = {5: '', 6: 'not dull', 11: 'funny'}
     xp, (_, enc, z, target) = worded(cf, changes), cf.ask([TEXT])
-    rows, at, drops = wording._drops_in_places(cf.domain.measures.args[0], enc.notes.heard, xp, (xp != enc.x).flatten(2).any(2))
+    rows, at, drops = wording._drops_in_places(cf.domain.measures.args[0], enc.notes, xp, (xp != enc.x).flatten(2).any(2))
     cfs = cf.measure([TEXT], enc, z, xp, target)
     assert at.tolist() == [5, 6, 11] == cfs.changes().feature.tolist()
     assert -drops.numpy() == pytest.approx(cfs.changes().reads.to_numpy())
@@ -188,7 +188,7 @@ def test_only_adverbs_and_adjectives_before_nouns_go(vectors):
     text = 'It has a dull plot and really the cast was dull.'
     _, enc, _, target = cf.ask([text])
     reader, s = cf.domain.measures.args[0], cf.start(enc, target)
-    may = wording._dispensable(reader, wording._as_it_stands(reader, s), torch.arange(12)[None])[0]
+    may = wording._dispensable(reader, wording._as_it_stands(reader, s)[0], torch.arange(12)[None])[0]
     assert [w for w, ok in zip(text.rstrip('.').split(), may) if ok] == ['dull', 'really'] and may.sum() == 2
 
 

@@ -17,7 +17,7 @@ from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import Counterfactuals
-from .nearest import _away, _enough, _OfImages, _Rules, _within_limit
+from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _within_limit
 from ..core import changed_groups, Encoded, take_rows
 from ..data.columns import Column, _read_numbers
 from ..models.asking import predict
@@ -97,9 +97,7 @@ class _Condition:
     sources:tuple=()    # The 0/1 columns of a category that comes as such
     column:Column|None=None # How the cells are read; None for plain numbers
 
-    def covers(self,
-        df:pd.DataFrame, # Raw rows
-    ) -> np.ndarray:     # bool `(n,)`
+    def covers(self, df:pd.DataFrame) -> np.ndarray: # Raw rows -> bool `(n,)`
         "Which rows meet the condition."
         if self.sources: return df[list(self.levels)].to_numpy(float).any(1)
         cells = df[self.feature]
@@ -126,15 +124,11 @@ class _Rule:
     coverage:float=0.      # Share of the training rows covered
     changed:tuple=() # The conditions that the explained row does not meet, in a counterfactual rule
 
-    def covers(self,
-        df:pd.DataFrame, # Raw rows
-    ) -> np.ndarray:     # bool `(n,)`
+    def covers(self, df:pd.DataFrame) -> np.ndarray: # Raw rows -> bool `(n,)`
         "Which rows meet all conditions."
         return np.logical_and.reduce([np.ones(len(df), bool), *(c.covers(df) for c in self.conditions)])
 
-    def sentence(self,
-        classes:Sequence=(), # Names of the classes; 'class 0' and so on without
-    ) -> str:
+    def sentence(self, classes:Sequence=()) -> str: # Names of the classes; 'class 0' and so on without
         "The rule in words: 'denied because …', or 'approved if …' with the conditions that are new."
         name = _class_name(self.outcome, classes)
         if self.changed: return f'{name} if {" and ".join(map(str, self.changed))}'
@@ -278,11 +272,11 @@ def _measured_rule(lore, low, high, outcome, changed=()):
     return _Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
-def _read_row(lore, rules, enc, leaves, own, target, wordy):
+def _read_row(lore, enc, leaves, own, target, wordy):
     "The counterfactual of one row, `(1, d)`, and with `wordy` its `_Reason`."
     x, there = enc.x[0].float().cpu().double().numpy(), leaves.take(leaves.label == target.item())
     points, false = _crossings(lore.domain.features, lore.positions, there, x, lore.common, lore.settings.eps)
-    at = rules.admit(enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
+    at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
     if len(at): ok = target_prob(predict(lore.model, at), target.expand(len(at))) >= _enough(lore.settings.tau)
@@ -301,7 +295,7 @@ _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
 def _reasons(lore, enc, target, seed, wordy):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
-    h, rules, z = lore.settings, _Rules(lore, enc.x), predict(lore.model, enc.x)
+    h, z = lore.settings, predict(lore.model, enc.x)
     own = z.argmax(1)
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
@@ -310,7 +304,7 @@ def _reasons(lore, enc, target, seed, wordy):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
             leaves = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN))
-            xp, why = _read_row(lore, rules, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], wordy)
+            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], wordy)
             yield (enc.x[j:j+1] if there[j] else xp), why
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
@@ -398,13 +392,7 @@ class _AdversarialAutoencoder(nn.Module):
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac11
 @_network
-def _adversarial_autoencoder(
-    shape,          # Image shape, `(c, h, w)`
-    latent:int=8,   # Entries of a code; the paper 4, and 8 to 16 for MNIST
-    width:int=512,  # Units of the hidden layers
-    low:float=0.,   # Smallest pixel value
-    high:float=1.,  # Largest
-) -> nn.Module:     # Maps `(n, c, h, w)` to its reconstruction
+def _adversarial_autoencoder(shape, latent:int=8, width:int=512, low:float=0., high:float=1.) -> nn.Module:
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
     return _AdversarialAutoencoder(shape, latent, width, low, high)
 
@@ -517,17 +505,9 @@ class ABELESettings(Common):
 # %% ../../nbs/baselines/01_lore.ipynb #ac42
 _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the farthest row still has
 
-class _Local(NamedTuple):
-    "What ABELE learns around one image."
-    z0:Tensor      # Code of the image, `(l,)`
-    z:Tensor       # Accepted neighbours, `(n, l)`
-    prob:Tensor    # The model's probabilities at their images, `(n, k)`
-    own:int        # The model's class of the image
-    leaves:_Leaves # Leaves of the tree
-
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
-def _around(abele, enc, target, seed=0):
-    "Breed neighbours of both kinds and grow a tree on them; a `_Local`."
+def _around(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
+    "Breed neighbours of both kinds and grow a tree on them."
     gen, z0, h = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0], abele.settings
     own = int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
@@ -541,16 +521,16 @@ def _around(abele, enc, target, seed=0):
     if ok.any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
     rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
-    return _Local(z0, z, prob, own, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight)))
+    return z0, z, prob, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48
-def _counter_exemplars(abele, enc, near, target):
+def _counter_exemplars(abele, enc, near, target): # `near` as `_around` returns it
     "Images `(n, c, h, w)` over the thresholds of the tree, then bred ones, and the target's probability `(n,)`."
-    z0 = near.z0.cpu().double().numpy()
-    leaves = _nearest_first(near.leaves.take(near.leaves.label == target), z0)
-    crossed = torch.as_tensor(_enter(leaves, z0, abele.settings.step)).to(near.z0)
-    bred = near.z[near.prob.argmax(1) == target]
-    bred = bred[(bred - near.z0).norm(dim=1).argsort()]
+    z0, z, prob, leaves = near
+    code = z0.cpu().double().numpy()
+    nearest = _nearest_first(leaves.take(leaves.label == target), code)
+    crossed, bred = torch.as_tensor(_enter(nearest, code, abele.settings.step)).to(z0), z[prob.argmax(1) == target]
+    bred = bred[(bred - z0).norm(dim=1).argsort()]
     x = abele.drawn(torch.cat([crossed, bred]), enc)
     if not len(x): return x, x.new_zeros(0)
     return x, predict(abele.model, x).softmax(1)[:, target]
@@ -593,8 +573,8 @@ class ABELE(_OfImages):
 
     def drawn(self, z, enc):
         "Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible."
-        rows, rules = enc.take(torch.zeros(len(z), dtype=torch.long)), _Rules(self, enc.x)
-        return rules.hold(rows, admissible(rows, self.auto.decode(z), rules.project))
+        rows = enc.take(torch.zeros(len(z), dtype=torch.long))
+        return torch.where(_fixed(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none."
@@ -618,11 +598,11 @@ class ABELE(_OfImages):
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
         goal = int(predict(self.model, enc.x)[0].topk(2).indices[1]) if target is None else int(target)
-        near = _around(self, enc, goal, seed)
+        z0, z, prob, leaves = near = _around(self, enc, goal, seed)
         x, p = _counter_exemplars(self, enc, near, goal)
-        home = near.leaves.take([near.leaves.holds(near.z0.cpu().double().numpy()).argmax()])
-        keeps = near.prob.argmax(1) == near.own
-        inside = torch.as_tensor(home.holds(near.z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
-        same = near.z[inside & keeps if (inside & keeps).any() else keeps]
+        home = leaves.take([leaves.holds(z0.cpu().double().numpy()).argmax()])
+        keeps = prob.argmax(1) == predict(self.model, enc.x).argmax()
+        inside = torch.as_tensor(home.holds(z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
+        same = z[inside & keeps if (inside & keeps).any() else keeps]
         same = self.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
         return _Exemplars(enc.x, same, x[p >= self.settings.tau][:n])

@@ -25,18 +25,13 @@ from ..search.shorten import _group_sizes, put_back_smallest
 __all__ = ['WachterSettings', 'Wachter', 'CEMSettings', 'CEM', 'SpheresSettings', 'GrowingSpheres']
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c6
-class _Rules:
-    "What an explainer allows its rows: frozen groups stay, and with `legal` values are admissible."
-    def __init__(self, explainer, x): self.groups, self.project = explainer.groups(x), explainer.project
+def _fixed(explainer, enc): return enc.frozen[:, explainer.groups(enc.x)] # Entries of frozen groups, bool `(n, *s)`
 
-    def fixed(self, enc): return enc.frozen[:, self.groups] # Entries of frozen groups, bool `(n, *s)`
-    def hold(self, enc, c): return torch.where(self.fixed(enc), enc.x, c) # `c`, but frozen groups stay
-
-    def admit(self, enc, c):
-        "The nearest admissible rows, `(n, *s)`; the original value of a group is one."
-        p = admissible(enc, c, self.project)
-        stay = _group_sizes(enc.x, c, self.groups) <= _group_sizes(p, c, self.groups)
-        return torch.where((enc.frozen | stay)[:, self.groups], enc.x, p)
+def _admitted(explainer, enc, c):
+    "The nearest rows that an explainer allows, `(n, *s)`: frozen groups stay; a group's own value is admissible."
+    groups, p = explainer.groups(c), admissible(enc, c, explainer.project)
+    stay = _group_sizes(enc.x, c, groups) <= _group_sizes(p, c, groups)
+    return torch.where((enc.frozen | stay)[:, groups], enc.x, p)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c11
 def _enough(tau): return tau + .001*(1 - tau) # The probability that a search asks for
@@ -166,13 +161,13 @@ class WachterSettings(Common):
     patience:int = setting(50, 'steps without gain after which a row rests', least=1)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c44
-def _descended(wachter, rules, enc, target, loose, weight):
+def _descended(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
     h, adam, best = wachter.settings, _RowAdam(enc.x, wachter.settings.lr), _Arrivals(enc.x)
     rests = torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
-        xp = rules.admit(enc, adam.v)
-        at = rules.hold(enc, adam.v) if loose else xp
+        xp = _admitted(wachter, enc, adam.v)
+        at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
         slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
         if loose: there = target_prob(wachter.model(xp).detach(), target) >= _enough(h.tau)
@@ -180,7 +175,7 @@ def _descended(wachter, rules, enc, target, loose, weight):
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
         rests[adam.rows] = torch.where(adam.note(loss, h.decay), there, rests[adam.rows])
-        adam.step(torch.where(rules.fixed(enc), 0., slope))
+        adam.step(torch.where(_fixed(wachter, enc), 0., slope))
         go = adam.stale < h.patience
         if i % _SLOW == _SLOW - 1 and not go.all(): # rows that rest leave
             adam.keep(go)
@@ -218,13 +213,13 @@ class Wachter(Explainer):
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
-        rules, best, live, h = _Rules(self, enc.x), _Arrivals(enc.x), _away(self, enc, target), self.settings
+        best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
             for loose in (False, True) if h.legal else (False,):
                 live = live[best.dist[live] == torch.inf]
                 if not len(live): break
-                descend = partial(_descended, self, rules, enc.take(live), target[live], loose)
+                descend = partial(_descended, self, enc.take(live), target[live], loose)
                 found = _weighted(enc.x[live], h.lam, h.rounds, descend, between)
                 best.see(live, found.xp, found.dist)
         return _within_limit(self, enc, best.xp, target)
@@ -283,23 +278,23 @@ class CEMSettings(Common):
         if not known: raise ValueError(f'autoencoder must be a module, True or None, got {self.autoencoder!r}')
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
-def _fista(cem, rules, enc, target, weight):
+def _fista(cem, enc, target, weight):
     "One round with a weight for every row: what arrived, and whether each row did."
     h, best, rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
-        last, at = xp, rules.admit(enc, y)
+        last, at = xp, _admitted(cem, enc, y)
         slope = _through(cem.model, at, _hinge_slope(target, cem.margin, weight))[0].add_(at - enc.x, alpha=2)
         if cem.coder is not None: # the slope of the squared error
             slope += h.gamma*_through(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
-        step = h.lr*(1 - i/h.steps)**.5*torch.where(rules.fixed(enc), 0., slope)
+        step = h.lr*(1 - i/h.steps)**.5*torch.where(_fixed(cem, enc), 0., slope)
         xp = cem.boxed(enc.x, enc.x + _shrink(y - enc.x - step, h.beta))
         y = xp + (i/(i + 3))*(xp - last)
         moved = ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
         if not moved.all():
             enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
-        at = rules.admit(enc, xp)
+        at = _admitted(cem, enc, xp)
         there, delta = target_prob(cem.model(at), target) >= cem.reach, (at - enc.x).flatten(1)
         net = h.beta*delta.abs().sum(1) + delta.square().sum(1)
         best.see(rows, at, net.masked_fill(~there, torch.inf))
@@ -335,7 +330,7 @@ class CEM(Explainer):
         "Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`."
         best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
         if not len(live): return enc.x.clone()
-        descend = partial(_fista, self, _Rules(self, enc.x), enc.take(live), target[live])
+        descend = partial(_fista, self, enc.take(live), target[live])
         with evaluating(self.model), torch.no_grad():
             found = _weighted(enc.x[live], h.c, h.rounds, descend, lambda low, high: (low + high)/2)
         best.see(live, found.xp, found.dist)
@@ -365,17 +360,17 @@ class SpheresSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c93
 _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
-def _enemies(explainer, rules, enc, target, inner, outer, gen):
+def _enemies(explainer, enc, target, inner, outer, gen):
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
     x, q, best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
-    free, every = ~rules.fixed(enc), torch.arange(len(x), device=x.device)
+    free, every = ~_fixed(explainer, enc), torch.arange(len(x), device=x.device)
     size = max(1, _NUMBERS//x[0].numel())
     for i in every.split(max(1, size//q)):
         for d,r in zip(direction.split(size), u.split(size)):
             points, each = _shell(x[i], free[i], d, r, inner[i], outer[i]), i.repeat_interleave(len(r))
-            at = rules.admit(enc.take(each), points.flatten(0, 1))
+            at = _admitted(explainer, enc.take(each), points.flatten(0, 1))
             prob = target_prob(predict(explainer.model, at), target[each])
             far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(prob < _enough(explainer.settings.tau), torch.inf)
             dist, nearest = far.view(len(i), -1).min(1)
@@ -385,13 +380,13 @@ def _enemies(explainer, rules, enc, target, inner, outer, gen):
 # %% ../../nbs/baselines/00_nearest.ipynb #c95
 _HALVINGS = 40 # Most halvings of the first ball
 
-def _nearest_enemies(explainer, rules, enc, target, seed):
+def _nearest_enemies(explainer, enc, target, seed):
     "Each row's nearest enemy: its ball is halved while it holds one, then shells grow from there until one does."
     shrinking, growing = (torch.Generator().manual_seed(2*seed + i) for i in (0, 1))
     best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     width, live = torch.full_like(best.dist, explainer.settings.radius), every
     def sampled(inner, gen): # whether each live row has an enemy in its shell
-        found = _enemies(explainer, rules, enc.take(live), target[live], inner, inner + width[live], gen)
+        found = _enemies(explainer, enc.take(live), target[live], inner, inner + width[live], gen)
         best.see(live, found.xp, found.dist)
         return found.dist < torch.inf
 
@@ -420,9 +415,9 @@ class GrowingSpheres(Explainer):
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
         "Grow a sphere around every row, with `select` put back what can go; `(n, *s)`."
-        rules, xp, live, how = _Rules(self, enc.x), enc.x.clone(), _away(self, enc, target), self.settings.select
+        xp, live, how = enc.x.clone(), _away(self, enc, target), self.settings.select
         if not len(live): return xp
         some, goal = enc.take(live), target[live]
-        found = _nearest_enemies(self, rules, some, goal, seed).xp
+        found = _nearest_enemies(self, some, goal, seed).xp
         xp[live] = put_back_smallest(self, _wanted(self, some, found, goal), how == 'first').xp if how else found
         return _within_limit(self, enc, xp, target)

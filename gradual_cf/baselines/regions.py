@@ -12,7 +12,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import _away, _enough, _OfImages, _other_logits, _Rules, _through, _within_limit
+from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _other_logits, _through, _within_limit
 from ..core import Encoded
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
@@ -111,7 +111,7 @@ def _rank_blocks(frozen, theta, effect):
     return score.argsort(dim=1, descending=True).argsort(dim=1), inside.sum(1), (inside | (effect > 0)).sum(1)
 
 def _switched(fido, q, on): # Admissible images with the blocks `on` switched, bool `(n, g)`
-    return _Rules(fido, q.enc.x).admit(q.enc, _infilled(fido, q, on[None].to(q.enc.x))[0])
+    return _admitted(fido, q.enc, _infilled(fido, q, on[None].to(q.enc.x))[0])
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c33
 def _fewest_blocks(fido, q, rank, size, most):
@@ -241,38 +241,28 @@ class _Edits(NamedTuple):
     xp:Tensor     # The images with the edits pasted as pixels, `(n, c, h, w)`
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
-class _Editing:
-    "Maps on their way: what is free, what was put where."
-    def __init__(self, goyal, maps, given, target, free):
-        self.goyal, self.target, self.given, self.grid = goyal, target, given, maps.shape[2:]
-        self.maps, self.free, self.z = maps.flatten(2), free, goyal.head(maps)
-        self.unused = torch.ones_like(given[:, 0], dtype=torch.bool)
-        self.source = torch.full_like(free, -1, dtype=torch.long)
-
-    def edit(self, i):
-        "One edit of each row `i`: the best of those that promise most, as the head says."
-        e, given, target = self.goyal, self.given[i], self.target[i]
-        if e.linear is None: scores = _slope_scores(e.head, self.maps[i], given, self.grid, target)
-        else: scores = _exact_scores(e.linear, self.maps[i], given, self.z[i], target)
-        barred = ~(self.free[i][:, :, None] & self.unused[i][:, None])
+def _edited(e, maps, given, target, free):
+    "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
+    grid, maps, z = maps.shape[2:], maps.flatten(2), e.head(maps)
+    unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
+    while True:
+        yield z, source
+        live = (log_prob(z, target).exp() < _enough(e.settings.tau)) & free.any(1) & unused.any(1)
+        if not live.any(): return
+        i = live.nonzero()[:, 0]
+        if e.linear is None: scores = _slope_scores(e.head, maps[i], given[i], grid, target[i])
+        else: scores = _exact_scores(e.linear, maps[i], given[i], z[i], target[i])
+        barred = ~(free[i][:, :, None] & unused[i][:, None])
         many = 1 if e.linear is not None else min(e.settings.tried, scores[0].numel())
         score, pair = scores.masked_fill(barred, -torch.inf).flatten(1).topk(many)
-        each = i.repeat_interleave(many)
-        cell, donor_cell, maps = pair.flatten()//given.shape[2], pair.flatten() % given.shape[2], self.maps[each]
-        maps[torch.arange(len(each)), :, cell] = self.given[each, :, donor_cell]
-        z = e.head(maps.unflatten(2, self.grid))
-        prob = log_prob(z, self.target[each]).view_as(score).masked_fill(score == -torch.inf, -torch.inf)
+        each = i.repeat_interleave(many) # the edits that promise most: the head is asked which is the best
+        cell, donor_cell, tried = pair.flatten()//given.shape[2], pair.flatten() % given.shape[2], maps[each]
+        tried[torch.arange(len(each)), :, cell] = given[each, :, donor_cell]
+        new = e.head(tried.unflatten(2, grid))
+        prob = log_prob(new, target[each]).view_as(score).masked_fill(score == -torch.inf, -torch.inf)
         best = prob.argmax(1) + torch.arange(len(i), device=i.device)*many
-        self.maps[i], self.z[i], self.source[i, cell[best]] = maps[best], z[best], donor_cell[best]
-        self.free[i, cell[best]], self.unused[i, donor_cell[best]] = False, False
-
-    def run(self):
-        "Edit until the target is reached or nothing is left; the target's probability, `(n,)`."
-        while True:
-            prob = log_prob(self.z, self.target).exp()
-            live = (prob < _enough(self.goyal.settings.tau)) & self.free.any(1) & self.unused.any(1)
-            if not live.any(): return prob
-            self.edit(live.nonzero()[:, 0])
+        maps[i], z[i], source[i, cell[best]] = tried[best], new[best], donor_cell[best]
+        free[i, cell[best]], unused[i, donor_cell[best]] = False, False
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c73
 def _described(maps, x): return predict(lambda v: maps(v).mean((2, 3)), x) # Mean features of images, `(n, d)`
@@ -304,16 +294,15 @@ def _collage(x, donors, source):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c78
 def _edit_rows(e, enc, target):
     "Edits of all rows."
-    rules, near = _Rules(e, enc.x), _nearest_donors(e, enc.x, target)
+    near = _nearest_donors(e, enc.x, target)
     donors = e.x_train[near]
     with evaluating(e.network), torch.no_grad():
         maps, given = predict(e.maps, enc.x), predict(e.maps, donors.flatten(0, 1))
         given = given.unflatten(0, near.shape).transpose(1, 2).flatten(2)
-        fixed = nn.functional.adaptive_max_pool2d(rules.fixed(enc).any(1, keepdim=True).to(maps), maps.shape[2:])
-        now = _Editing(e, maps, given, target, fixed.flatten(1) == 0)
-        prob = now.run()
-    source = now.source.unflatten(1, now.grid)
-    xp = rules.admit(enc, _collage(enc.x, donors, source))
+        fixed = nn.functional.adaptive_max_pool2d(_fixed(e, enc).any(1, keepdim=True).to(maps), maps.shape[2:])
+        *_, (z, source) = _edited(e, maps, given, target, fixed.flatten(1) == 0)
+    source, prob = source.unflatten(1, maps.shape[2:]), log_prob(z, target).exp()
+    xp = _admitted(e, enc, _collage(enc.x, donors, source))
     return _Edits(enc.x, donors, source, prob, prob >= e.settings.tau, xp)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79

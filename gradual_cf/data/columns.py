@@ -153,7 +153,7 @@ def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bo
     "Whether each row has a number that the column may take."
     a,b = (_read_numbers(c, df[c.name]) for df in (old, new))
     ends,dtype = np.array([c.low, c.high]), getattr(new[c.name].dtype, 'numpy_dtype', new[c.name].dtype)
-    if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound as they round what lies on it
+    if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound, too
         ends = ends.astype(dtype).astype(float)
     ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
     if c.unit: ok &= b == b.round()
@@ -445,7 +445,7 @@ def _form(s:pd.Series) -> tuple: # Class, and how its cells are written
 _MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
 
 def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple: # Class and form
-    "Kind of a column: the user has the last word, after its dtype and its cells; raises `ValueError` for an identifier."
+    "Kind of a column: the user has the last word, after dtype and cells; raises `ValueError` for an identifier."
     if s.name in categorical: return Category, ''
     there = s[s.notna()]
     cls,form = _form(there)
@@ -453,8 +453,9 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
     if cls is Category and s.name not in decided and not isinstance(s.dtype, pd.CategoricalDtype):
         n = there.nunique()
         if n > 2 and (n > _MOST_LEVELS or n >= len(there)):
-            raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of column '
-                             f'{s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
+            raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of '
+                             f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into '
+                             'numbers or dates')
     # a whole number beside a missing cell is stored as a float
     counts = cls is Column and not form and 0 < len(there) < len(s) and (there.astype(float) % 1 == 0).all()
     return (Integer if counts else cls), form
@@ -496,7 +497,8 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     "A column with the scale and the range of its numbers."
     width,codes = _range_of(v), c.codes_in(v, special)
     if np.isinf(width):
-        raise ValueError(f'df must have numbers whose range a float can hold, got {c.name!r} from {v.min()} to {v.max()}')
+        got = f'{c.name!r} from {v.min()} to {v.max()}'
+        raise ValueError(f'df must have numbers whose range a float can hold, got {got}')
     plain = v[~np.isin(v, codes)]
     plain = plain if len(plain) else v
     digits = 0 if c.unit else int(np.ceil(_STEPS - np.log10(width))) # below zero for tens, hundreds and so on
@@ -513,8 +515,8 @@ _FEW_ROWS = 1000    # Rows that are asked first
 def _precise(c:Column, v:np.ndarray) -> Column:
     "A column with what restores its numbers."
     with np.errstate(over='ignore'):
-        fewest = next((d for d in range(_MOST_DECIMALS) if all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))),
-                      _MOST_DECIMALS)
+        enough = lambda d: all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
+        fewest = next(filter(enough, range(_MOST_DECIMALS)), _MOST_DECIMALS)
     if not c.unit and c.form not in _TEXTS: c = replace(c, decimals=fewest)
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
     return c if restored.all() else replace(c, known=np.unique(v))
@@ -622,20 +624,21 @@ _SCALERS = dict(StandardScaler=('mean_', 'scale_'), RobustScaler=('center_', 'sc
                 MinMaxScaler=('min_', 'scale_')) # What each subtracts and divides by; the last one adds and multiplies
 
 def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
-    "What a fitted scaler says about each column; raises `ValueError` for anything else, and where it was fitted on others."
-    kind,numbers = type(scaler).__name__, [c.name for c in columns if c.scalable]
-    if kind not in _SCALERS:
-        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+    "What a fitted scaler says about each column; raises `ValueError` for another thing, and for other columns."
+    make,scalable = type(scaler).__name__, [c.name for c in columns if c.scalable]
+    if make not in _SCALERS:
+        known = f"'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}"
+        raise ValueError(f'scale must be {known}, got {scaler!r}')
     n = getattr(scaler, 'n_features_in_', None)
     if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
-    shift,stretch = _SCALERS[kind]
+    shift,stretch = _SCALERS[make]
     if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
     origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v
                    for part,default in ((shift, 0.), (stretch, 1.)))
-    if kind == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
-    names = list(getattr(scaler, 'feature_names_in_', numbers))
-    if len(names) != n or any(name not in numbers for name in names):
-        raise ValueError(f'scale must be fitted on columns of numbers, {numbers}, got {n}: {names}')
+    if make == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
+    names = list(getattr(scaler, 'feature_names_in_', scalable))
+    if len(names) != n or any(name not in scalable for name in names):
+        raise ValueError(f'scale must be fitted on columns of numbers, {scalable}, got {n}: {names}')
     return dict(zip(names, np.stack([origin, span]).T.tolist()))
 
 # %% ../../nbs/data/00_columns.ipynb #c121
@@ -648,7 +651,8 @@ def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers
     above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
     at = np.union1d(np.maximum(above - 1, 0), above)
     span = values[-1] - values[0] or 1.
-    return np.stack([np.r_[values[0] - span, values[at], values[-1] + span], np.r_[share[0] - 1, share[at], share[-1] + 1]])
+    ends = np.r_[values[0] - span, values[at], values[-1] + span]
+    return np.stack([ends, np.r_[share[0] - 1, share[at], share[-1] + 1]])
 
 # %% ../../nbs/data/00_columns.ipynb #c124
 _RULES = dict( # Training numbers -> fields of a `Column`

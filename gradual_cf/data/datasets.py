@@ -20,7 +20,7 @@ from ..core import check_whole, Domain, take_rows
 __all__ = ['RECIPES', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe', 'load_task']
 
 # %% ../../nbs/data/05_datasets.ipynb #c6
-def _split_rows(X:pd.DataFrame, y:pd.Series, n_train:int, n_test:int, seed:int=0) -> tuple: # X_train, y_train, X_test, y_test
+def _split_rows(X:pd.DataFrame, y:pd.Series, n_train:int, n_test:int, seed:int=0) -> tuple: # Train rows, labels, test
     "Shuffle with a seed and cut."
     order = np.random.default_rng(seed).permutation(len(X))
     a,b = order[:n_train], order[n_train:n_train + n_test]
@@ -36,7 +36,7 @@ def load_breast_cancer(
 
 # %% ../../nbs/data/05_datasets.ipynb #c10
 def _read_csv(name:str, hub:str, path=None, needs:Sequence=()) -> pd.DataFrame:
-    "A table `folder/file.csv` of the data folder, or of the hub where there is none; raises `ValueError` if it is another."
+    "A table `folder/file.csv` of the data folder, or of the hub where there is none; `ValueError` if it is another."
     folder = path or os.environ.get('GRADUAL_CF_DATA')
     if folder and not (Path(folder)/name).is_file():
         raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
@@ -214,13 +214,13 @@ class Recipe:
     length:int=256 # Words that the network reads, for texts
 
 # %% ../../nbs/data/05_datasets.ipynb #c49
-def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `make`: () -> network, what to write beside it
+def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `make`: () -> network, what is beside it
     "The kept network of a data set, or a new one that is kept from now on; `parts` are what it depends on."
     write = lambda made, path: save_model(made[0], path, data=name, **made[1])
     return kept(f'{label}.safetensors', make, write, load_model, *parts)
 
 # %% ../../nbs/data/05_datasets.ipynb #c51
-def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as `load_task` takes it
+def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
     "A table with its trained networks."
     X,y,Xt,yt = r.load(path, seed)
     domain,x = tabular(X, **r.domain | told), tabular(X, **r.domain).encode(X).x
@@ -287,7 +287,7 @@ def _kept_pixels(name:str, data) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w
     return kept(f'{name}.npy', decode, write_array, lambda path: np.load(path, mmap_mode='r'), files)
 
 # %% ../../nbs/data/05_datasets.ipynb #c66
-def _image_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as `load_task` takes it
+def _image_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
     "Images: the network on the first half of the rows, the judge on the second."
     immutable = told.pop('immutable', None)
     if immutable: raise ValueError(f'immutable must be empty for images, got {list(immutable)}')

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..answers import CHANGED, Counterfactuals
 from ..core import Display, Domain, Encoded, block_groups, check_whole, steps
-from ..render import figure_html
+from ..render import figure_html, subplots
 
 # %% auto #0
 __all__ = ['pixels', 'draw_image', 'outline', 'images', 'load_digits', 'load_mnist']
@@ -27,7 +27,7 @@ __all__ = ['pixels', 'draw_image', 'outline', 'images', 'load_digits', 'load_mni
 # %% ../../nbs/05_images.ipynb #c9
 def _channels(n): return f'{n} channel' if n == 1 else f'{n} channels'
 
-def _arrange(a, channels:int) -> Tensor: # One image or many, grey ones with or without a channel's axis -> `(n, c, h, w)`
+def _arrange(a, channels:int) -> Tensor: # One or many, grey ones with or without a channel's axis -> `(n, c, h, w)`
     "Put the axes of an array in order; raises `ValueError` where they cannot be an image of so many channels."
     t = torch.as_tensor(np.array(a) if isinstance(a, np.ndarray) else a) # a copy: a mapped file cannot be written to
     grey = channels == 1 and (t.ndim == 2 or t.ndim == 3 and t.shape[-1] != 1)
@@ -59,7 +59,8 @@ def _read_image(file, channels):
     except Exception as e: # a broken file may raise anything
         raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
     if small: return _pil_pixels(im, channels)
-    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {im.width} × {im.height} in {str(file)!r}')
+    got = f'{im.width} × {im.height} in {str(file)!r}'
+    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {got}')
 
 # %% ../../nbs/05_images.ipynb #c19
 def _image_rows(data):
@@ -136,10 +137,12 @@ def _shares(p, values):
     low,high = _limits(p, values)
     return (values - low)/(high - low)
 
+def _are_levels(v) -> bool: return not v.is_floating_point() # Whole numbers are 0 … 255, others the network's own
+
 def _values(p, data):
     "Images of any form in the network's range, `(n, c, h, w)`, floating."
     v = pixels(data, p.channels)
-    if v.is_floating_point(): return v
+    if not _are_levels(v): return v
     v = v.to(torch.float32)
     low,high = _limits(p, v)
     return low + v*((high - low)/255)
@@ -164,18 +167,19 @@ def _read_regions(regions) -> Tensor|None: # long `(h, w)`
     "A map of regions; raises `ValueError` for what is none."
     if regions is None: return None
     v = torch.as_tensor(np.array(regions)) if not isinstance(regions, Tensor) else regions.cpu()
-    whole = v.ndim == 2 and v.numel() and not v.is_floating_point() and not v.is_complex()
-    if not whole: raise ValueError(f'regions must be whole numbers (h, w), got {v.dtype} of shape {tuple(v.shape)}')
+    if v.ndim != 2 or not v.numel() or not torch.can_cast(v.dtype, torch.long):
+        raise ValueError(f'regions must be whole numbers (h, w), got {v.dtype} of shape {tuple(v.shape)}')
     used = v.long().unique()
     if used.equal(torch.arange(len(used))): return v.long()
-    raise ValueError(f'regions must be numbered from 0 without a gap, got {used[0]}..{used[-1]} with {len(used)} of them')
+    got = f'{used[0]}..{used[-1]} with {len(used)} of them'
+    raise ValueError(f'regions must be numbered from 0 without a gap, got {got}')
 
 # %% ../../nbs/05_images.ipynb #c51
 def _checked_rows(p, data):
     "Images as a list or an array; raises `ValueError` for floating pixels outside the bounds, NaN included."
     data = _image_rows(data)
     v = pixels(data, p.channels)
-    if not v.is_floating_point(): return data
+    if _are_levels(v): return data
     low,high = _limits(p, v)
     outside = ~((v >= low) & (v <= high))
     if not outside.any(): return data
@@ -187,7 +191,7 @@ def _checked_rows(p, data):
 def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     "Images as they came; without legality floating, and as far outside the range as they are."
     came = None if raw is None else pixels(raw, p.channels)
-    if legal and (came is None or not came.is_floating_point()): # the nearest of 256 levels
+    if legal and (came is None or _are_levels(came)): # the nearest of 256 levels
         v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
         return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
     x = x.detach()
@@ -256,7 +260,7 @@ def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     before,after = _values(p, old), pixels(new, p.channels)
     ids = _groups(p, after.shape[1:]).flatten()
     low,high = _limits(p, before)
-    bad = ((after < low) | (after > high)) & (after != before) if after.is_floating_point() else after < 0
+    bad = ((after < low) | (after > high)) & (after != before) & (not _are_levels(after))
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
 # %% ../../nbs/05_images.ipynb #c85
@@ -298,10 +302,9 @@ _DIM = .25 # brightness of what did not change, in the picture of what did
 
 def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before, changed blocks, after: a row for each image."
-    from matplotlib.figure import Figure
     n = min(most, len(cfs))
-    fig = Figure(figsize=(5.4, .3 + 1.75*n), layout='constrained')
-    for i,(before,between,after) in enumerate(fig.subplots(n, 3, squeeze=False)):
+    fig,axes = subplots(n, 3, squeeze=False, figsize=(5.4, .3 + 1.75*n))
+    for i,(before,between,after) in enumerate(axes):
         found = '' if cfs.valid[i] else ', not found'
         draw_image(before, cfs.x[i], title=f'before: p {cfs.before[i]:.2f}')
         draw_image(between, torch.where(cfs.mask[i], cfs.xp[i], _DIM*cfs.x[i]), title='what changed')

@@ -96,14 +96,16 @@ def _tree_of(text:str, columns:Sequence[Column], where:str) -> ast.expr:
     for node in ast.walk(tree):
         if not isinstance(node, _GRAMMAR):
             got = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-            raise ValueError(f'relations must be made of columns, constants, comparisons and + - * /, got {got!r} in {where!r}')
+            raise ValueError('relations must be made of columns, constants, comparisons and + - * /, '
+                             f'got {got!r} in {where!r}')
         if isinstance(node, ast.Name): node.id = f'c{_named_column(quoted.get(node.id, node.id), columns, where)}'
     return tree
 
 # %% ../../nbs/data/01_relations.ipynb #sc26
 _SAME_OR_NOT = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
-def _column_of(node, columns): return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None # `Column`, or None
+def _column_of(node, columns): # `Column`, or None
+    return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None
 
 def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
     "Replace the constants that one column is compared with."
@@ -118,7 +120,8 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
             raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
     against = _column_of(other, columns)
     if against is not None and against.levels != c.levels:
-        raise ValueError(f'relations must compare columns with the same levels, got {c.name!r} and {against.name!r} in {where!r}')
+        got = f'{c.name!r} and {against.name!r} in {where!r}'
+        raise ValueError(f'relations must compare columns with the same levels, got {got}')
 
 def _numeric(tree:ast.expr, columns, where:str) -> ast.expr:
     "The tree with numbers for levels and dates; raises `ValueError` where columns do not suit what is done with them."
@@ -129,7 +132,8 @@ def _numeric(tree:ast.expr, columns, where:str) -> ast.expr:
                 for one,other in ((a, b), (b, a)): _fit_constants(one, op, other, columns, where)
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)] if isinstance(node, ast.BinOp) else []
         for c in (_column_of(n, columns) for n in named):
-            if c and c.levels: raise ValueError(f'relations must not calculate with levels, got {c.name!r} in {where!r}')
+            if not c or not c.levels: continue
+            raise ValueError(f'relations must not calculate with levels, got {c.name!r} in {where!r}')
     texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     if texts: raise ValueError(f'relations must compare a text with a column, got {texts[0]!r} in {where!r}')
     return tree
@@ -226,8 +230,10 @@ def _event(text:str, columns:Sequence[Column], where:str) -> _Event|None:
     name,verb,by = found.groups()
     g = _named_column(name.strip('`'), columns, where)
     if not columns[g].ordered and verb in ('rises', 'falls'):
-        raise ValueError(f'relations must say that a category changes or stays, got {columns[g].name!r} that {verb} in {where!r}')
-    if verb in ('changes', 'stays') and by: raise ValueError(f"relations must say 'by' of what rises or falls, got {where!r}")
+        raise ValueError('relations must say that a category changes or stays, '
+                         f'got {columns[g].name!r} that {verb} in {where!r}')
+    if verb in ('changes', 'stays') and by:
+        raise ValueError(f"relations must say 'by' of what rises or falls, got {where!r}")
     if by is None: return _Event(g, verb, 0.)
     try: size = float(by)
     except ValueError: size = -1.
@@ -408,7 +414,8 @@ def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFram
     if g in needs: raise ValueError(f'relations, derive and causes must not go in a circle, got {name!r} → {name!r}')
     parents = [source for p in needs for source in columns[p].sources]
     try: model.predict(df[parents].iloc[:1])
-    except Exception as e: raise ValueError(f'causes must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
+    except Exception as e:
+        raise ValueError(f'causes must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
     def value(old, new):
         a,b = (np.asarray(model.predict(frame(env, needs)[parents]), float).reshape(-1) for env in (old, new))
         return old[g] + b - a
@@ -573,7 +580,8 @@ class _Relations:
         ends = []
         for end in (c.low, c.high):
             there = may_have(np.full(len(own), end))
-            last = bisected(may_have, np.full(len(own), end), own, _RANGE_HALVINGS, lambda bad, good: c.rounded((bad + good)/2))
+            middle = lambda bad, good: c.rounded((bad + good)/2)
+            last = bisected(may_have, np.full(len(own), end), own, _RANGE_HALVINGS, middle)
             ends.append(np.where(there, end, last))
         return ends[0], ends[1]
 
@@ -665,7 +673,8 @@ def _check_computed(followers, columns, named:dict):
     for f in followers:
         for arg,names in named.items():
             if columns[f.group].name in names:
-                raise ValueError(f'{arg} must not name a column that is computed, got {columns[f.group].name!r} ({f.told})')
+                got = f'{columns[f.group].name!r} ({f.told})'
+                raise ValueError(f'{arg} must not name a column that is computed, got {got}')
 
 def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed=None) -> _Ties:
     "Read all that hangs together; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."

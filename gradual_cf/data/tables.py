@@ -130,7 +130,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
     even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
-    whole = Entrywise(lambda c, x, *k: torch.where(c == x, c, even.f(c, x, *k)), *(k.t for k in even.consts)) # own values stay
+    whole = Entrywise(lambda c, x, *k: torch.where(c == x, c, even.f(c, x, *k)), *even.consts) # own values stay
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     def one_by_one(c, x):
         c = c.clone()
@@ -224,7 +224,8 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
     names = [c.name for c in columns]
     if isinstance(value, pd.DataFrame):
         if not all(pd.api.types.is_bool_dtype(t) for t in value.dtypes):
-            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, value.dtypes)))}')
+            got = sorted(set(map(str, value.dtypes)))
+            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {got}')
         value = [[c for c,on in zip(value.columns, row) if on] for row in value.to_numpy(bool)]
     is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
@@ -339,8 +340,9 @@ def _check_words(grid, max_changes, missing, cost):
     "Raise `ValueError` for words and numbers that `tabular` does not know."
     check_whole(2, grid=grid)
     if max_changes is not None: check_whole(max_changes=max_changes)
-    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
-    if cost is not None and not isinstance(cost, dict): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
+    if missing not in ('keep', 'level', 'fill'):
+        raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
+    if not isinstance(cost, (dict, type(None))): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
 
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
@@ -367,24 +369,22 @@ def _priced(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarr
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
     bad = np.flatnonzero(~(v >= 0))
     if len(bad):
-        raise ValueError(f'cost must be at least 0, got {v[bad[0]]} for column {c.name!r} from {before[bad[0]]} to {after[bad[0]]}')
+        i = bad[0]
+        raise ValueError(f'cost must be at least 0, got {v[i]} for column {c.name!r} from {before[i]} to {after[i]}')
     return v
 
 # %% ../../nbs/04_tables.ipynb #c78
 class _Cost:
     "What changes cost: (x, xp) -> `(n,)`."
     def __init__(self, columns:Sequence[Column], at:Sequence[slice], told:Mapping, free:Sequence=()):
-        self.told,self.functions = dict(told), [(c, s, told[c.name]) for c,s in zip(columns, at) if callable(told.get(c.name))]
+        self.functions = [(c, s, told[c.name]) for c,s in zip(columns, at) if callable(told.get(c.name))]
         ways = np.zeros((2, at[-1].stop))
         for c,s in zip(columns, at):
             v = told.get(c.name, 1.)
             if c.name not in free and not callable(v): ways[:, s] = np.array(_weights(c, v))[:, None]/c.touched
-        self.up,self.down = torch.from_numpy(np.where(np.isfinite(ways), ways, 0.)) # what costs infinitely much is not moved
+        self.up,self.down = torch.from_numpy(np.where(np.isfinite(ways), ways, 0.)) # what is infinitely dear stays
 
-    def __call__(self,
-        x:Tensor,  # Rows, `(n, d)`
-        xp:Tensor, # The same after changes, `(n, d)`
-    ) -> Tensor:   # `(n,)`
+    def __call__(self, x:Tensor, xp:Tensor) -> Tensor: # Rows before and after, `(n, d)` each -> `(n,)`
         "The cost of each row."
         step = xp - x
         up,down = self.up.to(step), self.down.to(step)
@@ -443,8 +443,16 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     never = no_up & no_down
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
+<<<<<<< /tmp/tmph7h1cjso/A
     return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
                    relations=None if ties is None else _Relations(ties._replace(never=frozenset(np.flatnonzero(never & led).tolist()))),
+||||||| /tmp/tmph7h1cjso/O
+    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
+                   relations=None if ties is None else _Relations(ties, computed),
+=======
+    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
+                   computed=computed, relations=None if ties is None else _Relations(ties, computed),
+>>>>>>> /tmp/tmph7h1cjso/B
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
 # %% ../../nbs/04_tables.ipynb #c94

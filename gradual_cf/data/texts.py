@@ -106,7 +106,7 @@ def _read_once(reader, text) -> _Tokens:
 def _nothing_known(i, text):
     return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
 
-def _read(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)`, -1 for none, which may change
+def _read(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
     texts = _raw_texts(data)
     ids = torch.full((len(texts), reader.length), -1)
@@ -332,7 +332,7 @@ def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Ro
 def _search_again(reader, enc:Encoded, xp, arrived, drops_of:Callable|None=None) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs; `drops_of` is `_swap_drops`, or what takes its place."
     ear,notes = _ear(reader), enc.notes
-    if notes is None: return torch.zeros(0, dtype=torch.long), enc
+    if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
     asked = xp.flatten(2)[..., :reader.vectors.table.shape[1]] if drops_of is None else xp
     rows,_,drops = (drops_of or _swap_drops)(reader, notes, asked, moved)
@@ -396,7 +396,7 @@ def sentences(
     words:int|None=None,# Words tried at each; None for 8 under a rule, 32 without
     beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 under a rule, 4 without
     depth:int=3,        # Words looked ahead
-    reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
+    reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
 ) -> Domain:
     "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
     rule = _rule_of(reads)
@@ -419,6 +419,6 @@ class _Lookup(nn.Module):
         return self.model(self.rows(ids.long()))
 
 # %% ../../nbs/06_texts.ipynb #c93
-def _word_ids(vectors:_Vectors, data, length:int=256, tokenizer:Callable=_word_spans) -> Tensor: # Long `(n, l)`, -1 for none
+def _word_ids(vectors:_Vectors, data, length:int=256, tokenizer:Callable=_word_spans) -> Tensor: # Long `(n, l)`, or -1
     "Texts as numbers of words, to train a `_Lookup` on."
     return _read(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..core import Domain, Encoded, token_groups
 from ..models.asking import pass_rows
-from .words import (content_word, _ear, _fits, _heard, _left_out, _nearest_words, _proposals,
+from .words import (content_word, _ear, _fits, _heard, _left_out, _nearest_words, _Notes, _proposals,
     _put_in, _Vectors, _word_classes, _word_pool, _word_spans)
 from .texts import (_check_text_settings, _domain_of, _FILTERED, _FULL, _in_case_of, _learnable,
     _named, _note, _places, _raw_texts, _read, _Reader, _rewrite, _rule_of, _search_again)
@@ -39,37 +39,32 @@ def _closed(x:Tensor, length:int) -> Tensor: # `(n, s, 2, e + 1)` -> `(n, length
 
 # %% ../../nbs/data/03_wording.ipynb #c11
 class _ClosedUp(nn.Module):
-    "A classifier of texts that reads places."
+    "A classifier of texts that reads places; it knows of swaps where the classifier does."
     def __init__(self, model, length:int):
         super().__init__()
         self.model,self.length = model,length
+        if hasattr(model, 'swaps'): self.swaps = partial(_swaps_in_places, self)
 
     def forward(self, x:Tensor) -> Tensor: # `(n, s, 2, e + 1)` -> `(n, k)`
         return self.model(_closed(x, self.length))
 
-class _ClosedUpSwaps(_ClosedUp):
-    "The same, for a classifier that knows of swaps."
-    def swaps(self, x:Tensor, at:Tensor, values:Tensor) -> Tensor: # `(n, p, q, k)`
-        "Logits with the place at each position `(n, p)` as each of `(n, p, q, 2, e + 1)`."
-        rows = torch.arange(len(x), device=x.device)[:, None]
-        where = _standing(x).gather(1, at)
-        z = self.model.swaps(_closed(x, self.length), where.clamp_max(self.length - 1), values[..., 1, :-1])
-        shifts = (values[..., -1] != x[rows, at][:, :, None, :, -1]).any(3) | (where >= self.length)[..., None]
-        for i in shifts.nonzero().split(pass_rows(x)):
-            row,place,value = i.T
-            some = x[row]
-            some[torch.arange(len(i), device=x.device), at[row, place]] = values[row, place, value]
-            z[row, place, value] = self(some)
-        return z
+def _swaps_in_places(net, x:Tensor, at:Tensor, values:Tensor) -> Tensor: # `(n, p, q, k)`
+    "Logits with the place at each position `(n, p)` as each of `(n, p, q, 2, e + 1)`."
+    rows = torch.arange(len(x), device=x.device)[:, None]
+    where = _standing(x).gather(1, at)
+    z = net.model.swaps(_closed(x, net.length), where.clamp_max(net.length - 1), values[..., 1, :-1])
+    shifts = (values[..., -1] != x[rows, at][:, :, None, :, -1]).any(3) | (where >= net.length)[..., None]
+    for i in shifts.nonzero().split(pass_rows(x)):
+        row,place,value = i.T
+        some = x[row]
+        some[torch.arange(len(i), device=x.device), at[row, place]] = values[row, place, value]
+        z[row, place, value] = net(some)
+    return z
 
 def _standing(x:Tensor) -> Tensor: # `(n, s, 2, e + 1)` -> long `(n, s)`
     "Where the word of each place stands among those that are there."
     there = (x[..., -1] > .5).flatten(1).long()
     return (there.cumsum(1) - there).view(x.shape[:3])[..., 1]
-
-def _closing(model, length:int) -> nn.Module:
-    "A classifier behind places."
-    return (_ClosedUpSwaps if hasattr(model, 'swaps') else _ClosedUp)(model, length)
 
 # %% ../../nbs/data/03_wording.ipynb #c14
 def _roomy(text:str, a:int, b:int) -> bool:
@@ -211,22 +206,11 @@ def _words_beside(reader, old:str, new:str) -> list: # (start, end) each
     return out
 
 # %% ../../nbs/data/03_wording.ipynb #c38
-class _WordingNotes(NamedTuple):
-    "What is known of the texts of a question."
-    heard:Any    # Notes of the rule; None without one
-    roomy:Tensor # Where words may be left out or preceded, bool `(n, s)`
-    listed:Tensor # Words that may only go, bool `(n, s)`
-
-    def take(self, i) -> _WordingNotes: # Rows `i`
-        "Select rows; notes stay on the CPU."
-        i = i.cpu() if isinstance(i, Tensor) else i
-        return _WordingNotes(None if self.heard is None else self.heard.take(i), self.roomy[i], self.listed[i])
-
 def _note_wording(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question, and where there is room."
-    heard = None if _ear(reader) is None else _note(reader, enc, raw).notes
+    heard = _Notes() if _ear(reader) is None else _note(reader, enc, raw).notes
     texts,ids,_ = _read(reader, raw)
-    return enc._replace(notes=_WordingNotes(heard, _roomy_places(reader, texts), _of_list(reader, ids)))
+    return enc._replace(notes=heard._replace(roomy=_roomy_places(reader, texts), listed=_of_list(reader, ids)))
 
 # %% ../../nbs/data/03_wording.ipynb #c40
 def _ids_in_places(reader, ids:Tensor, x:Tensor, moved:Tensor) -> Tensor: # Long `(n, s, 2)`
@@ -238,34 +222,28 @@ def _ids_in_places(reader, ids:Tensor, x:Tensor, moved:Tensor) -> Tensor: # Long
     out[moved] = named.where(halves[..., -1] > .5, edge)
     return out
 
-class _Standing(NamedTuple):
-    "Texts as they stand."
-    heard:Any    # Notes of the rule, on the rung of now
-    line:Tensor  # Words that are there, long `(n, s)`
-    where:Tensor # Where the word of each place is in `line`, long `(n, s)`
-
-def _as_it_stands(reader, s) -> _Standing|None: # None without a rule
-    "The texts of a search as a rule reads them."
-    if s.enc.notes is None or s.enc.notes.heard is None: return None
-    moved,heard,x = (s.xp != s.x).flatten(2).any(2).cpu(), s.enc.notes.heard, s.xp.cpu()
-    ids = _ids_in_places(reader, heard.ids, x, moved).flatten(1)
+def _as_it_stands(reader, s) -> tuple|None: # Notes of now; words, and where those of places are, long `(n, s)`
+    "The texts of a search as a rule reads them; None without a rule."
+    notes = s.enc.notes
+    if notes is None or notes.rung is None: return None
+    moved,x = (s.xp != s.x).flatten(2).any(2).cpu(), s.xp.cpu()
+    ids = _ids_in_places(reader, notes.ids, x, moved).flatten(1)
     order = _closed_order((x[..., -1] > .5).flatten(1))[:, :reader.length]
-    where = _standing(x).clamp_max(reader.length - 1)
-    return _Standing(_ear(reader).lowered(heard, moved.sum(1)), ids.gather(1, order), where)
+    return _ear(reader).lowered(notes, moved.sum(1)), ids.gather(1, order), _standing(x).clamp_max(reader.length - 1)
 
 # %% ../../nbs/data/03_wording.ipynb #c42
-def _tagged(reader, now, at:Tensor, *starts) -> Tensor: # bool `(n, p)`
+def _tagged(reader, notes, at:Tensor, *starts) -> Tensor: # bool `(n, p)`
     "Whether the tags of places begin so; every place without a tagger."
     ear = _ear(reader)
     if ear.nlp is None: return torch.ones_like(at, dtype=torch.bool)
     fitting = [name.startswith(starts) for name in ear.nlp.get_pipe('tagger').labels]
-    return torch.tensor([*fitting, False])[now.heard.tags.gather(1, at)]
+    return torch.tensor([*fitting, False])[notes.tags.gather(1, at)]
 
-def _dispensable(reader, now, at:Tensor) -> Tensor: # bool `(n, p)`
+def _dispensable(reader, notes, at:Tensor) -> Tensor: # bool `(n, p)`
     "Whether places hold an adverb, or an adjective with a noun or another adjective behind it."
     behind = (at + 1).clamp_max(reader.length - 1)
-    before_noun = _tagged(reader, now, at, 'JJ') & _tagged(reader, now, behind, 'JJ', 'NN')
-    return _tagged(reader, now, at, 'RB') | before_noun
+    before_noun = _tagged(reader, notes, at, 'JJ') & _tagged(reader, notes, behind, 'JJ', 'NN')
+    return _tagged(reader, notes, at, 'RB') | before_noun
 
 def _others(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(n, p)` and `(n, p, m)`
     "Whether the word of each place may be left out, and which words may come in front of it."
@@ -274,17 +252,17 @@ def _others(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(
     goes = notes.roomy.gather(1, at) & reader.delete
     comes = (notes.roomy & ~notes.listed).gather(1, at)[..., None].repeat(1, 1, len(reader.insert))
     if now is not None:
-        ear,where = _ear(reader), now.where.gather(1, at)
-        limit = ear.limit(now.heard)[:, None]
-        goes &= _dispensable(reader, now, at) & (_left_out(ear.model, now.line, where) <= limit)
+        ear,(notes,line,where) = _ear(reader), now
+        where,limit = where.gather(1, at), ear.limit(notes)[:, None]
+        goes &= _dispensable(reader, notes, at) & (_left_out(ear.model, line, where) <= limit)
         if reader.insert:
-            drop = _put_in(ear.model, now.line, where, reader.listed)
-            comes &= _tagged(reader, now, at, 'JJ', 'RB', 'VB')[..., None] & (drop <= limit[..., None])
+            drop = _put_in(ear.model, line, where, reader.listed)
+            comes &= _tagged(reader, notes, at, 'JJ', 'RB', 'VB')[..., None] & (drop <= limit[..., None])
     return goes.to(here.device) & here, comes.to(here.device) & here[..., None]
 
 # %% ../../nbs/data/03_wording.ipynb #c44
 def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 + m, 2, e + 1)`
-    "What may stand in places `(n, p, 2, e + 1)`: swapped words `(n, p, q, e)`, nothing, and words with another in front."
+    "What may stand in places `(n, p, 2, e + 1)`: swapped words `(n, p, q, e)`, nothing, words with another in front."
     n,p,q = swaps.shape[:3]
     out = here.new_zeros(n, p, q + 1 + len(reader.insert), 2, here.shape[3])
     out[:, :, :q, 1, :-1],out[:, :, :q, 1, -1] = swaps, 1.
@@ -310,7 +288,8 @@ def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common
     swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
     may = fits if notes is None else swappable # no word that may only go is swapped
     if now is not None:
-        may,likely = _heard(_ear(reader), now.heard, now.line, 0, words, may, lambda at: now.where.gather(1, at))
+        heard,line,where = now
+        may,likely = _heard(_ear(reader), heard, line, 0, words, may, lambda at: where.gather(1, at))
     at,pick,ok = _word_pool(word, slope, base, may, E, free, p, q, likely, besides)
     goes,comes = others(at)
     ok = torch.cat([ok, goes[..., None], comes], 2)
@@ -338,13 +317,6 @@ def _drops_in_places(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]:
     parts = {i: [[w for w in place if w < model.base - 1] for place in ids[i]] for i in set(rows.tolist())}
     drops = [_drop_of(model, parts[i], int(notes.ids[i, p]), p) for i,p in zip(rows.tolist(), at.tolist())]
     return rows, at, torch.tensor(drops, dtype=torch.float64)
-
-# %% ../../nbs/data/03_wording.ipynb #c50
-def _wording_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
-    "The rows that go down a rung, and all rows on theirs."
-    if enc.notes is None: return torch.zeros(0, dtype=torch.long), enc
-    rows,later = _search_again(reader, enc._replace(notes=enc.notes.heard), xp, arrived, _drops_in_places)
-    return rows, later._replace(notes=enc.notes._replace(heard=later.notes))
 
 # %% ../../nbs/data/03_wording.ipynb #c52
 def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers for each place
@@ -390,7 +362,8 @@ def wordings(
 
 def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives; letters leave room with a rule and without."
-    more:Any = dict(groups=token_groups, adapt=partial(_closing, length=reader.seen), confirm=partial(_confirm, reader))
+    more:Any = dict(groups=token_groups, adapt=partial(_ClosedUp, length=reader.seen), defaults='text',
+                    confirm=partial(_confirm, reader), again=partial(_search_again, drops_of=_drops_in_places))
     made = _domain_of(reader, _encode_places, _decode_places, _legal_wording, _places,
-                      partial(_place_candidates, reader, **pool), ahead, again=_wording_again, defaults='text', **more)
+                      partial(_place_candidates, reader, **pool), ahead, **more)
     return replace(made, note=partial(_note_wording, reader))

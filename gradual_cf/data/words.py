@@ -4,12 +4,12 @@
 
 # %% ../../nbs/data/02_words.ipynb #c4
 from __future__ import annotations
-import functools, gzip, hashlib, importlib, importlib.util, json, os, re, zipfile
+import functools, gzip, importlib, importlib.util, json, os, re, zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import atomic, cache_dir
+from ..core import rows_of
 from .images import _train_and_test
 from ..scale.workers import kept, write_array
 
@@ -59,10 +59,8 @@ class _Vectors:
     def __contains__(self, word): return word in self.index
     def __getitem__(self, word) -> Tensor: return self.table[self.index[word]]
 
-    def rows(self,
-        ids:Tensor, # Positions in the table, -1 for none, long `(...)`
-    ) -> Tensor:    # `(..., e)`, zero where there is none
-        "Vectors by position."
+    def rows(self, ids:Tensor) -> Tensor: # Long `(...)` -> `(..., e)`
+        "Vectors by position in the table; zero for none, -1."
         return self.table[ids.clamp_min(0)]*(ids >= 0)[..., None]
 
 # %% ../../nbs/data/02_words.ipynb #c16
@@ -81,13 +79,13 @@ def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, 
 # %% ../../nbs/data/02_words.ipynb #c20
 def _parse(line, where, e):
     "A line of a vectors file: the word and its `e` numbers (any, where `e` is None)."
-    try: word,*numbers = line.decode('utf-8').rstrip().split(' ')
+    try: word,*entries = line.decode('utf-8').rstrip().split(' ')
     except UnicodeDecodeError as err:
         raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
-    if not word or not numbers: raise ValueError(f'{where} must be a word and its numbers, got {line[:40]!r}')
-    if e is not None and len(numbers) != e:
-        raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(numbers)} for {word!r}')
-    try: v = np.array(numbers, dtype=np.float32)
+    if not word or not entries: raise ValueError(f'{where} must be a word and its numbers, got {line[:40]!r}')
+    if e is not None and len(entries) != e:
+        raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(entries)} for {word!r}')
+    try: v = np.array(entries, dtype=np.float32)
     except ValueError:
         raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
     odd = v[~np.isfinite(v)]
@@ -147,15 +145,12 @@ def load_glove(
         raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     path = Path(path) if path else Path(cast(str, folder))/f'glove/glove.imdb.{dim}d.txt.gz'
     if not cache or not path.is_file(): return _read_vectors(path, vocab, member)
-    st,wanted = path.stat(), None if vocab is None else sorted(vocab)
-    key = json.dumps([str(path.resolve()), st.st_size, st.st_mtime_ns, member, wanted])
-    base = cache_dir()/f'vectors-{hashlib.sha256(key.encode()).hexdigest()[:12]}'
-    table,words = base.with_suffix('.npy'), base.with_suffix('.json')
-    if not (table.is_file() and words.is_file()):
-        found = _read_vectors(path, vocab, member)
-        with atomic(table) as tmp, open(tmp, 'wb') as f: np.save(f, found.table.numpy())
-        with atomic(words) as tmp: tmp.write_text(json.dumps(found.words))
-    return _Vectors(json.loads(words.read_text()), torch.from_numpy(np.load(table, mmap_mode='c')))
+    st,found = path.stat(), functools.cache(lambda: _read_vectors(path, vocab, member)) # both files come of one reading
+    about = str(path.resolve()), st.st_size, st.st_mtime_ns, member, vocab
+    table = kept('vectors.npy', lambda: found().table.numpy(), write_array, partial(np.load, mmap_mode='c'), *about)
+    words = kept('vectors.json', lambda: found().words, lambda v, to: to.write_text(json.dumps(v)),
+                 lambda file: json.loads(file.read_text()), *about)
+    return _Vectors(words, torch.from_numpy(table))
 
 # %% ../../nbs/data/02_words.ipynb #c31
 def load_imdb(
@@ -247,23 +242,20 @@ def ending(
 def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word_spans) -> Tensor:
     "Read `allow` as a class for each word that is letters only, and found again as it is when it stands alone."
     rule = allow if callable(allow) else frozenset(allow).__contains__
-    numbers,ids = {},[]
+    known,ids = {},[]
     for w in vectors.words:
-        whole = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w) and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
+        letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
+        whole = letters and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
         name = rule(w) if whole else None
-        ids.append(-1 if name is None or name is False else numbers.setdefault(name, len(numbers)))
-    if not numbers: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
+        ids.append(-1 if name is None or name is False else known.setdefault(name, len(known)))
+    if not known: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
     return torch.tensor(ids)
 
 # %% ../../nbs/data/02_words.ipynb #rc9
-class _Sorted(NamedTuple):
-    "Values of some keys."
-    keys:np.ndarray  # Ascending, `(m,)`
-    value:np.ndarray # `(m,)`
-
-    def __call__(self, key, other): # Values of keys; `other` where there are none
-        at = np.searchsorted(self.keys, key).clip(max=len(self.keys) - 1)
-        return np.where(self.keys[at] == key, self.value[at], other)
+def _looked_up(keys, values, key, other): # Ascending keys `(m,)` and their values
+    "Values of keys; `other` where there are none."
+    at = np.searchsorted(keys, key).clip(max=len(keys) - 1)
+    return np.where(keys[at] == key, values[at], other)
 
 # %% ../../nbs/data/02_words.ipynb #rc12
 class _Trigrams:
@@ -285,7 +277,8 @@ class _Trigrams:
         keys,count = np.unique(stream, return_counts=True)
         history,which,kinds = np.unique(keys//self.base, return_inverse=True, return_counts=True)
         seen = np.bincount(which, weights=count) + kinds
-        return _Sorted(keys, (count + kinds[which]*shorter(keys))/seen[which]), _Sorted(history, kinds/seen)
+        p = (count + kinds[which]*shorter(keys))/seen[which]
+        return partial(_looked_up, keys, p), partial(_looked_up, history, kinds/seen)
 
     def _short(self, b, w): return self.two(b*self.base + w, self.after_one[b]*self.one[w]) # P(w | b)
 
@@ -389,15 +382,16 @@ def _kinds(nlp, texts:Sequence, spans:Sequence, lines:Sequence, v:int) -> Tensor
 _PATIENCE = 2 # Words that are tried on a rung
 
 class _Notes(NamedTuple):
-    "What a rule knows of the texts of a question."
-    ids:Tensor  # Word in each place, `v` for an unknown one and `v + 1` behind the end, long `(n, l)`
-    tags:Tensor # Tag in each place, -1 for none, long `(n, l)`
-    rung:Tensor # How far down the ladder a text starts, long `(n,)`
+    "What is known of the texts of a question; the first three are the rule's, None without one."
+    ids:Any=None  # Word in each place, `v` for an unknown one and `v + 1` behind the end, long `(n, l)`
+    tags:Any=None # Tag in each place, -1 for none, long `(n, l)`
+    rung:Any=None # How far down the ladder a text starts, long `(n,)`
+    roomy:Any=None  # Where words may be left out or preceded, bool `(n, l)`; None where only swaps are looked for
+    listed:Any=None # Words that may only go, bool `(n, l)`; None there too
 
     def take(self, i) -> _Notes: # Rows `i`
         "Select rows; notes stay on the CPU, wherever the network is."
-        i = i.cpu() if isinstance(i, Tensor) else i
-        return _Notes(*(f[i] for f in self))
+        return rows_of(self, i.cpu() if isinstance(i, Tensor) else i)
 
 # %% ../../nbs/data/02_words.ipynb #rc35
 @dataclass(frozen=True, eq=False)
@@ -480,13 +474,8 @@ def reads_well(
     return _Rule(texts, tuple(most), tagger)
 
 # %% ../../nbs/data/02_words.ipynb #rk52
-def _shortlist(
-    gain:Tensor,   # First-order gain of every value, -inf where it may not be taken, `(n, p, v)`
-    dist:Tensor,   # Its distance from what stands there, `(n, p, v)`
-    q:int,         # Places for each group
-    price:float=.6,# Weight of the distance for the second half of the places
-) -> tuple[Tensor, Tensor]: # Values, long `(n, p, q)`, and whether each counts
-    "Half by gain, half by gain less distance; a value that got both places counts once."
+def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long `(n, p, q)`, and whether each counts
+    "`q` values `(n, p, v)`: half by gain, half by gain less price times distance; one with both places counts once."
     by_gain = gain.topk(q - q//2, dim=2).indices
     by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
     twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
@@ -553,10 +542,10 @@ def _fits(reader, v, classes, similarity, at, cosine):
 def _ids_of(reader, v:Tensor) -> Tensor: # Long `(m,)`
     "The words that vectors `(m, e)` are; the nearest ones where they are none that may be proposed."
     table,hashes = reader.vectors.table, lambda v: [hash(row.tobytes()) for row in v.numpy()]
-    if 'numbers' not in reader.kept:
+    if 'places' not in reader.kept:
         may = (reader.classes >= 0).nonzero()[:, 0]
-        reader.kept['numbers'] = dict(zip(hashes(table[may]), may.tolist()))
-    ids = torch.tensor([reader.kept['numbers'].get(h, -1) for h in hashes(v)], dtype=torch.long)
+        reader.kept['places'] = dict(zip(hashes(table[may]), may.tolist()))
+    ids = torch.tensor([reader.kept['places'].get(h, -1) for h in hashes(v)], dtype=torch.long)
     other = (ids < 0) | (table[ids] != v).any(1)
     ids[other] = _nearest_words(table, v[other])[0][:, 0]
     return ids

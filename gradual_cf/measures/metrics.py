@@ -132,7 +132,7 @@ def outliers(
     x:Tensor,      # Held rows, `(m, *s)`
     z:Tensor,      # The model's logits there, `(m, k)`
 ) -> dict:         # Judge -> bool `(n,)`
-    "Which counterfactuals two judges call outliers of the target; raises `ValueError` for a target with too few held rows."
+    "Which counterfactuals two judges call outliers of the target; `ValueError` for a target with too few held rows."
     from sklearn.ensemble import IsolationForest
     from sklearn.neighbors import LocalOutlierFactor
     found = {name: torch.zeros(len(xp), dtype=torch.bool) for name in ('lof', 'isolation')}
@@ -145,10 +145,7 @@ def outliers(
     return found
 
 # %% ../../nbs/measures/00_metrics.ipynb #c30
-def _redundant(
-    explainer:Explainer, # Its model and domain are asked
-    cfs:Counterfactuals, # Answers
-) -> Tensor:   # Long `(n,)`; 0 where the row is not valid
+def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)`; 0 where the row is not valid
     "How many changed groups can be put back without losing the target."
     count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid]
     if not len(some): return count
@@ -195,7 +192,7 @@ def measures(
     cfs:Counterfactuals,  # What it found
     judge=None,           # An independent model, or None
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
-    held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None to leave them out
+    held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
     x, xp, target, train, domain = cfs.x, cfs.xp, cfs.target, explainer.x_train, cfs.domain
@@ -227,7 +224,7 @@ def evaluate(
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     seed:int=0,          # Seed of the search
     progress:bool=False, # Show a progress bar
-    held=None,           # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None to leave them out
+    held=None,           # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
     "Explain rows and measure the answers: what `measures` says, and seconds."
     start = time.perf_counter()

@@ -20,7 +20,7 @@ from ..core import Domain
 from ..data.images import _block_names, draw_image
 from ..data.words import _word_spans
 from ..models.asking import check_logits, place, predict
-from ..render import figure_html, render
+from ..render import figure_html, render, subplots
 from ..search.goals import check_target
 
 # %% auto #0
@@ -187,7 +187,7 @@ def lrp(
     return _Relevance(values, logit, logit - values.flatten(1).sum(1))
 
 # %% ../../nbs/measures/01_relevance.ipynb #c53
-def _groups_of(domain, data, ids, i, spans) -> list: # Of (name: column, block or word; raw value of a column or position of a word)
+def _groups_of(domain, data, ids, i, spans) -> list: # Of (name, raw value of a column or position of a word)
     "The groups of row `i` that hold anything."
     g = int(ids.max()) + 1
     if domain.words: return [(data[i][a:b], p) for p,(a,b) in enumerate(list(spans(data[i]))[:g])]
@@ -195,8 +195,10 @@ def _groups_of(domain, data, ids, i, spans) -> list: # Of (name: column, block o
         row = data.iloc[i]
         value = lambda c: row[c.sources[0] if len(c.sources) == 1 else max(c.sources, key=lambda source: row[source])]
         return [(c.name, value(c)) for c in domain.features]
-    names = _block_names(ids.cpu()) if domain.kind == 'image' else domain.display.names
-    return [(names[p] if len(names) else f'group {p}', None) for p in range(g)]
+    named = _BLOCKS.get(domain.kind, lambda ids: domain.display.names)(ids.cpu()) or [f'group {p}' for p in range(g)]
+    return [(name, None) for name in named[:g]]
+
+_BLOCKS = dict(image=_block_names) # Kind of data -> names of its groups; others have those that they are shown with
 
 # %% ../../nbs/measures/01_relevance.ipynb #c56
 _FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
@@ -243,9 +245,8 @@ def _tinted(text, spans, values) -> str:
 # %% ../../nbs/measures/01_relevance.ipynb #c67
 def _bars(rel, n):
     "A bar chart for each of `n` rows."
-    from matplotlib.figure import Figure
-    fig, df = Figure(figsize=(6, 2.6*n), layout='constrained'), rel.df()
-    for i,ax in enumerate(fig.subplots(n, 1, squeeze=False)[:, 0]):
+    (fig,axes),df = subplots(n, 1, squeeze=False, figsize=(6, 2.6*n)), rel.df()
+    for i,ax in enumerate(axes[:, 0]):
         title = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
         _draw_bars(ax, df[df.row == i], title)
     return fig
@@ -253,12 +254,13 @@ def _bars(rel, n):
 # %% ../../nbs/measures/01_relevance.ipynb #c68
 def _heat_maps(rel, n):
     "Image and heat map for each of `n` rows."
-    from matplotlib.figure import Figure
-    fig = Figure(figsize=(3.8, .3 + 1.9*n), layout='constrained')
-    for i,(left,right) in enumerate(fig.subplots(n, 2, squeeze=False)):
+    fig,axes = subplots(n, 2, squeeze=False, figsize=(3.8, .3 + 1.9*n))
+    for i,(left,right) in enumerate(axes):
         draw_image(left, rel.x[i], title=f'class {rel.target[i]}')
         _draw_heat(right, rel.values[i], f'logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
     return fig
+
+_PLOTS = dict(image=_heat_maps) # Kind of data -> how relevance is drawn; others have bars
 
 # %% ../../nbs/measures/01_relevance.ipynb #c70
 def _paragraphs(rel, most) -> str:
@@ -316,11 +318,11 @@ class Relevances:
         most:int=5, # Most rows to draw
     ):              # A matplotlib figure
         "Each row's picture with its heat map, or its bars."
-        draw = _heat_maps if self.domain.kind == 'image' else _bars
-        return draw(self, min(most, len(self)))
+        return _PLOTS.get(self.domain.kind, _bars)(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
-        return _paragraphs(self, most) if self.domain.words else figure_html(self.plot(most=most), _in_words(self, most))
+        if self.domain.words: return _paragraphs(self, most)
+        return figure_html(self.plot(most=most), _in_words(self, most))
 
     def __len__(self): return len(self.x)
     def __repr__(self):
@@ -336,6 +338,16 @@ def _shown(domain, model, x):
     finally: hook.remove()
     return torch.cat(seen)
 
+def _as_adapted(domain, model, x): return domain.adapt(model), x, None, () # What is explained, what it sees, rules
+
+def _pixel_reader(domain, model, x):
+    "The same of a network of images: the network itself, so that its first layer sees pixels, with rules of its own."
+    if not isinstance(model, nn.Module): return model, x, z_box, _PIXELS
+    black, white = (_shown(domain, model, torch.full_like(x[:1], v))[0] for v in (0., 1.))
+    return model, _shown(domain, model, x), partial(z_box, black, white), _PIXELS
+
+_READERS = dict(image=_pixel_reader)
+
 # %% ../../nbs/measures/01_relevance.ipynb #c81
 def relevance(
     model:nn.Module,   # Maps `(n, *s)` to raw logits `(n, k)`
@@ -350,13 +362,7 @@ def relevance(
     if isinstance(data, Counterfactuals): data, target = data.raw, data.target if target is None else target
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
-    shown, box, own = x, None, ()
-    if domain.kind != 'image': model = domain.adapt(model)
-    else:
-        box, own = z_box, _PIXELS
-        if isinstance(model, nn.Module):
-            black, white = (_shown(domain, model, torch.full_like(x[:1], v))[0] for v in (0., 1.))
-            shown, box = _shown(domain, model, x), partial(z_box, black, white)
+    model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)
     rules = own if rules is None else rules
     z = predict(model, shown)
     target = z.argmax(1) if target is None else check_target(target, z)

@@ -23,9 +23,7 @@ class Cancelled(Exception):
     "Nobody waits for this answer."
 
 @contextmanager
-def cancelled_when(
-    gone:Callable, # () -> whether nobody waits any more
-):
+def cancelled_when(gone:Callable): # () -> whether nobody waits any more
     "Let every question to a model raise `Cancelled` once `gone()` is true."
     _GONE[get_ident()] = gone
     try: yield
@@ -38,9 +36,7 @@ def _go_on():
 
 # %% ../../nbs/models/00_asking.ipynb #c9
 @contextmanager
-def evaluating(
-    model, # A module, or any function of a tensor
-):
+def evaluating(model): # A module, or any function of a tensor
     "Switch every sub-module to eval mode; put each back as it was on leaving; raises `Cancelled` where nobody waits."
     _go_on()
     modules = model.modules() if isinstance(model, nn.Module) else []
@@ -64,9 +60,7 @@ def _home(model):
     return dev,dtype
 
 # %% ../../nbs/models/00_asking.ipynb #c15
-def place(
-    model, # A module, or any function of a tensor
-) -> tuple[torch.device, torch.dtype]: # Where its inputs must live; 32 bits for a 16-bit model
+def place(model) -> tuple[torch.device, torch.dtype]: # Where its inputs must live; 32 bits for a 16-bit model
     "The one device and floating dtype that `model` is asked in; raises `ValueError` if it has several."
     dev,dtype = _home(model)
     return dev, torch.float32 if dtype in _SHORT else dtype
@@ -89,9 +83,7 @@ def _read_logits(out):
     return torch.from_numpy(out) if isinstance(out, np.ndarray) else out
 
 # %% ../../nbs/models/00_asking.ipynb #c24
-def two_classes(
-    z:Tensor, # Log-odds of the second class, `(n,)` or `(n, 1)`
-) -> Tensor:  # `(n, 2)`
+def two_classes(z:Tensor) -> Tensor: # Log-odds of the second class, `(n,)` or `(n, 1)` -> `(n, 2)`
     "One logit as the logits of two classes."
     z = z.reshape(-1, 1)
     return torch.cat([-z/2, z/2], 1)
@@ -113,9 +105,7 @@ class _Asked(nn.Module):
         return two_classes(z.to(x)) if self.single else z.to(x)
 
 # %% ../../nbs/models/00_asking.ipynb #c29
-def answers_numbers(
-    model, # Any model
-) -> bool:
+def answers_numbers(model) -> bool:
     "Whether a model answers with numbers instead of classes."
     return getattr(model, 'kind', None) == 'number'
 
@@ -142,9 +132,11 @@ def _shape_error(z):
     return f'got {tuple(z.shape)}' if isinstance(z, Tensor) else f'got {type(z).__name__}'
 
 # %% ../../nbs/models/00_asking.ipynb #c39
+_WIDTHS = {False: (2, np.inf), True: (1, 1)} # Fewest and most columns of logits, and of numbers
+
 def _check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
-    fewest,most = (1, 1) if numbers else (2, np.inf)
+    fewest,most = _WIDTHS[numbers]
     if not isinstance(z, Tensor) or z.ndim != 2 or not fewest <= z.shape[1] <= most:
         raise ValueError(f'model must return raw logits of shape (n, k) with k ≥ 2, {_shape_error(z)}')
     bad = (~z.isfinite()).any(1).nonzero()[:, 0].tolist()
@@ -152,9 +144,7 @@ def _check_finite(z, numbers:bool=False):
     return z
 
 # %% ../../nbs/models/00_asking.ipynb #c42
-def check_lead(
-    z:Tensor, # Logits that were read from one output, `(n, 2)`
-):
+def check_lead(z:Tensor): # Logits that were read from one output, `(n, 2)`
     "Raise `ValueError` where one output for two classes can hardly be a logit."
     lead = z[:, 1] - z[:, 0]
     if len(z) > 1 and (lead > -1e-6).all() and (lead < 1 + 1e-6).all():
@@ -219,10 +209,7 @@ def _check_steady(model, x:Tensor):
 # %% ../../nbs/models/00_asking.ipynb #c59
 _NO_GRADIENT = "model must be differentiable for this search, got {}; use masking='probe' and sigma=0"
 
-def with_graph(
-    model,    # Maps `(n, *s)` to raw logits `(n, k)`
-    x:Tensor, # Its input, which requires grad, `(n, *s)`
-) -> Tensor:  # Raw logits with a graph, `(n, k)`
+def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n, *s)` -> logits with a graph, `(n, k)`
     "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
     _go_on()
     with torch.enable_grad():
@@ -231,11 +218,7 @@ def with_graph(
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
 
 # %% ../../nbs/models/00_asking.ipynb #c62
-def input_grad(
-    z:Tensor,  # What the model returned, `(n, k)`
-    x:Tensor,  # Its input, which requires grad, `(n, *s)`
-    dz:Tensor, # Derivative of a loss by `z`, `(n, k)`
-) -> Tensor:   # Derivative of the loss by `x`, `(n, *s)`
+def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, derivative of a loss by logits -> by the input
     "Take a gradient back to the input; raises `ValueError` for a model that has none."
     no = _NO_GRADIENT.format('an output without a gradient at the input')
     if not z.requires_grad: raise ValueError(no)
@@ -251,7 +234,8 @@ class _Agreed(nn.Module):
         super().__init__()
         self.models = nn.ModuleList(m if isinstance(m, _Asked) else _Asked(m) for m in models)
         if any(answers_numbers(m.model) for m in self.models):
-            raise ValueError('model must be a list of models that answer with classes, got one that answers with numbers')
+            raise ValueError('model must be a list of models that answer with classes, '
+                             'got one that answers with numbers')
 
     def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
         said = [m(x) for m in self.models]
@@ -265,5 +249,6 @@ class _Agreed(nn.Module):
 def _adapted(domain, model):
     "A model as the domain reads it; a list as one that says yes where all of them do."
     if not isinstance(model, (list, tuple)): return domain.adapt(model)
-    if len(model) < 2: raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
+    if len(model) < 2:
+        raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
     return _Agreed([domain.adapt(m) for m in model])

@@ -21,9 +21,7 @@ __all__ = ['tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 't
 
 # %% ../../nbs/models/01_networks.ipynb #c6
 @contextmanager
-def seeded(
-    seed:int|None, # Seed inside the block; None to draw from the global generator as usual
-):
+def seeded(seed:int|None): # None to draw from the global generator as usual
     "Seed PyTorch's global generator for a block; give it back as it was."
     if seed is None:
         yield
@@ -195,7 +193,7 @@ def accuracy(
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
     best,history,(x,y),(xh,yh) = {}, [], fit, held
-    from tqdm.auto import tqdm # here, since in a notebook it is another class, and a kept network is named by the code that made it
+    from tqdm.auto import tqdm # another class in a notebook, and a kept network is named by the code that made it
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:
         model.train()

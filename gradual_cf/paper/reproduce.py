@@ -21,6 +21,7 @@ from ..baselines.lore import LORE
 from ..baselines.nearest import CEM, GrowingSpheres, Wachter
 from ..core import atomic, check_whole
 from ..models.asking import predict
+from ..render import subplots
 from ..gradual import PAPER, GradualCF, preset
 from ..search.goals import target_score
 from ..measures.metrics import PLAUSIBLE, confirm, l2_change, measures, n_changed, outliers
@@ -74,16 +75,6 @@ class _Experiment(NamedTuple):
     draw:Callable|None=None   # Comparison -> matplotlib figure
     rows:int=0                # Rows where nothing else is said; 0 where the rows are the paper's own
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c23
-class _Result(NamedTuple):
-    "What one part gave, as JSON keeps it."
-    csv:str        # Its table
-    pictures:list  # PNG files, base64
-    seconds:float  # How long it took
-
-    @property
-    def frame(self) -> pd.DataFrame: return pd.read_csv(io.StringIO(self.csv)) # The table
-
 # %% ../../nbs/paper/02_reproduce.ipynb #c30
 def _made_with():
     "Versions of what computes."
@@ -108,12 +99,12 @@ def _run_part(e, name, part, path, out, tell):
         got = e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
         text = [base64.b64encode(p).decode() for p in pictures]
-        return _Result(frame.to_csv(index=False), text, round(time.perf_counter() - start, 2))
-    write = lambda result, path: Path(path).write_text(json.dumps(result._asdict()), encoding='utf-8')
-    read = lambda path: _Result(**json.loads(Path(path).read_text(encoding='utf-8')))
+        return dict(csv=frame.to_csv(index=False), pictures=text, seconds=round(time.perf_counter() - start, 2))
+    write = lambda result, path: Path(path).write_text(json.dumps(result), encoding='utf-8')
+    read = lambda path: json.loads(Path(path).read_text(encoding='utf-8'))
     of = part, _program(e.run), _made_with(), _code()
     result = kept(f'{name}.json', make, write, read, *of, folder=out/'parts')
-    tell(f'{name} {json.dumps(part)}: {result.seconds:g} s{"" if new else ", kept"}')
+    tell(f'{name} {json.dumps(part)}: {result["seconds"]:g} s{"" if new else ", kept"}')
     return result
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c38
@@ -154,8 +145,8 @@ def _save_png(picture, path):
 # %% ../../nbs/paper/02_reproduce.ipynb #c43
 def _write_report(e, name, done, made, out):
     "Compare, draw and write what all parts gave."
-    ours = pd.concat([r.frame for r in done], ignore_index=True)
-    pictures = [base64.b64decode(p) for r in done for p in r.pictures]
+    ours = pd.concat([pd.read_csv(io.StringIO(r['csv'])) for r in done], ignore_index=True)
+    pictures = [base64.b64decode(p) for r in done for p in r['pictures']]
     tables = {f'{name}.csv': ours.drop(columns='per_row', errors='ignore')}
     if e.beside: tables[f'{name}_beside.csv'] = e.beside(ours)
     if e.draw:
@@ -187,7 +178,7 @@ def reproduce(
     parts = [part | shared for part in e.parts(path)]
     done = [_run_part(e, name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
-    seconds = round(sum(r.seconds for r in done), 1)
+    seconds = round(sum(r['seconds'] for r in done), 1)
     made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_made_with())
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
@@ -269,10 +260,9 @@ def _beside_table6(ours):
 # %% ../../nbs/paper/02_reproduce.ipynb #c69
 def _draw_pairs(beside):
     "The paper's numbers and ours, a panel for each data set and metric."
-    from matplotlib.figure import Figure
     data, metrics = list(dict.fromkeys(beside['data'])), list(dict.fromkeys(beside.metric))
-    fig = Figure(figsize=(3.2*len(metrics) + 1, 2.6*len(data)), layout='constrained')
-    for axs, d in zip(fig.subplots(len(data), len(metrics), squeeze=False), data):
+    fig, axes = subplots(len(data), len(metrics), squeeze=False, figsize=(3.2*len(metrics) + 1, 2.6*len(data)))
+    for axs, d in zip(axes, data):
         for ax, m in zip(axs, metrics):
             table = beside[(beside['data'] == d) & (beside.metric == m)][::-1]
             ax.plot(table.paper, table.method, 'o', mfc='w', color='.4', label='paper')

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ..core import atomic
 from ..models.asking import predict
-from ..render import figure_html, render
+from ..render import figure_html, render, subplots
+from ..use.drawing import _png as _picture_file
 
 # %% auto #0
 __all__ = ['questions', 'survey', 'tally']
@@ -44,10 +45,7 @@ class _Questions:
 # %% ../../nbs/paper/01_survey.ipynb #c8
 def _png(levels, pixel=1):
     "A PNG file of eight-bit pixels, each drawn as a square of `pixel` by `pixel`."
-    from PIL import Image
-    image, out = Image.fromarray(levels), io.BytesIO()
-    image.resize([pixel*side for side in image.size], Image.Resampling.NEAREST).save(out, format='png')
-    return out.getvalue()
+    return _picture_file(levels.repeat(pixel, 0).repeat(pixel, 1))
 
 # %% ../../nbs/paper/01_survey.ipynb #c13
 def _check_results(results, each, classes):
@@ -185,22 +183,18 @@ def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> 
     return Path(path)
 
 # %% ../../nbs/paper/01_survey.ipynb #c47
-def _wilson(right, n, z=1.96):
-    "Wilson's score interval for a share, `z` standard deviations wide: low and high end (Wilson, 1927)."
-    p, d = right/n, 1 + z*z/n
-    mid = (p + z*z/(2*n))/d
-    half = z/d*(p*(1 - p)/n + z*z/(4*n*n))**.5
-    return max(0., mid - half), min(1., mid + half)
+def _wilson(right, n):
+    "Wilson's score interval for a share, at 95%: low and high end (Wilson, 1927)."
+    from scipy.stats import binomtest
+    return tuple(binomtest(right, n).proportion_ci(method='wilson'))
 
 # %% ../../nbs/paper/01_survey.ipynb #c54
 _PROXY = 'judge model (a proxy, no person)'
 
 def _plot_tally(table):
     "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
-    from matplotlib.figure import Figure
     methods, who = list(dict.fromkeys(table.method)), list(dict.fromkeys(table.who))
-    fig = Figure(figsize=(1.8 + 1.5*len(methods), 3.6), layout='constrained')
-    ax, width = fig.subplots(), .8/len(who)
+    (fig,ax), width = subplots(figsize=(1.8 + 1.5*len(methods), 3.6)), .8/len(who)
     for j, w in enumerate(who):
         g = table[table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
         at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]

@@ -116,7 +116,7 @@ def _answer_type(values, there, legal):
     import pyarrow as pa
     if values.ndim > 1: return pa.array(values.tolist()).type
     number = pa.types.is_integer(there) or pa.types.is_floating(there)
-    if not number or values.dtype.kind not in 'iuf': return there
+    if not number or not np.issubdtype(values.dtype, np.number): return there
     return pa.from_numpy_dtype(np.promote_types(values.dtype, there.to_pandas_dtype())) if legal else pa.float64()
 
 # %% ../../nbs/scale/01_batch.ipynb #c45
@@ -196,7 +196,7 @@ def _manifest(work, source):
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
-    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or the bytes it is written in
+    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or its bytes
     versions = {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
     nested = dict(
         question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,

@@ -112,10 +112,7 @@ def _hasher(paths):
     return Hasher('sha256')
 
 # %% ../../nbs/scale/00_workers.ipynb #c36
-def fingerprint(
-    *parts,          # Settings, data, functions, networks: whatever pickle can write, and functions of any kind
-    paths=False,     # Whether a path may be among them
-) -> str:            # Twelve hexadecimal digits
+def fingerprint(*parts, paths=False) -> str: # What pickle can write, functions of any kind, paths if they may be there
     "A short name for settings, data and code: equal parts, equal name; `ValueError` for what has no lasting one."
     try: return _hasher(paths).hash(parts)[:12]
     except (TypeError, pickle.PicklingError) as e:
@@ -163,11 +160,7 @@ class Source(NamedTuple):
     tables:Callable# () -> iterator of Arrow tables
 
 # %% ../../nbs/scale/00_workers.ipynb #c54
-def cut(
-    source:Source, # Rows
-    size:int,      # Rows of a part, ≥ 1
-    done=(),       # Numbers of parts that are left out
-):                 # Iterator of (number, Arrow table)
+def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts done -> iterator of (number, Arrow table)
     "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
     import pyarrow as pa
     rest, k = source.schema.empty_table(), 0
@@ -222,11 +215,12 @@ def _file_tables(dataset, kind):
 
 # %% ../../nbs/scale/00_workers.ipynb #c76
 def _file_source(dataset, path, kind):
-    "Files that were looked at, and are one table; their content is read piece by piece, so that their size does not matter."
+    "Files that were looked at, and are one table; they are read piece by piece, so that their size does not matter."
     def content():
         for p in dataset.files:
             with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
-    return Source(path.name, dataset.count_rows(), _sha256(content()), dataset.schema, partial(_file_tables, dataset, kind))
+    tables = partial(_file_tables, dataset, kind)
+    return Source(path.name, dataset.count_rows(), _sha256(content()), dataset.schema, tables)
 
 # %% ../../nbs/scale/00_workers.ipynb #c78
 def _check_schema(path, schema, first, name):
@@ -274,10 +268,8 @@ def _csv_source(path):
         return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
 
 # %% ../../nbs/scale/00_workers.ipynb #c92
-def open_source(
-    ds, # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
-) -> Source: # Raises `ValueError` where there is no row or a file cannot be read
-    "Make anything that holds rows a `Source`."
+def open_source(ds) -> Source: # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
+    "Make anything that holds rows a `Source`; raises `ValueError` where there is no row or a file cannot be read."
     if isinstance(ds, pd.DataFrame) or hasattr(ds, 'with_format'): s = _memory_source(ds)
     elif not isinstance(ds, (str, Path)):
         raise ValueError(f'ds must be a Dataset, a DataFrame, a file or a folder, got {type(ds).__name__}')
@@ -288,10 +280,7 @@ def open_source(
     return s
 
 # %% ../../nbs/scale/00_workers.ipynb #c99
-def serial(
-    work,  # (number, Arrow table or its bytes) -> Arrow table
-    parts, # Pairs of number and Arrow table
-):         # Iterator of (number, answer)
+def serial(work, parts): # (number, Arrow table or its bytes) -> Arrow table; pairs -> iterator of (number, answer)
     "Work on one part after the other in this process."
     for k,table in parts: yield k, work(k, table)
 
@@ -306,7 +295,7 @@ def _in_flight(submit, parts, held, most):
             jobs[submit(k, held[k])] = k
         if not jobs: return
         done = wait(jobs, return_when=FIRST_COMPLETED).done
-        for job in sorted(done, key=lambda j: j.exception() is not None): # what was finished is written before an error is raised
+        for job in sorted(done, key=lambda j: j.exception() is not None): # first what is finished, then an error
             table, k = job.result(), jobs.pop(job)
             del held[k]
             yield k, table
@@ -330,12 +319,8 @@ def _answer(k, part): return _AT_WORK[0](k, part) # In a worker: the answer to a
 # %% ../../nbs/scale/00_workers.ipynb #c115
 _LOSSES = 3 # Lost workers that end a run
 
-def processes(
-    work,     # As in `serial`; it travels once to each process
-    parts,    # Pairs of number and Arrow table
-    count:int,# Processes, ≥ 1
-):            # Iterator of (number, answer) in the order of their ends
-    "Work in `count` processes of one thread each."
+def processes(work, parts, count:int): # As `serial` -> iterator of (number, answer) in the order of their ends
+    "Work in `count` processes of one thread each; `work` travels once to each."
     from concurrent.futures.process import BrokenProcessPool
     from joblib.externals.loky import ProcessPoolExecutor
     held = {}
@@ -369,9 +354,7 @@ class _Actor:
     def answer(self, k, part): return self.work(k, part)
 
 # %% ../../nbs/scale/00_workers.ipynb #c125
-def joined_ray(
-    address:str|None, # A running cluster; None for what is initialised, that of `RAY_ADDRESS`, or to start one here
-): # The module
+def joined_ray(address:str|None): # None for what is initialised, that of `RAY_ADDRESS`, or to start a cluster here
     "Ray, started here or joined at `address`; raises `ImportError` with a hint where it is missing."
     try: import ray
     except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
@@ -395,7 +378,7 @@ def actors(
     "Work in `count` Ray actors."
     kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
     shared, held = ray.put(work), {}
-    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)} # actor -> the parts on their way to it
+    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)} # actor -> parts on their way to it
     def submit(k, part):
         for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
         actor = min(has, key=lambda a: len(has[a]))

@@ -4,16 +4,15 @@
 
 # %% ../../nbs/03_composition.ipynb #c4
 from __future__ import annotations
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .goals import merit, shortfall
 from ..core import Encoded, State
 from ..models.asking import evaluating, input_grad, pass_rows, predict, with_graph
-from .goals import _Mix, _term_grad
+from .goals import _Mix, _term_grad, merit, shortfall
 from .masking import expand_groups
 
 # %% auto #0
@@ -44,37 +43,30 @@ def admissible(
     return c if project is None else project(c, enc.x)
 
 # %% ../../nbs/03_composition.ipynb #c28
-class _Packed(NamedTuple):
-    "Where the masked entries of each row are."
-    at:Tensor        # Positions in the flattened row, long `(n, w)`
-    real:Tensor|None # Which of them are masked, bool `(n, w)`; None if all
-
-    def gather(self, t): return None if t is None else t.flatten(1).gather(1, self.at) # Entries `(n, w)` of `(n, *s)`
+def _gathered(t, at): # Entries `(n, w)` of `(n, *s)` at positions in the flattened rows; None of None
+    return None if t is None else t.flatten(1).gather(1, at)
 
 # %% ../../nbs/03_composition.ipynb #c30
-def _pack(mask:Tensor) -> _Packed:
-    "List the masked entries of every row; rows with fewer are padded with entries that do not move."
+def _pack(mask:Tensor) -> tuple[Tensor, Tensor|None]: # Positions, long `(n, w)`; which are masked, None if all
+    "List the masked entries of every flattened row; rows with fewer are padded with entries that do not move."
     flat = mask.flatten(1)
     count = flat.sum(1)
     w = int(count.max())
     at = flat.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :w]
-    return _Packed(at, None if (count == w).all() else flat.gather(1, at))
+    return at, None if (count == w).all() else flat.gather(1, at)
 
 # %% ../../nbs/03_composition.ipynb #c33
-class _Adam:
+def _adam(like:Tensor, lr:float) -> Callable: # (values, gradient) -> the values after one more step
     "Adam with its usual constants on one tensor; the same arithmetic as `torch.optim.Adam`."
-    def __init__(self, v:Tensor, lr:float):
-        self.lr,self.n = lr,0
-        self.mean,self.square = torch.zeros_like(v), torch.zeros_like(v)
-
-    def step(self, v:Tensor, g:Tensor) -> Tensor:
-        "The values after one step along gradient `g`."
-        self.n += 1
-        self.mean.lerp_(g, .1)
-        self.square.mul_(.999).addcmul_(g, g, value=.001)
-        size = (1 - .999**self.n)**.5  # correction of the mean of squares; moved into the step, it costs no operation
-        root = self.square.sqrt().add_(1e-8*size)
-        return torch.addcdiv(v, self.mean, root, value=-self.lr*size/(1 - .9**self.n))
+    mean,square,count = torch.zeros_like(like), torch.zeros_like(like), itertools.count(1)
+    def step(v, g):
+        n = next(count)
+        mean.lerp_(g, .1)
+        square.mul_(.999).addcmul_(g, g, value=.001)
+        size = (1 - .999**n)**.5  # correction of the mean of squares; moved into the step, it costs no operation
+        root = square.sqrt().add_(1e-8*size)
+        return torch.addcdiv(v, mean, root, value=-lr*size/(1 - .9**n))
+    return step
 
 # %% ../../nbs/03_composition.ipynb #c39
 _TOGETHER = 32 # Iterates compared at a time
@@ -135,46 +127,42 @@ def loss_grad(
     return None if gs[0] is None else torch.cat(gs), s._replace(logits=torch.cat([p.logits for p in ss]))
 
 # %% ../../nbs/03_composition.ipynb #c45
-class _Placer:
-    "Make packed values admissible and put them in their place in `xp`, which is changed."
-    def __init__(self, s, packed, project, relations=None):
-        self.packed,self.project,self.s,self.relations = packed,project,s,relations
-        self.flat,self.old = s.xp.view(len(s.xp), -1), packed.gather(s.x)
-        self.low,self.high = packed.gather(s.enc.low), packed.gather(s.enc.high)
-        self.narrow = project.narrow(packed.at, s.x) if hasattr(project, 'narrow') else None
+def _placer(s, at, real, project, relations=None) -> Callable: # Packed values -> the admissible ones
+    "What makes packed values admissible and puts them in their place in `xp`, which is changed."
+    flat,old,low,high = s.xp.view(len(s.xp), -1), *(_gathered(t, at) for t in (s.x, s.enc.low, s.enc.high))
+    narrow = project.narrow(at, s.x) if hasattr(project, 'narrow') else None
 
-    def scatter(self, v):
-        "Put values in their place; padding keeps the input's."
-        if self.packed.real is not None: v = torch.where(self.packed.real, v, self.old)
-        self.flat.scatter_(1, self.packed.at, v)
+    def scatter(v): # padding keeps the input's
+        if real is not None: v = torch.where(real, v, old)
+        flat.scatter_(1, at, v)
         return v
 
-    def __call__(self, v):
-        if self.low is not None: v = torch.maximum(v, self.low)
-        if self.high is not None: v = torch.minimum(v, self.high)
-        v = self.scatter(v if self.narrow is None else self.narrow(v))
-        if self.project is not None and self.narrow is None:
-            v = self.scatter(self.packed.gather(self.project(self.s.xp, self.s.x)))
-        if self.relations is None: return v
-        self.flat.copy_(self.relations.follow(self.s.xp, self.s.x).flatten(1))
-        return self.packed.gather(self.s.xp)
+    def put(v):
+        if low is not None: v = torch.maximum(v, low)
+        if high is not None: v = torch.minimum(v, high)
+        v = scatter(v if narrow is None else narrow(v))
+        if project is not None and narrow is None: v = scatter(_gathered(project(s.xp, s.x), at))
+        if relations is None: return v
+        flat.copy_(relations.follow(s.xp, s.x).flatten(1))
+        return _gathered(s.xp, at)
+    return put
 
 # %% ../../nbs/03_composition.ipynb #c49
-def _iterates(model, s, packed, loss, sigma, lr, project, views, relations=None) -> Iterator[tuple[State, Tensor]]:
+def _iterates(model, s, at, real, loss, sigma, lr, project, views, relations=None) -> Iterator[tuple[State, Tensor]]:
     "The state and the packed entries before each Adam step and after the last; all share one `xp`: copy what you keep."
-    (wide,own),v = loss.split(), packed.gather(s.xp)
-    small_enc = Encoded(packed.gather(s.x), s.enc.frozen)
-    small_target = s.target._replace(near=packed.gather(s.target.near))
-    adam,put = _Adam(v, lr), _Placer(s, packed, project, relations)
+    (wide,own),v = loss.split(), _gathered(s.xp, at)
+    small_enc = Encoded(_gathered(s.x, at), s.enc.frozen)
+    small_target = s.target._replace(near=_gathered(s.target.near, at))
+    step,put = _adam(v, lr), _placer(s, at, real, project, relations)
     for i in range(sigma):
         g,s = loss_grad(model, wide, s, views[i % len(views)] if views else None)
         yield s, v
-        g = torch.zeros_like(v) if g is None else packed.gather(g)
+        g = torch.zeros_like(v) if g is None else _gathered(g, at)
         small = State(small_enc, v, s.logits, small_target)
         for weight,term in own.terms.values():
             dx,_ = _term_grad(term, small)
             if dx is not None: g = g.add(dx, alpha=weight)
-        v = put(adam.step(v, g))
+        v = put(step(v, g))
     with torch.no_grad(): yield s._replace(logits=model(s.xp)), v
 
 # %% ../../nbs/03_composition.ipynb #c53
@@ -182,7 +170,7 @@ def compose(
     model,          # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,        # Rows with their groups `on` and their composites `c`
     groups:Tensor,  # Group of every entry, long `(*s)`
-    loss:_Mix,       # The loss, Eq. 7 say
+    loss:_Mix,      # The loss, Eq. 7 say
     *,
     sigma:int=500,  # Adam steps, $\sigma$
     lr:float=.1,    # Adam's learning rate
@@ -195,17 +183,17 @@ def compose(
 ) -> State:
     "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
     mask = expand_groups(s.on, groups)
-    packed,on,c = _pack(mask), s.on, s.c
+    (at,real),on,c = _pack(mask), s.on, s.c
     follow = (lambda xp: xp) if relations is None else (lambda xp: relations.follow(xp, s.x))
     s = s._replace(xp=follow(torch.where(mask, c, s.x)).contiguous(), on=None, c=None)
-    best = _Nearest(s, packed.gather(s.x), relations, price) if keep == 'nearest' else None
+    best = _Nearest(s, _gathered(s.x, at), relations, price) if keep == 'nearest' else None
     with evaluating(model):
-        for now,v in _iterates(model, s, packed, loss, sigma, lr, project, views, relations):
+        for now,v in _iterates(model, s, at, real, loss, sigma, lr, project, views, relations):
             if views and best is not None: now = now._replace(logits=predict(model, now.xp))
             if watch is not None: watch(now)
             if best is not None: best.see(v, now.logits)
     if best is None: return State(s.enc, s.xp, now.logits, s.target, on, torch.where(mask, s.xp, c))
     v,z = best.best()
-    s.xp.view(len(s.xp), -1).scatter_(1, packed.at, v)
+    s.xp.view(len(s.xp), -1).scatter_(1, at, v)
     xp = follow(s.xp)
     return State(s.enc, xp, z, s.target, on, torch.where(mask, xp, c))

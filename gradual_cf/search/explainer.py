@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect, operator, time
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -72,7 +73,8 @@ def _fits(f, v):
 
 # %% ../../nbs/search/00_explainer.ipynb #c17
 def _brief(v):
-    "A setting in few characters: functions by their names, also inside of tuples and dicts."
+    "A setting in few characters: functions by their names, with what they were given, also inside of tuples and dicts."
+    if isinstance(v, partial): return f'{_brief(v.func)}({", ".join(f"{k}={_brief(u)}" for k,u in v.keywords.items())})'
     if isinstance(v, tuple): return f'({", ".join(map(_brief, v))}{"," if len(v) == 1 else ""})'
     if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {_brief(u)}' for k,u in v.items()) + '}'
     return getattr(v, '__name__', None) or (type(v).__name__ if hasattr(v, 'fit') else repr(v))
@@ -185,7 +187,7 @@ def _check_fitted(cf):
 
 def _aimed(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
     "The target of each row; raises `ValueError` for one that the model or the method does not know."
-    if cf.goal.numbers and not cf.reaches_intervals:
+    if cf.goal is not CLASSES and not cf.reaches_intervals:
         raise ValueError(f'model must answer with classes for {type(cf).__name__}, got numbers')
     return cf.goal.read(target, z[:, :-1] if isinstance(cf.model, _Agreed) else z) # the last column of several is doubt
 
@@ -194,7 +196,7 @@ def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
     "The tighter of two limits on the number of changed groups; raises `ValueError` for what is no number of groups."
     if max_changes is None: return enc.most
     v = np.asarray(max_changes.cpu() if isinstance(max_changes, Tensor) else max_changes)
-    if v.dtype.kind not in 'iu' or (v < 1).any():
+    if not np.issubdtype(v.dtype, np.integer) or (v < 1).any():
         raise ValueError(f'max_changes must be a whole number of at least 1, or one per row, got {max_changes!r}')
     if v.ndim > 1 or v.ndim == 1 and len(v) != len(enc.x):
         raise ValueError(f'max_changes must be one number or one per row ({len(enc.x)}), got shape {v.shape}')
@@ -234,8 +236,8 @@ def _until(model, until:float):
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
 
-def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple: # `(n, *s)`, bool `(n,)`
-    "What the search finds until some time, and which rows it came to."
+def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple:
+    "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
     xp,begun,size,i = enc.x.clone(), np.zeros(len(enc.x), bool), _FIRST_ROWS, 0
     try:
         with _until(cf.model, until):
@@ -385,8 +387,8 @@ class Explainer:
         "Whether answers have what the settings ask for beside the target: here nothing."
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
-        "Search again, as quickly as the method can, and from `xp` on where it can do that; all its steps unless `quick`."
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
+        "Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`."
         return self.search(enc, target, seed)
 
     # What it answers
@@ -401,7 +403,7 @@ class Explainer:
         increase_only=(),# Groups that may only grow
         decrease_only=(),# Groups that may only fall
         max_changes=None,# Most groups changed: a number, or one per row
-        optimal:str|None=None, # What shall be proven least: 'columns', then distance; 'distance'; 'cost'. None: what is the rule
+        optimal:str|None=None, # What shall be proven least: 'columns', then distance; 'distance'; 'cost'; None: usual
         seconds:float|None=None, # Most time of all rows together; None for as long as it takes
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
     ) -> Counterfactuals:

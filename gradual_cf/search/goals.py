@@ -20,21 +20,15 @@ __all__ = ['logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target
            'total_variation_beta', 'prototype_distance', 'mix', 'shortfall', 'cost']
 
 # %% ../../nbs/02_goals.ipynb #c6
-def _closed_form(
-    grad:Callable, # `State` -> (d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None)
-    entrywise:bool=False, # Whether it looks at moved entries only, so that d/dxp may be asked for those alone
-):
-    "Attach a closed-form gradient to a loss term."
+def _closed_form(grad:Callable, entrywise:bool=False): # `State` -> d/dxp `(n, *s)` or None, d/dlogits `(n, k)` or None
+    "Attach a closed-form gradient to a loss term; an entrywise one may be asked for the moved entries alone."
     def deco(term):
         term.grad,term.entrywise = grad,entrywise
         return term
     return deco
 
 # %% ../../nbs/02_goals.ipynb #c8
-def _term_grad(
-    term:Callable, # A loss term
-    s:State,       # Where
-) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None where it does not depend on it
+def _term_grad(term:Callable, s:State) -> tuple[Tensor|None, Tensor|None]: # d/dxp and d/dlogits, None for neither
     "Both parts of a term's gradient: closed form if it has one, autograd otherwise."
     if hasattr(term, 'grad'): return term.grad(s)
     xp,z = s.xp.detach().requires_grad_(), s.logits.detach().requires_grad_()
@@ -73,7 +67,7 @@ def logit_gap_sum(
     return (s.logits - s.target.mu).sum(1).abs()
 
 # %% ../../nbs/02_goals.ipynb #c16
-_LEEWAY = 1e-5 # Room at the bar, as a share of the logits: the bar may be the very gap of a row, rounded as in another batch
+_LEEWAY = 1e-5 # Room at the bar, as a share of logits: the bar may be a row's very gap, rounded as in another batch
 
 class Logits(NamedTuple):
     "Where each class lives in logit space."
@@ -81,10 +75,7 @@ class Logits(NamedTuple):
     gaps:Tensor # Percentiles 0..100 of the gap of all rows of a class to its mean, `(k, 101)`
     sample:list # The sampled logits of each class, for box plots, `(≤N, k)` each
 
-    def within(self,
-        target:Tensor,  # Classes, long `(n,)`
-        quantile:float, # Share of training rows at or below the gap, in [0, 1]
-    ) -> Tensor:        # Largest gap that counts as inside, `(n,)`
+    def within(self, target:Tensor, quantile:float) -> Tensor: # Classes `(n,)`, in [0, 1] -> largest gap inside, `(n,)`
         "The gap that a share `quantile` of the target's training rows stays within."
         gap = self.gaps[target, round(100*quantile)]
         return gap + _LEEWAY*(gap + self.mu[target].abs().amax(1))
@@ -117,10 +108,7 @@ def fit_logits(
     return Logits(mu, torch.stack(gaps).to(z), sample)
 
 # %% ../../nbs/02_goals.ipynb #c26
-def _minus_target(s):
-    return None, -torch.zeros_like(s.logits).scatter_(1, s.target.label[:, None], 1.)
-
-@_closed_form(_minus_target)
+@_closed_form(lambda s: (None, -torch.zeros_like(s.logits).scatter_(1, s.target.label[:, None], 1.)))
 def target_score(
     s:State, # Where
 ) -> Tensor: # `(n,)`, unbounded below
@@ -198,9 +186,7 @@ class _Mix:
         "The weighted parts by name; their sum is the loss."
         return {k: w*f(s) for k,(w,f) in self.terms.items()}
 
-    def grad(self,
-        s:State, # Where
-    ) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
+    def grad(self, s:State) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
         parts = [(w, _term_grad(f, s)) for w,f in self.terms.values() if w]
         dx,dz = (_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
@@ -230,7 +216,8 @@ def check_target(target, z:Tensor) -> Tensor: # Class, one a row, or None; logit
         raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes')
     if target is None: return 1 - z.argmax(1)
     t = np.asarray(target.cpu() if isinstance(target, Tensor) else target)
-    if t.dtype.kind not in 'iu': raise ValueError(f'target must be an integer class index, got {target!r}')
+    if not np.issubdtype(t.dtype, np.integer):
+        raise ValueError(f'target must be an integer class index, got {target!r}')
     if t.ndim > 1 or t.ndim == 1 and len(t) != n:
         raise ValueError(f'target must be one class or one per row ({n}), got shape {t.shape}')
     bad = t[(t < 0) | (t >= k)]
@@ -246,7 +233,7 @@ def _ends(pair):
     if not low <= high: raise ValueError(f'target must have low ≤ high, got {tuple(pair)!r}')
     return low, high
 
-def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a row, in the units of the model -> `(n, 2)`
+def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a row, in the model's units -> `(n, 2)`
     "Read a target of numbers; raises `ValueError` for what is no interval."
     many = hasattr(target, '__len__') and not isinstance(target, str) and any(np.ndim(v) for v in target)
     pairs = list(target) if many else [target]
@@ -298,12 +285,15 @@ class ClassGoal:
     def read(self, target, z): return check_target(target, z)
     def plain(self, target) -> int: return int(target) # As `explain` takes it; of one row
     def parse(self, typed) -> int: return int(typed)
+    def written(self, target) -> str: return str(int(target)) # With all its digits, in a letter
+    def reread(self, texts) -> Tensor: return torch.tensor([int(t) for t in texts]) # What `written` wrote
     def record(self, target, classes) -> dict: # For JSON
         return dict(target=int(target), target_name=self.words(target, classes))
 
     def anything(self) -> int: return 0   # Some target
     def first(self, z, z_train) -> int: return 1 if len(z) == 2 else int(z.argsort(descending=True)[1]) # To begin with
     def words(self, target, classes) -> str: return _class_name(target.item(), classes)
+    def name(self, plain, classes) -> str|None: return _class_name(plain, classes) # None where a target has no name
     def counted(self, z) -> str: return f', {z.shape[1]} classes'
     def text(self, v, form='.2f') -> str: return format(float(v), form)
     def sided(self, v, tau) -> str: return sided_percent(v, tau)
@@ -344,9 +334,13 @@ class IntervalGoal:
         if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {typed!r}')
         return ends
 
+    def written(self, target) -> str: return '..'.join(map(repr, target.tolist()))
+    def reread(self, texts) -> Tensor:
+        return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
     def record(self, target, classes) -> dict: return dict(target=[*self.plain(target)])
     def anything(self) -> tuple: return 0., 1.
     def first(self, z, z_train) -> tuple: return round(z_train.median().item(), 2), None
+    def name(self, plain, classes) -> str|None: return None
     def words(self, target, classes) -> str:
         low,high = target.tolist()
         if low == -np.inf: return f'at most {value_text(high)}'
@@ -361,7 +355,8 @@ class IntervalGoal:
 # %% ../../nbs/02_goals.ipynb #c61
 CLASSES,NUMBERS = ClassGoal(), IntervalGoal()
 
-def goal_of(target:Tensor): return NUMBERS if target.is_floating_point() else CLASSES # Classes `(n,)`, or intervals `(n, 2)`
+def goal_of(target:Tensor): # Classes `(n,)`, or intervals `(n, 2)`
+    return NUMBERS if target.is_floating_point() else CLASSES
 
 def log_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets -> `(...)`, ≤ 0
     "Log-probability of the target class; for an interval, the same of the distance to its nearer end."
@@ -371,7 +366,7 @@ def target_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets
     "Probability of the target class; for an interval, one half at its ends and more inside."
     return log_prob(z, target).exp()
 
-def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target for all, or one for each row -> bool `(m,)`
+def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target for all, or one a row -> bool `(m,)`
     "Whether rows belong to a class, or numbers to an interval."
     return goal_of(target).holds(z, target)
 
@@ -455,7 +450,7 @@ def cost(
     s:State,       # Rows
     groups:Tensor, # Group of every entry, long `(*s)`
     price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for columns and distance
-) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and Euclidean distance, `(n,)`; 0 and the price where there is one
+) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and distance, `(n,)`; 0 and the price where there is one
     "What an answer takes: how many changes, and how far."
     many = changed_groups(s.x, s.xp, groups).sum(1)
     return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))

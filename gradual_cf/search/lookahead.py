@@ -37,7 +37,7 @@ def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
 
 # %% ../../nbs/search/06_lookahead.ipynb #c15
 def _swap_logits(model, x:Tensor, at:Tensor, values:Tensor, batch:int=512) -> Tensor: # `(n, p, q, k)`
-    "Logits `(n, k)` of every single swap of groups `(n, p)` for values `(n, p, q, *w)`; `model.swaps` where there is one."
+    "Logits of every single swap of groups `(n, p)` for values `(n, p, q, *w)`; `model.swaps` where there is one."
     if hasattr(model, 'swaps'): return model.swaps(x, at, values)
     n,p,q = values.shape[:3]
     row,place,value = (v.flatten() for v in torch.meshgrid(*map(torch.arange, (n, p, q)), indexing='ij'))
@@ -177,7 +177,7 @@ def _first_swap(explainer, s:State, pool:_Pool, beam:int, depth:int) -> tuple[Te
 
 # %% ../../nbs/search/06_lookahead.ipynb #c39
 def lookahead(
-    candidates:Callable, # (`State`, gradient, free) -> groups long `(n, p)`, values `(n, p, q, *w)`, which count `(n, p, q)`
+    candidates:Callable, # (`State`, gradient, free) -> groups `(n, p)`, values `(n, p, q, *w)`, which count `(n, p, q)`
     beam:int=4,          # Sets kept in a round; 1 is greedy
     depth:int=3,         # Rounds, the largest set that is looked for; 1 looks at single groups only
 ) -> Callable:           # (explainer, `State`, free) -> (group, xp, merit)

@@ -96,7 +96,7 @@ def _legal_values(s, values, entry, project):
     return whole.view(n, q, -1)[:, :, entry]
 
 # %% ../../nbs/01_masking.ipynb #c40
-def every_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, and the group of each value, long `(q,)`
+def every_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, the group of each value, long `(q,)`
     "Every proposed value of every group that some row may change, put into the inputs alone."
     trials,which = [], []
     for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
@@ -147,12 +147,13 @@ def _best_in_group(s, may, group, groups, propose, project, tied=None):
     there = (score > 0).nonzero()[:, 0]
     if len(entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
-    score[there],best[there] = yield from _last_stretch(few, best[there], score[there], entry, may[there], project, tied)
+    now = few, best[there], score[there], entry, may[there]
+    score[there],best[there] = yield from _last_stretch(*now, project, tied)
     return score, best
 
 # %% ../../nbs/01_masking.ipynb #c47
-def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield questions; questions -> answers; what they return
-    "Run searches together: each round asks the questions of all of them at once."
+def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield questions; questions -> answers
+    "Run searches together, and return what they do: each round asks the questions of all of them at once."
     out:dict = {}
     answers:dict = dict.fromkeys(range(len(searches)))
     while answers:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups, rows_of
+from ..core import Encoded, State, changed_groups
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix, most_groups,
@@ -109,7 +110,8 @@ def towards(match:Callable) -> _Mix: # How far logits are from the class, a loss
 
 def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tensor: # `many` candidates of each input
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
-    c,most,loss = admissible(s.enc, c, explainer.project), most_groups(explainer, s.enc), towards(explainer.settings.match)
+    c,most = admissible(s.enc, c, explainer.project), most_groups(explainer, s.enc)
+    loss = towards(explainer.settings.match)
     xp,on,live = s.x.clone(), s.enc.frozen.clone(), torch.arange(len(c), device=c.device)
     short,cost = s.x.new_full((len(c),), torch.inf), s.x.new_zeros(len(c))
     arrived = torch.zeros(len(c)//many, dtype=torch.bool, device=c.device) # inputs with a candidate that has
@@ -158,7 +160,7 @@ def _usual_depth(m:int) -> float:
     if m <= 2: return float(m == 2)
     return 2*(np.log(m - 1) + np.euler_gamma) - 2*(m - 1)/m
 
-def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels + 1) - 1,)`
+def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels+1) - 1,)`
     "Cut rows at random; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
     nodes = 2**(levels + 1) - 1
     column,bound,depth = np.zeros(nodes, int), np.full(nodes, np.inf), np.zeros(nodes)
@@ -179,21 +181,18 @@ def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, d
     return column, bound, depth
 
 # %% ../../nbs/search/05_plausible.ipynb #c11
-class _Forest:
+def _forest(rows:Tensor) -> Callable: # Rows `(m, d)` -> (rows `(n, d)`) -> `(n,)`
     "How strange rows are, by random cuts of others."
-    def __init__(self, rows:Tensor): # `(m, d)`
-        x,rng,few = rows.double().cpu().numpy(), np.random.default_rng(0), min(_SAMPLE, len(rows))
-        trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
-        column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
-        self.usual,self.column,self.bound,self.depth = _usual_depth(few), column.to(rows.device), bound.to(rows), depth.to(rows)
+    x,rng,few = rows.double().cpu().numpy(), np.random.default_rng(0), min(_SAMPLE, len(rows))
+    trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
+    column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
+    return partial(_strangeness, column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
 
-    def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`, about .5 for anybody, larger for the strange
-        tree = torch.arange(_TREES, device=x.device)
-        node = torch.zeros(len(x), _TREES, dtype=torch.long, device=x.device)
-        for _ in range(_LEVELS):
-            right = x.gather(1, self.column[tree, node]) > self.bound[tree, node]
-            node = 2*node + 1 + right.long()
-        return 2**(-self.depth[tree, node].mean(1)/self.usual)
+def _strangeness(column, bound, depth, usual, x:Tensor) -> Tensor: # `(n,)`: .5 for anybody, larger for the strange
+    tree = torch.arange(_TREES, device=x.device)
+    node = torch.zeros(len(x), _TREES, dtype=torch.long, device=x.device)
+    for _ in range(_LEVELS): node = 2*node + 1 + (x.gather(1, column[tree, node]) > bound[tree, node]).long()
+    return 2**(-depth[tree, node].mean(1)/usual)
 
 # %% ../../nbs/search/05_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at
@@ -203,7 +202,7 @@ class _Circle(NamedTuple):
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     legal:Tensor     # Which of their cells are numbers that an answer may have, bool `(2m, g)`
     lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
-    forest:_Forest   # Grown on the first half
+    forest:Callable  # Grown on the first half
     strange:Tensor   # Strangeness that a share of the second half stays below, `()`
     values:list      # Values of each group that are worth trying, `(q,)`; None for a category
     atomic:list      # Whether a few values make up most of a group
@@ -214,7 +213,7 @@ def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle
     half = len(order)//2
     order = order[:2*half].to(x.device)
     a,b = x[order].split(half)
-    far,forest = torch.cdist(a, b), _Forest(a)
+    far,forest = torch.cdist(a, b), _forest(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
     return _Circle(x[order], legal[order], lonely, forest, forest(b).quantile(usual), **more)
 
@@ -276,14 +275,20 @@ def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
 # %% ../../nbs/search/05_plausible.ipynb #c25
 _AROUND = 128 # Nearest rows of each half that a row is compared with
 
-class Beside(NamedTuple):
-    "What rows are compared with."
+class Plausible(NamedTuple):
+    "Rows shall be in good company: what they are compared with, and their bars."
     circle:Tensor  # Number of the target's circle, long `(n,)`
     near:Tensor    # Positions of near rows in it, half by half, long `(n, 2, k)`; repeated where there are fewer
     lonely:Tensor  # How lonely a row may be among each half, `(n, 2)`
     strange:Tensor # How strange, `(n,)`
+    company:Any    # `_Company`: how they are compared
 
-    take = rows_of
+    def take(self, i) -> Plausible: return Plausible(*(v[i] for v in self[:-1]), self.company) # The rows `i`
+    def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
+    def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
+        lonely,strange = self.company.of(self, s.xp[:, None])
+        bars = torch.maximum(self.lonely, lonely[:, 0]), torch.maximum(self.strange, strange[:, 0])
+        return self._replace(lonely=bars[0], strange=bars[1])
 
 def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
@@ -319,7 +324,7 @@ def _by_circle(number:Tensor) -> list: # (number of a circle, positions of its r
     "Rows of one target at a time."
     return [(j, (number == j).nonzero()[:, 0]) for j in number.unique().tolist()]
 
-def _bars(company, enc:Encoded, label:Tensor) -> Beside:
+def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets."
     if len(company.circles) > _KEPT_CIRCLES: company.circles,company.place = [], {} # rows may bring an interval each
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)
@@ -331,7 +336,7 @@ def _bars(company, enc:Encoded, label:Tensor) -> Beside:
         within = _pasted(company, c, near[i], enc.take(i))
         lonely[i] = torch.maximum(c.lonely, _loneliness_of(c, near[i], within).amin(1))
         strange[i] = torch.maximum(c.strange, c.forest(within.flatten(0, 1)).view(within.shape[:2]).amin(1))
-    return Beside(number, near, lonely, strange)
+    return Plausible(number, near, lonely, strange, company)
 
 # %% ../../nbs/search/05_plausible.ipynb #c32
 class _Company:
@@ -349,9 +354,9 @@ class _Company:
             self.place[key] = len(self.circles) - 1
         return self.place[key]
 
-    def aim(self, enc:Encoded, label:Tensor) -> Plausible: return Plausible(_bars(self, enc, label), self) # The demand
+    def aim(self, enc:Encoded, label:Tensor) -> Plausible: return _bars(self, enc, label) # The demand
 
-    def of(self, b:Beside, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> loneliness `(n, q, 2)`, strangeness `(n, q)`
+    def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`
         "How lonely and how strange candidates are."
         lonely,strange = t.new_zeros(*t.shape[:2], 2), t.new_zeros(t.shape[:2])
         for j,i in _by_circle(b.circle):
@@ -360,7 +365,7 @@ class _Company:
             strange[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
         return lonely, strange
 
-    def lacks(self, b:Beside, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
+    def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
         "How far beyond their bars candidates are."
         lonely,strange = self.of(b, t)
         too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
@@ -368,17 +373,6 @@ class _Company:
         both = too_lonely.clamp_min(0) + too_strange.clamp_min(0)
         return torch.where(both > 0, both, torch.maximum(too_lonely, too_strange))
 
-class Plausible(NamedTuple):
-    "Rows shall be in good company."
-    company:Beside # What they are compared with, and their bars
-    among:_Company # How they are compared
-
-    def take(self, i) -> Plausible: return self._replace(company=self.company.take(i)) # The rows `i`
-    def missing(self, s:State) -> Tensor: return self.among.lacks(self.company, s.xp[:, None])[:, 0] # `(n,)`
-    def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
-        b,(lonely,strange) = self.company, self.among.of(self.company, s.xp[:, None])
-        bars = dict(lonely=torch.maximum(b.lonely, lonely[:, 0]), strange=torch.maximum(b.strange, strange[:, 0]))
-        return self._replace(company=b._replace(**bars))
 
 # %% ../../nbs/search/05_plausible.ipynb #c37
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input

@@ -215,7 +215,7 @@ def improve(
     return replace(explainer.measure(cfs.data, enc, z, done.xp, cfs.target), tau=cfs.tau)
 
 # %% ../../nbs/search/04_shorten.ipynb #c48
-def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, groups `(q,)`, prices and lacks `(n, q)`
+def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, groups `(q,)`, prices, lacks `(n, q)`
     "Rows with one value each: what that costs, infinitely much where a column may not change, and what is lacking."
     one,group = every_value(explainer, s, groups)
     n,q = one.shape[:2]
@@ -234,7 +234,7 @@ _ASKED_PAIRS = 2**15 # Pairs that the model is asked about at once
 def _sums(v:Tensor) -> Tensor: return v[:, :, None] + v[:, None, :] # `(n, q)` -> `(n, q, q)`
 
 def _cheap_pairs(group:Tensor, price:Tensor, lack:Tensor, below:Tensor, start:Tensor) -> tuple: # Long `(m,)` each
-    "Row, first, second value and rank of pairs that cost less than rows may, cheapest first; `start`: what rows lacked."
+    "Row, first, second value, rank of pairs that cost less than rows may, cheapest first; `start`: what rows lacked."
     both,hope = _sums(price), _sums(lack) <= ((1 + _HOPE)*start)[:, None, None]
     row,a,b = ((both < below[:, None, None]) & hope & (group[:, None] < group)).nonzero().unbind(1)
     order = both[row, a, b].argsort(stable=True)
@@ -245,7 +245,7 @@ def _cheap_pairs(group:Tensor, price:Tensor, lack:Tensor, below:Tensor, start:Te
 
 # %% ../../nbs/search/04_shorten.ipynb #c53
 def _asked_pairs(explainer, s:State, one:Tensor, second:Tensor, row:Tensor, a:Tensor, b:Tensor) -> tuple:
-    "Pairs put into their rows, and what they cost; infinitely much where they do not arrive; `second`: the entries of b."
+    "Pairs put into their rows, and what they cost, infinitely much where they do not arrive; `second`: entries of b."
     rows,costs,relations = [s.x[:0]], [s.x.new_zeros(0)], explainer.ties['relations']
     for i in torch.arange(len(row), device=row.device).split(_ASKED_PAIRS):
         now = s._replace(on=None, c=None).take(row[i])

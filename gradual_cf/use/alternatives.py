@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names
-from ..core import changed_groups, check_whole, Encoded, per_row, take_rows
+from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
 from ..render import change_text, count_text, render, subplots, value_text
+from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
 
 # %% auto #0
@@ -57,15 +58,10 @@ def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
         rows = idle.any(1).nonzero()[:, 0]
         if not len(rows): return cfs
         between,xp = _Between(explainer, cfs), cfs.xp.clone()
-        sizes = _sizes(cfs.x, cfs.xp, between.groups, idle.shape[1])
+        sizes = _group_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
         g = sizes.masked_fill(~idle, -torch.inf)[rows].argmax(1, keepdim=True)
         xp[rows] = between.rows(rows, between.on[rows].scatter(1, g, False))
         cfs = explainer.measure(cfs.data, between.enc, between.z, xp, cfs.target, standing=False)
-
-def _sizes(x, xp, groups, count:int) -> Tensor: # `(n, g)`
-    "How far each group moved, squared."
-    square = ((xp - x).flatten(1)**2).double()
-    return square.new_zeros(len(x), count).index_add_(1, groups.flatten(), square)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c15
 _SAME,_TINY = 1e-6, 1e-12 # Share of the largest distance below which two answers are one; a distance that divides
@@ -77,7 +73,7 @@ def _nearness(count:np.ndarray, far:np.ndarray) -> np.ndarray: # `(q,)` each
     return out
 
 def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None) -> list:
-    "At most `k` of one row's candidates, the first one first: groups `(q, g)`, changes `(q, d)`, prices `(q,)` or None."
+    "At most `k` of a row's candidates, the first one first: groups `(q, g)`, changes `(q, d)`, prices `(q,)` or None."
     cost = (on.sum(1), np.linalg.norm(moved, axis=1)) if price is None else (0*price, price)
     near,chosen = _nearness(*cost), [0]
     sets = [one.tobytes() for one in on]
@@ -170,7 +166,7 @@ class _Single(NamedTuple):
     xp:Tensor    # Rows with the value in place, `(q, *s)`
     merit:Tensor # Positive where the row arrived, else minus what it lacks, `(q,)`
 
-    def take(self, i) -> _Single: return _Single(*(v[i] for v in self)) # Entries `i`
+    take = rows_of # (self, i) -> the entries `i`
 
 def _singles(pool) -> _Single:
     "What the explainer knows of single groups, by rows and the best first."
@@ -199,7 +195,8 @@ def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest 
     shown = _shown(pool)
     distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
     few = (torch.bincount(distinct, minlength=n) < k)[pool.row]
-    size = _sizes(pool.enc.x[pool.row[few]], pool.xp[few], pool.groups, on.shape[1]).masked_fill(~on[few], -1)
+    x,xp = pool.enc.x[pool.row[few]].double(), pool.xp[few].double()
+    size = _group_sizes(x, xp, pool.groups).masked_fill(~on[few], -1)
     out:dict[int, dict] = {}
     orders = size.argsort(1, descending=True).tolist()
     for row,count,order in zip(pool.row[few].tolist(), on[few].sum(1).tolist(), orders):
@@ -252,7 +249,8 @@ def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
     "Candidates with other columns."
     sets,failed = _sets(pool, k), defaultdict(list)
     for _ in range(rounds):
-        ways = {row: _forbidden(there, failed[row], diversity) for row,there in sets.items() if len(failed[row]) < _VAIN}
+        live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
+        ways = {row: _forbidden(there, failed[row], diversity) for row,there in live.items()}
         ways = {row: way for row,way in ways.items() if way is not None}
         if not ways: return
         row = torch.tensor(list(ways), device=pool.row.device)
@@ -266,7 +264,7 @@ def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
 
 # %% ../../nbs/use/00_alternatives.ipynb #c39
 def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
-    "Limits under which a group cannot change as it did: the other way; and farther if it changed alone, else half as far."
+    "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
     up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
@@ -316,11 +314,6 @@ class Alternatives:
         "The number of each answer among those of its row."
         return pd.Series(self.row).groupby(self.row).cumcount().to_numpy(int) + 1
 
-    @property
-    def _on(self): # bool `(m, g)`
-        a = self.answers
-        return changed_groups(a.x, a.xp, a.domain.groups(a.x.shape[1:]).to(a.x.device))
-
     def __len__(self): return len(self.first)
     def __getitem__(self, i:int) -> Counterfactuals: # The answers of one row
         if not -len(self) <= i < len(self): raise IndexError(f'row must be one of {len(self)}, got {i}')
@@ -340,7 +333,7 @@ class Alternatives:
 
     def df(self) -> pd.DataFrame: # One line an answer
         "The answers in short: row, answer, features, changes, distance, probability (number)."
-        a,on = self.answers, self._on
+        a,on = self.answers, self.answers.changed
         names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
         features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
         far = (a.xp - a.x).flatten(1).norm(dim=1).double().cpu().numpy()
@@ -349,8 +342,8 @@ class Alternatives:
                              goal_of(a.target).said: a.prob.double().cpu().numpy()})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
-        "Answers of a row, their sets of features, features that any changes; means over pairs: Jaccard distance, distance."
-        on,xp,out = self._on.cpu().numpy(), self.answers.xp.flatten(1).double().cpu(), []
+        "Answers of a row, sets of features, features that any changes; means over pairs: Jaccard distance, distance."
+        on,xp,out = self.answers.changed.cpu().numpy(), self.answers.xp.flatten(1).double().cpu(), []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
@@ -412,35 +405,22 @@ def _text_several(several, classes=()) -> str:
 # %% ../../nbs/use/00_alternatives.ipynb #c58
 _BESIDE = -.06 # Where a missing cell stands: beside the track
 
-def _number_places(cfs, g:int, entry) -> tuple: # The entry of the number
-    "Where a number stands on its track, from the smallest to the largest legal value: before, and in each answer."
-    v = torch.cat([cfs.x[:1], cfs.xp]).flatten(1)[:, entry]
-    if cfs.domain.features:
-        c = cfs.domain.features[g]
-        low,high = c.encoded(np.array([c.low, c.high])).tolist()
-    else: low,high = v.min().item(), v.max().item() # nobody knows what is legal
-    place = lambda v: v if -.5 <= v <= 1.5 else _BESIDE
-    before,*after = ((v - low)/((high - low) or 1)).tolist()
-    return place(before), list(map(place, after))
-
-def _places(cfs, features) -> dict: # Feature -> (place before, places in each answer)
-    "Where the values of one row's answers stand on their tracks."
-    groups,names = cfs.domain.groups(cfs.x.shape[1:]).flatten(), list(cfs.domain.display.names)
-    out = {}
-    for feature in features:
-        entries = (groups == names.index(feature)).nonzero()[:, 0] if feature in names else groups[:0]
-        out[feature] = 0., [1.]*len(cfs)
-        if len(entries) == 1: out[feature] = _number_places(cfs, names.index(feature), int(entries[0]))
-    return out
+def _place(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
+    "Where a value stands on its track, from the smallest to the largest legal value."
+    c = next((c for c in domain.features if c.name == feature and c.ordered), None)
+    if c is None: return end
+    share = c.share(cell)
+    return share if -.5 <= share <= 1.5 else _BESIDE
 
 # %% ../../nbs/use/00_alternatives.ipynb #c61
-def _panel(ax, n:int, before:dict, after:dict, place:dict):
+def _panel(ax, n:int, before:dict, after:dict, domain):
     "One answer: an arrow for each feature that it changes."
-    for y,feature in enumerate(before):
+    for y,(feature,cell) in enumerate(before.items()):
         ax.plot([0, 1], [-y, -y], color='.85', lw=2, zorder=1)
-        a,b = place[feature][0], place[feature][1][n - 1]
+        a = _place(domain, feature, cell, 0.)
         ax.plot(a, -y, 'o', mfc='w', mec='.5', ms=6, zorder=2)
         if (feature, n) not in after: continue
+        b = _place(domain, feature, after[feature, n], 1.)
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
         side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
@@ -455,7 +435,7 @@ def _plot_several(several, row:int, most:int):
     size = 1.6 + 1.7*len(answers), .9 + .42*len(before)
     fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
     for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.target)), 1):
-        _panel(ax, n, before, after, _places(answers, before))
+        _panel(ax, n, before, after, answers.domain)
         ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
@@ -476,13 +456,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     return xp
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
-def several(
-    explainer:Any,     # Fitted
-    question:tuple,    # Raw rows, encoded rows, logits and targets, from `ask`
-    k:int,             # Most answers of a row, ≥ 1
-    diversity:float,   # Weight of what an answer covers against its nearness, in [0, 1]
-    seed:int=0,        # Seed of everything random
-) -> Alternatives:
+def several(explainer, question:tuple, k:int, diversity:float, seed:int=0) -> Alternatives: # A question of `ask`
     "Find several answers to each question; raises `ValueError` for a number or a weight that makes no sense."
     check_whole(k=k)
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
-from ..core import changed_groups, check_whole, comparable, take_rows
+from ..core import check_whole, comparable, take_rows
 from ..render import render, subplots, value_text
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent, target_prob
@@ -65,13 +65,7 @@ def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
     return pd.Series(cells, index=s.index, name=s.name)
 
 # %% ../../nbs/use/03_audit.ipynb #c16
-class _Cohort(NamedTuple):
-    "Rows that are looked at together."
-    by:str             # The columns that tell it
-    name:str           # What it is called
-    member:np.ndarray  # bool `(n,)`
-
-def _cohorts(told:pd.DataFrame, crossed:int) -> list:
+def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`)
     "Every group of every column, and of every crossing of columns; none that is empty."
     names = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])})
     out = []
@@ -80,17 +74,10 @@ def _cohorts(told:pd.DataFrame, crossed:int) -> list:
             title = ' × '.join(str(told.columns[i]) for i in some)
             for levels in product(*(names[i].cat.categories for i in some)):
                 member = np.all([names[i] == level for i,level in zip(some, levels)], 0)
-                if member.any(): out.append(_Cohort(title, ' × '.join(levels), member))
+                if member.any(): out.append((title, ' × '.join(levels), member))
     return out
 
 # %% ../../nbs/use/03_audit.ipynb #c19
-class _Measure(NamedTuple):
-    "Something that is known of some rows."
-    name:str           # What it is called
-    at:np.ndarray      # Which rows, bool `(n,)`
-    values:np.ndarray  # Of those rows, `(m,)`
-    share:bool         # Whether it is 0 or 1
-
 _EVEN = .5 # Probability from which a row that has reached tau is not refused, even at a tie
 
 def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:dict) -> tuple:
@@ -104,7 +91,9 @@ def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:
     return refused.cpu().numpy(), cf.answer(*chosen, seed, progress)
 
 # %% ../../nbs/use/03_audit.ipynb #c22
-def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> list:
+_SHARES = ('refused', 'recourse') # Measures that are shares: 0 or 1 for each row
+
+def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name -> which rows it is known of, and its values
     "The four measures; raises `ValueError` where no row has an answer."
     valid = answers.valid.cpu().numpy()
     if not valid.any():
@@ -113,13 +102,9 @@ def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> list:
     found = refused.copy()
     found[refused] = valid
     price,some = answers.domain.cost, answers[valid]
-    groups = answers.domain.groups(some.x.shape[1:]).to(some.x.device)
-    counted = changed_groups(some.x, some.xp, groups).sum(1)
-    way,changes = (v.double().cpu().numpy() for v in (spent(some.x, some.xp, price), counted))
-    return [_Measure('refused', np.ones(len(refused), bool), refused.astype(float), True),
-            _Measure('recourse', refused, valid.astype(float), True),
-            _Measure('distance' if price is None else 'cost', found, way, False),
-            _Measure('changes', found, changes, False)]
+    way,changes = (v.double().cpu().numpy() for v in (spent(some.x, some.xp, price), some.changed.sum(1)))
+    return {'refused': (np.ones(len(refused), bool), refused.astype(float)), 'recourse': (refused, valid.astype(float)),
+            'distance' if price is None else 'cost': (found, way), 'changes': (found, changes)}
 
 # %% ../../nbs/use/03_audit.ipynb #c25
 _CONFIDENCE = .95   # Of every interval
@@ -161,13 +146,14 @@ def _ratio_line(a:np.ndarray, b:np.ndarray, share:bool, resamples:int, seed) -> 
 _LINE = ['by', 'group', 'measure', 'rows', 'value', 'low', 'high', 'average', 'lower', 'upper', 'others', 'ratio',
          'ratio_low', 'ratio_high', 'p', 'corrected'] # The columns of the frame
 
-def _cohort_line(group:_Cohort, measure:_Measure, least:int, resamples:int, seed) -> dict:
+def _cohort_line(group:tuple, measure:str, known:tuple, least:int, resamples:int, seed) -> dict:
     "One measure of one group."
-    told,inside = dict(by=group.by, group=group.name, measure=measure.name), group.member[measure.at]
+    (by,name,member),(at,values),share = group, known, measure in _SHARES
+    told,inside = dict(by=by, group=name, measure=measure), member[at]
     if inside.sum() < least: return told
-    a,b = measure.values[inside], measure.values[~inside]
-    told |= dict(rows=len(a)) | (_share_line(a) if measure.share else _amount_line(a, resamples, seed))
-    return told | _ratio_line(a, b, measure.share, resamples, seed) if len(b) >= least else told
+    a,b = values[inside], values[~inside]
+    told |= dict(rows=len(a)) | (_share_line(a) if share else _amount_line(a, resamples, seed))
+    return told | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else told
 
 # %% ../../nbs/use/03_audit.ipynb #c34
 _PRIOR = 50 # Rows with the spread of all rows that are added to a group
@@ -217,18 +203,18 @@ def _holm(p:np.ndarray, family:np.ndarray) -> np.ndarray: # `(m,)` each
     return out
 
 # %% ../../nbs/use/03_audit.ipynb #c46
-def _tests(measures:list, groups:list, least:int, resamples:int, seed:int) -> dict: # (measure, group) -> (p, corrected)
+def _tests(measures:dict, groups:list, least:int, resamples:int, seed:int) -> dict: # (measure, group) -> (p, corrected)
     "Permutation tests of every measure of every group, by position."
     keys:list = []
     alone:list = []
     corrected:list = []
-    for i,m in enumerate(measures):
-        inside = np.stack([g.member[m.at] for g in groups], 1)
+    for i,(name,(at,values)) in enumerate(measures.items()):
+        inside,share = np.stack([member[at] for *_,member in groups], 1), name in _SHARES
         fit = np.flatnonzero((inside.sum(0) >= least) & ((~inside).sum(0) >= least))
-        if not len(fit) or np.ptp(m.values) == 0: continue
-        member,centred = inside[:, fit].astype(float), m.values - m.values.mean()
-        by_chance = _shuffled(centred, member, m.share, resamples, np.random.default_rng([seed, i]))
-        p = _step_down(abs(_standard_errors(centred[None], member, m.share)[0]), by_chance)
+        if not len(fit) or np.ptp(values) == 0: continue
+        member,centred = inside[:, fit].astype(float), values - values.mean()
+        by_chance = _shuffled(centred, member, share, resamples, np.random.default_rng([seed, i]))
+        p = _step_down(abs(_standard_errors(centred[None], member, share)[0]), by_chance)
         keys += [(i, j) for j in fit.tolist()]
         alone,corrected = [*alone, *p[0]], [*corrected, *p[1]]
     whole = _holm(np.array(corrected), np.array([i for i,_ in keys]))
@@ -237,23 +223,21 @@ def _tests(measures:list, groups:list, least:int, resamples:int, seed:int) -> di
 # %% ../../nbs/use/03_audit.ipynb #c49
 def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
     "How often and how far (alone) each group changes each column, beside the others."
-    entries = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device)
-    changed = changed_groups(answers.x, answers.xp, entries)
+    entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.changed
     alone = lambda g: spent(answers.x, torch.where(entries == g, answers.xp, answers.x), answers.domain.cost)
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
     changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
-    for group in groups:
-        inside = group.member[found]
+    for by,name,member in groups:
+        inside = member[found]
         if inside.sum() < least: continue
         means = [v[side].mean(0) if side.sum() >= least else np.full(v.shape[1], np.nan)
                  for v in (changed, ways) for side in (inside, ~inside)]
-        lines += [(group.by, group.name, _group_name(answers, g), *(v[g] for v in means))
+        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means))
                   for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
 # %% ../../nbs/use/03_audit.ipynb #c58
 _MOST_TOLD = 20 # Differences on a page; the frame has all
-_SHARES = ('refused', 'recourse') # Measures that are shares
 
 def _told_once(lines:pd.DataFrame) -> pd.DataFrame:
     "Comparisons without their mirror images: where there are two groups, the one with more."
@@ -383,14 +367,14 @@ def _check_audit(least, resamples, crossed, level):
     if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
 
 # %% ../../nbs/use/03_audit.ipynb #c73
-def _frame_of(measures:list, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
+def _frame_of(measures:dict, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
-    everybody = _Cohort('everybody', 'all rows', np.ones(len(measures[0].values), bool))
+    everybody = 'everybody', 'all rows', np.ones(len(measures['refused'][1]), bool)
     p,lines = _tests(measures, groups, least, resamples, seed), []
     for j,group in enumerate(tqdm([everybody, *groups], desc='groups', disable=not progress)):
-        for i,measure in enumerate(measures):
+        for i,(measure,known) in enumerate(measures.items()):
             alone,corrected = p.get((i, j - 1), (np.nan, np.nan))
-            told = _cohort_line(group, measure, least, resamples, [seed, i, j])
+            told = _cohort_line(group, measure, known, least, resamples, [seed, i, j])
             lines.append(told | dict(p=alone, corrected=corrected))
     return pd.DataFrame(lines, columns=_LINE).astype(dict(rows='Int64'))
 
@@ -412,7 +396,7 @@ def audit(
     _check_audit(least, resamples, crossed, level)
     told = _told_apart(rows, by)
     groups = _cohorts(told, crossed)
-    largest = max(int(g.member.sum()) for g in groups)
+    largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must leave a group to be measured, got {least} where the largest has {largest} rows')
     read = cf.domain.display.columns
@@ -420,5 +404,5 @@ def audit(
     refused,answers = _refused_answers(cf, rows, target, seed, progress, constraints)
     measures = _measures_of(refused, answers)
     frame = _frame_of(measures, groups, least, resamples, seed, progress)
-    columns = _column_lines(groups, measures[-1].at, answers[answers.valid], least)
+    columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
     return Audit(frame, columns, answers, refused, least, level, resamples)

@@ -17,7 +17,7 @@ from ..answers import aimed_at, CHANGED, Counterfactuals
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
 from ..render import count_text, render, rounded_text, value_text
-from ..search.goals import _class_name, goal_of, said
+from ..search.goals import CLASSES, NUMBERS, _class_name, goal_of, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
 
@@ -95,7 +95,8 @@ def _others_table(several, units=None) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a,goal,domain = several.answers, goal_of(several.answers.target), several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
-    heads = [goal.text(p, '.0%') + ('' if np.isnan(t) else f', typical {t:.0%}') for p,t in zip(a.prob.tolist(), typical)]
+    how = lambda t: '' if np.isnan(t) else f', typical {t:.0%}'
+    heads = [goal.text(p, '.0%') + how(t) for p,t in zip(a.prob.tolist(), typical)]
     changes = [(line, _changed(domain, line, units)) for line in several.changes().itertuples()]
     now = {line.feature: told['before'] for line,told in changes}
     after = {(line.feature, line.answer): told['after'] for line,told in changes}
@@ -146,23 +147,30 @@ _FIELDS = dict(table=_table_fields, image=_image_fields, text=_text_fields) # Ki
 
 def _picture(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # One row
     "What changed, as the kind of data wants it."
-    kind = cfs.domain.kind
-    return render(f'drawing/{kind}', **_FIELDS[kind](cfs, classes, units)) if kind in _FIELDS else cfs._repr_html_()
+    fields = _FIELDS.get(cfs.domain.kind)
+    return cfs._repr_html_() if fields is None else render(f'drawing/{cfs.domain.kind}', **fields(cfs, classes, units))
 
 def _others_picture(several, units=None) -> str: # Of one row
     "Other answers, as the kind of data wants them."
     if not len(several.answers): return '<p>No other answer.</p>'
-    if several.first.domain.kind != 'image': return _others_table(several, units)
-    numbers = enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
-    return render('drawing/image', **_images(*((x, f'answer {i}, {p:.0%}', f'answer {i}') for i,(x,p) in numbers)))
+    return _OTHERS.get(several.first.domain.kind, _others_table)(several, units)
+
+def _other_images(several, units=None) -> str: # Of one image
+    "Other images, side by side."
+    numbered = enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
+    return render('drawing/image', **_images(*((x, f'answer {i}, {p:.0%}', f'answer {i}') for i,(x,p) in numbered)))
+
+_OTHERS = dict(image=_other_images) # Kind of data -> how other answers are shown; others have a table
 
 # %% ../../nbs/use/05_drawing.ipynb #c37
 _SPOKEN = 3 # Changes that a sentence names
+_COUNTED = dict(image='{} blocks change') # Kind of data -> what is said where nobody reads values
 
 def _spoken(cfs:Counterfactuals, units=None) -> str:
     "The changes of one row in words."
     lines = list(cfs.changes().itertuples())
-    if cfs.domain.kind == 'image': return f'{len(lines)} blocks change'
+    counted = _COUNTED.get(cfs.domain.kind)
+    if counted: return counted.format(len(lines))
     few = [_changed(cfs.domain, line, units) for line in lines[:_SPOKEN]]
     told = '; '.join(f'{c["name"]}{c["before"]} → {c["after"]}' for c in few)
     return f'{count_text(len(lines), "change")}: {told}' + f' and {len(lines) - _SPOKEN} more'*(len(lines) > _SPOKEN)
@@ -194,18 +202,24 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
 def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
     "The state after `i` steps in words."
     changed = _state(trace, i).changes().feature.tolist() if i else []
-    what = f'{len(changed)} changed: {", ".join(map(str, changed)) or "nothing"}.' if i else 'The input, nothing changed yet.'
-    z,aim = _logits(trace, i), trace.target.label
-    if trace.numbers: opinion = f'The model says {z.item():.4g}; it shall be {goal_of(aim).words(aim[0], classes)}.'
-    else:
-        label,best = int(aim), _class_name(z.argmax().item(), classes)
-        prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
-        opinion = f'The network says {best}; probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
-    return f'Step {i} of {len(trace)}. {what} {opinion}'
+    names = ', '.join(map(str, changed)) or 'nothing'
+    what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
+    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits(trace, i), classes)}'
+
+def _class_opinion(trace, z, classes) -> str:
+    label,best = int(trace.target.label), _class_name(z.argmax().item(), classes)
+    prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
+    return f'The network says {best}; probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
+
+def _number_opinion(trace, z, classes) -> str:
+    return f'The model says {z.item():.4g}; it shall be {trace.goal.words(trace.target.label[0], classes)}.'
+
+_OPINIONS = {CLASSES: _class_opinion, NUMBERS: _number_opinion}
 
 # %% ../../nbs/use/05_drawing.ipynb #8a95b069
-def _image_panels(axs, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
+def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
     "Original, mask with its newest block outlined, composite, counterfactual."
+    axs = fig.subplots(1, 4)
     x,nothing = trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
     low = x.min()
     bounds = low.item(), max(x.max(), low + 1e-6).item()
@@ -227,8 +241,9 @@ def _image_panels(axs, trace:Trace) -> tuple[list, Callable]: # Artists that mov
 # %% ../../nbs/use/05_drawing.ipynb #0acd6cb8
 _MOST_LINES = 14 # that fit into the panel
 
-def _change_panel(ax, trace:Trace) -> tuple[list, Callable]:
+def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
     "What changed so far, as lines of text, the newest in bold; the last tells of those that did not fit."
+    ax = fig.subplots()
     changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
     texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center', parse_math=False)
@@ -261,7 +276,7 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
     return [*bars], move
 
 # %% ../../nbs/use/05_drawing.ipynb #6d81ae9c
-def _number_panel(ax, trace:Trace) -> tuple[list, Callable]:
+def _number_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "The number on its way into the interval."
     said = [_logits(trace, i).item() for i in range(len(trace) + 1)]
     ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
@@ -312,6 +327,10 @@ class _Frame(bytes):
     def _repr_png_(self): return bytes(self)
 
 # %% ../../nbs/use/05_drawing.ipynb #6e5a8238
+_CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others have lines of text
+_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'),
+            NUMBERS: (_number_panel, 'of the training rows')}
+
 def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     "All panels of a trace."
     from matplotlib.figure import Figure
@@ -320,13 +339,9 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
     top,bottom = halves
     axs = bottom.subplots(1, 3)
     names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
-    aim = trace.target.label
-    target = goal_of(aim).words(aim[0], classes)
-    image = trace.domain.kind == 'image'
-    change = _image_panels(top.subplots(1, 4), trace) if image else _change_panel(top.subplots(), trace)
-    if trace.numbers: first,title = _number_panel(axs[0], trace), 'of the training rows'
-    else: first,title = _probability_panel(axs[0], trace, names), f'logits, and those of real {target}'
-    panels = change, first, _logit_panel(axs[1], trace, names, title), _loss_panel(axs[2], trace)
+    target,(first,title) = trace.goal.words(trace.target.label[0], classes), _ANSWERS[trace.goal]
+    panels = (_CHANGES.get(trace.domain.kind, _change_panel)(top, trace), first(axs[0], trace, names),
+              _logit_panel(axs[1], trace, names, title.format(target)), _loss_panel(axs[2], trace))
     for ax in axs: ax.tick_params(labelsize=7)
     title = fig.suptitle(' ', fontsize=10)
     def move(i):
@@ -387,12 +402,7 @@ def stepper(
     return W.VBox([W.HBox([play, slider]), stack])
 
 # %% ../../nbs/use/05_drawing.ipynb #9eaaca9b
-def _step_page(
-    trace,            # A `Trace`, or pictures from `frames`
-    title:str='Gradual construction', # Heading of the page
-    classes:Sequence=(), # Names of the classes
-    interval:int=600, # Milliseconds a picture stays while playing
-) -> str:             # A complete HTML page
+def _step_page(trace, title:str='Gradual construction', classes:Sequence=(), interval:int=600) -> str: # As in `stepper`
     "The stepper as one HTML page without outside requests."
     pictures = _pictures(trace, classes)
     data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
@@ -402,7 +412,7 @@ def _step_page(
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`
-    **kw,          # As `_step_page` takes them
+    **kw,          # `title`, `classes` and `interval`, as of the stepper
 ) -> Path:
     "Write `_step_page` to a file."
     with atomic(path) as tmp: tmp.write_text(_step_page(trace, **kw), encoding='utf-8')

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import Counterfactuals, goal_of
+from ..answers import Counterfactuals
 from ..core import take_rows
 from ..data.columns import _read_numbers
 from ..data.images import _block_names
@@ -25,7 +25,7 @@ from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
 from ..render import value_text
 from ..search.explainer import Explainer
-from ..search.goals import in_target, said as model_says
+from ..search.goals import CLASSES, in_target
 from .drawing import _pixels_png, _places, _unit_text
 
 # %% auto #0
@@ -59,7 +59,7 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     own,domain,known,out = cf.settings, cf.domain, {}, {}
     if isinstance(cf, GradualCF) and domain.kind in PRESETS:
         known['nearest'] = preset(domain) if domain.defaults else PRESETS[domain.kind]
-        if domain.features and not cf.numbers: known['believable'] = PLAUSIBLE
+        if domain.features and cf.goal is CLASSES: known['believable'] = PLAUSIBLE
         known['paper'] = replace(PAPER, legal=True)
     for name,settings in known.items():
         kept = replace(settings, tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)
@@ -84,12 +84,7 @@ _KEPT_PARTS = 200     # Parts of answers that a desk remembers
 
 class _Desk:
     "Rows that can be asked about, what the model says of them, and what was answered."
-    def __init__(self,
-        cf:Explainer, # Fitted
-        rows,         # Raw rows, at least one
-        k:int=5,      # Answers side by side, ≥ 1
-        seed:int=0,   # Seed of every search
-    ):
+    def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0): # Fitted; raw rows; `k` answers side by side
         cf.check_fitted()
         self.cf:Any = cf
         self.domain,self.rows,self.k,self.seed = cf.domain, cf.domain.rows(rows), k, seed
@@ -132,18 +127,12 @@ class _Desk:
         return self.kept[name, q.asked]
 
 # %% ../../nbs/use/06_editors.ipynb #c23
-def _wanted(target, like:torch.Tensor) -> torch.Tensor: # Class, long `()`; for numbers, the interval `(2,)`
-    "A target as the model's chapter reads it."
-    if not isinstance(target, tuple): return torch.tensor(target)
-    low,high = (end if v is None else v for v,end in zip(target, (-np.inf, np.inf)))
-    return torch.tensor([low, high]).to(like)
-
 def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
     "The next row that the model does not give to the target; None where it gives all."
     for step in range(1, len(desk) + 1):
         row = (after + step) % len(desk)
         z = desk.logits(row)[None]
-        if not in_target(z, _wanted(target, z))[0]: return row
+        if not in_target(z, desk.cf.goal.read(target, z))[0]: return row
     return None
 
 # %% ../../nbs/use/06_editors.ipynb #c26
@@ -175,9 +164,9 @@ def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
 # %% ../../nbs/use/06_editors.ipynb #c32
 def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
-    label = _wanted(target, z)[None]
-    p = model_says(z, label).double()
-    return p.item(), bool(goal_of(label).reached(p, label, cf.settings.tau))
+    goal,label = cf.goal, cf.goal.read(target, z)
+    p = goal.heard(z, label).double()
+    return p.item(), bool(goal.reached(p, label, cf.settings.tau))
 
 def _hand_said(desk:_Desk, q:_Question) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
@@ -213,10 +202,7 @@ def _parts(desk:_Desk, q:_Question) -> Iterator[tuple[str, Any]]: # Name and val
 # %% ../../nbs/use/06_editors.ipynb #c41
 class _Worker:
     "A thread that works on the newest question, and ends when there is none."
-    def __init__(self,
-        work:Callable,    # Question -> parts
-        publish:Callable, # Called with each part
-    ):
+    def __init__(self, work:Callable, publish:Callable): # Question -> parts; called with each part
         self.work,self.publish,self.lock = work, publish, RLock()
         self.newest:Any = None
         self.number,self.thread = 0, None
@@ -271,22 +257,18 @@ class _Knobs:
         for lock in self.locks: lock.value = False
 
 # %% ../../nbs/use/06_editors.ipynb #c50
-class _Looks:
+def _looks() -> Callable: # (name of a place, kind of widget, **what it is told) -> a widget with the look of the place
     "Layouts and styles that the lines of a panel share."
-    def __init__(self):
-        import ipywidgets as W
-        wide = dict(lock='auto', now='70px', field='74px', slider='auto', hand='80px')
-        grow = dict(lock='2 1 116px', slider='3 1 50px')
-        look = lambda name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px')
-        self.layout = {name: look(name) for name in wide}
-        self.line = W.Layout(flex_flow='row wrap', align_items='center')
-        self.styles:dict = {}
-
-    def of(self, name:str, make:Callable, **more) -> Any:
-        "A widget with the shared look of its place."
-        w = make(layout=self.layout[name], **more | ({'style': self.styles[make]} if make in self.styles else {}))
-        self.styles.setdefault(make, w.style)
+    import ipywidgets as W
+    wide = dict(lock='auto', now='70px', field='74px', slider='auto', hand='80px')
+    grow = dict(lock='2 1 116px', slider='3 1 50px')
+    layout = {name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px') for name in wide}
+    layout['line'],styles = W.Layout(flex_flow='row wrap', align_items='center'), {}
+    def look(name, make, **more):
+        w = make(layout=layout[name], **more | styles.get(make, {}))
+        if hasattr(w, 'style'): styles.setdefault(make, dict(style=w.style))
         return w
+    return look
 
 # %% ../../nbs/use/06_editors.ipynb #c53
 _STOPS = 200 # Steps of a slider
@@ -306,7 +288,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
 # %% ../../nbs/use/06_editors.ipynb #c56
 class _Range:
     "A slider between two fields, for a column of numbers, dates or ordered levels."
-    def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable):
         import ipywidgets as W
         self.c,self.desk = c, desk
         low,high,stops = c.low, max(c.high, c.low), _named_stops(c, desk)
@@ -316,10 +298,10 @@ class _Range:
         else:
             told:Any = dict(min=low, max=high, step=_stop_step(c))
             make,slide = W.BoundedFloatText, W.FloatRangeSlider
-        self.least,self.most = (looks.of('field', make, value=v, description=f'{c.name}, {end}', **told)
+        self.least,self.most = (look('field', make, value=v, description=f'{c.name}, {end}', **told)
                                 for v,end in ((low, 'at least'), (high, 'at most')))
         told |= dict(readout=False, description=f'range of {c.name}')
-        self.slider = looks.of('slider', slide, value=(low, high), **told)
+        self.slider = look('slider', slide, value=(low, high), **told)
         self.widgets = [self.least, self.slider, self.most]
         for field in (self.least, self.most): field.observe(self._typed, 'value')
         self.slider.observe(self._slid, 'value')
@@ -361,14 +343,14 @@ class _Levels:
 # %% ../../nbs/use/06_editors.ipynb #c64
 class _Hand:
     "An editor for one value of a column."
-    def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable):
         import ipywidgets as W
         self.c,self.desk,self.start = c, desk, None
         shared:Any = dict(description=f'{c.name} by hand', tooltip=f'What if {c.name} were …?')
         if not c.ordered: self.options = [(value_text(v), v) for v in c.levels]
         else: self.options = _named_stops(c, desk)
-        if self.options: self.widget = looks.of('hand', W.Dropdown, options=self.options, **shared)
-        else: self.widget = looks.of('hand', W.FloatText, step=_stop_step(c), **shared)
+        if self.options: self.widget = look('hand', W.Dropdown, options=self.options, **shared)
+        else: self.widget = look('hand', W.FloatText, step=_stop_step(c), **shared)
         self.widget.observe(ask, 'value')
 
     def show(self, cell):
@@ -393,17 +375,17 @@ _STAYS = object() # Nothing was moved
 # %% ../../nbs/use/06_editors.ipynb #c67
 class _Column:
     "The knobs of one column."
-    def __init__(self, c, desk:_Desk, looks:_Looks, ask:Callable, units=None):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, units=None):
         import ipywidgets as W
         self.c,self.units = c, units
-        self.lock = looks.of('lock', W.ToggleButton, description=str(c.name), icon='unlock')
+        self.lock = look('lock', W.ToggleButton, description=str(c.name), icon='unlock')
         self.lock.add_class('cfx-lock')
-        self.now = looks.of('now', W.HTML)
-        self.limit = _Range(c, desk, looks, ask) if c.ordered else _Levels(c, ask)
-        self.hand = _Hand(c, desk, looks, ask)
+        self.now = look('now', W.HTML)
+        self.limit = _Range(c, desk, look, ask) if c.ordered else _Levels(c, ask)
+        self.hand = _Hand(c, desk, look, ask)
         self.lock.observe(lambda change: setattr(self.lock, 'icon', 'lock' if change['new'] else 'unlock'), 'value')
         self.lock.observe(ask, 'value')
-        self.box = W.HBox([self.lock, self.now, *self.limit.widgets, self.hand.widget], layout=looks.line)
+        self.box = look('line', W.HBox, children=[self.lock, self.now, *self.limit.widgets, self.hand.widget])
         self.box.add_class('cfx-line')
 
     def show(self, raw:pd.DataFrame, frozen:bool):
@@ -429,8 +411,8 @@ class _TableKnobs(_Knobs):
     "A line of knobs for each column."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
-        self.desk,looks = desk, _Looks()
-        self.lines = [_Column(c, desk, looks, ask, units) for c in desk.cf.domain.features]
+        self.desk,look = desk, _looks()
+        self.lines = [_Column(c, desk, look, ask, units) for c in desk.cf.domain.features]
         self.filter = W.Text(placeholder='find a column', description='columns', layout=W.Layout(width='220px'))
         self.filter.observe(self._found, 'value')
         self.body = W.VBox([line.box for line in self.lines], layout=W.Layout(max_height='620px', overflow='auto'))
@@ -501,7 +483,7 @@ class _WordKnobs(_Knobs):
 # %% ../../nbs/use/06_editors.ipynb #c78
 _MOST_REGIONS = 8 # Toggles in a row of the grid
 
-def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Block of every pixel -> region of each block, regions in a row
+def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Blocks of pixels -> region of each block, regions in a row
     "Blocks gathered into at most eight by eight regions."
     down,across = len(np.unique(plane[:, 0])), len(np.unique(plane[0]))
     side = -(-max(down, across)//_MOST_REGIONS)

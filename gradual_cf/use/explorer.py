@@ -20,7 +20,7 @@ import pandas as pd
 from ..answers import aimed_at
 from ..render import render
 from ..search.explainer import Explainer
-from ..search.goals import _class_name
+from ..search.goals import NUMBERS, _class_name
 from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
 from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
 
@@ -41,7 +41,7 @@ def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer
 def _target_knob(desk:_Desk, target, classes:Sequence, layout):
     "A choice of the wanted class; for numbers, a field for an interval."
     import ipywidgets as W
-    if desk.cf.numbers:
+    if desk.cf.goal is NUMBERS:
         ends = ['' if v is None else f'{v:g}' for v in target]
         return W.Text(value='..'.join(ends), description='target', continuous_update=False, layout=layout,
                       tooltip='LOW..HIGH; a side may be empty')
@@ -94,11 +94,10 @@ def _question(panel) -> _Question:
 # %% ../../nbs/use/07_explorer.ipynb #c22
 def _show_said(panel, said:dict):
     "Which row is looked at, what the model says of it, and what it says of the row as it was moved by hand."
-    names,goal,numbers = panel.desk.names, panel.goal(), panel.desk.cf.numbers
-    write = lambda v: panel.desk.cf.goal.text(v, '.0%')
+    names,write = panel.desk.names, lambda v: panel.desk.cf.goal.text(v, '.0%')
     where = dict(name=names[panel.row], number=f'{panel.row + 1:,}', many=f'{len(names):,}')
     told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
-                               wanted=None if numbers else _class_name(goal, panel.classes))
+                               wanted=panel.desk.cf.goal.name(panel.goal(), panel.classes))
     for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', **told))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
@@ -318,7 +317,8 @@ def _settings(folder, port, token) -> dict[str, Any]:
     headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
     server = dict(
         ip=_HOST, port=port, port_retries=0, open_browser=False, token=token, log_level='ERROR',
-        config_file_paths=[], root_dir=str(folder), notebook_path=str(folder/'panel.ipynb'), connection_dir_root=str(folder),
+        config_file_paths=[], root_dir=str(folder), connection_dir_root=str(folder),
+        notebook_path=str(folder/'panel.ipynb'),
         tornado_settings=dict(allow_remote_access=False, headers=headers))
     page = dict(
         template='lab', allow_template_override='NO', allow_theme_override='NO', strip_sources=True,
@@ -367,7 +367,8 @@ def _server(folder, port, token):
     from traitlets.config import Config
     settings = _settings(folder, port, token)
     settings['Voila']['identity_provider_class'] = _door(_policy(port))
-    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=_only_kernels_of(folder), prelaunch_hook=_let_leave)
+    kernels = _only_kernels_of(folder)
+    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_leave)
     logging.getLogger('tornado').setLevel(logging.ERROR) # a request that was refused is no error of ours
     voila = _voila()(config=Config(settings))
     voila.initialize([])
@@ -384,15 +385,8 @@ def _open_browser(folder, address):
     Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 # %% ../../nbs/use/07_explorer.ipynb #c73
-def _serve(
-    source:str,      # Python whose last line is a widget; every visitor's process runs it
-    title:str,       # Heading of the page
-    port:int=8866,   # From `_free_port`
-    token:bool=True, # Whether the page asks for a token
-    browser:bool=True, # Whether it is opened in the browser
-    say:Callable=print, # Told the address as soon as the page can be visited
-):
-    "Serve a widget as a page of this machine until interrupted."
+def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print):
+    "Serve the widget in the last line of some Python until interrupted; `say` is told the address of the page."
     from tornado.ioloop import IOLoop
     secret = secrets.token_urlsafe(24) if token else ''
     address = f'http://{_HOST}:{port}/' + (f'?token={secret}' if token else '')

@@ -19,14 +19,14 @@ from jinja2 import meta, TemplateError
 from torch import Tensor
 
 from ..answers import aimed_at, Counterfactuals, goal_of, _row_names
-from ..core import changed_groups, comparable, Domain, _read_json
+from ..core import comparable, Domain, _read_json
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
 from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
-from ..search.goals import _class_name, in_target, said as model_says
+from ..search.goals import NUMBERS, _class_name, in_target, said as model_says
 from .alternatives import Alternatives
 from .plans import _Between, _lawful
 
@@ -222,9 +222,8 @@ def _records(said:list, answer) -> list: # Lines of each row
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    on = changed_groups(answer.x, answer.xp, domain.groups(answer.x.shape[1:]).to(answer.x.device)).tolist()
     return [[dict(number=g + 1, name=s.name, before=before[g][i], after=after[g][i] if changed else '')
-             for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(on)]
+             for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(answer.changed.tolist())]
 
 def _change(said:_Said, line:dict, follows:bool=False) -> dict:
     "A line of the record as a letter shows it."
@@ -289,7 +288,8 @@ _STANDING = dict(
     confirmed='Of the other models that were asked, {} agree with this one about it.')
 
 _PROVEN = dict(
-    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is nearer.',
+    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is '
+            'nearer.',
     distance='This is proven for the model: no nearer data would have been enough.',
     cost='This is proven for the model: nothing that costs less would have been enough.')
 
@@ -330,16 +330,15 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
 
 def _proof(digests:dict, answer, i:int) -> str:
     "What a check has to know besides the record, in one line."
-    target = answer.target[i].tolist()
-    aim = '..'.join(map(repr, target)) if isinstance(target, list) else target
-    return ' '.join(f'{name}={v}' for name,v in (digests | dict(target=aim, tau=answer.tau)).items())
+    told = digests | dict(target=goal_of(answer.target).written(answer.target[i]), tau=answer.tau)
+    return ' '.join(f'{name}={v}' for name,v in told.items())
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = 'no agreement' # Of several models
 
 def _decisions(explainer, z:Tensor, classes) -> list:
     "What the model decided, by name."
-    if explainer.numbers: return [value_text(v) for v in z[:, 0].tolist()]
+    if explainer.goal is NUMBERS: return [value_text(v) for v in z[:, 0].tolist()]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
     return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
 
@@ -385,21 +384,12 @@ def _other_ways(explainer, said, answer, others) -> dict: # Position of a row ->
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c72
-_PROOF = re.compile(r'model=(\w+) data=(\w+) settings=(\w+) target=(\S+?) tau=([\d.e-]+)')
+_PROOF = re.compile(r'model=(?P<model>\w+) data=(?P<data>\w+) settings=(?P<settings>\w+) target=(?P<target>\S+?) '
+                    r'tau=(?P<tau>[\d.e-]+)')
 _LINES = dict(md=re.compile(r'^\|\s*(\d+)\s*\|(.*)\|\s*$', re.M),
               html=re.compile(r'<tr data-line="?(\d+)"?[^>]*>(.*?)</tr>', re.S))
 _CELLS = dict(md=lambda line: re.split(r'(?<!\\)\|', line),
               html=re.compile(r'<t[dh][^>]*>(.*?)</t[dh]>', re.S).findall)
-
-class _Letter(NamedTuple):
-    "What a letter's text holds."
-    before:tuple # Text of each column on record
-    after:tuple  # The same where the decision is another one; '' where nothing changes
-    model:str    # Fingerprints, …
-    data:str
-    settings:str
-    target:str   # … what is to be reached, …
-    tau:str      # … and from which probability on
 
 # %% ../../nbs/use/04_letter.ipynb #c73
 def _numbered(text:str) -> list: # (number, before, after) as texts
@@ -414,17 +404,17 @@ def _numbered(text:str) -> list: # (number, before, after) as texts
             for number,line in _LINES[format].findall(text)]
 
 # %% ../../nbs/use/04_letter.ipynb #c76
-def _read_letter(text:str, count:int) -> _Letter:
+def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; and what is in the proof
     "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
     try: lines = _numbered(text)
     except (KeyError, TypeError, ValueError): lines = []
-    proof = _PROOF.findall(text)
+    proof = [found.groupdict() for found in _PROOF.finditer(text)]
     if [l[0] for l in lines] != [str(i + 1) for i in range(count)] or any(len(l) != 3 for l in lines):
         raise ValueError(f'text must hold a record of {count} numbered lines, got {[l[0] for l in lines]}')
     if not proof:
         raise ValueError('text must hold a line with model=… data=… settings=… target=… tau=…, got none')
     before,after = zip(*(l[1:] for l in lines))
-    return _Letter(before, after, *proof[-1]) # a level may hold another one, before it
+    return dict(before=before, after=after) | proof[-1] # a level may hold another one, before it
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 _MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
@@ -480,8 +470,8 @@ def _proven(text:str, fields:dict) -> str:
     except ValueError as e:
         raise ValueError(f'template must show every line of record, and proof: {e}; '
                          "{% include 'record' %} does both") from None
-    same = all((b, a) == (l['before'], l['after']) for b,a,l in zip(read.before, read.after, record))
-    if same and [read[2:]] == _PROOF.findall(fields['proof']): return text
+    wrote = {side: tuple(l[side] for l in record) for side in ('before', 'after')}
+    if read == wrote | cast(re.Match, _PROOF.search(fields['proof'])).groupdict(): return text
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #c83
@@ -521,18 +511,16 @@ def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with t
     "The rows that letters hold."
     domain = explainer.domain
     dtypes = dict(domain.write(explainer.x_train[:1]).dtypes)
-    before = list(zip(*(l.before for l in letters)))
-    after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, zip(*(l.after for l in letters)))]
+    before,after = (list(zip(*(l[side] for l in letters))) for side in ('before', 'after'))
+    after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, after)]
     return tuple(domain.rows(_frame_of(domain, dtypes, texts)) for texts in (before, after))
 
-def _aims(letters:list, numbers:bool, classes:int) -> Tensor: # As `Counterfactuals.target`
+def _aims(explainer, letters:list) -> Tensor: # As `Counterfactuals.target`
     "What the letters say is to be reached; raises `ValueError` for another kind of target."
-    aims = [l.target for l in letters]
-    try:
-        if numbers: return torch.tensor([[float(v) for v in aim.split('..')] for aim in aims], dtype=torch.float64)
-        out = torch.tensor([int(aim) for aim in aims])
+    aims,classes = [l['target'] for l in letters], explainer.z_train.shape[1]
+    try: out = explainer.goal.reread(aims)
     except ValueError: raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}') from None
-    if 0 <= out.min() and out.max() < classes: return out
+    if explainer.goal is NUMBERS or 0 <= out.min() and out.max() < classes: return out
     raise ValueError(f'text must aim at one of {classes} classes, got {aims}')
 
 def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
@@ -540,7 +528,8 @@ def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
     z = explainer.logits(frame, explainer.encode(frame).x)
     aims = explainer.goal.read(aims, z)
     p = model_says(z, aims)
-    return p, in_target(z, aims) & goal_of(aims).reached(p, aims, torch.tensor([float(l.tau) for l in letters]).to(p))
+    tau = torch.tensor([float(l['tau']) for l in letters]).to(p)
+    return p, in_target(z, aims) & goal_of(aims).reached(p, aims, tau)
 
 # %% ../../nbs/use/04_letter.ipynb #c90
 def check_letter(
@@ -553,12 +542,12 @@ def check_letter(
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
     read = [_read_letter(t, len(cf.domain.features)) for t in ([text] if isinstance(text, str) else text)]
     if not read: raise ValueError('text must be at least one letter, got none')
-    frames,aims = _both_frames(cf, read), _aims(read, cf.numbers, cf.z_train.shape[1])
+    frames,aims = _both_frames(cf, read), _aims(cf, read)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
-    told = dict(changes=[sum(map(bool, l.after)) for l in read], before=before, after=after, flips=~was & now)
+    told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
     told['legal'] = cast(Any, cf.domain).legal(*frames).all(1)
-    told |= {name: [getattr(l, name) == digest for l in read] for name,digest in _digests(cf).items()}
+    told |= {name: [l[name] == digest for l in read] for name,digest in _digests(cf).items()}
     if rows is not None: # as the bank's files have them
         own = cf.domain.rows(rows)
         if len(own) != len(read): raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(own)}')

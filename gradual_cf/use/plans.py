@@ -172,7 +172,8 @@ def _shown_steps(plan, classes=()) -> list:
     for (i,number),part in plan.changes().groupby(['row', 'step']):
         lines = list(part.itertuples())
         then = dict(value=lines[-1][-1], then=goal.text(lines[-1][-1], '.3f'))
-        steps.setdefault(i, []).append(dict(number=number, lines=lines, what=', '.join(map(change_text, lines)), **then))
+        what = ', '.join(map(change_text, lines))
+        steps.setdefault(i, []).append(dict(number=number, lines=lines, what=what, **then))
     def head(i, name):
         to_be = f'row {name}: to be {aimed_at(cfs, i, classes)}'
         if not cfs.valid[i]: return f'{to_be}: no counterfactual, so no plan'
@@ -260,10 +261,7 @@ class Plan:
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 
 # %% ../../nbs/use/01_plans.ipynb #c39
-def plan_of(
-    explainer:Any,       # Fitted; its model is asked
-    cfs:Counterfactuals, # Answers
-) -> Plan:
+def plan_of(explainer, cfs:Counterfactuals) -> Plan: # Fitted; its model is asked
     "Order the changes of each answer."
     between = _Between(explainer, cfs)
     taken,rows = _taken(between, _paths(between))
