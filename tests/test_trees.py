@@ -376,7 +376,7 @@ def test_a_reading_that_differs_from_the_library_is_refused(monkeypatch):
     monkeypatch.setattr(source, '_baseline_prediction', source._baseline_prediction)
     parsed = _parsed(source)
     import gradual_cf.search.trees as module
-    monkeypatch.setattr(module, '_parsed', lambda s: parsed._replace(base=parsed.base + .01))
+    monkeypatch.setattr(module, '_parsed', lambda s: parsed._replace(link=parsed.link._replace(base=parsed.link.base + .01)))
     assert read(source, data)[0] is None
 
 
@@ -420,8 +420,8 @@ def test_a_category_may_be_the_first_column(name):
 
 def test_no_rows_have_an_answer_of_the_right_width():
     trees, domain = read(*MADE['forest_number']())
-    assert trees(domain.encode(PLAIN[:2]).x[:0]).shape == (0, len(trees.ensemble.base))
-    assert trees(domain.encode(PLAIN[:2]).x).shape == (2, len(trees.ensemble.base))
+    assert trees(domain.encode(PLAIN[:2]).x[:0]).shape == (0, len(trees.link.base))
+    assert trees(domain.encode(PLAIN[:2]).x).shape == (2, len(trees.link.base))
 
 
 def test_other_answers_leave_alone_what_is_held_fixed():

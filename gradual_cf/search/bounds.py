@@ -11,7 +11,6 @@ import torch
 
 from .boxes import _Boxes, _Grid, _legal_ends, _own_positions, _priced, _Question, _Seen
 from ..models.fitted import FrameModel
-from .cells import _by_levels
 from .trees import _Trees
 from ..models.fitted import _Ensemble
 
@@ -289,9 +288,9 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Nodes:
     for g,a in enumerate(t.axes):
         ids.append(np.flatnonzero(t.group == g))
         cells = np.arange(a.size)
-        goes = t.goes[t.row[ids[g]]][:, :a.size] if _by_levels(a.column) else cells <= t.cut[ids[g]][:, None]
+        goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
         left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
-        edges.append(_edges(grid, g, a.bounds) if a.column.kind != 'category' else np.zeros(0, np.int64))
+        edges.append(_edges(grid, g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
     return _Nodes(m.ensemble, group, edges, left, own)

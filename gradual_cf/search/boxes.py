@@ -43,8 +43,8 @@ def _steps(raw:np.ndarray, step, side:Callable) -> np.ndarray: # Whole numbers
 
 def _grid_of(columns:Sequence) -> _Grid:
     "The grid of a table."
-    named = np.array([c.kind == 'category' for c in columns])
-    step = np.array([1. if c.kind == 'category' else c.unit or 10.**-c.digits for c in columns])
+    named = np.array([not c.ordered for c in columns])
+    step = np.array([c.step for c in columns])
     low,high = (2*np.where(named, 0, _steps(np.array([getattr(c, end) for c in columns]), step, side)).astype(np.int64)
                 for end,side in (('low', np.ceil), ('high', np.floor)))
     codes = {g: 2*np.rint(np.array(c.codes)/step[g]).astype(np.int64) for g,c in enumerate(columns) if not named[g]}

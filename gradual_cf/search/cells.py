@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..data.columns import Date
 from ..models.fitted import _Ensemble, _Nodes
 
 # %% auto #0
@@ -22,6 +23,7 @@ class _Axis(NamedTuple):
     bounds:np.ndarray  # Largest raw value of each cell but the last, `(size - 1,)`; empty for a category
     least:np.ndarray   # Smallest legal raw value in a cell, -inf in the first, `(size,)`
     largest:np.ndarray # Largest legal raw value, inf in the last, `(size,)`
+    offered:np.ndarray # Whether it is a level that may be proposed, bool `(size,)`
 
 # %% ../../nbs/search/07_cells.ipynb #f44f1df3
 def _stepped(v:np.ndarray, step:float, c) -> np.ndarray: # `(m,)`
@@ -36,15 +38,14 @@ def _number_axis(c, bounds:np.ndarray) -> _Axis:
     for _ in range(2 + len(c.codes)): # a floor may be one step low already
         up = _stepped(np.where(up <= bounds, np.round(up + step, c.digits), up), step, c)
         down = _stepped(np.where(down > bounds, np.round(down - step, c.digits), down), -step, c)
-    return _Axis(c, len(bounds) + 1, bounds, np.r_[-np.inf, up], np.r_[down, np.inf])
+    size = len(bounds) + 1
+    return _Axis(c, size, bounds, np.r_[-np.inf, up], np.r_[down, np.inf], np.zeros(size, bool))
 
 # %% ../../nbs/search/07_cells.ipynb #ec686364
-def _by_levels(c) -> bool: return c.kind in ('category', 'ordinal') # Whether trees ask for the levels of a column
-
 def _level_axis(c) -> _Axis:
     "The cells of a category: its levels."
     none = np.zeros(len(c.levels))
-    return _Axis(c, len(c.levels), none[:0], none, none)
+    return _Axis(c, len(c.levels), none[:0], none, none, c.may)
 
 # %% ../../nbs/search/07_cells.ipynb #77b928df
 class _Unfit(Exception):
@@ -138,15 +139,14 @@ def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the
     for g,c in enumerate(r.columns):
         bounds = n.bound[asked == g]
         _check_bounds(c, bounds)
-        if c.kind == 'ordinal': bounds = np.arange(len(c.levels) - 1) + .5 # each level is a cell
-        axes.append(_level_axis(c) if c.kind == 'category' else _number_axis(c, np.unique(bounds[np.isfinite(bounds)])))
+        axes.append(_number_axis(c, c.cuts(bounds)) if c.ordered else _level_axis(c))
     return axes
 
 # %% ../../nbs/search/07_cells.ipynb #c9eb7ffe
 def _check_bounds(c, bounds:np.ndarray):
-    "Raise `_Unfit` for cuts that do not suit the kind of a column."
-    if not _by_levels(c) and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
-    if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
+    "Raise `_Unfit` for cuts that do not suit a column."
+    if not c.levels and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
+    if isinstance(c, Date) and len(bounds): raise _Unfit('a date that the model reads')
     if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
 
 # %% ../../nbs/search/07_cells.ipynb #8115f50a
@@ -154,7 +154,7 @@ def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
     "The ensemble over the cells of a table."
     n,tree,roots = _all_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
-    numeric = np.array([not _by_levels(a.column) for a in axes])
+    numeric = np.array([not a.column.levels for a in axes]) # trees ask for the levels of all others
     cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
     for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
     for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
@@ -175,7 +175,7 @@ class _Boxes(NamedTuple):
 # %% ../../nbs/search/07_cells.ipynb #3ce72cc0
 def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
     "Where the levels of each category start among all levels."
-    return np.r_[0, np.cumsum([a.size if _by_levels(a.column) else 0 for a in t.axes])]
+    return np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])]
 
 # %% ../../nbs/search/07_cells.ipynb #f253fb78
 def _child_boxes(t:_Grown, b:_Boxes, left:bool, first) -> _Boxes:
@@ -201,7 +201,7 @@ def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
 # %% ../../nbs/search/07_cells.ipynb #6cc9ffe2
 def _reach_of(t:_Grown, b:_Boxes, g, first) -> list:
     "Cells of the columns `g` that lead to each box: a run for a number, one for each level of a category."
-    number,rows = np.array([not _by_levels(a.column) for a in t.axes])[g], np.arange(len(g))
+    number,rows = np.array([not a.column.levels for a in t.axes])[g], np.arange(len(g))
     low,high = b.low[rows, g], b.high[rows, g]
     some = number & (low < high)
     i,level = b.levels.nonzero()

@@ -190,7 +190,7 @@ _SEARCHED = 64 # Rows searched together
 
 def _question_of(cf, grid:_Grid, enc:Encoded, most:np.ndarray) -> _Question:
     "Rows of a question; a price comes later."
-    offered = {g: np.array([v in c.offered for v in c.levels]) for g,c in enumerate(grid.columns) if c.kind == 'category'}
+    offered = {g: c.may for g,c in enumerate(grid.columns) if grid.named[g]}
     rows:Any = _rows_of(grid, enc, most, MISSING)
     nothing:Any = None
     return _Question(grid, rows, nothing, offered, {g: _Sets() for g in offered})

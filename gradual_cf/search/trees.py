@@ -13,22 +13,13 @@ import torch
 from torch import Tensor
 
 from ..core import State, bisected, changed_groups
-from ..models.fitted import FrameModel, _Ensemble, _parsed, log_odds
+from ..models.fitted import FrameModel, _Ensemble, _parsed
 from .goals import lacking, logit_gap, merit, most_groups
-from .cells import (_Axis, _cell_places, _expanded, _Grown, _grown, _own_scores, _reader, _swept,
+from .cells import (_cell_places, _expanded, _Grown, _grown, _own_scores, _reader, _swept,
                                      _Unfit, _walked, _Walkers)
 
 # %% auto #0
 __all__ = []
-
-# %% ../../nbs/search/07_trees.ipynb #c88
-_SCORES = dict(margin='logit', probability='proba', number='number') # What `log_odds` calls them
-
-def _said(e:_Ensemble, scores:np.ndarray, threshold:float=.5) -> Tensor: # `(n, k)` -> log-odds of all classes
-    "What sums of leaves say."
-    z = torch.from_numpy(scores + e.base)
-    return log_odds(e.scale*z if e.kind == 'margin' else z.clamp(0, 1) if e.kind == 'probability' else z,
-                    _SCORES[e.kind], threshold)
 
 # %% ../../nbs/search/07_trees.ipynb #c91
 class _Flat(NamedTuple):
@@ -42,21 +33,15 @@ class _Flat(NamedTuple):
     largest:np.ndarray# Largest, `(p,)`
     offered:np.ndarray# Whether a level may be proposed, bool `(p,)`
 
-# %% ../../nbs/search/07_trees.ipynb #c93
-def _levels_offered(a:_Axis) -> np.ndarray: # bool `(size,)`
-    "Which cells of a column are levels that may be proposed."
-    if a.column.kind != 'category': return np.zeros(a.size, bool)
-    return np.array([v in a.column.offered for v in a.column.levels])
-
 # %% ../../nbs/search/07_trees.ipynb #c96
 def _flat(t:_Grown) -> _Flat:
     "All places of a sweep."
     size = np.array([a.size for a in t.axes])
     group,cell = _expanded(size + 1)
     first = np.r_[0, np.cumsum([a.column.width for a in t.axes])[:-1]]
-    number = np.array([a.column.kind != 'category' for a in t.axes])[group]
+    number = np.array([a.column.ordered for a in t.axes])[group]
     more = lambda part: np.concatenate([np.r_[getattr(a, part), 0.] for a in t.axes])
-    offered = np.concatenate([np.r_[_levels_offered(a), False] for a in t.axes])
+    offered = np.concatenate([np.r_[a.offered, False] for a in t.axes])
     real = cell < size[group]
     entry = first[group] + np.where(number | ~real, 0, cell)
     return _Flat(group, cell, real, number, entry, more('least'), more('largest'), offered)
@@ -95,12 +80,6 @@ def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choic
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
     return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
 
-# %% ../../nbs/search/07_trees.ipynb #c108
-def _raw_numbers(c, s:pd.Series) -> np.ndarray: # `(n,)`, NaN where missing
-    "Cells of a frame as numbers, ordered levels as their positions."
-    if c.kind != 'ordinal': return s.to_numpy(float, na_value=np.nan)
-    return np.where(s.isna(), np.nan, s.cat.codes)
-
 # %% ../../nbs/search/07_trees.ipynb #c111
 def _levels_in(m:_Trees, x:Tensor, g:int) -> np.ndarray: # `(n,)`
     "The level of each row; the cell for missing values where there is none."
@@ -112,9 +91,9 @@ def _cells_of(m:_Trees, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` ea
     frame,raw = m.write(x), np.zeros((len(x), len(m.grown.axes)))
     cell = np.zeros(raw.shape, int)
     for g,a in enumerate(m.grown.axes):
-        if a.column.kind == 'category': cell[:, g] = _levels_in(m, x, g)
+        if not a.column.ordered: cell[:, g] = _levels_in(m, x, g)
         elif len(a.bounds):
-            raw[:, g] = _raw_numbers(a.column, frame[a.column.sources[0]])
+            raw[:, g] = a.column.floats(frame[a.column.sources[0]]) # of an ordered level, its position
             cell[:, g] = np.where(np.isnan(raw[:, g]), a.size, np.searchsorted(a.bounds, raw[:, g]))
     return cell, raw
 
@@ -122,7 +101,7 @@ def _cells_of(m:_Trees, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` ea
 def _lacks_at(explainer, m:_Trees, s:State, scores:np.ndarray) -> np.ndarray: # `(n, q, k)` -> `(n, q)`
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
-    z = m.log_odds(scores.reshape(n*q, -1)).to(s.x)
+    z = m.link.log_odds(scores.reshape(n*q, -1)).to(s.x)
     many = State(s.enc, s.xp, z, s.target._replace(near=None).without('company').repeated(q))
     return lacking(explainer, many).view(n, q).cpu().numpy()
 
@@ -137,7 +116,7 @@ def _placed(m:_Trees, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # P
     "Rows with the value of one place put in."
     xp,f,rows = xp.clone(), m.flat, torch.arange(len(xp))
     for g in np.unique(f.group[at]):
-        if m.grown.axes[g].column.kind != 'category': continue
+        if m.grown.axes[g].column.ordered: continue
         mine = torch.from_numpy(f.group[at] == g)
         xp[mine, m.first[g]:m.first[g + 1]] = 0
     xp[rows, torch.from_numpy(f.entry[at])] = torch.from_numpy(value).to(xp)
@@ -220,22 +199,22 @@ def _rectangles(t:_Grown, own:np.ndarray, free:np.ndarray) -> _Rectangles:
     return _Rectangles(w.row, group, low, high, value)
 
 # %% ../../nbs/search/07_trees.ipynb #c135
-_FAR_SCORE,_BISECTIONS = 100., 60 # No log-odds go as far; halvings of that range
+_ENDS = dict(proba=(0., 1.), logit=(-100., 100.)) # Kind of scores -> the ends of their range; no log-odds go as far
+_BISECTIONS = 60 # Halvings of that range
 
 def _score_ends(m:_Trees, n:int) -> tuple: # Two arrays `(n,)`
     "The ends of the range of scores."
-    least,largest = (0., 1.) if m.ensemble.kind == 'probability' else (-_FAR_SCORE, _FAR_SCORE)
-    return np.full(n, least), np.full(n, largest)
+    return tuple(np.full(n, end) for end in _ENDS[m.link.kind])
 
 # %% ../../nbs/search/07_trees.ipynb #c137
 def _lack_at(m:_Trees, explainer, s:State) -> Callable: # Scores `(n,)` -> shortfalls `(n,)`
     "What rows lack at one score each, not counting the base."
-    return lambda z: _lacks_at(explainer, m, s, (z - m.ensemble.base)[:, None, None])[:, 0]
+    return lambda z: _lacks_at(explainer, m, s, (z - m.link.base)[:, None, None])[:, 0]
 
 # %% ../../nbs/search/07_trees.ipynb #c139
 def _one_score(m:_Trees, s:State) -> bool:
     "Whether one score decides, and more of it is always better, or always worse."
-    return len(m.ensemble.base) == 1 and s.target.gap is None and m.ensemble.kind != 'number'
+    return len(m.link.base) == 1 and s.target.gap is None and m.link.kind in _ENDS
 
 # %% ../../nbs/search/07_trees.ipynb #c141
 def _needed(m:_Trees, explainer, s:State) -> tuple: # Sign `(n,)`, and the score times the sign to reach, `(n,)`
@@ -247,12 +226,12 @@ def _needed(m:_Trees, explainer, s:State) -> tuple: # Sign `(n,)`, and the score
     never = lack(good) > 0
     good = bisected(lambda z: lack(z) <= 0, bad, good, _BISECTIONS)
     sign = np.where(up, 1., -1.)
-    return sign, np.where(never, np.inf, (good - m.ensemble.base)*sign)
+    return sign, np.where(never, np.inf, (good - m.link.base)*sign)
 
 # %% ../../nbs/search/07_trees.ipynb #c143
 def _near_class(m:_Trees, s:State) -> tuple: # Lowest and highest score, `(n,)` each; inf where no score is near enough
     "The scores whose gap to the mean logits of the class is small enough."
-    logits = lambda z: m.log_odds((z - m.ensemble.base)[:, None]).to(s.x)
+    logits = lambda z: m.link.log_odds((z - m.link.base)[:, None]).to(s.x)
     gap:Any = s.target.gap
     close = lambda z: (logit_gap(s._replace(logits=logits(z))) <= gap).cpu().numpy()
     ahead = lambda z: (logits(z) - s.target.mu).diff(dim=1)[:, 0].cpu().numpy() >= 0
@@ -271,7 +250,7 @@ def _sufficient(m:_Trees, explainer, s:State) -> tuple: # Sign, and least and la
     "Between which scores a row has arrived."
     sign,need = _needed(m, explainer, s._replace(target=s.target.without('gap')))
     if s.target.gap is None: return sign, need, np.full_like(need, np.inf)
-    low,high = np.sort([sign*(end - m.ensemble.base) for end in _near_class(m, s)], axis=0)
+    low,high = np.sort([sign*(end - m.link.base) for end in _near_class(m, s)], axis=0)
     return sign, np.maximum(need, np.where(np.isinf(low), np.inf, low)), high
 
 # %% ../../nbs/search/07_trees.ipynb #c147
@@ -416,7 +395,7 @@ def _pairs_among(m:_Trees, explainer, s:State, w:_Swept, free:np.ndarray, limit:
 # %% ../../nbs/search/07_trees.ipynb #c171
 def _best_pairs(m:_Trees, explainer, s:State, w:_Swept, limit=None) -> tuple: # Distance `(n,)`, inf for none; places `(n, 2)`
     "The nearest two cells of two columns that suffice, nearer than a limit where one is known."
-    number = np.array([a.column.kind != 'category' for a in m.grown.axes])
+    number = np.array([a.column.ordered for a in m.grown.axes])
     limit = _greedy_limit(m, explainer, s, w) if limit is None else limit.copy()
     at = _pairs_among(m, explainer, s, w, number, limit)
     least = np.minimum.reduceat(np.where(m.flat.number, np.inf, w.size), m.place[:-1], axis=1).min(1)
@@ -529,7 +508,9 @@ class _Trees(FrameModel):
     "A model of trees that answers a search by sweeps over its own cuts."
     def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
         super().__init__(model.predictor, model.write, model.columns)
-        self.ensemble,self.grown,self.flat,self.place = e,t,_flat(t),_cell_places(t)
+        self.ensemble,self.link = e,e.link._replace(threshold=self.predictor.threshold)
+        self.outputs = max(self.outputs, len(e.link.base))
+        self.grown,self.flat,self.place = t,_flat(t),_cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
         self.slack = 0. # Room for rounding between the sums and the library, in log-odds
 
@@ -538,23 +519,13 @@ class _Trees(FrameModel):
         "What it is, and how it is asked."
         return f'{self.predictor!r}, {len(self.grown.roots)} trees read exactly'
 
-    def forward(self, x:Tensor) -> Tensor: # `(n, classes)`
-        "What the library says, also of no rows at all."
-        if len(x): return super().forward(x)
-        k = len(self.ensemble.base)
-        return x.new_zeros(0, k if self.kind == 'number' else max(k, 2))
-
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
         "In which cell of each column rows lie."
         return _cells_of(self, x)
 
-    def log_odds(self, scores:np.ndarray) -> Tensor: # Sums of leaves `(n, k)` -> what the model gives, `(n, classes)`
-        "What sums of leaves say."
-        return _said(self.ensemble, scores, self.predictor.threshold)
-
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
-        return self.log_odds(np.concatenate([_own_scores(self.grown, self.cells(x[i])[0])[0] for i in _parts_of(len(x))]))
+        return self.link.log_odds(np.concatenate([_own_scores(self.grown, self.cells(x[i])[0])[0] for i in _parts_of(len(x))]))
 
     def probe(self, explainer, s:State, free:Tensor, ahead:bool=True) -> tuple[Tensor, Tensor, Tensor]: # `ahead`: to pairs
         "The best cell of each row, or the first of the best two: group `(n,)`, rows with its value, merit."
@@ -585,7 +556,7 @@ def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts o
     "Random rows: levels, numbers of the range, and numbers at cuts."
     rng,parts = np.random.default_rng(0), []
     for c,cuts in zip(columns, bounds):
-        if c.kind == 'category': parts.append(np.eye(len(c.levels))[rng.integers(0, len(c.levels), _DRAWN)])
+        if not c.ordered: parts.append(np.eye(c.width)[rng.integers(0, c.width, _DRAWN)])
         else:
             near = [cuts, np.round(cuts, c.digits)] if len(cuts) else []
             values = np.concatenate([np.linspace(c.low, c.high, 9).round(c.digits), *near])
