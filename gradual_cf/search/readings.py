@@ -32,7 +32,8 @@ def _layers_of(model) -> tuple|None: # Weights and biases
     fits = all(type(m) is nn.Linear for m in linear) and all(type(m) is nn.ReLU for m in between)
     if not fits or len(linear) != len(between) + 1: return None
     exactly = lambda v: v.detach().cpu().double().numpy()
-    return [exactly(m.weight) for m in linear], [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
+    bias = [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
+    return [exactly(m.weight) for m in linear], bias
 
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
@@ -61,12 +62,14 @@ def _unfolded(model) -> tuple|None: # Weights and biases
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine or model.kind == 'proba': return None
     net = _in_front(net, model.scaled)
-    return net if answers_numbers(model) else _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
+    if answers_numbers(model): return net
+    return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
 
 def _layers_fitted(last) -> tuple|None: # A fitted estimator of scikit-learn -> weights and biases
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
-        if last.activation not in ('relu', 'identity') or last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
+        if last.activation not in ('relu', 'identity'): return None
+        if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
         net = [w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_]
         if last.activation == 'relu': return net
         weight,bias = net[0][0], net[1][0]
@@ -105,7 +108,8 @@ def _tree_scores(nodes:_Nodes, x:np.ndarray) -> np.ndarray: # `(n, k)`
             seen[group[node]] += 1
         at,rows = np.zeros(len(x), int), np.arange(len(x))
         left_child,right_child = np.asarray(t.left), np.asarray(t.right)
-        while (inner := group[at] >= 0).any(): at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
+        while (inner := group[at] >= 0).any():
+            at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
         out += t.value[at]
     return out
 
@@ -206,8 +210,8 @@ _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 
 def _interval_aims(link:_Link, label, level:np.ndarray) -> list:
     "Both ends of an interval."
-    ends = [np.broadcast_to(v, level.shape) for v in label]
-    return [(sign*np.ones(1), sign*(end - link.base[0]), 0.) for sign,end in zip((1., -1.), ends) if np.isfinite(end).all()]
+    ends = zip((1., -1.), (np.broadcast_to(v, level.shape) for v in label))
+    return [(sign*np.ones(1), sign*(end - link.base[0]), 0.) for sign,end in ends if np.isfinite(end).all()]
 
 def _odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
 
@@ -236,10 +240,13 @@ def _lead_aims(link:_Link, label, level:np.ndarray) -> list:
 
 _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims
 
+def _aims(readings:list, label, level:np.ndarray) -> list: # A reading, and one of its aims
+    return [(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level)]
+
 def _conditions(readings:list, q:_Question, label, level:np.ndarray) -> list:
     "What rows of one target must reach: a class, or an interval."
-    return [r.bound(q, aim, need, r.slack) for r in readings for aim,need,_ in _AIMS[r.link.kind](r.link, label, level)]
+    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _aims(readings, label, level)]
 
-def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list: # Boxes in which `most` is below 0 keep the target
-    "What would undo the decision for rows of one target."
-    return [r.bound(q, -aim, -need - more, r.slack) for r in readings for aim,need,more in _AIMS[r.link.kind](r.link, label, level)]
+def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
+    "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
+    return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _aims(readings, label, level)]
