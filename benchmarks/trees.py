@@ -22,7 +22,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from gradual_cf.core import atomic, changed_groups
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.datasets import load_heloc
-from gradual_cf.search.proof import prove
+from gradual_cf.search.proven import prove
 from gradual_cf.data.tables import tabular
 from gradual_cf.data.datasets import load_task
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .use.letter import letter as letter
     from .measures.metrics import PLAUSIBLE as PLAUSIBLE, confirm as confirm, evaluate as evaluate
     from .models.fitted import load_fitted as load_fitted, predictor as predictor
-    from .search.proof import prove as prove
+    from .search.proven import prove as prove
     from .use.drawing import stepper as stepper
     from .data.tables import tabular as tabular
     from .data.datasets import load_task as load_task
@@ -32,7 +32,7 @@ _HOMES = {  # Module -> names
     'gradual': 'GradualCF Settings PAPER TABLE IMAGE TEXT', 'answers': 'Counterfactuals',
     'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences', 'data.datasets': 'load_task',
     'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate PLAUSIBLE confirm',
-    'search.shorten': 'improve', 'search.proof': 'prove',
+    'search.shorten': 'improve', 'search.proven': 'prove',
     'scale.batch': 'explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
     'use.audit': 'audit', 'use.actions': 'actions'}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

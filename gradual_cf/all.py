@@ -31,7 +31,7 @@ from .data.texts import sentences
 from .data.transformers import tokens
 from .data.wording import wordings
 from .data.datasets import load_animals, load_breast_cancer, load_heloc, load_task, load_uci_credit, Task
-from .search.proof import prove
+from .search.proven import prove
 
 # %% ../nbs/99_all.ipynb #c5
 from .baselines.nearest import CEM, GrowingSpheres, Wachter

@@ -9,10 +9,8 @@ from sklearn import compose, ensemble, impute, linear_model, neural_network, pip
 from torch import nn
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest
+from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest, prove, region, ways
 from gradual_cf.models.fitted import predictor
-from gradual_cf.search.proof import prove
-from gradual_cf.search.proven import region, ways
 from gradual_cf.data.tables import tabular
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')

@@ -15,7 +15,7 @@ from gradual_cf.models.networks import seeded
 from gradual_cf.models.fitted import predictor
 from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proof import _NORMS, _verdict, prove
+from gradual_cf.search.proven import _NORMS, _verdict, prove
 from gradual_cf.data.tables import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'

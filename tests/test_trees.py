@@ -1,4 +1,4 @@
-"Trees read exactly: readers of every library, sweeps and pairs against asking one value after the other."
+"Trees read exactly: readers of every library, sweeps and boxes against asking one value after the other."
 import itertools
 
 import numpy as np
@@ -10,10 +10,10 @@ from sklearn import ensemble, tree
 from gradual_cf.core import changed_groups
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.fitted import FrameModel, recognised
-from gradual_cf.search.proof import prove
+from gradual_cf.search.proven import cheapest, prove
 from gradual_cf.data.tables import tabular
-from gradual_cf.search.cells import _number_axis
-from gradual_cf.search.trees import _agrees, _best_single, _sweep, exact
+from gradual_cf.search.goals import lacking
+from gradual_cf.search.trees import _agrees, _best_single, _number_axis, _sweep, exact
 from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened
 
 LEVEL = .6123 # no average of a few trees
@@ -101,56 +101,39 @@ def nearest(trees, x, label, values, columns):
 
 
 @pytest.mark.parametrize('name', ['xgboost', 'xgboost_one_hot', 'xgboost_three', 'lightgbm', 'lightgbm_forest', 'extra', 'boosting_three', 'hist', 'forest_three'])
-def test_sweeps_and_pairs_equal_asking_one_value_after_the_other(name):
+def test_the_nearest_answers_of_one_and_two_columns_equal_asking_one_value_after_the_other(name):
     source, data = MADE[name]()
     trees, domain = read(source, data)
     cf = GradualCF(trees, domain, tau_slack=(LEVEL - .5)/.5).fit(data)
     enc = cf.encode(data.head(6))
     z = trees(enc.x)
-    s = cf.start(enc, (z.argmax(1) + 1) % z.shape[1])
+    label = (z.argmax(1) + 1) % z.shape[1]
+    s = cf.start(enc, label)
     assert s.target.level[0].item() == pytest.approx(LEVEL)
-    w = _sweep(trees, s, ~enc.frozen)
-    one, two = _best_single(trees, cf, s, w)[0], trees.pairs(cf, s)[1].numpy()
+    one = _best_single(trees, cf, s, _sweep(trees, s, ~enc.frozen))[0]
+    proven = cheapest(GradualCF(trees, domain, tau=LEVEL).fit(data), data.head(6), label, max_changes=2)
     values = [options(trees, g, c) for g, c in enumerate(domain.features)]
-    for i, label in enumerate(s.target.label):
-        single = nearest(trees, enc.x[i], label, values, 1)
+    for i in range(6):
+        single = nearest(trees, enc.x[i], label[i], values, 1)
         assert (1/one[i] - 1 if one[i] > 0 else np.inf) == pytest.approx(single)
-        if np.isinf(single): assert (1/two[i] - 1 if two[i] > 0 else np.inf) == pytest.approx(nearest(trees, enc.x[i], label, values, 2))
+        wanted = single if np.isfinite(single) else nearest(trees, enc.x[i], label[i], values, 2)
+        assert proven.distance[i] == pytest.approx(wanted) and proven.proof[i] == ('optimal' if np.isfinite(wanted) else 'none exists')
 
 
-@pytest.mark.parametrize('name', ['forest', 'extra', 'hist', 'boosting_exponential', 'forest_three'])
-def test_pairs_near_the_class_are_those_that_every_shortfall_finds(name, monkeypatch):
-    import gradual_cf.search.trees as module
+@pytest.mark.parametrize('name', ['forest', 'hist', 'boosting_exponential', 'forest_three', 'forest_number'])
+def test_a_pair_that_looking_ahead_finds_arrives_and_is_promised_rightly(name):
     source, data = MADE[name]()
     trees, domain = read(source, data)
-    cf = GradualCF(trees, domain, quantile=.3, logit_margin=.2).fit(data)
-    enc = cf.encode(data.head(30))
-    s = cf.start(enc, (trees(enc.x).argmax(1) + 1) % trees(enc.x).shape[1])
-    ranged = name != 'forest_three'
-    assert module._is_range(trees, cf, s) is ranged
+    how = {} if name == 'forest_number' else dict(quantile=.3, logit_margin=.2)
+    cf = GradualCF(trees, domain, **how).fit(data)
+    target = {'forest_number': (14., 16.), 'forest_three': 1 - torch.tensor(Y[:60])}.get(name)
+    _, enc, z, target = cf.ask(data.head(60), target)
+    s = cf.start(enc, target)
     xp, merit = trees.pairs(cf, s)
-    if ranged:
-        w = _sweep(trees, s, ~enc.frozen)
-        sign, need, most = module._sufficient(trees, cf, s)
-        scores = sign[:, None]*(w.base[:, None] + w.shift)[:, :, 0]
-        inside = (scores >= need[:, None]) & (scores <= most[:, None])
-        short = module._lacks_at(cf, trees, s, w.base[:, None] + w.shift)
-        clear = np.abs(short) > 1e-9                                        # rounding decides a tie
-        assert (inside == (short <= 0))[clear].all() and inside.any() and np.isfinite(most[np.isfinite(need)]).all()
-    monkeypatch.setattr(module, '_is_range', lambda *_: False)
-    asked, by_asking = trees.pairs(cf, s)
-    assert torch.allclose(merit, by_asking) and torch.equal(xp, asked)
-
-
-def test_a_match_of_ones_own_is_asked_everywhere():
-    import gradual_cf.search.trees as module
-    source, data = MADE['forest']()
-    trees, domain = read(source, data)
-    own = GradualCF(trees, domain, quantile=.3, match=lambda s: (s.logits - s.target.mu).abs().mean(1)).fit(data)
-    usual = GradualCF(trees, domain, quantile=.3).fit(data)
-    enc, wanted = own.encode(data.head(20)), 1 - torch.tensor(Y[:20])
-    assert not module._is_range(trees, own, own.start(enc, wanted)) and module._is_range(trees, usual, usual.start(enc, wanted))
-    assert torch.equal(own.explain(data.head(20), wanted).xp, usual.explain(data.head(20), wanted).xp)
+    there = lacking(cf, s._replace(xp=xp, logits=trees(xp))) <= 0
+    assert torch.equal(merit > 0, there) and there.any()
+    assert (changed_groups(s.x, xp, cf.groups(s.x)).sum(1) == 2)[there].all()
+    assert torch.allclose(1/merit[there] - 1, (xp - s.x).abs().sum(1)[there])
 
 
 def test_32_bits_round_onto_a_cut():
@@ -210,58 +193,6 @@ def test_most_changes_of_one_leave_no_look_ahead():
         got = cf.explain(pd.DataFrame(dict(a=[5], b=[5])), 1, max_changes=most)
         assert bool(got.valid) is arrives
     assert got.raw.iloc[0].tolist() == [13, 14]
-
-
-def paired(trees, w):
-    "How many pairs of cells of two columns a row has."
-    n = np.add.reduceat(np.isfinite(w.alone).astype(int), trees.place[:-1], axis=1)
-    return (n.sum(1)**2 - (n**2).sum(1))//2
-
-
-@pytest.mark.parametrize('number', [False, True])
-def test_a_look_ahead_compares_as_many_pairs_as_it_may(number, monkeypatch):
-    import gradual_cf.search.trees as module
-    rng = np.random.default_rng(0)
-    data = pd.DataFrame(rng.integers(0, 30, (400, 4)), columns=list('abcd'))
-    y, make = (data.a + data.b, ensemble.RandomForestRegressor) if number else ((data.a > 20) & (data.b > 20), ensemble.RandomForestClassifier)
-    source = make(20, random_state=0).fit(data, y)
-    trees, domain = read(source, data)
-    cf = GradualCF(trees, domain).fit(data)
-    question = cf.ask(data.head(60), (50., 55.) if number else None)
-    searched = lambda: cf.search(question[1], question[3])
-    whole, seen, best_pairs = searched(), [], module._best_pairs
-    def spy(m, explainer, s, w):
-        seen.append(paired(trees, w))
-        return best_pairs(m, explainer, s, w)
-    monkeypatch.setattr(module, '_best_pairs', spy)
-    searched()
-    most = max(n.max() for n in seen)
-    monkeypatch.setattr(module, '_PAIRED_CELLS', most)
-    assert torch.equal(searched(), whole)   # nothing is left out up to the limit
-    seen.clear()
-    monkeypatch.setattr(module, '_PAIRED_CELLS', most//3)
-    monkeypatch.setattr(module._Trees, 'pairs', None)                      # the rescue compares all pairs
-    got, whole = (cf.measure(*question[:3], xp, question[3]) for xp in (searched(), whole))
-    assert seen and max(n.max() for n in seen) <= most//3 and (got.valid >= whole.valid).float().mean() > .9
-
-
-def test_the_limit_of_a_look_ahead_keeps_the_columns_of_the_best_cells(monkeypatch):
-    import gradual_cf.search.trees as module
-    source, data = MADE['forest']()
-    trees, domain = read(source, data)
-    cf = GradualCF(trees, domain).fit(data)
-    s = cf.start(cf.encode(data.head(20)), 1 - torch.tensor(Y[:20]))
-    w = _sweep(trees, s, ~s.enc.frozen)
-    score = module._merits(trees, cf, s, w)
-    best = trees.flat.group[score.argmax(1)]
-    full = trees.pairs(cf, s)[1]
-    for limit in (0, 40, 200, 10**9):
-        monkeypatch.setattr(module, '_PAIRED_CELLS', limit)
-        narrow = module._narrowed(trees, w, score)
-        assert (paired(trees, narrow) <= limit).all() and narrow.free[np.arange(20), best].all()
-        assert (np.isfinite(narrow.alone) <= narrow.free[:, trees.flat.group]).all()
-        assert torch.equal(trees.pairs(cf, s)[1], full)                    # rescue and certificates compare all
-    assert (narrow.alone == w.alone).all()
 
 
 def test_missing_values_follow_each_node():
@@ -376,7 +307,7 @@ def test_a_reading_that_differs_from_the_library_is_refused(monkeypatch):
     monkeypatch.setattr(source, '_baseline_prediction', source._baseline_prediction)
     parsed = _parsed(source)
     import gradual_cf.search.trees as module
-    monkeypatch.setattr(module, '_parsed', lambda s: parsed._replace(base=parsed.base + .01))
+    monkeypatch.setattr(module, '_parsed', lambda s: parsed._replace(link=parsed.link._replace(base=parsed.link.base + .01)))
     assert read(source, data)[0] is None
 
 
@@ -420,8 +351,8 @@ def test_a_category_may_be_the_first_column(name):
 
 def test_no_rows_have_an_answer_of_the_right_width():
     trees, domain = read(*MADE['forest_number']())
-    assert trees(domain.encode(PLAIN[:2]).x[:0]).shape == (0, len(trees.ensemble.base))
-    assert trees(domain.encode(PLAIN[:2]).x).shape == (2, len(trees.ensemble.base))
+    assert trees(domain.encode(PLAIN[:2]).x[:0]).shape == (0, len(trees.link.base))
+    assert trees(domain.encode(PLAIN[:2]).x).shape == (2, len(trees.link.base))
 
 
 def test_other_answers_leave_alone_what_is_held_fixed():

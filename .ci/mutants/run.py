@@ -24,7 +24,6 @@ NEAR = {
     'search.composition': ('03_composition', 'sharp construct', 'invariants errors explainer tables identity'),
     'gradual': ('07_gradual', 'sharp construct explainer', 'errors tables invariants improve typical'),
     'data.tables': ('04_tables', 'sharp tables errors', 'relations models_as_they_are typical'),
-    'search.cells': ('search/07_cells', 'sharp trees', 'typical models_as_they_are'),
     'search.trees': ('search/07_trees', 'sharp trees', 'typical models_as_they_are'),
     'data.relations': ('data/01_relations', 'sharp relations', 'actions plans'),
     'search.goals': ('02_goals', 'sharp construct', 'explainer errors improve tables'),

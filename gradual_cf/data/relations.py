@@ -434,7 +434,7 @@ class _Ties(NamedTuple):
     relations:tuple  # `_Relation`s
     followers:tuple  # `_Follower`s in their order
     derive:dict      # Column -> function of a frame
-    never:frozenset=frozenset() # Columns that nobody chooses although they follow only at times: choosing them costs infinitely much
+    never:frozenset=frozenset() # Columns that nobody can choose, although they follow only at times
 
     @property
     def always(self) -> list: return [f.group for f in self.followers if f.when is None] # Columns that are computed
@@ -531,8 +531,8 @@ _RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to
 class _Relations:
     "What hangs together, for the rows of a search."
     def __init__(self, ties:_Ties):
-        self.ties,self.led = ties,ties.led
-        self.computed = torch.from_numpy(np.isin(np.arange(len(ties.columns)), ties.unchosen)) # Columns that nobody chooses, bool `(g,)`
+        self.ties,self.led,of_all = ties, ties.led, np.arange(len(ties.columns))
+        self.computed = torch.from_numpy(np.isin(of_all, ties.unchosen)) # Columns that nobody chooses, bool `(g,)`
         self.near = [_touched(ties, g) for g in range(len(ties.columns))]
         self.used,self.needed = (sorted(_all_named(r, ties.followers)) for r in (ties.relations, ()))
 

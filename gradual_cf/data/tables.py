@@ -443,16 +443,9 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     never = no_up & no_down
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
-<<<<<<< /tmp/tmph7h1cjso/A
-    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
-                   relations=None if ties is None else _Relations(ties._replace(never=frozenset(np.flatnonzero(never & led).tolist()))),
-||||||| /tmp/tmph7h1cjso/O
-    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down, computed=computed,
-                   relations=None if ties is None else _Relations(ties, computed),
-=======
+    unchosen = frozenset(np.flatnonzero(never & led).tolist())
     return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
-                   computed=computed, relations=None if ties is None else _Relations(ties, computed),
->>>>>>> /tmp/tmph7h1cjso/B
+                   computed=computed, relations=None if ties is None else _Relations(ties._replace(never=unchosen)),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
 # %% ../../nbs/04_tables.ipynb #c94

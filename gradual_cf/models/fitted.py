@@ -421,13 +421,23 @@ class _Nodes(NamedTuple):
     right:np.ndarray   # Child on the right, long `(m,)`
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
 
+# %% ../../nbs/models/02_fitted.ipynb #7918da4c
+class _Link(NamedTuple):
+    "How scores become answers."
+    base:np.ndarray     # Added to the scores, `(k,)`
+    kind:str            # What the sum is, one of `KINDS`
+    factor:float=1.     # … times this
+    threshold:float=.5  # Probability from which the second of two classes is decided
+
+    def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
+        "What the model answers where it has these scores."
+        return log_odds(self.factor*torch.from_numpy(scores + self.base), self.kind, self.threshold)
+
 # %% ../../nbs/models/02_fitted.ipynb #ec10
 class _Ensemble(NamedTuple):
     "Trees of any library."
     trees:list         # `_Nodes` for each tree
-    base:np.ndarray    # Scores before the first tree, `(k,)`
-    kind:str           # What the sum of leaves is: 'margin', 'probability' or 'number'
-    scale:float=1.     # Factor of the sum
+    link:_Link         # What the sum of leaves means
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
 
@@ -465,8 +475,9 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     values = [t.value[:, 0] for t in trees]
     classes = hasattr(model, 'classes_')
     if classes: values = [v/v.sum(1, keepdims=True) for v in values]
+    if values[0].shape[1] == 2: values = [v[:, 1:] for v in values] # the second of two shares says it all
     nodes = [_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)]
-    return _Ensemble(nodes, np.zeros(values[0].shape[1]), 'probability' if classes else 'number')
+    return _Ensemble(nodes, _Link(np.zeros(values[0].shape[1]), 'proba' if classes else 'number'))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec26
 def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
@@ -484,7 +495,7 @@ def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
     double = 2. if model.loss == 'exponential' else 1.
-    return _Ensemble(trees, start[0], 'margin' if hasattr(model, 'classes_') else 'number', double)
+    return _Ensemble(trees, _Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec32
 def _hist_tree(p, k:int, width:int) -> _Nodes:
@@ -504,8 +515,8 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     "The baseline and all trees, with the codes of the categories."
     k = len(model._predictors[0])
     trees = [_hist_tree(p, i, k) for stage in model._predictors for i,p in enumerate(stage)]
-    kind = 'margin' if hasattr(model, 'classes_') else 'number'
-    whole = _Ensemble(trees, model._baseline_prediction.ravel(), kind)
+    kind = 'logit' if hasattr(model, 'classes_') else 'number'
+    whole = _Ensemble(trees, _Link(model._baseline_prediction.ravel(), kind))
     if model._preprocessor is None: return whole
     named = np.asarray(model.is_categorical_)
     order = np.r_[np.flatnonzero(named), np.flatnonzero(~named)]
@@ -553,7 +564,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
              for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return _Ensemble(trees, base, 'margin' if objective in _MARGIN_OBJECTIVES else 'number', codes=codes)
+    return _Ensemble(trees, _Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number'), codes=codes)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec53
 def _flattened(top) -> list: # Nodes with the positions of their children
@@ -582,7 +593,7 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
                   part('right', -1), _as_scores(part('leaf_value', 0.)*weight, k, width))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec68
-_LIGHTGBM_KINDS = dict(binary='margin', multiclass='margin') | dict.fromkeys(
+_LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
     ('regression', 'regression_l1', 'huber', 'quantile'), 'number') # Objective -> what the sum of leaves is
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
@@ -594,7 +605,7 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
     if kind is None or odd: return None
     weight = k/len(tops) if told['average_output'] else 1.
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
-    return _Ensemble(trees, np.zeros(k), kind, codes=told['pandas_categorical'] or {})
+    return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
 
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
@@ -605,6 +616,4 @@ def _parsed(source) -> _Ensemble|None: # A fitted model
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
     if library == 'sklearn': library = name.removesuffix('Classifier').removesuffix('Regressor')
-    e = _TREES[library](source) if library in _TREES else None
-    if e is None or e.kind != 'probability' or len(e.base) != 2: return e
-    return e._replace(base=e.base[1:], trees=[n._replace(value=n.value[:, 1:]) for n in e.trees])
+    return _TREES[library](source) if library in _TREES else None

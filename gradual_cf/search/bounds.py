@@ -9,9 +9,8 @@ from typing import Any, cast, NamedTuple
 import numpy as np
 import torch
 
-from .boxes import _Boxes, _Grid, _legal_ends, _own_positions, _priced, _Question, _Seen
+from .boxes import _Boxes, _Grid, _legal_ends, _open, _own_positions, _priced, _Question, _Seen
 from ..models.fitted import FrameModel
-from .cells import _by_levels
 from .trees import _Trees
 from ..models.fitted import _Ensemble
 
@@ -148,30 +147,39 @@ class _TreeBound:
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
-        n = len(b.row)
+        n,open_ = len(b.row), _open(self.q, b)
         first,last = _legal_ends(self.q, b.row, b.low, b.high)
-        words = self.fixed[b.row]
-        for g in self.asks: words &= self.met(b, first, last, g)
+        rest = self.fixed[b.row] # what columns leave that keep their own value
+        for g in self.asks:
+            i = np.flatnonzero(~open_[:, g])
+            if len(i): rest[i] &= self.own[g][b.row[i]]
+        words = rest.copy()
+        for g in self.asks:
+            i = np.flatnonzero(open_[:, g])
+            if len(i): words[i] &= self.met(b.take(i), first[i], last[i], g)
         top = _lowest(words)
         best = self.words.value[self.trees, top]
         total = best.sum(1)
         seen = _Seen(total - self.need[b.row] + self.slack, np.full(n, -np.inf), np.zeros(n), np.full(n, -1), np.zeros(n, np.int64))
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
-        here,column,upper = self.corners(b.take(i), first[i], last[i], top[i], best[i])
+        here,column,upper = self.corners(b.take(i), open_[i], rest[i], first[i], last[i], top[i], best[i])
         seen.here[i],seen.column[i],seen.upper[i] = here - self.need[b.row[i]] + self.slack, column, upper
         return seen
 
-    def corners(self, b:_Boxes, first, last, top, best) -> tuple: # Scores, columns, positions, `(b,)` each
+    def corners(self, b:_Boxes, open_, rest, first, last, top, best) -> tuple: # Scores, columns, positions, `(b,)` each
         "What corners add up to, and where the best leaves of most trees leave them."
-        words,leaves = self.fixed[b.row], []
+        words,inside = rest.copy(), []
         for g in self.asks:
-            leaves.append(self.at(b, g))
-            words &= leaves[-1]
+            i,within = np.flatnonzero(open_[:, g]), np.ones(top.shape, bool) # whether the corner leaves the best leaf
+            if len(i):
+                leaves = self.at(b.take(i), g)
+                words[i] &= leaves
+                within[i] = _has(leaves, top[i])
+            inside.append(within)
         here = self.words.value[self.trees, _lowest(words)]
         gain,weight = best - here, np.zeros((len(b.row), len(self.asks)))
-        out = [_has(v, top) for v in leaves]
-        for j,inside in enumerate(out): weight[:, j] = np.where(inside, 0., gain).sum(1)
+        for j,within in enumerate(inside): weight[:, j] = np.where(within, 0., gain).sum(1)
         some = np.flatnonzero(weight.max(1, initial=0.) > 0) if len(self.asks) else np.zeros(0, int)
         column,upper = np.full(len(b.row), -1), np.zeros(len(b.row), np.int64)
         if len(some):
@@ -179,7 +187,7 @@ class _TreeBound:
             column[some] = np.array(self.asks)[chosen]
             for j in np.unique(chosen):
                 i = some[chosen == j]
-                upper[i] = self.cuts(self.asks[j], b.take(i), first[i], last[i], top[i], np.where(out[j][i], 0., gain[i]))
+                upper[i] = self.cuts(self.asks[j], b.take(i), first[i], last[i], top[i], np.where(inside[j][i], 0., gain[i]))
         rest = np.flatnonzero(column < 0)
         if len(rest): column[rest],upper[rest] = self.anywhere(b.take(rest), first[rest], last[rest])
         return here.sum(1), column, upper
@@ -289,9 +297,9 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Nodes:
     for g,a in enumerate(t.axes):
         ids.append(np.flatnonzero(t.group == g))
         cells = np.arange(a.size)
-        goes = t.goes[t.row[ids[g]]][:, :a.size] if _by_levels(a.column) else cells <= t.cut[ids[g]][:, None]
+        goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
         left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
-        edges.append(_edges(grid, g, a.bounds) if a.column.kind != 'category' else np.zeros(0, np.int64))
+        edges.append(_edges(grid, g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
     return _Nodes(m.ensemble, group, edges, left, own)

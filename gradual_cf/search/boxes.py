@@ -6,6 +6,7 @@
 from __future__ import annotations
 import heapq, time
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +44,8 @@ def _steps(raw:np.ndarray, step, side:Callable) -> np.ndarray: # Whole numbers
 
 def _grid_of(columns:Sequence) -> _Grid:
     "The grid of a table."
-    named = np.array([c.kind == 'category' for c in columns])
-    step = np.array([1. if c.kind == 'category' else c.unit or 10.**-c.digits for c in columns])
+    named = np.array([not c.ordered for c in columns])
+    step = np.array([c.step for c in columns])
     low,high = (2*np.where(named, 0, _steps(np.array([getattr(c, end) for c in columns]), step, side)).astype(np.int64)
                 for end,side in (('low', np.ceil), ('high', np.floor)))
     codes = {g: 2*np.rint(np.array(c.codes)/step[g]).astype(np.int64) for g,c in enumerate(columns) if not named[g]}
@@ -61,6 +62,7 @@ class _Rows(NamedTuple):
     high:np.ndarray # Last, `(n, g)`; below `low` where nothing may change
     near:np.ndarray # Encoded own numbers, `(n, g)`; 0 for a category
     most:np.ndarray # Most columns that may change, `(n,)`
+    least:np.ndarray# Fewest columns of any answer, as far as is known, `(n,)`
 
     def take(self, i) -> _Rows: return _Rows(*(v[i] for v in self)) # The rows `i`
 
@@ -74,7 +76,8 @@ def _own_positions(grid:_Grid, x:np.ndarray, missing:float) -> tuple: # Position
             near[:, g] = part[:, 0]
             v = c.decoded(part[:, 0])/grid.step[g]
             even = np.rint(v)
-            own[:, g] = np.where(np.abs(v - even) < _CLOSE*np.maximum(1, np.abs(even)*_CLOSE), 2*even, 2*np.floor(v) + 1)
+            close = np.abs(v - even) < _CLOSE*np.maximum(1, np.abs(even)*_CLOSE)
+            own[:, g] = np.where(close, 2*even, 2*np.floor(v) + 1)
             if c.missing: own[:, g] = np.where(np.abs(part[:, 0] - missing) < 1e-6, _MISSING, own[:, g])
     return own, near
 
@@ -91,7 +94,27 @@ def _rows_of(grid:_Grid, enc, most:np.ndarray, missing:float) -> _Rows:
             end[:, g] = inner(end[:, g], 2*_steps(raw, grid.step[g], side).astype(np.int64))
     frozen = enc.frozen.detach().cpu().numpy()
     ends[1] = np.where(frozen, ends[0] - 2, ends[1])
-    return _Rows(x, own, *ends, near=near, most=most)
+    return _Rows(x, own, *ends, near=near, most=most, least=np.zeros(len(x), int))
+
+# %% ../../nbs/search/08_boxes.ipynb #d9ac84e1
+def _rows_at(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
+    "Encoded rows at positions."
+    x = rows.x[row].copy()
+    for g in range(len(grid.columns)):
+        i = np.flatnonzero(at[:, g] != rows.own[row, g])
+        if not len(i): continue
+        part = slice(grid.first[g], grid.first[g + 1])
+        x[i, part] = np.eye(grid.columns[g].width)[at[i, g]] if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
+    return x
+
+def _positions_of(grid:_Grid, rows:_Rows, xp:np.ndarray, missing:float) -> np.ndarray: # Answers `(n, d)` -> `(n, g)`
+    "The positions of answers; own ones in columns that did not change."
+    at,_ = _own_positions(grid, xp, missing)
+    for g in range(len(grid.columns)):
+        part = slice(grid.first[g], grid.first[g + 1])
+        same = (xp[:, part] == rows.x[:, part]).all(1)
+        at[:, g] = np.where(same, rows.own[:, g], at[:, g])
+    return at
 
 # %% ../../nbs/search/08_boxes.ipynb #c12
 class _Price(NamedTuple):
@@ -104,7 +127,8 @@ class _Price(NamedTuple):
 
     def take(self, i) -> _Price: # The rows `i`
         "Some rows of a price."
-        return self._replace(**{name: {g: v[i] for g,v in getattr(self, name).items()} for name in ('levels', 'tables')})
+        levels,tables = ({g: v[i] for g,v in part.items()} for part in (self.levels, self.tables))
+        return self._replace(levels=levels, tables=tables)
 
 def _distance_price(grid:_Grid, rows:_Rows, toll:float=0., up=None, down=None, levels=None) -> _Price:
     "Distance in encoded units, L1, where another level costs 2; with prices a unit where they are given."
@@ -150,6 +174,7 @@ class _Boxes(NamedTuple):
     corner:np.ndarray # The cheapest legal positions, `(b, g)`
     cost:np.ndarray   # What each column costs there, `(b, g)`; inf where none is legal
     stays:np.ndarray  # Whether the row's own value is in the box, bool `(b, g)`
+    least:np.ndarray  # No answer in the box costs less, `(b,)`
 
     def take(self, i) -> _Boxes: return _Boxes(*(v[i] for v in self)) # The boxes `i`
 
@@ -166,8 +191,8 @@ class _Question(NamedTuple):
         "The same question about some rows."
         return self._replace(rows=self.rows.take(i), price=self.price.take(i))
 
-def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each; the first is the larger one where nothing is legal
-    "The first and the last legal position of ranges, codes apart."
+def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
+    "The first and the last legal position of ranges, codes apart; where none is legal the first is the larger one."
     low,high = np.maximum(low, q.rows.low[row]), np.minimum(high, q.rows.high[row])
     low,high = low + (low & 1), high - (high & 1)
     for g,holes in q.grid.holes.items():
@@ -176,7 +201,7 @@ def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each; the firs
             high[:, g] -= 2*np.isin(high[:, g], holes)
     return low, high
 
-def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> _Boxes:
+def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:Any=0.) -> _Boxes:
     "Boxes with their corners."
     own = q.rows.own[row]
     stays = (low <= own) & (own <= high)
@@ -191,8 +216,8 @@ def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> _Box
         for b in np.flatnonzero(~stays[:, g] & ~none[:, g]):
             part = q.price.tables[g][row[b], (first[b, g] - q.grid.low[g])//2:(last[b, g] - q.grid.low[g])//2 + 1]
             corner[b, g],none[b, g] = first[b, g] + 2*part.argmin(), np.isinf(part.min())
-    cost = _priced(q.grid, q.rows, q.price, row, np.where(none, own, corner))
-    return _Boxes(row, low, high, corner, np.where(none, np.inf, cost), stays)
+    cost = np.where(none, np.inf, _priced(q.grid, q.rows, q.price, row, np.where(none, own, corner)))
+    return _Boxes(row, low, high, corner, cost, stays, np.maximum(cost.sum(1), least))
 
 def _whole(q:_Question) -> _Boxes:
     "One box for each row, with all that it may become."
@@ -222,6 +247,12 @@ def _reached(q:_Question, g:int|np.intp, far:np.ndarray, side:Callable) -> np.nd
     v = np.nan_to_num(q.grid.columns[g].decoded(far)/q.grid.step[g], posinf=1e17, neginf=-1e17).clip(-1e17, 1e17)
     return 2*side(v + (_HAIR if side is np.floor else -_HAIR)).astype(np.int64)
 
+def _open(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
+    "Columns that may have another value than the row's own."
+    out = ~b.stays | (b.low < b.high)
+    for g in np.flatnonzero(q.grid.named): out[:, g] |= q.sets[g].masks[b.low[:, g]].sum(1) > 1
+    return out
+
 def _closed(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be spent, `(b,)`
     "The same boxes without what costs more; boxes that nothing is left of are dropped."
     changed = (~b.stays).sum(1)
@@ -232,10 +263,17 @@ def _closed(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be s
         i = np.flatnonzero(np.isfinite(left[:, g]) & (low[:, g] < high[:, g]))
         if g in q.price.tables or not len(i): continue
         room,own,near = np.maximum(left[i, g], 0), q.rows.own[b.row[i], g], q.rows.near[b.row[i], g]
-        if q.price.up[g]: high[i, g] = np.minimum(high[i, g], np.maximum(own, _reached(q, g, near + room/q.price.up[g], np.floor)))
-        if q.price.down[g]: low[i, g] = np.maximum(low[i, g], np.minimum(own, _reached(q, g, near - room/q.price.down[g], np.ceil)))
-    some = np.flatnonzero((low <= high).all(1) & (changed <= q.rows.most[b.row]) & np.isfinite(b.cost).all(1))
-    return _boxed(q, b.row[some], low[some], high[some])
+        up,down = q.price.up[g], q.price.down[g]
+        if up: high[i, g] = np.minimum(high[i, g], np.maximum(own, _reached(q, g, near + room/up, np.floor)))
+        if down: low[i, g] = np.maximum(low[i, g], np.minimum(own, _reached(q, g, near - room/down, np.ceil)))
+    open_ = _open(q, b._replace(low=low, high=high))
+    spare = open_.sum(1) - (np.floor(b.least/q.price.toll) if q.price.toll else 0) # open columns that need not change
+    all_ = open_ & (spare == 0)[:, None] & ~q.grid.named
+    low,high = low + (all_ & (low == q.rows.own[b.row])), high - (all_ & (high == q.rows.own[b.row]))
+    fits = (low <= high).all(1) & (spare >= 0) & (changed <= q.rows.most[b.row]) & np.isfinite(b.cost).all(1)
+    some = np.flatnonzero(fits)
+    out = _boxed(q, b.row[some], low[some], high[some], b.least[some])
+    return out.take(np.flatnonzero((out.least <= budget[some]) & np.isfinite(out.least)))
 
 # %% ../../nbs/search/08_boxes.ipynb #c23
 class _Seen(NamedTuple):
@@ -263,6 +301,30 @@ def _cut(q:_Question, b:_Boxes, column:np.ndarray, upper:np.ndarray) -> tuple: #
         low[j, g],high[j, g],low2[j, g],high2[j, g] = upper[j], upper[j], rest, rest
     return tuple(np.concatenate(v) for v in ((b.row, b.row), (low, low2), (high, high2)))
 
+# %% ../../nbs/search/08_boxes.ipynb #e7db27f5
+_FEW = 2         # Columns up to which each set of columns has a box of its own …
+_MOST_SETS = 600 # … if a row has no more of them
+
+def _few_columns(q:_Question, size:int) -> _Boxes:
+    "A box for each set of so many columns of each row, in which the others stay."
+    whole = _whole(q)
+    wanted = (q.rows.least <= size) & (size <= q.rows.most)
+    sets = [np.array(list(combinations(np.flatnonzero(v & some), size)), int).reshape(-1, size)
+            for v,some in zip(_open(q, whole), wanted)]
+    row = np.repeat(np.arange(len(sets)), [len(v) for v in sets])
+    stay = np.ones((len(row), len(q.grid.columns)), bool)
+    np.put_along_axis(stay, np.concatenate(sets), False, 1)
+    return _boxed(q, row, *_own_only(q, whole.take(row), stay), size*q.price.toll)
+
+def _first_boxes(q:_Question) -> list: # Of `_Boxes`
+    "Boxes to begin with: together they hold all answers of each row that change something."
+    whole = _whole(q)
+    columns = _open(q, whole).sum(1).max(initial=0)
+    few = _FEW if q.price.toll and columns*(columns - 1)/2 <= _MOST_SETS else 0
+    least = np.maximum(q.rows.least, few + 1)*q.price.toll
+    rest = whole._replace(least=np.maximum(whole.least, least))
+    return [_few_columns(q, size) for size in range(1, few + 1)] + [rest.take(q.rows.most > few)]
+
 # %% ../../nbs/search/08_boxes.ipynb #c28
 class _Found(NamedTuple):
     "What a search knows of each row."
@@ -272,7 +334,7 @@ class _Found(NamedTuple):
     boxes:np.ndarray  # Boxes looked at, `(n,)`
     seconds:np.ndarray# `(n,)`
 
-_TOGETHER = 256    # Boxes looked at together
+_TOGETHER = 1024   # Boxes looked at together
 _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
@@ -285,7 +347,9 @@ class _Search:
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
         if start is not None: self.offer(np.arange(n), start)
-        self.push(_whole(q), np.zeros(n))
+        still = np.flatnonzero(q.rows.least == 0) # rows that may be there already
+        if len(still): self.offer(still, q.rows.own[still])
+        for boxes in _first_boxes(q): self.push(boxes)
 
     def limit(self) -> np.ndarray: # `(n,)`
         "From which cost on a box is not worth a look: the best answer, less the gap that is allowed."
@@ -302,15 +366,15 @@ class _Search:
         for j in i[np.argsort(-cost[i], kind='stable')]: # the cheapest last
             if cost[j] < self.cost[row[j]]: self.cost[row[j]],self.best[row[j]] = cost[j], at[j]
 
-    def push(self, b:_Boxes, least:np.ndarray):
+    def push(self, b:_Boxes):
         "Queue boxes that may be cheaper than what is known."
-        key = np.maximum(b.cost.sum(1), least)
+        key = b.least
         if self.q.price.toll: key = np.maximum(key, _rounded_up(key, self.q.price.toll))
         for j in np.flatnonzero(key < self.limit()[b.row]):
             self.ticks += 1
             heapq.heappush(self.queues[b.row[j]], (key[j], self.ticks, b.low[j], b.high[j]))
 
-    def pop(self, live:np.ndarray) -> tuple: # `_Boxes`, least costs
+    def pop(self, live:np.ndarray) -> _Boxes|None:
         "The cheapest boxes of the rows that go on."
         many,limit,out = max(1, _TOGETHER//len(live)), self.limit(), []
         for r in live:
@@ -319,17 +383,16 @@ class _Search:
                 if queue[0][0] >= limit[r]: queue.clear()
                 if not queue: break
                 out.append((r, *heapq.heappop(queue)))
-        if not out: return None, None
+        if not out: return None
         row,key,_,low,high = zip(*out)
-        return _boxed(self.q, np.array(row), np.array(low), np.array(high)), np.array(key)
+        return _boxed(self.q, np.array(row), np.array(low), np.array(high), np.array(key))
 
     def look(self, b:_Boxes):
         "Look at boxes: drop, answer, or cut."
         q = self.q
         b = _closed(q, b, self.limit()[b.row])
-        key = b.cost.sum(1)
         if not len(b.row): return
-        n,least = len(key), key
+        n,least = len(b.row), b.least
         some,arrives,worst = np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
         column,upper = np.full(n, -1), np.zeros(n, np.int64)
         for condition in self.conditions:
@@ -343,19 +406,17 @@ class _Search:
             worst = np.where(more, seen.here, worst)
         there = np.flatnonzero(arrives & some)
         if len(there): self.offer(b.row[there], b.corner[there])
-        i = np.flatnonzero(some & (column >= 0) & (np.maximum(key, least) < self.limit()[b.row]))
-        if not len(i): return
-        parts = _boxed(q, *_cut(q, b.take(i), column[i], upper[i]))
-        self.push(parts, np.r_[least[i], least[i]])
+        i = np.flatnonzero(some & (column >= 0) & (least < self.limit()[b.row]))
+        if len(i): self.push(_boxed(q, *_cut(q, b.take(i), column[i], upper[i]), np.r_[least[i], least[i]]))
 
     def run(self, calm:bool=True) -> _Found: # Whether Ctrl-C only ends the search, with what is known
         "Go on until every row is proven or its time is over."
         try:
-            while len(live := np.array([r for r,queue in enumerate(self.queues) if queue and self.spent[r] < self.seconds], int)):
+            while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds))):
                 begin = time.perf_counter()
-                b,key = self.pop(live[:_TOGETHER])
+                b = self.pop(live[:_TOGETHER])
                 if b is None: continue
-                self.looked = b.row, key
+                self.looked = b.row, b.least
                 share = np.bincount(b.row, minlength=len(self.spent))
                 self.boxes += share
                 self.look(b)

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..models.asking import _Agreed, _Asked, two_classes
-from ..models.fitted import _parsed
-from ..models.fitted import FrameModel, TensorModel, _Affine, log_odds
+from ..models.asking import _Agreed, _Asked, answers_numbers, two_classes
+from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table, _Nodes, _nodes_behind,
                                       _nodes_read, _opened, _TreeBound, _words_of)
 from .boxes import _Grid, _Question
@@ -33,7 +32,8 @@ def _layers_of(model) -> tuple|None: # Weights and biases
     fits = all(type(m) is nn.Linear for m in linear) and all(type(m) is nn.ReLU for m in between)
     if not fits or len(linear) != len(between) + 1: return None
     exactly = lambda v: v.detach().cpu().double().numpy()
-    return [exactly(m.weight) for m in linear], [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
+    bias = [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
+    return [exactly(m.weight) for m in linear], bias
 
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
@@ -62,12 +62,14 @@ def _unfolded(model) -> tuple|None: # Weights and biases
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine or model.kind == 'proba': return None
     net = _in_front(net, model.scaled)
-    return net if model.kind == 'number' else _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
+    if answers_numbers(model): return net
+    return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
 
 def _layers_fitted(last) -> tuple|None: # A fitted estimator of scikit-learn -> weights and biases
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
-        if last.activation not in ('relu', 'identity') or last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
+        if last.activation not in ('relu', 'identity'): return None
+        if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
         net = [w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_]
         if last.activation == 'relu': return net
         weight,bias = net[0][0], net[1][0]
@@ -80,10 +82,7 @@ def _layers_fitted(last) -> tuple|None: # A fitted estimator of scikit-learn -> 
 # %% ../../nbs/search/09_readings.ipynb #4777166b
 class _Reading(NamedTuple):
     "A model whose scores can be bounded."
-    kind:str        # What scores are: 'margin', 'probability' or 'number'
-    base:np.ndarray # Added to the scores, `(k,)`
-    scale:float     # Factor of the sum
-    threshold:float # Probability from which the second of two classes is decided
+    link:_Link      # What scores mean
     bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
@@ -91,10 +90,7 @@ class _Reading(NamedTuple):
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
-        z = torch.from_numpy(self.scores(x) + self.base)
-        kinds = dict(margin='logit', probability='proba', number='number')
-        return log_odds(self.scale*z if self.kind == 'margin' else z.clamp(0, 1) if self.kind == 'probability' else z,
-                        kinds[self.kind], self.threshold).numpy()
+        return self.link.log_odds(self.scores(x)).numpy()
 
 def _bound_of_trees(nodes:_Nodes, kept:dict, q:_Question, aim:np.ndarray, need:np.ndarray, slack:float) -> _TreeBound:
     "The bound of trees; their tables are kept."
@@ -112,20 +108,22 @@ def _tree_scores(nodes:_Nodes, x:np.ndarray) -> np.ndarray: # `(n, k)`
             seen[group[node]] += 1
         at,rows = np.zeros(len(x), int), np.arange(len(x))
         left_child,right_child = np.asarray(t.left), np.asarray(t.right)
-        while (inner := group[at] >= 0).any(): at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
+        while (inner := group[at] >= 0).any():
+            at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
         out += t.value[at]
     return out
 
 def _reading_of_trees(nodes:_Nodes, threshold:float) -> _Reading:
     "A reading of trees."
     bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
-    return _Reading(nodes.e.kind, nodes.e.base, nodes.e.scale, threshold, bound, scores, of='trees')
+    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of='trees')
 
-def _reading_of_layers(layers:_Layers, kind:str, threshold:float) -> _Reading:
-    "A reading of layers."
+def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
+    "A reading of the layers of a model."
+    link = _Link(np.zeros(len(layers.bias[-1])), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
     bound = lambda q, aim, need, slack: _LayerBound(q, layers, aim, need, slack)
     scores = lambda x: layers.scores(layers.of(x))
-    return _Reading(kind, np.zeros(len(layers.bias[-1])), 1., threshold, bound, scores, of='lines' if len(layers.weight) == 1 else 'layers')
+    return _Reading(link, bound, scores, of='lines' if len(layers.weight) == 1 else 'layers')
 
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
@@ -144,8 +142,7 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)
     layers = _layers_behind(*cast(tuple, net), f=f, grid=grid)
-    kind = 'number' if model.kind == 'number' else 'margin'
-    return None if layers is None else _reading_of_layers(layers, kind, threshold)
+    return None if layers is None else _reading_of_layers(layers, model, threshold)
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
@@ -153,22 +150,31 @@ _ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 _COMPARED = 500  # Training rows that are compared
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
 
-def _compared(r:_Reading|None, model, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
-    "A reading with its room for rounding; None where it does not say what the model says."
-    if r is None: return None
-    ours = r.said(x)
-    if ours.shape != z.shape: return None
-    z,ours = z - z.mean(1, keepdims=True)*(r.kind != 'number'), ours - ours.mean(1, keepdims=True)*(r.kind != 'number')
-    if r.kind == 'number': sure,far = np.ones(len(z), bool), 0.
-    else:
-        shares = [np.exp(v - v.max(1, keepdims=True))/np.exp(v - v.max(1, keepdims=True)).sum(1, keepdims=True) for v in (z, ours)]
-        far,sure = np.abs(shares[0] - shares[1]).max(), np.minimum(*shares).min(1) > _NO_DIGITS
-    if far > _ROUNDED: return None
-    most = 1. if r.kind == 'probability' else np.abs(z[sure]).max(initial=1.)
-    if r.kind != 'probability': far = np.abs(z - ours)[sure].max(initial=0.)
-    return r._replace(slack=_ROUNDINGS*far/r.scale + 1e-10*most) if far <= _ROUNDED*most else None
-
 _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
+
+def _numbers_apart(a:np.ndarray, b:np.ndarray) -> tuple: # Largest difference, and what it is measured by
+    return np.abs(a - b).max(initial=0.), np.abs(a).max(initial=1.)
+
+def _shares(z:np.ndarray) -> np.ndarray: # Log-odds -> probabilities, `(n, k)` each
+    v = np.exp(z - z.max(1, keepdims=True))
+    return v/v.sum(1, keepdims=True)
+
+def _shares_apart(a:np.ndarray, b:np.ndarray) -> tuple: return np.abs(_shares(a) - _shares(b)).max(), 1.
+
+def _log_odds_apart(a:np.ndarray, b:np.ndarray) -> tuple:
+    a,b = (v - v.mean(1, keepdims=True) for v in (a, b))
+    if _shares_apart(a, b)[0] > _ROUNDED: return np.inf, 1.
+    sure = np.minimum(_shares(a), _shares(b)).min(1) > _NO_DIGITS
+    return _numbers_apart(a[sure], b[sure])
+
+_APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart) # Kind of scores -> how answers differ
+
+def _compared(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
+    "A reading with its room for rounding; None where it does not say what the model says."
+    ours = None if r is None else r.said(x)
+    if ours is None or ours.shape != z.shape: return None
+    far,most = _APART[r.link.kind](z, ours)
+    return r._replace(slack=_ROUNDINGS*far/r.link.factor + 1e-10*most) if far <= _ROUNDED*most else None
 
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
@@ -191,10 +197,9 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
             elif isinstance(m, FrameModel): r = _read_fitted(m, grid, x.detach().cpu().double().numpy())
             else:
                 net = _unfolded(m)
-                kind = 'number' if getattr(m, 'kind', '') == 'number' else 'margin'
-                r = None if net is None else _reading_of_layers(_layers_on_table(*net, grid=grid), kind, .5)
+                r = None if net is None else _reading_of_layers(_layers_on_table(*net, grid=grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
-            r = _compared(r, m, z, x.detach().cpu().double().numpy())
+            r = _compared(r, z, x.detach().cpu().double().numpy())
         except _UNREAD: r = None
         if r is None: return None
         out.append(r)
@@ -203,29 +208,45 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
 # %% ../../nbs/search/09_readings.ipynb #c300bb7e
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 
-def _aims(r:_Reading, label, level:np.ndarray) -> list: # Weights of scores `(k,)`, what to reach `(n,)`
-    "What rows of one target must reach: a class, or an interval."
-    k,eye,n = len(r.base), np.eye(len(r.base)), len(level)
-    if r.kind == 'number':
-        low,high = (np.broadcast_to(v, (n,)) for v in label)
-        return [(sign*np.ones(1), sign*(end - r.base[0])) for sign,end in ((1., low), (-1., high)) if np.isfinite(end).all()]
-    odds,shift = np.log(level/(1 - level)), np.log(r.threshold/(1 - r.threshold))
+def _interval_aims(link:_Link, label, level:np.ndarray) -> list:
+    "Both ends of an interval."
+    ends = zip((1., -1.), (np.broadcast_to(v, level.shape) for v in label))
+    return [(sign*np.ones(1), sign*(end - link.base[0]), 0.) for sign,end in ends if np.isfinite(end).all()]
+
+def _odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
+
+def _of_two(link:_Link, label, level:np.ndarray) -> tuple: # Sign, and `(n,)`
+    "Which way the one score of two classes must go, and the log-odds of the target from its threshold on."
+    sign = 1. if label == 1 else -1.
+    return sign, _odds(level) + sign*_odds(link.threshold) + sign*_TIE
+
+def _share_aims(link:_Link, label, level:np.ndarray) -> list:
+    "A share."
+    k = len(link.base)
+    if k > 1: return [(np.eye(k)[label], level - link.base[label], 0.)]
+    sign,need = _of_two(link, label, level)
+    return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need)) - link.base[0]), 0.)]
+
+def _lead_aims(link:_Link, label, level:np.ndarray) -> list:
+    "A lead over each other class."
+    k,eye,base = len(link.base), np.eye(len(link.base)), link.base
     if k == 1:
-        sign = 1. if label == 1 else -1.
-        need = odds + sign*shift + sign*_TIE
-        if r.kind == 'probability': return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need)) - r.base[0]))]
-        return [(sign*np.ones(1), need/r.scale - sign*r.base[0])]
-    if r.kind == 'probability': return [(eye[label], level - r.base[label])]
-    sign = shift if k == 2 else 0.
-    return [(eye[label] - eye[j], (odds + sign*(1 if label > j else -1) + _TIE*(label - j))/r.scale - r.base[label] + r.base[j])
+        sign,need = _of_two(link, label, level)
+        return [(sign*np.ones(1), need/link.factor - sign*base[0], 0.)]
+    shift = _odds(link.threshold) if k == 2 else 0.
+    lead = lambda j: _odds(level) + shift*(1 if label > j else -1) + _TIE*(label - j)
+    return [(eye[label] - eye[j], lead(j)/link.factor - base[label] + base[j], np.log(k - 1)/link.factor)
             for j in range(k) if j != label]
 
-def _conditions(readings:list, q:_Question, label, level:np.ndarray) -> list:
-    "The conditions of rows of one target."
-    return [r.bound(q, aim, need, r.slack) for r in readings for aim,need in _aims(r, label, level)]
+_AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims
 
-# %% ../../nbs/search/09_readings.ipynb #d2583b34
-def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list: # Boxes in which `most` is below 0 keep the target
-    "What would undo the decision for rows of one target."
-    together = lambda r: np.log(len(r.base) - 1)/r.scale if r.kind == 'margin' and len(r.base) > 2 else 0.
-    return [r.bound(q, -aim, -need - together(r), r.slack) for r in readings for aim,need in _aims(r, label, level)]
+def _aims(readings:list, label, level:np.ndarray) -> list: # A reading, and one of its aims
+    return [(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level)]
+
+def _conditions(readings:list, q:_Question, label, level:np.ndarray) -> list:
+    "What rows of one target must reach: a class, or an interval."
+    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _aims(readings, label, level)]
+
+def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
+    "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
+    return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _aims(readings, label, level)]

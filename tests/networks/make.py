@@ -209,7 +209,7 @@ NETWORKS |= dict(  # of what notebooks make up
     nuclei=Recipe(in_doubles, of_notebook('nuclei', '09_gradual.ipynb', 'X', 'y'), three_layers, 0, dict(epochs=120)),
     company=nb_mlp('company', '08_company.ipynb', 'x', 'accepted.to_numpy(int)'),
     not_dull=nb_reader('not_dull', '15_wording.ipynb', 'words', 'texts', 'labels', 32),
-    proof=nb_mlp('proof', '18_proof.ipynb', 'x', 'paid.to_numpy()', width=16),
+    proof=nb_mlp('proof', 'search/10_proven.ipynb', 'x', 'paid.to_numpy()', width=16),
     typical=nb_mlp('typical', '31_typical.ipynb', 'domain.encode(X).x', 'good.astype(int)'),
     asking=nb_mlp('asking', '50_asking.ipynb', 'bank.encode(people).x', 'granted'),
     critic=nb_reader('critic', '50_drawing.ipynb', 'vectors', 'reviews', "reviews['label']", 16),
