@@ -13,6 +13,8 @@ import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, images, tabular
 from gradual_cf.use.letter import _as_told, _column_texts, _digests, _frame_of, _put_back, check_letter, letter
@@ -376,3 +378,37 @@ def test_templates_travel_with_the_package():
     manifest = (root/'MANIFEST.in').read_text().split()
     assert there and {f'*{f.suffix}' for f in there} <= {*manifest} and '"templates/*", "templates/*/*"' in (root/'setup.py').read_text()
     assert max(len(f.relative_to(root/'gradual_cf/templates').parts) for f in there) == 2
+
+
+def _corners(letter_, domain, rng):
+    "Values that a letter calls enough: ends of its ranges and levels, drawn for each change at once."
+    out = {}
+    for change in json.loads(letter_)['changes']:
+        said, c = change['enough'] or change['after'], next(c for c in domain.features if c.name == change['name'])
+        if not c.ordered: out[c.name] = rng.choice(said.split(' or '))
+        else:
+            ends = [float(v.replace(',', '')) for v in re.findall(r'-?[\d,.]+', said)]
+            far = [c.high] if said.startswith('at least') else [c.low] if said.startswith('at most') else []
+            out[c.name] = rng.choice([*ends, *far])
+    return out
+
+
+@pytest.mark.parametrize('make', [lambda: RandomForestClassifier(15, max_depth=5, random_state=0),
+                                  lambda: make_pipeline(StandardScaler(), LogisticRegression())], ids=['forest', 'logistic'])
+def test_what_is_enough_is_enough(make):
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame({'income': rng.gamma(6, 400, 300).round(1), 'debt': rng.gamma(2, 900, 300).astype(int), 'late': rng.poisson(2, 300),
+                       'own': rng.integers(0, 2, 300)})
+    model = make().fit(df, df.income/1500 - df.debt/900 - df.late/2 + df.own > 1)
+    cf = GradualCF(model, tabular(df, categorical=['own'])).fit(df)
+    rows = df[~model.predict(df)].head(25)
+    answer = cf.explain(rows, 1)
+    told = letter(answer, format='json')
+    assert sum(bool(c['enough']) for l in told for c in json.loads(l)['changes']) > 15
+    for text, (_, row) in zip(told, rows.iterrows()):
+        for _ in range(6):
+            there = pd.DataFrame([row]).assign(**_corners(text, cf.domain, rng)).astype(float)
+            assert model.predict(there[list(df)])[0]
+    assert ('| enough |' in letter(answer[:1])[0]) and ('| enough |' not in letter(answer[:1], ranges=False)[0])
+    asked = GradualCF(lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 1.5], 1), tabular(df)).fit(df)
+    assert all('| enough |' not in l for l in letter(asked.explain(refused(asked, df)[:3], 1)))

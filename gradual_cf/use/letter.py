@@ -20,12 +20,13 @@ from torch import Tensor
 
 from ..answers import aimed_at, Counterfactuals, goal_of, _row_names
 from ..core import comparable, Domain, _read_json
-from ..data.columns import Column, _entry_slices, MISSING
+from ..data.columns import _inward, _read_numbers, Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
 from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
+from ..search.proven import bounded
 from ..search.goals import NUMBERS, _class_name, in_target, said as model_says
 from .alternatives import Alternatives
 from .plans import _Between, _lawful
@@ -225,10 +226,10 @@ def _records(said:list, answer) -> list: # Lines of each row
     return [[dict(number=g + 1, name=s.name, before=before[g][i], after=after[g][i] if changed else '')
              for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(answer.changed.tolist())]
 
-def _change(said:_Said, line:dict, follows:bool=False) -> dict:
+def _change(said:_Said, line:dict, follows:bool=False, enough:str='') -> dict:
     "A line of the record as a letter shows it."
     before,after = (with_unit(line[side], said.unit) for side in ('before', 'after'))
-    return dict(name=said.name, before=before, after=after, follows=follows)
+    return dict(name=said.name, before=before, after=after, follows=follows, enough=enough)
 
 def _ways(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
     "Which way each column went; 'other' for categories and missing cells."
@@ -333,6 +334,34 @@ def _proof(digests:dict, answer, i:int) -> str:
     told = digests | dict(target=goal_of(answer.target).written(answer.target[i]), tau=answer.tau)
     return ' '.join(f'{name}={v}' for name,v in told.items())
 
+# %% ../../nbs/use/04_letter.ipynb #287ce107
+def _number_said(c:Column, v:float, unit:str) -> str:
+    "An end of a region, as the column is written."
+    if c.measure or c.levels: return c.text(v)
+    return with_unit(exact_text(round(v) if c.unit else v, c.decimals), unit)
+
+def _enough_said(c:Column, line, way:str, unit:str) -> str: # '' where one value alone is certified
+    "A line of a region in words."
+    if line.levels: return ' or '.join(map(_visible, line.levels)) if len(line.levels) > 1 else ''
+    if line.low == line.high: return ''
+    ends = line.low, line.high
+    if not c.measure and not c.levels: # with the decimals of the column, where the answer itself has no more
+        inside,own = _inward(*ends, c.decimals), _read_numbers(c, pd.Series([line.value]))[0]
+        ends = inside if inside[0] <= own <= inside[1] else ends
+    low,high = (_number_said(c, float(end), unit) for end in ends)
+    if way == 'up' and line.high >= c.high: return f'at least {low}'
+    return f'at most {high}' if way == 'down' and line.low <= c.low else f'{low} to {high}'
+
+def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
+    "What is enough in each changed column, all at once; nothing where that is not certified."
+    if not bounded(explainer): return {}
+    way,place,out = _ways(answer), {c.name: g for g,c in enumerate(answer.domain.features)}, {}
+    for line in explainer.region(answer).itertuples():
+        g = place[line.feature]
+        told = _enough_said(answer.domain.features[g], line, way[line.row, g], said[g].unit)
+        out.setdefault(line.row, {})[g] = told
+    return out
+
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = 'no agreement' # Of several models
 
@@ -343,7 +372,7 @@ def _decisions(explainer, z:Tensor, classes) -> list:
     return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, said:list, classes, ways:dict, date:str) -> Iterator[dict]:
+def _all_fields(explainer, answer, said:list, classes, ways:dict, enough:dict, date:str) -> Iterator[dict]:
     "All that the letters say, row by row."
     chosen,needed,left = (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
@@ -352,7 +381,8 @@ def _all_fields(explainer, answer, said:list, classes, ways:dict, date:str) -> I
     there = in_target(explainer.logits(answer.raw, answer.xp), answer.target)
     for i,(row,found) in enumerate(zip(_row_names(answer), (answer.valid & there).tolist())):
         record = records[i] if found else [line | dict(after='') for line in records[i]]
-        changes = {g: _change(said[g], line, not chosen[i][g]) for g,line in enumerate(record) if line['after']}
+        changes = {g: _change(said[g], line, not chosen[i][g], enough.get(i, {}).get(g, ''))
+                   for g,line in enumerate(record) if line['after']}
         order = sorted(changes, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
         strict = [g for g in order if needed[i][g]]
         idle = [said[g].name for g in changes if strict and chosen[i][g] and not needed[i][g]]
@@ -492,6 +522,7 @@ def letter(
     why:dict|None=None,      # Column -> why nobody was asked to change it
     classes:Sequence=(),     # Names of the classes
     others:Alternatives|None=None, # Further answers about the same rows, from `explain_many`
+    ranges:bool=True,        # Say how much is enough, where the model can be bounded: up to a tenth of a second a row
     date=None,               # A date or a text; None for today
     format:str='md',         # 'md', 'html' (a page of its own, made for printing) or 'json'
     explainer:Explainer|None=None, # What measured the answers; None where they know it
@@ -503,7 +534,7 @@ def letter(
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     answer = _as_told(explainer, answer)
     day,ways = _date_text(date), _other_ways(explainer, said, answer, others)
-    told = _all_fields(explainer, answer, said, classes, ways, day)
+    told = _all_fields(explainer, answer, said, classes, ways, _enough(explainer, answer, said) if ranges else {}, day)
     return [_proven(write(**fields), fields) for fields in told]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
