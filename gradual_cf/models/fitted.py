@@ -56,7 +56,8 @@ def log_odds(
         out = out.logit() if single else out.log()
     if kind == 'number': return out.reshape(len(out), 1)
     z = two_classes(out) if single else out - out.mean(1, keepdim=True)
-    if threshold != .5 and z.shape[1] != 2: raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
+    if threshold != .5 and z.shape[1] != 2:
+        raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
     if threshold != .5: z = z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
     return z - _TIE*torch.arange(z.shape[1], device=z.device)
 
@@ -194,7 +195,8 @@ def recognised(
     "Say what a fitted model is and how to ask it; raises `ValueError` for one that is not fitted or gives labels only."
     if isinstance(model, Predictor): return model
     if isinstance(model, (str, bytes, Path)):
-        raise ValueError(f'model must be a fitted model, got the text {str(model)!r}: read the file with load_fitted first')
+        raise ValueError(f'model must be a fitted model, got the text {str(model)!r}: '
+                         'read the file with load_fitted first')
     library,name = type(model).__module__.split('.')[0], type(model).__name__
     if (library, name) in _MAKERS: return _MAKERS[library, name](model)
     if library == 'catboost': return _catboost(model)
@@ -527,7 +529,8 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
 def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of the JSON, and the score it adds to
     "A tree of XGBoost as nodes."
     left,right = np.array(t['left_children']), np.array(t['right_children'])
-    at,ends = np.array(t['split_conditions'], np.float32), zip(*(t[f'categories_{part}'] for part in ('nodes', 'segments', 'sizes')))
+    at = np.array(t['split_conditions'], np.float32)
+    ends = zip(*(t[f'categories_{part}'] for part in ('nodes', 'segments', 'sizes')))
     named = {node: t['categories'][start:start + size] for node,start,size in ends}
     swapped = np.isin(np.arange(len(left)), list(named))
     left,right = np.where(swapped, right, left), np.where(swapped, left, right)

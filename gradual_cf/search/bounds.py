@@ -10,15 +10,14 @@ import numpy as np
 import torch
 
 from .boxes import _Boxes, _Grid, _legal_ends, _open, _own_positions, _priced, _Question, _Seen
-from ..models.fitted import FrameModel
+from ..models.fitted import FrameModel, _Ensemble
 from .trees import _Trees
-from ..models.fitted import _Ensemble
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/search/09_bounds.ipynb #c6
-class _Nodes(NamedTuple):
+class _Splits(NamedTuple):
     "What nodes of trees do with the cells of a table."
     e:_Ensemble    # The trees
     group:list     # Column that each node asks about, for each tree, `(m,)`; -1 for a leaf
@@ -65,7 +64,7 @@ def _left_over(words:_Words, g:int, left:np.ndarray) -> np.ndarray: # bool `(nod
         out[~goes, tree] &= if_right
     return out
 
-def _words_of(nodes:_Nodes, aim:np.ndarray) -> _Words: # Weights of scores, `(k,)`
+def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k,)`
     "The tables of an ensemble for one weighted sum of its scores."
     trees,made = nodes.e.trees, []
     for t,group in zip(trees, nodes.group): made.append(_leaf_bits(t.left, t.right, t.value @ aim, group < 0))
@@ -76,7 +75,8 @@ def _words_of(nodes:_Nodes, aim:np.ndarray) -> _Words: # Weights of scores, `(k,
     sides:list[Any] = [[] for _ in nodes.left]
     for i,(t,group,(bits,_)) in enumerate(zip(trees, nodes.group, made)):
         for node in np.flatnonzero(group >= 0).tolist():
-            without = [_as_words(~bits[child] & (1 << len(made[i][1])) - 1, size) for child in (t.right[node], t.left[node])]
+            all_ = (1 << len(made[i][1])) - 1
+            without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
     words = _Words(value, sides, full, [], [], [])
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
@@ -87,7 +87,7 @@ def _words_of(nodes:_Nodes, aim:np.ndarray) -> _Words: # Weights of scores, `(k,
 # %% ../../nbs/search/09_bounds.ipynb #c13
 class _TreeBound:
     "A bound of trees for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, nodes:_Nodes, words:_Words, left:list, need:np.ndarray, slack:float):
+    def __init__(self, q:_Question, nodes:_Splits, words:_Words, left:list, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         self.own = [_left_over(words, g, v) for g,v in enumerate(left)] # `(n, t, w)` of each column
         self.asks = [g for g,sides in enumerate(words.sides) if sides]
@@ -160,7 +160,8 @@ class _TreeBound:
         top = _lowest(words)
         best = self.words.value[self.trees, top]
         total = best.sum(1)
-        seen = _Seen(total - self.need[b.row] + self.slack, np.full(n, -np.inf), np.zeros(n), np.full(n, -1), np.zeros(n, np.int64))
+        most,here = total - self.need[b.row] + self.slack, np.full(n, -np.inf)
+        seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64))
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
         here,column,upper = self.corners(b.take(i), open_[i], rest[i], first[i], last[i], top[i], best[i])
@@ -187,7 +188,8 @@ class _TreeBound:
             column[some] = np.array(self.asks)[chosen]
             for j in np.unique(chosen):
                 i = some[chosen == j]
-                upper[i] = self.cuts(self.asks[j], b.take(i), first[i], last[i], top[i], np.where(inside[j][i], 0., gain[i]))
+                promised = np.where(inside[j][i], 0., gain[i])
+                upper[i] = self.cuts(self.asks[j], b.take(i), first[i], last[i], top[i], promised)
         rest = np.flatnonzero(column < 0)
         if len(rest): column[rest],upper[rest] = self.anywhere(b.take(rest), first[rest], last[rest])
         return here.sum(1), column, upper
@@ -213,7 +215,8 @@ class _TreeBound:
     def spans(self, g:int) -> tuple: # First and last cell, `(t, leaves)`
         "In which cells of a column each leaf is met."
         if ('spans', g) not in self.any:
-            bits = np.unpackbits(self.words.cell[g][:len(self.nodes.edges[g]) + 1].view(np.uint8), axis=-1, bitorder='little').astype(bool)
+            words = self.words.cell[g][:len(self.nodes.edges[g]) + 1].view(np.uint8)
+            bits = np.unpackbits(words, axis=-1, bitorder='little').astype(bool)
             self.any['spans', g] = bits.argmax(0), len(bits) - 1 - bits[::-1].argmax(0)
         return self.any['spans', g]
 
@@ -230,7 +233,7 @@ class _TreeBound:
         return out
 
     def anywhere(self, b:_Boxes, first, last) -> tuple: # Columns, positions, `(b,)` each
-        "A cut of boxes whose bound is what the corner says: between two cells of any column; none where there is one cell only."
+        "A cut of boxes whose bound is what the corner says: between two cells of any column; none in a single cell."
         column,upper = np.full(len(b.row), -1), np.zeros(len(b.row), np.int64)
         for i in range(len(b.row)):
             for g in self.asks:
@@ -245,8 +248,9 @@ class _TreeBound:
                 if cells[0] == cells[1] and not odd: continue
                 own = self.q.rows.own[b.row[i], g]
                 at = self.nodes.edges[g][cells[0]] if cells[0] < cells[1] else own
-                if odd or not b.low[i, g] <= at < b.high[i, g]: at = own if b.low[i, g] <= own < b.high[i, g] else own - 1
-                if b.low[i, g] <= at < b.high[i, g]:
+                inside = lambda v: b.low[i, g] <= v < b.high[i, g]
+                if odd or not inside(at): at = own if inside(own) else own - 1
+                if inside(at):
                     column[i],upper[i] = g, at
                     break
         return column, upper
@@ -284,13 +288,14 @@ def _bytes_read(m:_Trees) -> float:
     "The same of trees that are read exactly."
     t = m.grown
     leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
-    return _bytes_of(cells, np.bincount(t.group[~leaf], minlength=len(cells)), len(t.roots), int(np.bincount(t.tree[leaf]).max()))
+    nodes,leaves = np.bincount(t.group[~leaf], minlength=len(cells)), int(np.bincount(t.tree[leaf]).max())
+    return _bytes_of(cells, nodes, len(t.roots), leaves)
 
 def _check_size(size:float):
     "Raise `ValueError` where tables would be too large."
     if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
 
-def _nodes_read(m:_Trees, grid:_Grid) -> _Nodes:
+def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
     t,edges,left,ids = m.grown, [], [], []
     _check_size(_bytes_read(m))
@@ -302,7 +307,7 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Nodes:
         edges.append(_edges(grid, g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
-    return _Nodes(m.ensemble, group, edges, left, own)
+    return _Splits(m.ensemble, group, edges, left, own)
 
 # %% ../../nbs/search/09_bounds.ipynb #c17
 _MOST_VALUES = 200_000 # Legal values of a column that a pipeline is asked about, at most
@@ -350,7 +355,7 @@ def _opened(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(
 
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
 
-def _same(a:np.ndarray, b:np.ndarray) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Equal, or both missing
+def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
 def _adds_up(f:_Features, grid:_Grid, x:np.ndarray) -> bool:
     "Whether features put together column by column are those of the rows, where rows have legal values."
@@ -363,12 +368,12 @@ def _adds_up(f:_Features, grid:_Grid, x:np.ndarray) -> bool:
     return bool(_same(said[:, f.owner < 0], f.still[f.owner < 0]).all())
 
 # %% ../../nbs/search/09_bounds.ipynb #c20
-def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Nodes|None:
+def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
     if any(codes is not None for t in e.trees for codes in t.listed): return None
     asked = [np.where(t.feature < 0, -1, place[t.feature]) for t in e.trees]
-    group = [np.where(v < 0, -1, np.maximum(f.owner[v], 0)) for v in asked] # what never moves stands with the first column
+    group = [np.where(v < 0, -1, np.maximum(f.owner[v], 0)) for v in asked] # column 0 for what never moves
     every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
     feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
@@ -382,15 +387,15 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Nodes|None:
         rows = np.tile(f.still, (len(values), 1))
         rows[:, f.owner == g] = values
         way = goes(rows, g)
-        if grid.named[g]: starts = np.arange(len(values))
-        else: starts = np.r_[0, 1 + np.flatnonzero((way[:, 1:] != way[:, :-1]).any(0))] if len(values) else np.zeros(1, int)
+        starts = np.arange(len(values)) # of cells
+        if not grid.named[g]: starts = np.r_[0, 1 + np.flatnonzero((way[:, 1:] != way[:, :-1]).any(0))]
         edges.append(np.zeros(0, np.int64) if grid.named[g] else grid.low[g] + 2*(starts[1:] - 1))
         cells = way[:, starts] if len(values) else np.zeros((len(way), 1), bool)
         left.append(np.concatenate([cells, np.zeros((len(way), 1), bool)], 1))
     def own(x):
         rows = f.of(x)
         return [goes(rows, g) for g in range(len(f.values))]
-    return _Nodes(e, group, edges, left, own)
+    return _Splits(e, group, edges, left, own)
 
 # %% ../../nbs/search/09_bounds.ipynb #c22
 class _Layers(NamedTuple):
@@ -423,7 +428,8 @@ def _layers_behind(weight:list, bias:list, f:_Features, grid:_Grid) -> _Layers|N
         elif len(mine):
             at = _steps_of(grid, g)
             line = (values[-1] - values[0])/(at[-1] - at[0])
-            if not np.allclose(values, values[0] + (at - at[0])*line, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None
+            straight = values[0] + (at - at[0])*line
+            if not np.allclose(values, straight, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None
             slope[mine],shift[mine] = line, values[0] - at[0]*line
     return _Layers(weight, bias, f.owner, slope, shift, levels, f.of)
 
@@ -441,8 +447,8 @@ def _cost_of(gain, rate) -> np.ndarray:
     "What gains cost at their rates."
     with np.errstate(divide='ignore', invalid='ignore'): return np.where((gain > 0) & np.isfinite(rate), gain/rate, 0.)
 
-def _needed(gain:np.ndarray, rate:np.ndarray, want:np.ndarray) -> tuple: # `(b, g)`, `(b,)` -> costs `(b,)`, shares taken `(b, g)`
-    "What a wanted gain costs at least; inf where it cannot be had."
+def _needed(gain:np.ndarray, rate:np.ndarray, want:np.ndarray) -> tuple: # `(b, g)`, `(b,)` -> `(b,)`, `(b, g)`
+    "What a wanted gain costs at least, inf where it cannot be had; and which share is taken of each."
     order = np.argsort(-rate, -1)
     gain,cost = (np.take_along_axis(v, order, -1) for v in (gain, _cost_of(gain, rate)))
     before = np.cumsum(gain, -1) - gain
@@ -457,9 +463,11 @@ class _LayerBound:
     "A bound of layers for some rows of a question: a `_Condition`."
     def __init__(self, q:_Question, layers:_Layers, aim:np.ndarray, need:np.ndarray, slack:float):
         self.q,self.layers,self.need,self.slack = q, layers, need, slack
-        self.weight,self.bias = [*layers.weight[:-1], aim[None] @ layers.weight[-1]], [*layers.bias[:-1], aim[None] @ layers.bias[-1]]
+        self.weight = [*layers.weight[:-1], aim[None] @ layers.weight[-1]]
+        self.bias = [*layers.bias[:-1], aim[None] @ layers.bias[-1]]
         self.own = layers.of(q.rows.x)
-        self.of_column = np.eye(len(q.grid.columns))[layers.owner]*(layers.owner >= 0)[:, None] # sums features by column
+        # sums features by column
+        self.of_column = np.eye(len(q.grid.columns))[layers.owner]*(layers.owner >= 0)[:, None]
         self.number = [j for j,g in enumerate(layers.owner) if g >= 0 and not q.grid.named[g]]
 
     def features(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> `(b, j)`
@@ -469,7 +477,9 @@ class _LayerBound:
             mine = np.flatnonzero(l.owner == g)
             if not len(mine): continue
             if self.q.grid.named[g]: out[:, mine] = l.levels[g][at[:, g]]
-            else: out[:, mine] += l.slope[mine]*self.q.grid.encoded(g, np.maximum(at[:, g], self.q.grid.low[g] - 2))[:, None]
+            else:
+                value = self.q.grid.encoded(g, np.maximum(at[:, g], self.q.grid.low[g] - 2))
+                out[:, mine] += l.slope[mine]*value[:, None]
             still = at[:, g] == own[:, g]
             out[np.ix_(still, mine)] = self.own[np.ix_(row[still], mine)]
         return out
@@ -490,14 +500,16 @@ class _LayerBound:
         least,share = _needed(gain, rate, np.maximum(need - at, 0))
         most = at + _gained(gain, rate, v.left) - need
         column,upper = self.cuts(b, gain, rate, ends, v)
-        return _Seen(most, here - need, b.cost.sum(1) + least, column, upper, self.tries(b, share, ends, v, budget, least))
+        tries = self.tries(b, share, ends, least)
+        return _Seen(most, here - need, b.cost.sum(1) + least, column, upper, tries)
 
     def cuts(self, b, gain, rate, ends, v) -> tuple: # Columns, positions, `(b,)` each
-        "Cut the column that may gain most: at the row's own value if that lies inside, else in the middle; a category at its best level."
+        "Cut the column that may gain most: at the row's own value, or in the middle; a category at its best level."
         q,n,rows = self.q, len(b.row), np.arange(len(b.row))
         wide = b.low < b.high
         for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
-        hope = np.where(wide, np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None]) + 1e-12*(1 + v.costs), -1.)
+        within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])
+        hope = np.where(wide, within + 1e-12*(1 + v.costs), -1.)
         column = np.where(wide.any(1), hope.argmax(1), -1)
         upper = np.zeros(n, np.int64)
         g = np.maximum(column, 0)
@@ -513,7 +525,7 @@ class _LayerBound:
             upper[i] = s.number(one)
         return column, upper
 
-    def tries(self, b, share, ends, v, budget, least) -> Any: # Positions `(m, g)`, boxes `(m,)`
+    def tries(self, b, share, ends, least) -> Any: # Positions `(m, g)`, boxes `(m,)`
         "What the linear bound takes for the cheapest answer, and points a little beyond it."
         q,found,boxes = self.q, [], []
         i = np.flatnonzero(np.isfinite(least))
@@ -575,8 +587,8 @@ class _Reach:
         rate = np.maximum(*(_rate(v, cost[:, None]) for v,cost in zip((low, high), self.cost)))
         for g,(may,cost) in self.level.items():
             mine = np.flatnonzero(self.m.layers.owner == g)
-            v = slope[:, :, mine] @ self.m.layers.levels[g].T - (slope[:, :, mine]*self.corner[:, None, mine]).sum(2, keepdims=True)
-            v = np.where(may[:, None], v, -np.inf)
+            here = (slope[:, :, mine]*self.corner[:, None, mine]).sum(2, keepdims=True)
+            v = np.where(may[:, None], slope[:, :, mine] @ self.m.layers.levels[g].T - here, -np.inf)
             gain[:, :, g],ends[:, :, g] = np.maximum(v.max(2), 0), v.argmax(2)
             rate[:, :, g] = _rate(v, cost[:, None]).max(2)
         return gain, rate, ends
@@ -584,23 +596,27 @@ class _Reach:
     def most(self, slope:np.ndarray, total:np.ndarray) -> np.ndarray: # `(b, u, j)`, `(b, u)` -> `(b, u)`
         "The largest value of linear functions, within the box and within the budget."
         gain,rate,_ = self.items(slope)
-        return total + (slope*self.corner[:, None]).sum(2) + _gained(gain, rate, np.broadcast_to(self.left[:, None], gain.shape[:2]))
+        left = np.broadcast_to(self.left[:, None], gain.shape[:2])
+        return total + (slope*self.corner[:, None]).sum(2) + _gained(gain, rate, left)
 
     def relaxed(self) -> tuple: # Slopes `(b, j)`, and what is added, `(b,)`
         "A linear function of the features above the weighted sum of outputs."
         weight,bias,lines = self.m.weight, self.m.bias, []
         for i in range(len(weight) - 1):
-            low,high = -self.most(*self.back(-weight[i], -bias[i], lines)), self.most(*self.back(weight[i], bias[i], lines))
+            low = -self.most(*self.back(-weight[i], -bias[i], lines))
+            high = self.most(*self.back(weight[i], bias[i], lines))
             on,off = low >= 0, high <= 0
             width = np.where(on | off, 1., high - low)
             slope = np.where(on, 1., np.where(off, 0., high/width))
-            lines.append((slope, np.where(on | off, 0., -low*high/width), np.where(on, 1., np.where(off, 0., (high > -low)*1.))))
+            rise,under = np.where(on | off, 0., -low*high/width), np.where(on, 1., np.where(off, 0., (high > -low)*1.))
+            lines.append((slope, rise, under))
         slope,total = self.back(weight[-1], bias[-1], lines)
         return slope[:, 0], total[:, 0]
 
     def back(self, weight, bias, lines) -> tuple: # `(b, u, j)`, `(b, u)`
         "Units of a layer as linear functions of the features that are nowhere smaller."
-        slope,total = np.broadcast_to(weight, (len(self.b.row), *weight.shape)), np.broadcast_to(bias, (len(self.b.row), len(bias)))
+        n = len(self.b.row)
+        slope,total = np.broadcast_to(weight, (n, *weight.shape)), np.broadcast_to(bias, (n, len(bias)))
         for (line,rise,under),w,b in zip(lines[::-1], self.m.weight[:len(lines)][::-1], self.m.bias[:len(lines)][::-1]):
             up,down = np.maximum(slope, 0), np.minimum(slope, 0)
             total = total + (up*rise[:, None]).sum(2)

@@ -13,8 +13,8 @@ from torch import nn
 
 from ..models.asking import _Agreed, _Asked, answers_numbers, two_classes
 from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
-from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table, _Nodes, _nodes_behind,
-                                      _nodes_read, _opened, _TreeBound, _words_of)
+from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
+                                      _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
 from .boxes import _Grid, _Question
 from .trees import _Trees
 
@@ -92,13 +92,13 @@ class _Reading(NamedTuple):
         "What the model should answer."
         return self.link.log_odds(self.scores(x)).numpy()
 
-def _bound_of_trees(nodes:_Nodes, kept:dict, q:_Question, aim:np.ndarray, need:np.ndarray, slack:float) -> _TreeBound:
+def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim:np.ndarray, need:np.ndarray, slack:float) -> _TreeBound:
     "The bound of trees; their tables are kept."
     key = tuple(aim.tolist())
     if key not in kept: kept[key] = _words_of(nodes, aim)
     return _TreeBound(q, nodes, kept[key], nodes.own(q.rows.x), need, slack)
 
-def _tree_scores(nodes:_Nodes, x:np.ndarray) -> np.ndarray: # `(n, k)`
+def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
     left,seen,out = nodes.own(x), [0]*len(nodes.left), np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
     for t,group in zip(nodes.e.trees, nodes.group):
@@ -113,7 +113,7 @@ def _tree_scores(nodes:_Nodes, x:np.ndarray) -> np.ndarray: # `(n, k)`
         out += t.value[at]
     return out
 
-def _reading_of_trees(nodes:_Nodes, threshold:float) -> _Reading:
+def _reading_of_trees(nodes:_Splits, threshold:float) -> _Reading:
     "A reading of trees."
     bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
     return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of='trees')
