@@ -148,14 +148,14 @@ def _places(reader, text):
     return _read_once(reader, text).spans[:reader.length]
 
 # %% ../../nbs/06_texts.ipynb #c36
-def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of) -> str:
-    "Replace some words of a text; every other byte stays."
+def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plain:Callable=str) -> str:
+    "Replace some words of a text; every other byte stays, but for what `plain` makes of it."
     parts,end = [],0
     for i in sorted(new):
         a,b = spans[i]
-        parts += [text[end:a], form(text[a:b], new[i])]
+        parts += [plain(text[end:a]), form(text[a:b], new[i])]
         end = b
-    return ''.join(parts) + text[end:]
+    return ''.join(parts) + plain(text[end:])
 
 # %% ../../nbs/06_texts.ipynb #c39
 def _named(reader, v):
@@ -255,11 +255,8 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
         first = max(0, min(swaps, default=0) - _SHOWN//3)
         last = min(len(spans), max(first + _SHOWN, max(swaps, default=0) + _SHOWN//6))
         a,b = spans[first][0] if first else 0, spans[last - 1][1] if last < len(spans) else b
-    parts,end = ['… ' if a else ''],a
-    for i in sorted(swaps):
-        parts += [plain(text[end:spans[i][0]]), form(*swaps[i])]
-        end = spans[i][1]
-    return ''.join(parts) + plain(text[end:b]) + (' …' if b < len(text) else '')
+    here = [(start - a, end - a) for start,end in spans]
+    return '… '*(a > 0) + _rewrite(text[a:b], here, swaps, lambda _, swap: form(*swap), plain) + ' …'*(b < len(text))
 
 # %% ../../nbs/06_texts.ipynb #c66
 def _headline(reader, cfs, classes) -> str:
