@@ -9,7 +9,8 @@ from sklearn import compose, ensemble, impute, linear_model, neural_network, pip
 from torch import nn
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest, prove, region, ways
+from gradual_cf.search import bounds
+from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, bounded, cheapest, prove, region, ways
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
 
@@ -480,3 +481,33 @@ def test_a_region_without_bounds_is_counted():
     assert around.how.eq('counted on 200 rows').all() and (around.high > around.low).any()
     cf, model, X = fitted(rng)
     assert cf.explain(X.head(4)).region().how.eq('certified').all()
+
+
+@pytest.mark.parametrize('name', ['pipe_forest', 'pipe_logistic'])
+def test_a_column_of_many_values_is_asked_at_a_few(name, monkeypatch):
+    "What is found, proven and certified is what asking every value gives."
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(dict(u=rng.gamma(2, 30, 250).round(1), v=rng.normal(0, 20, 250).round(1), w=rng.integers(0, 4, 250)))
+    last = ensemble.RandomForestClassifier(12, max_depth=5, random_state=0) if name == 'pipe_forest' else linear_model.LogisticRegression()
+    model = pipeline.make_pipeline(preprocessing.StandardScaler(), last).fit(X, (X.u + X.v + 12*X.w + rng.normal(0, 9, 250) > 80).astype(int))
+    def told():
+        cf = GradualCF(model, tabular(X, integer=['w'])).fit(X)
+        found = cheapest(cf, X.head(25), 1 - model.predict(X.head(25)), 'distance')
+        return found.frame().drop(columns=['seconds', 'boxes']), found.answers.raw, found.answers.region(['w'])
+    every = told()
+    monkeypatch.setattr(bounds, '_MOST_VALUES', 200)
+    monkeypatch.setattr(bounds, '_SPREAD', 16)
+    for one, other in zip(every, told()): pd.testing.assert_frame_equal(one, other)
+    assert (every[0].proof == 'optimal').all()
+
+
+def test_cents_keep_no_pipeline_shut_and_zigzags_do():
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(dict(income=rng.gamma(6, 900, 300).round(2), late=rng.integers(0, 5, 300)))
+    y = (X.income/2000 - X.late/2 > 1.6).astype(int)
+    for last in (linear_model.LogisticRegression(), ensemble.RandomForestClassifier(10, max_depth=4, random_state=0)):
+        model = pipeline.make_pipeline(preprocessing.StandardScaler(), last).fit(X, y)
+        answers = GradualCF(model, tabular(X)).fit(X).explain(X[model.predict(X) == 0].head(5), 1)
+        assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
+    bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
+    assert not bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X)).fit(X))

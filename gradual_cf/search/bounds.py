@@ -310,14 +310,17 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
     return _Splits(m.ensemble, group, edges, left, own)
 
 # %% ../../nbs/search/09_bounds.ipynb #c17
-_MOST_VALUES = 200_000 # Legal values of a column that a pipeline is asked about, at most
+_MOST_VALUES = 200_000 # Legal values of a column up to which each is asked about
+_SPREAD = 2**12        # Values that are asked about where there are more, besides those of training rows
 
 class _Features(NamedTuple):
     "What a model reads, as functions of the columns of a table."
     owner:np.ndarray # Column of each feature, `(j,)`; -1 for one that never moves
-    values:list      # Of each column: its features at every legal step, or at every level, `(steps, its features)`
+    at:list          # Of each column: the positions that were asked, ascending; its levels, of a category
+    values:list      # Its features there, `(positions, its features)`
     still:np.ndarray # Features that never move, `(j,)`; 0 elsewhere
     of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
+    ask:Any          # (column, positions) -> its features `(positions, its features)`
 
 def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
@@ -328,46 +331,76 @@ def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)`
         return np.asarray(out.toarray() if hasattr(out, 'toarray') else out, float)
     return of
 
-def _steps_of(grid:_Grid, g:int) -> np.ndarray: # Encoded entries of every legal value, `(q, entries)`
-    "Every value that a column may take."
-    c = grid.columns[g]
-    if grid.named[g]: return np.eye(c.width)
-    return grid.encoded(g, np.arange(grid.low[g], grid.high[g] + 1, 2))[:, None]
+def _every_position(grid:_Grid, g:int) -> np.ndarray: # Ascending
+    "Where a column may be: its legal values, or its levels."
+    return np.arange(grid.columns[g].width) if grid.named[g] else np.arange(grid.low[g], grid.high[g] + 1, 2)
+
+def _entries_at(grid:_Grid, g:int, at:np.ndarray) -> np.ndarray: # `(q,)` -> `(q, entries)`
+    "Encoded entries of a column at positions."
+    return np.eye(grid.columns[g].width)[at] if grid.named[g] else grid.encoded(g, at)[:, None]
+
+def _asked_positions(grid:_Grid, g:int, own:np.ndarray) -> np.ndarray: # Ascending; `own`: of training rows
+    "The positions of a column at which it is asked: all where these are not too many."
+    low,high = grid.low[g], grid.high[g]
+    if grid.named[g] or (high - low)//2 < _MOST_VALUES: return _every_position(grid, g)
+    spread = low + 2*np.linspace(0, (high - low)//2, _SPREAD).astype(np.int64)
+    return np.unique(np.r_[spread, own[(own >= low) & (own <= high) & (own % 2 == 0)]])
+
+def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.ndarray: # One row `(1, d)` -> `(q, j)`
+    "All features of one row with a column at positions."
+    rows = np.repeat(start, len(at), 0)
+    rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, at)
+    return of(rows)
 
 def _opened(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
     "Which column moves which feature; None where one has two, or where parts do not say what the whole says."
-    steps = np.where(grid.named, 0, (grid.high - grid.low)//2 + 1)
-    if steps.max() > _MOST_VALUES: return None
-    start,owner,values = of(x[:1])[0], cast(Any, None), []
-    for g in range(len(grid.columns)):
-        part = _steps_of(grid, g)
-        rows = np.repeat(x[:1], max(len(part), 1), 0)
-        rows[:len(part), grid.first[g]:grid.first[g + 1]] = part
-        said = of(rows)
+    start,own,values = of(x[:1])[0], _own_positions(grid, x, np.nan)[0], []
+    owner,at = np.full(len(start), -1), [_asked_positions(grid, g, own[:, g]) for g in range(len(grid.columns))]
+    for g,there in enumerate(at):
+        said = _features_at(of, grid, x[:1], g, there) if len(there) else np.zeros((0, len(start)))
         moved = (~_same(said, start)).any(0)
-        owner = np.full(len(start), -1) if owner is None else owner
         if (owner[moved] >= 0).any(): return None
         owner[moved] = g
-        values.append(said)
-    values = [v[:, owner == g] for g,v in enumerate(values)]
-    made = _Features(owner, values, np.where(owner < 0, start, 0.), of)
-    return made if _adds_up(made, grid, x[:_CHECKED]) else None
+        values.append(said[:, moved])
+        every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
+        if not every and not _one_way(values[g]): return None
+    ask = lambda g, there: _features_at(of, grid, x[:1], g, there)[:, owner == g]
+    made = _Features(owner, at, values, np.where(owner < 0, start, 0.), of, ask)
+    return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
+
+def _one_way(v:np.ndarray) -> bool: # `(q, j)`
+    "Whether features only rise, or only fall."
+    step = np.diff(v, axis=0)
+    return bool(((step >= 0).all(0) | (step <= 0).all(0)).all()) # False where one is missing
 
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
 
 def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
-def _adds_up(f:_Features, grid:_Grid, x:np.ndarray) -> bool:
+def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`, and where they are `(n, g)`
     "Whether features put together column by column are those of the rows, where rows have legal values."
-    said,own = f.of(x), _own_positions(grid, x, np.nan)[0]
-    for g,values in enumerate(f.values):
-        mine,at = np.flatnonzero(f.owner == g), own[:, g] if grid.named[g] else (own[:, g] - grid.low[g])//2
-        legal = (at >= 0) & (at < len(values)) & (grid.named[g] | (own[:, g] % 2 == 0))
-        close = np.isclose(said[legal][:, mine], values[at[legal]], rtol=1e-6, atol=1e-9, equal_nan=True)
+    said = f.of(x)
+    for g,(at,values) in enumerate(zip(f.at, f.values)):
+        if not len(at): continue
+        mine,place = np.flatnonzero(f.owner == g), np.searchsorted(at, own[:, g]).clip(max=len(at) - 1)
+        legal = at[place] == own[:, g]
+        close = np.isclose(said[legal][:, mine], values[place[legal]], rtol=1e-6, atol=1e-9, equal_nan=True)
         if not close.all(): return False
     return bool(_same(said[:, f.owner < 0], f.still[f.owner < 0]).all())
 
 # %% ../../nbs/search/09_bounds.ipynb #c20
+def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)`, bool `(nodes, q)` -> ascending
+    "Where cells begin: at the first position, and wherever a node goes another way than a step before."
+    node,j = np.nonzero(way[:, 1:] != way[:, :-1])
+    below,above,before = at[j], at[j + 1], way[node, j]
+    while (apart := above - below > 2).any():
+        middle = below + 2*((above - below)//4)
+        places,where = np.unique(middle[apart], return_inverse=True)
+        same = np.zeros(len(node), bool)
+        same[apart] = goes(places)[node[apart], where] == before[apart]
+        below,above = np.where(apart & same, middle, below), np.where(apart & ~same, middle, above)
+    return np.unique(np.r_[at[:1], above])
+
 def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
@@ -382,15 +415,19 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
         mine = np.flatnonzero(column == g)
         v = values[:, feature[mine]].T
         return np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
-    edges,left = [], []
-    for g,values in enumerate(f.values):
+    def whole(values, g): # Features of a column beside those that never move
         rows = np.tile(f.still, (len(values), 1))
         rows[:, f.owner == g] = values
-        way = goes(rows, g)
-        starts = np.arange(len(values)) # of cells
-        if not grid.named[g]: starts = np.r_[0, 1 + np.flatnonzero((way[:, 1:] != way[:, :-1]).any(0))]
-        edges.append(np.zeros(0, np.int64) if grid.named[g] else grid.low[g] + 2*(starts[1:] - 1))
-        cells = way[:, starts] if len(values) else np.zeros((len(way), 1), bool)
+        return rows
+    edges,left = [], []
+    for g,(at,values) in enumerate(zip(f.at, f.values)):
+        way = goes(whole(values, g), g)
+        starts = at # of cells
+        if not grid.named[g] and len(at):
+            starts = _turns(at, way, lambda there: goes(whole(f.ask(g, there), g), g))
+            way = goes(whole(f.ask(g, starts), g), g)
+        edges.append(np.zeros(0, np.int64) if grid.named[g] else starts[1:] - 2)
+        cells = way if len(at) else np.zeros((len(way), 1), bool)
         left.append(np.concatenate([cells, np.zeros((len(way), 1), bool)], 1))
     def own(x):
         rows = f.of(x)
@@ -426,7 +463,7 @@ def _layers_behind(weight:list, bias:list, f:_Features, grid:_Grid) -> _Layers|N
         mine = np.flatnonzero(f.owner == g)
         if grid.named[g]: levels[g] = values
         elif len(mine):
-            at = _steps_of(grid, g)
+            at = _entries_at(grid, g, f.at[g])
             line = (values[-1] - values[0])/(at[-1] - at[0])
             straight = values[0] + (at - at[0])*line
             if not np.allclose(values, straight, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None

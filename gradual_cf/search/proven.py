@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .goals import CLASSES, in_target, lacking, most_groups, target_prob
 from .masking import probe
-from .bounds import _bytes_read, _LOWEST, _steps_of
+from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _conditions, _conditions_kept, _readings
 from .boxes import (_FEW, _boxed, _distance_price, _Found, _Grid, _grid_of, _legal_ends, _positions_of,
                                      _Price, _Question, _Rows, _rows_at, _rows_of, _Search, _Sets)
@@ -53,7 +53,7 @@ def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of
     levels,tables = {}, {}
     for c,_,function in cost.functions:
         g = next(i for i,column in enumerate(grid.columns) if column.name == c.name)
-        entries = _steps_of(grid, g)
+        entries = _entries_at(grid, g, _every_position(grid, g))
         own,n = rows.x[:, grid.first[g]:grid.first[g + 1]], len(rows.x)
         v = _function_price(c, function, np.repeat(own, len(entries), 0), np.tile(entries, (n, 1))).reshape(n, -1)
         if grid.named[g]: levels[g] = np.where(np.arange(c.width) == rows.own[:, g, None], 0., v)
