@@ -424,8 +424,9 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
         way = goes(whole(values, g), g)
         starts = at # of cells
         if not grid.named[g] and len(at):
-            starts = _turns(at, way, lambda there: goes(whole(f.ask(g, there), g), g))
-            way = goes(whole(f.ask(g, starts), g), g)
+            asked = lambda there: goes(whole(f.ask(g, there), g), g)
+            starts = _turns(at, way, asked)
+            way = way[:, np.searchsorted(at, starts)] if np.isin(starts, at).all() else asked(starts)
         edges.append(np.zeros(0, np.int64) if grid.named[g] else starts[1:] - 2)
         cells = way if len(at) else np.zeros((len(way), 1), bool)
         left.append(np.concatenate([cells, np.zeros((len(way), 1), bool)], 1))
