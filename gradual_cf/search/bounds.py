@@ -161,7 +161,7 @@ class _TreeBound:
         best = self.words.value[self.trees, top]
         total = best.sum(1)
         most,here = total - self.need[b.row] + self.slack, np.full(n, -np.inf)
-        seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64))
+        seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=self.slack)
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
         here,column,upper = self.corners(b.take(i), open_[i], rest[i], first[i], last[i], top[i], best[i])

@@ -284,6 +284,7 @@ class _Seen(NamedTuple):
     column:np.ndarray # Where to cut: the column, `(b,)`; -1 where no cut would tell more
     upper:np.ndarray  # The last position of the lower part; for a category the number of one set, `(b,)`
     try_:Any=None     # Positions worth trying, `(m, g)`, and their boxes `(m,)`; None for none
+    slack:float=np.inf# Room for rounding in `most` and `here`; inf where it is not known
 
 # Boxes -> `_Seen`; `budget` `(b,)` is what may be spent
 _Condition = Callable[[_Boxes, np.ndarray], _Seen]
@@ -334,7 +335,7 @@ class _Found(NamedTuple):
     boxes:np.ndarray  # Boxes looked at, `(n,)`
     seconds:np.ndarray# `(n,)`
 
-_TOGETHER = 1024   # Boxes looked at together
+_TOGETHER = 2048   # Boxes looked at together
 _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
@@ -344,27 +345,49 @@ class _Search:
         self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, seconds, gap
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
+        self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
         if start is not None: self.offer(np.arange(n), start)
         still = np.flatnonzero(q.rows.least == 0) # rows that may be there already
         if len(still): self.offer(still, q.rows.own[still])
-        for boxes in _first_boxes(q): self.push(boxes)
+        self.begin(np.ones(n, bool))
+
+    def begin(self, rows:np.ndarray): # bool `(n,)`
+        "Queue the first boxes of some rows."
+        for boxes in _first_boxes(self.q): self.push(boxes.take(rows[boxes.row]))
 
     def limit(self) -> np.ndarray: # `(n,)`
         "From which cost on a box is not worth a look: the best answer, less the gap that is allowed."
         far = np.mod(np.where(np.isfinite(self.cost), self.cost, 0.), self.q.price.toll or np.inf)
         return self.cost - far*self.gap/(1 + self.gap) - _TIE
 
-    def offer(self, row:np.ndarray, at:np.ndarray):
+    def offer(self, row:np.ndarray, at:np.ndarray, sure:Any=False): # `sure`: which are trusted, bool `(b,)`
         "Put positions to the model; keep what arrives and is cheaper."
         cost = _priced(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
         few = (at != self.q.rows.own[row]).sum(1) <= self.q.rows.most[row]
         i = np.flatnonzero(few & (cost < self.cost[row] - _TIE))
-        if not len(i): return
-        i = i[self.asked(row[i], at[i])]
+        arrives = np.broadcast_to(sure, len(row)) & self.trusting
+        doubt = i[~arrives[i]]
+        trusted = arrives.copy()
+        if len(doubt): arrives[doubt] = self.asked(row[doubt], at[doubt])
+        i = i[arrives[i]]
         for j in i[np.argsort(-cost[i], kind='stable')]: # the cheapest last
-            if cost[j] < self.cost[row[j]]: self.cost[row[j]],self.best[row[j]] = cost[j], at[j]
+            r = row[j]
+            if cost[j] < self.cost[r]: self.cost[r],self.best[r],self.trusted[r] = cost[j], at[j], trusted[j]
+
+    def withdraw(self) -> bool:
+        "Ask about what was trusted; rows that the model refuses begin again, and it is asked each time from now on."
+        rows = np.flatnonzero(self.trusted)
+        lost = np.zeros(len(self.cost), bool)
+        if len(rows): lost[rows] = ~self.asked(rows, self.best[rows])
+        self.trusted[:] = False
+        if not lost.any(): return False
+        self.trusting = False
+        self.cost[lost],self.best[lost] = np.inf, self.q.rows.own[lost]
+        for r in np.flatnonzero(lost): self.queues[r].clear()
+        self.begin(lost)
+        return True
 
     def push(self, b:_Boxes):
         "Queue boxes that may be cheaper than what is known."
@@ -393,38 +416,45 @@ class _Search:
         b = _closed(q, b, self.limit()[b.row])
         if not len(b.row): return
         n,least = len(b.row), b.least
-        some,arrives,worst = np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
+        some,arrives,sure,worst = np.ones(n, bool), np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
         column,upper = np.full(n, -1), np.zeros(n, np.int64)
         for condition in self.conditions:
             seen = condition(b, self.limit()[b.row])
             some &= seen.most >= 0
             arrives &= seen.here >= 0
+            sure &= seen.here >= 2*seen.slack
             least = np.maximum(least, seen.least)
             if seen.try_ is not None and len(seen.try_[0]): self.offer(b.row[seen.try_[1]], seen.try_[0])
             more = (seen.column >= 0) & (seen.here < worst)
             column,upper = np.where(more, seen.column, column), np.where(more, seen.upper, upper)
             worst = np.where(more, seen.here, worst)
         there = np.flatnonzero(arrives & some)
-        if len(there): self.offer(b.row[there], b.corner[there])
+        if len(there): self.offer(b.row[there], b.corner[there], sure[there])
         i = np.flatnonzero(some & (column >= 0) & (least < self.limit()[b.row]))
         if len(i): self.push(_boxed(q, *_cut(q, b.take(i), column[i], upper[i]), np.r_[least[i], least[i]]))
 
+    def go_on(self):
+        "Look at boxes until every row is proven or its time is over."
+        while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds))):
+            begin = time.perf_counter()
+            b = self.pop(live[:_TOGETHER])
+            if b is None: continue
+            self.looked = b.row, b.least
+            share = np.bincount(b.row, minlength=len(self.spent))
+            self.boxes += share
+            self.look(b)
+            self.spent += share/share.sum()*(time.perf_counter() - begin)
+            self.looked = self.looked[0][:0], self.looked[1][:0]
+
     def run(self, calm:bool=True) -> _Found: # Whether Ctrl-C only ends the search, with what is known
-        "Go on until every row is proven or its time is over."
+        "Search, and let the model confirm what was found."
         try:
-            while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds))):
-                begin = time.perf_counter()
-                b = self.pop(live[:_TOGETHER])
-                if b is None: continue
-                self.looked = b.row, b.least
-                share = np.bincount(b.row, minlength=len(self.spent))
-                self.boxes += share
-                self.look(b)
-                self.spent += share/share.sum()*(time.perf_counter() - begin)
-                self.looked = self.looked[0][:0], self.looked[1][:0]
+            self.go_on()
+            if self.withdraw(): self.go_on()
         except KeyboardInterrupt:
             if not calm: raise
             self.stopped = True
+            self.withdraw()
         limit = self.limit()
         left = np.array([queue[0][0] if queue else np.inf for queue in self.queues])
         np.minimum.at(left, *self.looked) # boxes at which Ctrl-C came

@@ -272,7 +272,7 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     known.xp[i[good]] = xp[good].to(known.xp)
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
-_BUDGET = .1  # Seconds that boxes have for a row where nobody asked for a proof
+_BUDGET = .08 # Seconds that boxes have for a row where nobody asked for a proof
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
 def _light_readings(cf) -> list|None:
