@@ -10,7 +10,8 @@ from torch import nn
 
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search import bounds
-from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, bounded, cheapest, prove, region, ways
+from gradual_cf.search.readings import _bounded
+from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest, prove, region, ways
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
 
@@ -510,4 +511,4 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         answers = GradualCF(model, tabular(X)).fit(X).explain(X[model.predict(X) == 0].head(5), 1)
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
-    assert not bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X)).fit(X))
+    assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X)).fit(X))

@@ -30,7 +30,7 @@ from ..models.fitted import FrameModel
 from .trees import _Trees
 
 # %% auto #0
-__all__ = ['Proven', 'bounded', 'cheapest', 'prove', 'region', 'ways']
+__all__ = ['Proven', 'cheapest', 'prove', 'region', 'ways']
 
 # %% ../../nbs/search/10_proven.ipynb #c8
 def _arrived(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
@@ -161,14 +161,6 @@ def _read(cf, optimal:str) -> list:
                          'ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
                          'seconds as long as you like')
     return readings
-
-# %% ../../nbs/search/10_proven.ipynb #702e2382
-def bounded(
-    cf, # A fitted explainer
-) -> bool:
-    "Whether its model can be bounded, so that answers are proven and regions certified."
-    free = bool(cf.domain.features) and cf.ties['relations'] is None
-    return free and _readings(cf, _grid_of(cf.domain.features)) is not None
 
 # %% ../../nbs/search/10_proven.ipynb #c17
 _SEARCHED = 64 # Rows searched together

@@ -15,7 +15,7 @@ from ..models.asking import _Agreed, _Asked, answers_numbers, two_classes
 from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
                                       _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
-from .boxes import _Grid, _Question
+from .boxes import _Grid, _grid_of, _Question
 from .trees import _Trees
 
 # %% auto #0
@@ -204,6 +204,12 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
         if r is None: return None
         out.append(r)
     return out
+
+# %% ../../nbs/search/09_readings.ipynb #64dcf1a0
+def _bounded(cf) -> bool:
+    "Whether the model of an explainer can be bounded, so that answers are proven and regions certified."
+    free = bool(cf.domain.features) and cf.ties['relations'] is None
+    return free and _readings(cf, _grid_of(cf.domain.features)) is not None
 
 # %% ../../nbs/search/09_readings.ipynb #c300bb7e
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds

@@ -26,7 +26,7 @@ from ..models.asking import _Agreed, _Asked
 from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
-from ..search.proven import bounded
+from ..search.readings import _bounded
 from ..search.goals import NUMBERS, _class_name, in_target, said as model_says
 from .alternatives import Alternatives
 from .plans import _Between, _lawful
@@ -354,7 +354,7 @@ def _enough_said(c:Column, line, way:str, unit:str) -> str: # '' where one value
 
 def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
     "What is enough in each changed column, all at once; nothing where that is not certified."
-    if not bounded(explainer): return {}
+    if not _bounded(explainer): return {}
     way,place,out = _ways(answer), {c.name: g for g,c in enumerate(answer.domain.features)}, {}
     for line in explainer.region(answer).itertuples():
         g = place[line.feature]
