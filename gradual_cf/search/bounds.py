@@ -97,6 +97,7 @@ class _TreeBound:
         self.asks = [g for g in self.asks if free[:, g].any()]
         self.strange = self._strange()
         self.trees = np.arange(len(words.value))
+        self.width = words.full.size
         self.any:dict = {} # (category, set) -> leaves
 
     def _strange(self) -> np.ndarray: # bool `(n, g)`
@@ -504,6 +505,7 @@ class _LayerBound:
         self.weight = [*layers.weight[:-1], aim[None] @ layers.weight[-1]]
         self.bias = [*layers.bias[:-1], aim[None] @ layers.bias[-1]]
         self.own = layers.of(q.rows.x)
+        self.width = max(w.size for w in layers.weight)
         # sums features by column
         self.of_column = np.eye(len(q.grid.columns))[layers.owner]*(layers.owner >= 0)[:, None]
         self.number = [j for j,g in enumerate(layers.owner) if g >= 0 and not q.grid.named[g]]

@@ -335,7 +335,8 @@ class _Found(NamedTuple):
     boxes:np.ndarray  # Boxes looked at, `(n,)`
     seconds:np.ndarray# `(n,)`
 
-_TOGETHER = 2048   # Boxes looked at together
+_TOGETHER = 2048   # Boxes looked at together, at most …
+_NUMBERS = 2**19   # … and numbers that they take in a bound
 _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
@@ -345,6 +346,8 @@ class _Search:
         self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, seconds, gap
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
+        width = max([getattr(c, 'width', 1) for c in conditions], default=1) # numbers that a box takes
+        self.together = max(1, min(_TOGETHER, _NUMBERS//width))
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
@@ -399,7 +402,7 @@ class _Search:
 
     def pop(self, live:np.ndarray) -> _Boxes|None:
         "The cheapest boxes of the rows that go on."
-        many,limit,out = max(1, _TOGETHER//len(live)), self.limit(), []
+        many,limit,out = max(1, self.together//len(live)), self.limit(), []
         for r in live:
             queue = self.queues[r]
             for _ in range(min(many, len(queue))):
@@ -437,7 +440,7 @@ class _Search:
         "Look at boxes until every row is proven or its time is over."
         while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds))):
             begin = time.perf_counter()
-            b = self.pop(live[:_TOGETHER])
+            b = self.pop(live[:self.together])
             if b is None: continue
             self.looked = b.row, b.least
             share = np.bincount(b.row, minlength=len(self.spent))

@@ -479,7 +479,7 @@ def _each_column(m:_Trees, explainer, s:State, free:Tensor, at:Tensor) -> list: 
     return out
 
 # %% ../../nbs/search/07_trees.ipynb #ac212668
-_FEW_CELLS,_MORE_CELLS = 1, 8 # Cells of each column from which a search looks ahead; where it ran dry
+_FEW_CELLS,_MORE_CELLS = 2, 8 # Cells of each column from which a search looks ahead; where it ran dry
 
 def _looked_ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray, many:int) -> tuple:
     "The best two cells of two columns, places `(n, 2)`, and their merit `(n,)`; -inf where there are no two."
