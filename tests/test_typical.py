@@ -346,7 +346,7 @@ def test_outliers_and_measures(case):
     with pytest.raises(ValueError, match='at least 20 held rows'): outliers(cfs.xp, cfs.target, x[:10], predict(net, x[:10]))
 
 
-def test_preset_from_the_command_line():
+def test_preset_from_the_command_line(networks):
     from typer.testing import CliRunner
     from gradual_cf.cli import app
     import json

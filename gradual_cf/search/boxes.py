@@ -341,13 +341,14 @@ _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
     "The queues of rows."
-    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, seconds:float, gap:float, start=None):
+    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, seconds:float, gap:float, start=None,
+                 work:float=np.inf): # Numbers that the bounds of a row's boxes may take
         n = len(q.rows.x)
         self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, seconds, gap
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
         width = max([getattr(c, 'width', 1) for c in conditions], default=1) # numbers that a box takes
-        self.together = max(1, min(_TOGETHER, _NUMBERS//width))
+        self.together,self.most = max(1, min(_TOGETHER, _NUMBERS//width)), max(1, work//width) # boxes
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
@@ -405,7 +406,7 @@ class _Search:
         many,limit,out = max(1, self.together//len(live)), self.limit(), []
         for r in live:
             queue = self.queues[r]
-            for _ in range(min(many, len(queue))):
+            for _ in range(int(min(many, len(queue), self.most - self.boxes[r]))):
                 if queue[0][0] >= limit[r]: queue.clear()
                 if not queue: break
                 out.append((r, *heapq.heappop(queue)))
@@ -437,8 +438,9 @@ class _Search:
         if len(i): self.push(_boxed(q, *_cut(q, b.take(i), column[i], upper[i]), np.r_[least[i], least[i]]))
 
     def go_on(self):
-        "Look at boxes until every row is proven or its time is over."
-        while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds))):
+        "Look at boxes until every row is proven, or has had its time or its boxes."
+        while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds)
+                                         & (self.boxes < self.most))):
             begin = time.perf_counter()
             b = self.pop(live[:self.together])
             if b is None: continue

@@ -184,6 +184,7 @@ class _Limits(NamedTuple):
     gap:float=0.         # How far from the optimum an answer may be, as a share of it
     until:float=np.inf   # When all rows have to be done, by the clock
     calm:bool=True       # Whether Ctrl-C only ends the search, with what is known
+    work:float=np.inf    # Most numbers that the bounds of a row's boxes may take
 
 def _searched(cf, readings:list, price, limits:_Limits, enc:Encoded, target:Tensor, tau:float,
               start:Tensor|None=None, least=None) -> tuple: # `least`: as in `_Rows`
@@ -200,7 +201,7 @@ def _searched(cf, readings:list, price, limits:_Limits, enc:Encoded, target:Tens
         first = None if begin is None else _positions_of(grid, some.rows, begin[i], MISSING)
         share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
         conditions = _conditions(readings, some, label, np.full(len(i), float(tau)))
-        search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first)
+        search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
         found = search.run(limits.calm)
         if search.stopped: seconds = 0.
         xp[i],left = _rows_at(grid, some.rows, np.arange(len(i)), found.best), left - len(i)
@@ -264,7 +265,7 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     known.xp[i[good]] = xp[good].to(known.xp)
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
-_BUDGET = .08 # Seconds that boxes have for a row where nobody asked for a proof
+_BUDGET = 6e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
 def _light_readings(cf) -> list|None:
@@ -274,11 +275,9 @@ def _light_readings(cf) -> list|None:
 
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
-    h = cf.settings
-    tied = any(v is not None for v in cf.ties.values())
+    h,tied = cf.settings, any(v is not None for v in cf.ties.values())
     if not isinstance(cf.model, FrameModel) or not cf.greedy or cf.goal is not CLASSES: return False
-    if tied or not h.legal: return False
-    if h.quantile is not None or h.logit_margin is not None or h.tau_slack: return False
+    if tied or not h.legal or h.quantile is not None or h.logit_margin is not None or h.tau_slack: return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
@@ -351,7 +350,8 @@ def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:s
 
 def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
-    return _best_known(cf, _light_readings(cf), _COLUMNS, _Limits(_BUDGET, 0., until, calm), enc, z, target, find)
+    limits = _Limits(until=until, calm=calm, work=_BUDGET)
+    return _best_known(cf, _light_readings(cf), _COLUMNS, limits, enc, z, target, find)
 
 def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
     "What `explain` finds where nothing else is said, before it is measured."
