@@ -348,7 +348,7 @@ class _Search:
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
         width = max([getattr(c, 'width', 1) for c in conditions], default=1) # numbers that a box takes
-        self.together,self.most = max(1, min(_TOGETHER, _NUMBERS//width)), max(1, work//width) # boxes
+        self.together,self.most = max(1, min(_TOGETHER, _NUMBERS//width)), max(1., work/width) # boxes
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
