@@ -210,6 +210,7 @@ def test_a_model_from_a_file_gives_the_same_answers(ending, tmp_path):
         to, model = pytest.importorskip('skl2onnx'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df.to_numpy(np.float32), y)
         pytest.importorskip('onnxruntime')
         path.write_bytes(to.to_onnx(model, df.to_numpy(np.float32)[:1]).SerializeToString())
+        fitted, model = model, predictor(lambda rows: fitted.predict_proba(rows.to_numpy(np.float32)), tabular(df))  # only asked, as an ONNX session is
     elif ending == 'txt': (model := lgbm().fit(df, y)).booster_.save_model(path)
     elif ending == 'cbm': (model := pytest.importorskip('catboost').CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False).fit(df, y)).save_model(str(path))
     else: (model := xgb().fit(df, y)).save_model(path)
