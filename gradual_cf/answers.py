@@ -191,8 +191,8 @@ def _from_arrow(file:bytes) -> pd.DataFrame:
 
 def _packed(rows) -> tuple: # An Arrow file, and what is to be known beside it; None for both where it is neither
     "A frame or a list of texts as a table."
-    texts = isinstance(rows, list) and all(isinstance(r, str) for r in rows)
-    if texts: return _arrow_file(pd.DataFrame({'0': rows})), {}
+    if isinstance(rows, list) and all(isinstance(r, str) for r in rows):
+        return _arrow_file(pd.DataFrame({'0': rows})), {}
     if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
     about = dict(labels=[_label(c) for c in rows.columns], dtypes=[_dtype_text(d) for d in rows.dtypes],
                  names=[n if n is None else _label(n) for n in rows.columns.names])
@@ -226,7 +226,8 @@ def _write(cfs, path):
     members = {'about.json': about, 'tensors.safetensors': save(tensors), 'data.arrow': data, 'raw.arrow': raw}
     with atomic(path) as tmp:
         with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
-            for name,v in members.items(): v is None or z.writestr(ZipInfo(name), v, ZIP_DEFLATED)
+            for name,v in members.items():
+                if v is not None: z.writestr(ZipInfo(name), v, ZIP_DEFLATED)
         back = _read(tmp)
         for name in ('data', 'raw'): _check_back(getattr(cfs, name), back[name])
 

@@ -315,7 +315,8 @@ def _few_columns(q:_Question, size:int) -> _Boxes:
     row = np.repeat(np.arange(len(sets)), [len(v) for v in sets])
     stay = np.ones((len(row), len(q.grid.columns)), bool)
     np.put_along_axis(stay, np.concatenate(sets), False, 1)
-    return _boxed(q, row, *_own_only(q, whole.take(row), stay), size*q.price.toll)
+    low,high = _own_only(q, whole.take(row), stay)
+    return _boxed(q, row, low, high, size*q.price.toll)
 
 def _first_boxes(q:_Question) -> list: # Of `_Boxes`
     "Boxes to begin with: together they hold all answers of each row that change something."
@@ -435,7 +436,9 @@ class _Search:
         there = np.flatnonzero(arrives & some)
         if len(there): self.offer(b.row[there], b.corner[there], sure[there])
         i = np.flatnonzero(some & (column >= 0) & (least < self.limit()[b.row]))
-        if len(i): self.push(_boxed(q, *_cut(q, b.take(i), column[i], upper[i]), np.r_[least[i], least[i]]))
+        if not len(i): return
+        row,low,high = _cut(q, b.take(i), column[i], upper[i])
+        self.push(_boxed(q, row, low, high, np.r_[least[i], least[i]]))
 
     def go_on(self):
         "Look at boxes until every row is proven, or has had its time or its boxes."

@@ -6,6 +6,7 @@
 from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -129,7 +130,8 @@ def loss_grad(
 # %% ../../nbs/03_composition.ipynb #c45
 def _placer(s, at, real, project, relations=None) -> Callable: # Packed values -> the admissible ones
     "What makes packed values admissible and puts them in their place in `xp`, which is changed."
-    flat,old,low,high = s.xp.view(len(s.xp), -1), *(_gathered(t, at) for t in (s.x, s.enc.low, s.enc.high))
+    packed:Any = [_gathered(t, at) for t in (s.x, s.enc.low, s.enc.high)]
+    flat,(old,low,high) = s.xp.view(len(s.xp), -1), packed
     narrow = project.narrow(at, s.x) if hasattr(project, 'narrow') else None
 
     def scatter(v): # padding keeps the input's
@@ -150,8 +152,9 @@ def _placer(s, at, real, project, relations=None) -> Callable: # Packed values -
 # %% ../../nbs/03_composition.ipynb #c49
 def _iterates(model, s, at, real, loss, sigma, lr, project, views, relations=None) -> Iterator[tuple[State, Tensor]]:
     "The state and the packed entries before each Adam step and after the last; all share one `xp`: copy what you keep."
-    (wide,own),v = loss.split(), _gathered(s.xp, at)
-    small_enc = Encoded(_gathered(s.x, at), s.enc.frozen)
+    wide,own = loss.split()
+    x,v = cast(Any, [_gathered(t, at) for t in (s.x, s.xp)])
+    small_enc = Encoded(x, s.enc.frozen)
     small_target = s.target._replace(near=_gathered(s.target.near, at))
     step,put = _adam(v, lr), _placer(s, at, real, project, relations)
     for i in range(sigma):

@@ -283,7 +283,7 @@ class Plausible(NamedTuple):
     strange:Tensor # How strange, `(n,)`
     company:Any    # `_Company`: how they are compared
 
-    def take(self, i) -> Plausible: return Plausible(*(v[i] for v in self[:-1]), self.company) # The rows `i`
+    def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         lonely,strange = self.company.of(self, s.xp[:, None])

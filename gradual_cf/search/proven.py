@@ -307,10 +307,10 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
 def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, enc:Encoded, z:Tensor, target:Tensor,
                 find) -> tuple: # `find`: rows, targets -> answers, begun
     "`_Known` of rows, and whether they were begun."
-    boxes:Any = partial(_by_boxes, cf, readings, optimal, limits)
+    boxes:Any = partial(_by_boxes, cf, cast(Any, readings), optimal, limits)
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     swept = few and isinstance(cf.model, _Trees)
-    known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), None)
+    known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
     begun = np.ones(len(enc.x), bool)
     if few and readings and all(r.of == 'lines' for r in readings):
         _merged(known, np.arange(len(begun)), boxes(enc, target))
@@ -577,7 +577,8 @@ def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.nd
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(row, _DRAWN)
     x = _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high))
-    return _arrived(cf, x, target[torch.from_numpy(i)], cf.settings.tau).reshape(len(row), _DRAWN).all(1)
+    kept:Any = _arrived(cf, x, target[torch.from_numpy(i)], cf.settings.tau).reshape(len(row), _DRAWN)
+    return kept.all(1)
 
 def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column `g` for each row."

@@ -171,8 +171,9 @@ _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart)
 
 def _compared(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
     "A reading with its room for rounding; None where it does not say what the model says."
-    ours = None if r is None else r.said(x)
-    if ours is None or ours.shape != z.shape: return None
+    if r is None: return None
+    ours = r.said(x)
+    if ours.shape != z.shape: return None
     far,most = _APART[r.link.kind](z, ours)
     return r._replace(slack=_ROUNDINGS*far/r.link.factor + 1e-10*most) if far <= _ROUNDED*most else None
 
