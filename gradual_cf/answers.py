@@ -189,10 +189,11 @@ def _from_arrow(file:bytes) -> pd.DataFrame:
     table.validate(full=True)
     return table.to_pandas(integer_object_nulls=True)
 
+def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
+
 def _packed(rows) -> tuple: # An Arrow file, and what is to be known beside it; None for both where it is neither
     "A frame or a list of texts as a table."
-    if isinstance(rows, list) and all(isinstance(r, str) for r in rows):
-        return _arrow_file(pd.DataFrame({'0': rows})), {}
+    if _are_texts(rows): return _arrow_file(pd.DataFrame({'0': rows})), {}
     if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
     about = dict(labels=[_label(c) for c in rows.columns], dtypes=[_dtype_text(d) for d in rows.dtypes],
                  names=[n if n is None else _label(n) for n in rows.columns.names])

@@ -160,7 +160,7 @@ def _iterates(model, s, at, real, loss, sigma, lr, project, views, relations=Non
     for i in range(sigma):
         g,s = loss_grad(model, wide, s, views[i % len(views)] if views else None)
         yield s, v
-        g = torch.zeros_like(v) if g is None else _gathered(g, at)
+        g = torch.zeros_like(v) if g is None else cast(Any, _gathered(g, at))
         small = State(small_enc, v, s.logits, small_target)
         for weight,term in own.terms.values():
             dx,_ = _term_grad(term, small)

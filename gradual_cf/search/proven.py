@@ -577,8 +577,7 @@ def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.nd
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(row, _DRAWN)
     x = _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high))
-    kept:Any = _arrived(cf, x, target[torch.from_numpy(i)], cf.settings.tau).reshape(len(row), _DRAWN)
-    return kept.all(1)
+    return cast(Any, _arrived(cf, x, target[torch.from_numpy(i)], cf.settings.tau)).reshape(len(row), _DRAWN).all(1)
 
 def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column `g` for each row."
