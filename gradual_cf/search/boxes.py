@@ -338,6 +338,7 @@ class _Found(NamedTuple):
 
 _TOGETHER = 2048   # Boxes looked at together, at most …
 _NUMBERS = 2**19   # … and numbers that they take in a bound
+_BESIDE = 100      # What a box costs besides, in such numbers
 _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
@@ -349,7 +350,7 @@ class _Search:
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
         width = max([getattr(c, 'width', 1) for c in conditions], default=1) # numbers that a box takes
-        self.together,self.most = max(1, min(_TOGETHER, _NUMBERS//width)), max(1., work/width) # boxes
+        self.together,self.most = max(1, min(_TOGETHER, _NUMBERS//width)), max(1., work/(width + _BESIDE)) # boxes
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False

@@ -265,7 +265,7 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     known.xp[i[good]] = xp[good].to(known.xp)
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
-_BUDGET = 6e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
+_BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
 def _light_readings(cf) -> list|None:
