@@ -13,8 +13,8 @@ from .use.plans import Plan
 from .use.alternatives import Alternatives, minimal
 from .search.explainer import Common, Explainer
 from .models.asking import predict
-from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, shortfall,
-                                     target_score, total_variation)
+from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix,
+                                     shortfall, target_score, total_variation)
 from .search.masking import expand_groups, perturb, probe, rank_groups, sensitivity
 from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
@@ -38,8 +38,8 @@ from .baselines.nearest import CEM, GrowingSpheres, Wachter
 from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
-from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change, measures,
-                                         n_changed, neighbours, plausibility, plot_summary, summary)
+from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change,
+                                         measures, n_changed, neighbours, plausibility, plot_summary, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer

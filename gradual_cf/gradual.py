@@ -23,8 +23,8 @@ from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_t
                                      target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
-from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes, open_groups,
-                                         towards, unsuitable)
+from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
+                                         open_groups, towards, unsuitable)
 from .search.shorten import cheapest_pairs, improve_states, line_search, put_back, share
 
 # %% auto #0

@@ -9,7 +9,7 @@ from sklearn import compose, ensemble, impute, linear_model, neural_network, pip
 from torch import nn
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search import bounds
+from gradual_cf.search import bounds, boxes, proven
 from gradual_cf.search.readings import _bounded
 from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest, prove, region, ways
 from gradual_cf.models.fitted import predictor
@@ -291,7 +291,7 @@ def test_plateaus_have_answers_without_a_spare_change():
     y = (X.iloc[:, :7].sum(axis=1) >= 3).astype(int)
     model = neural_network.MLPClassifier((2,), solver='lbfgs', random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X)).fit(X)
-    rows = X[model.predict(X) == 0].head(12)
+    rows = X[model.predict(X) == 0][18:31]
     p = cheapest(cf, rows, 1, start=False)
     grid = np.array(list(itertools.product((0, 1), repeat=10)))
     there = model.predict(pd.DataFrame(grid, columns=X.columns)) == 1
@@ -512,3 +512,22 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
     assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X)).fit(X))
+
+
+def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(monkeypatch):
+    "Thirty trees: how many boxes the work buys is no whole number. A row shares nothing with its company."
+    rng = np.random.default_rng(9)
+    X = pd.DataFrame(rng.integers(0, 30, (600, 8)), columns=list('abcdefgh'))
+    y = (X.to_numpy() @ rng.normal(size=8) + X.a*X.b/20 + rng.normal(0, 9, 600) > 40).astype(int)
+    model = ensemble.RandomForestClassifier(30, random_state=0, n_jobs=1).fit(X, y)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    rows = X[model.predict(X) == 0][18:31]
+    unbounded = cf.explain(rows, 1)
+    monkeypatch.setattr(proven, '_BUDGET', 20_001.)
+    monkeypatch.setattr(boxes, '_TOGETHER', 64)
+    together = cf.explain(rows, 1)
+    alone = [cf.explain(rows.iloc[[i]], 1) for i in range(len(rows))]
+    assert together.proof == [a.proof[0] for a in alone]
+    pd.testing.assert_frame_equal(together.raw, pd.concat([a.raw for a in alone]))
+    optimal = lambda a: np.array([told == 'optimal' for told in a.proof])
+    assert (optimal(together) <= optimal(unbounded)).all() and optimal(together).sum() < optimal(unbounded).sum()

@@ -52,8 +52,6 @@ class _Arrivals:
         win = (dist < self.dist[rows]).nonzero()[:, 0]
         self.xp[rows[win]], self.dist[rows[win]] = xp[win], dist[win]
 
-
-
 # %% ../../nbs/baselines/00_nearest.ipynb #c17
 def _wanted(explainer, enc, xp, target):
     "Rows as a `State` whose target is the probability that a search asks for."

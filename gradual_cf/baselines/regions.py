@@ -12,7 +12,8 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _other_logits, _through, _within_limit
+from .nearest import (_admitted, _away, _enough, _fixed, _OfImages, _other_logits, _through,
+                                          _within_limit)
 from ..core import Encoded
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told

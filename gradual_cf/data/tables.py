@@ -14,7 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import Column, _entry_slices, _fit_columns, _interval, _inward, MISSING, _offered, _rescaled, _treated
+from .columns import (Column, _entry_slices, _fit_columns, _interval, _inward, MISSING, _offered,
+                                     _rescaled, _treated)
 from ..answers import CHANGED, Counterfactuals, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import subplots, value_text

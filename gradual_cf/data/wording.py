@@ -270,8 +270,6 @@ def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 
     out[:, :, q + 1:, 1] = here[:, :, None, 1]
     return out
 
-
-
 # %% ../../nbs/data/03_wording.ipynb #c45
 def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: places, values `(n, p, q + 1 + m, 2, e + 1)`, and whether each counts."

@@ -339,6 +339,7 @@ class _Found(NamedTuple):
 _TOGETHER = 2048   # Boxes looked at together, at most …
 _NUMBERS = 2**19   # … and numbers that they take in a bound
 _BESIDE = 100      # What a box costs besides, in such numbers
+_EACH,_SHARE = 32, 4 # Boxes of one row looked at together: this many, or a share of those before, in any company
 _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
@@ -350,7 +351,8 @@ class _Search:
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
         width = max([getattr(c, 'width', 1) for c in conditions], default=1) # numbers that a box takes
-        self.together,self.most = max(1, min(_TOGETHER, _NUMBERS//width)), max(1., work/(width + _BESIDE)) # boxes
+        self.together = max(1, min(_TOGETHER, _NUMBERS//width)) # boxes
+        self.most = max(1., np.floor(work/(width + _BESIDE)))   # whole ones, or a row would never be done
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
@@ -405,10 +407,11 @@ class _Search:
 
     def pop(self, live:np.ndarray) -> _Boxes|None:
         "The cheapest boxes of the rows that go on."
-        many,limit,out = max(1, self.together//len(live)), self.limit(), []
-        for r in live:
+        many = np.clip(self.boxes[live]//_SHARE, min(_EACH, self.together), self.together)
+        turn,limit,out = np.cumsum(many) - many < self.together, self.limit(), []
+        for r,most in zip(live[turn], many[turn]):
             queue = self.queues[r]
-            for _ in range(int(min(many, len(queue), self.most - self.boxes[r]))):
+            for _ in range(int(min(most, len(queue), self.most - self.boxes[r]))):
                 if queue[0][0] >= limit[r]: queue.clear()
                 if not queue: break
                 out.append((r, *heapq.heappop(queue)))
@@ -446,7 +449,7 @@ class _Search:
         while len(live := np.flatnonzero([len(v) > 0 for v in self.queues] & (self.spent < self.seconds)
                                          & (self.boxes < self.most))):
             begin = time.perf_counter()
-            b = self.pop(live[:self.together])
+            b = self.pop(live)
             if b is None: continue
             self.looked = b.row, b.least
             share = np.bincount(b.row, minlength=len(self.spent))

@@ -21,8 +21,8 @@ from ..answers import Counterfactuals
 from ..core import Domain, Encoded, Target, changed_groups
 from .plausible import crowd, held_back, lonelier
 from .goals import CLASSES, NUMBERS, in_target, said
-from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain, answers_numbers,
-                              check_lead, check_logits, place, predict)
+from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
+                                      answers_numbers, check_lead, check_logits, place, predict)
 from .proven import answered, by_default, region
 from ..use.plans import Plan, plan_of
 
@@ -387,7 +387,7 @@ class Explainer:
         "Whether answers have what the settings ask for beside the target: here nothing."
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
         "Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`."
         return self.search(enc, target, seed)
 

@@ -449,7 +449,7 @@ def spent(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows befor
 def cost(
     s:State,       # Rows
     groups:Tensor, # Group of every entry, long `(*s)`
-    price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for columns and distance
+    price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for columns and Euclidean distance
 ) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and distance, `(n,)`; 0 and the price where there is one
     "What an answer takes: how many changes, and how far."
     many = changed_groups(s.x, s.xp, groups).sum(1)

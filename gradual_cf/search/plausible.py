@@ -16,8 +16,8 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix, most_groups,
-                                     spent, target_prob)
+from .goals import (Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
+                                     most_groups, spent, target_prob)
 from .masking import _legal_values, _trials, gain_groups, in_group, _plain_lack
 from .shorten import _with_followers, put_back
 
@@ -372,7 +372,6 @@ class _Company:
         too_strange = _STRANGE*(strange - b.strange[:, None])
         both = too_lonely.clamp_min(0) + too_strange.clamp_min(0)
         return torch.where(both > 0, both, torch.maximum(too_lonely, too_strange))
-
 
 # %% ../../nbs/search/05_plausible.ipynb #c37
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input

@@ -38,7 +38,7 @@ def _stepped(v:np.ndarray, step:float, c) -> np.ndarray: # `(m,)`
 # %% ../../nbs/search/07_trees.ipynb #0a63e8ce
 def _number_axis(c, bounds:np.ndarray) -> _Axis:
     "The cells of a number between bounds."
-    step = c.unit or 10.**-c.digits
+    step = c.step
     up,down = (np.round(side(bounds/step)*step, c.digits) for side in (np.floor, np.ceil))
     for _ in range(2 + len(c.codes)): # a floor may be one step low already
         up = _stepped(np.where(up <= bounds, np.round(up + step, c.digits), up), step, c)

@@ -93,7 +93,7 @@ def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:
 # %% ../../nbs/use/03_audit.ipynb #c22
 _SHARES = ('refused', 'recourse') # Measures that are shares: 0 or 1 for each row
 
-def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name -> which rows it is known of, and its values
+def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name -> rows it is known of, and its values
     "The four measures; raises `ValueError` where no row has an answer."
     valid = answers.valid.cpu().numpy()
     if not valid.any():
