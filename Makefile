@@ -27,7 +27,7 @@ portable: $(VENV)/.dev $(VENV)/oldest/.done   ## the whole suite as other proces
 soak: export OMP_NUM_THREADS = 1
 soak: export SOAK_SIZE := $(or $(SIZE),100000)
 soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, beside `make test`
-	$(BIN)/python -m pytest -q -n $(JOBS) --durations=5 tests/soak
+	$(BIN)/python -m pytest -q -n $(JOBS) --timeout=0 --durations=5 tests/soak
 
 mutants: export OMP_NUM_THREADS = 1
 mutants: $(VENV)/.dev    ## MOST small mistakes in each of the MODULES: which does no test mind?

@@ -11,14 +11,17 @@ from collections import Counter
 import pytest
 import written
 from filelock import FileLock
+from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
 
 
 def pytest_configure(config):
-    "Ctrl-C is heard, also where a shell began this run in the background; one folder of networks for the whole run, unless the caller names one; no run with other networks than those of the table."
+    "Ctrl-C is heard, also where a shell began this run in the background; the same made cases in every run, other ones in a soak; one folder of networks for the whole run, unless the caller names one; no run with other networks than those of the table."
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    settings.register_profile('same', derandomize='SOAK_SIZE' not in os.environ)
+    settings.load_profile('same')
     if hasattr(config, 'workerinput'): return
     if bad := written.damaged(): raise pytest.UsageError(written.complaint(bad))
     os.environ[RUN] = uuid.uuid4().hex

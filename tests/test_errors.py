@@ -85,6 +85,13 @@ def test_bad_models(bank, case):
     assert 'model must' in str(e.value) and says in str(e.value)
 
 
+def test_one_logit_of_a_rare_class_is_no_log_probability(bank):
+    df,domain,net,_ = bank
+    lead = lambda z: .01*z[:, :1].tanh() - 13 # a probability below .001 in every training row
+    cf = GradualCF(Wrapped(net, lead), domain).fit(df)
+    assert (cf.z_train.softmax(1)[:, 1] < 1e-3).all()
+
+
 def test_a_sigmoid_brings_a_warning(bank):
     df,domain,net,_ = bank
     with pytest.warns(UserWarning, match='sigmoid'): GradualCF(Wrapped(net, torch.sigmoid), domain).fit(df)
