@@ -291,7 +291,7 @@ def test_plateaus_have_answers_without_a_spare_change():
     y = (X.iloc[:, :7].sum(axis=1) >= 3).astype(int)
     model = neural_network.MLPClassifier((2,), solver='lbfgs', random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X)).fit(X)
-    rows = X[model.predict(X) == 0][18:31]
+    rows = X[model.predict(X) == 0].head(12)
     p = cheapest(cf, rows, 1, start=False)
     grid = np.array(list(itertools.product((0, 1), repeat=10)))
     there = model.predict(pd.DataFrame(grid, columns=X.columns)) == 1
@@ -531,3 +531,41 @@ def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(monkeypat
     pd.testing.assert_frame_equal(together.raw, pd.concat([a.raw for a in alone]))
     optimal = lambda a: np.array([told == 'optimal' for told in a.proof])
     assert (optimal(together) <= optimal(unbounded)).all() and optimal(together).sum() < optimal(unbounded).sum()
+
+
+def test_levels_of_two_categories_go_together():
+    "Each alone may become 'n', both may not: a region that offers both for each would be false."
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({c: pd.Categorical(rng.choice(['m', 'n', 'o'], 400)) for c in ('a', 'b')} | dict(k=rng.integers(0, 4, 400)))
+    y = ((X.a != 'o') & (X.b != 'o') & ~((X.a == 'n') & (X.b == 'n'))).astype(int)
+    model = pipeline.make_pipeline(compose.make_column_transformer((preprocessing.OneHotEncoder(), ['a', 'b']), remainder='passthrough'), tree.DecisionTreeClassifier(random_state=0)).fit(X, y)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    rows = X[(X.a == 'o') & (X.b == 'o')].head(3)
+    around = cf.explain(rows, 1).region()
+    for _, lines in around.groupby('row'):
+        many = pd.DataFrame(list(itertools.product(*lines.levels, range(4))), columns=[*lines.feature, 'k']).astype(X.dtypes.to_dict())
+        assert (model.predict(many[list(X)]) == 1).all() and len(many) > 4 # more than the answer alone
+
+
+def test_ends_of_a_region_are_legal_values():
+    "Where a row's own value is missing, a special code or beyond the table, the range is that of the legal values which do as well."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 9, (400, 3)).astype(float), columns=list('abc'))
+    X.loc[::7, 'b'] = np.nan
+    X.loc[::5, 'a'] = -7.
+    y = (X.a.clip(0) + X.b.fillna(4) + X.c > 13).astype(int)
+    model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X, integer=list('abc'), special=[-7])).fit(X)
+    refused = X[model.predict(X) == 0]
+    rows = pd.concat([refused[refused.b.isna()].head(3), refused[refused.a == -7].head(3), refused[refused.b.notna()].head(2)])
+    rows.iloc[-1, 2] = 40.
+    answers = cf.explain(rows, 1, immutable=['a'])
+    answers = answers[answers.valid]
+    around = answers.region(free=list('abc'))
+    there = around.low.notna()
+    assert (around.value.isna() == ~there).all() and around.value.isna().any() and (around.value == -7).any() and (around.value == 40).any()
+    assert around.low[there].between(0, 8).all() and around.high[there].between(0, 8).all()
+    for i, lines in around.groupby('row'):
+        values = [np.unique([line.value, *np.arange(line.low, line.high + 1)]) if pd.notna(line.low) else [np.nan] for line in lines.itertuples()]
+        many = pd.DataFrame(list(itertools.product(*values)), columns=list('abc'))
+        assert (model.predict(many) == 1).all()

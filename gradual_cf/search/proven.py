@@ -597,16 +597,17 @@ def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     end[i, g] = np.where(good > 0, base + 2*good*(1 if up else -1), own)
 
 # %% ../../nbs/search/10_proven.ipynb #673405e5
-def _levels_kept(q:_Question, holds, row, low, high, g:int|np.intp) -> list: # A tuple of levels for each box
-    "The levels of a category that may be taken with the ranges of all other columns."
-    width,out = len(q.offered[g]), [[] for _ in row]
-    for level in range(width):
-        one,a,z = np.arange(width) == level, low.copy(), high.copy()
-        for i,r in enumerate(row): a[i, g] = z[i, g] = q.sets[g].number(one | (np.arange(width) == q.rows.own[r, g]))
-        for i in np.flatnonzero(holds(row, a, z)): out[i].append(level)
-    return out
+def _with_levels(q:_Question, holds, row, low, high, g:int|np.intp):
+    "Let boxes have each level of a category with which they still hold; writes to `low` and `high`."
+    sets = q.sets[g]
+    for level in np.flatnonzero(q.offered[g]):
+        one = np.arange(len(q.offered[g])) == level
+        a,z = low.copy(), high.copy()
+        a[:, g] = z[:, g] = [sets.number(sets.masks[number] | one) for number in low[:, g]]
+        held = holds(row, a, z)
+        low[held],high[held] = a[held], z[held]
 
-def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`, levels by column
+def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`, sets of levels by number
     "The regions of rows of one target."
     n,columns = changed.shape
     row,low,high = np.arange(n), q.rows.own.copy(), q.rows.own.copy()
@@ -621,14 +622,19 @@ def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: 
             a,z = low[i], high[i]
             _widened(q, holds, row[i], a, z, order[i, rank], up)
             low[i],high[i] = a, z
-    named = np.flatnonzero(q.grid.named & (changed | open_).any(0))
-    return low, high, {g: _levels_kept(q, holds, row, low, high, g) for g in named}
+    for g in np.flatnonzero(q.grid.named):
+        i = np.flatnonzero((changed | open_)[:, g])
+        if not len(i): continue
+        a,z = low[i], high[i]
+        _with_levels(q, holds, row[i], a, z, g)
+        low[i],high[i] = a, z
+    return low, high
 
 def region(
     cf,                     # The explainer, fitted
     answers:Counterfactuals,# Its answers, or those of any other method
     free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
-) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low, high, levels, how
+) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low and high (legal), levels, how
     "How far each answer may vary, whatever its columns do together: certified, or counted on rows that are drawn."
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None:
@@ -652,21 +658,23 @@ def region(
         else:
             kept = _conditions_kept(readings, some, label, np.full(len(i), float(answers.tau)))
             holds = partial(_certified, some, kept)
-        low,high,levels = _around(some, holds, changed[i], open_[i])
+        low,high = _around(some, holds, changed[i], open_[i])
         for j,g in zip(*np.nonzero((changed | open_)[i])):
-            lines.append(_line(some, answers, i[j], j, g, low, high, levels))
+            lines.append(_line(some, answers, i[j], j, g, low, high))
     out = pd.DataFrame(lines, columns=['row', 'feature', 'value', 'low', 'high', 'levels'])
     out['how'] = 'certified' if readings is not None else f'counted on {_DRAWN} rows'
     return out.sort_values('row', kind='stable', ignore_index=True)
 
-def _line(q:_Question, answers, i, j:int, g:int, low, high, levels:dict) -> tuple:
+def _line(q:_Question, answers, i, j:int, g:int, low, high) -> tuple:
     "One column of a region, in raw units."
     c = q.grid.columns[g]
     if q.grid.named[g]:
-        return i, c.name, c.levels[q.rows.own[j, g]], np.nan, np.nan, tuple(c.levels[v] for v in levels[g][j])
-    ends = [q.grid.numbers(g, end[j, g:g + 1])[0] if end[j, g] % 2 == 0 else c.decoded(q.rows.near[j, g])
-            for end in (low, high)]
-    return i, c.name, answers.raw[c.name].iloc[i], *ends, ()
+        levels = tuple(c.levels[v] for v in np.flatnonzero(q.sets[g].masks[low[j, g]]))
+        return i, c.name, c.levels[q.rows.own[j, g]], np.nan, np.nan, levels
+    value = answers.raw[c.name].iloc[i]
+    first,last = (end[0, g] for end in _legal_ends(q, np.array([j]), low[[j]], high[[j]]))
+    ends = q.grid.numbers(g, np.array([first, last])) if first <= last else (value, value)
+    return i, c.name, value, *ends, ()
 
 # %% ../../nbs/search/10_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
