@@ -597,16 +597,6 @@ def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     end[i, g] = np.where(good > 0, base + 2*good*(1 if up else -1), own)
 
 # %% ../../nbs/search/10_proven.ipynb #673405e5
-def _with_levels(q:_Question, holds, row, low, high, g:int|np.intp):
-    "Let boxes have each level of a category with which they still hold; writes to `low` and `high`."
-    sets = q.sets[g]
-    for level in np.flatnonzero(q.offered[g]):
-        one = np.arange(len(q.offered[g])) == level
-        a,z = low.copy(), high.copy()
-        a[:, g] = z[:, g] = [sets.number(sets.masks[number] | one) for number in low[:, g]]
-        held = holds(row, a, z)
-        low[held],high[held] = a[held], z[held]
-
 def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`, sets of levels by number
     "The regions of rows of one target."
     n,columns = changed.shape
@@ -614,20 +604,21 @@ def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: 
     for g in np.flatnonzero(q.grid.named):
         low[:, g] = high[:, g] = [q.sets[g].number(v) for v in np.arange(len(q.offered[g])) == q.rows.own[:, g, None]]
     order = np.argsort(np.where(changed, 0, np.where(open_, 1, 2)), 1, kind='stable')
-    some = (changed | open_) & ~q.grid.named
+    free = changed | open_
     for rank in range(columns):
-        i = np.flatnonzero(some[row, order[:, rank]])
+        i = np.flatnonzero((free & ~q.grid.named)[row, order[:, rank]])
         for up in (True, False):
             if not len(i): continue
             a,z = low[i], high[i]
             _widened(q, holds, row[i], a, z, order[i, rank], up)
             low[i],high[i] = a, z
-    for g in np.flatnonzero(q.grid.named):
-        i = np.flatnonzero((changed | open_)[:, g])
-        if not len(i): continue
-        a,z = low[i], high[i]
-        _with_levels(q, holds, row[i], a, z, g)
-        low[i],high[i] = a, z
+    for g in np.flatnonzero(q.grid.named & free.any(0)):
+        sets = q.sets[g]
+        for level in np.eye(len(q.offered[g]), dtype=bool)[q.offered[g]]: # joins where the box still holds
+            a,z = low.copy(), high.copy()
+            a[:, g] = z[:, g] = [sets.number(sets.masks[number] | level) for number in low[:, g]]
+            held = free[:, g] & holds(row, a, z)
+            low[held],high[held] = a[held], z[held]
     return low, high
 
 def region(
