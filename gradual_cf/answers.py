@@ -112,6 +112,11 @@ def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
     return '\n'.join(out)
 
 # %% ../nbs/90_answers.ipynb #c31
+def _ranges(cfs, asked:bool|None=None) -> list: # Lines of `region`
+    "What does as well as each change; where nobody asked, for answers that are known to be optimal or how near to it."
+    known = cfs.bound is not None and cfs.explainer is not None and cfs.explainer.ties['relations'] is None
+    return list(cfs.region().itertuples()) if (known if asked is None else asked) else []
+
 def _plot_changes(cfs, most:int=5):
     "Entries before and after, a panel for each row."
     rows = min(most, len(cfs))
@@ -327,7 +332,7 @@ class Counterfactuals:
         return (self.domain.display.text or _text_changes)(self, classes, colour, names)
 
     def plot(self, **kw): # A matplotlib figure
-        "Draw the changes, as the domain draws them."
+        "Draw the changes, as the domain draws them: of `most` rows; in a table `ranges` shades what does as well."
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
     def _repr_html_(self): return (self.domain.display.show or _show_changes)(self)

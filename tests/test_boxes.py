@@ -14,6 +14,7 @@ from gradual_cf.search.readings import _bounded
 from gradual_cf.search.proven import _NONE_EXISTS, _IS_OPTIMAL, cheapest, prove, region, ways
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
+from gradual_cf.use.drawing import _picture
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
 HAIR = 1e-6  # a probability so near to the bar may count either way
@@ -569,3 +570,22 @@ def test_ends_of_a_region_are_legal_values():
         values = [np.unique([line.value, *np.arange(line.low, line.high + 1)]) if pd.notna(line.low) else [np.nan] for line in lines.itertuples()]
         many = pd.DataFrame(list(itertools.product(*values)), columns=list('abc'))
         assert (model.predict(many) == 1).all()
+
+
+def test_a_picture_shades_what_does_as_well():
+    from sklearn.svm import SVC
+    cf, model, X = fitted(np.random.default_rng(13), 'hist')
+    answers = cf.explain(X.head(12), 1 - model.predict(X.head(12)))
+    shades = lambda figure: [line for line in figure.axes[0].lines if line.get_alpha() == .3]
+    around = answers[:12].region()
+    wide = around[(around.high > around.low) | (around.levels.map(len) > 0)]
+    assert len(shades(answers.plot(most=12))) == len(wide) > 0 and 'shaded' in answers.plot().axes[0].get_xlabel()
+    assert not shades(answers.plot(ranges=False))
+    pages = [_picture(answers[i]) for i in np.flatnonzero(answers.valid)]
+    assert sum(page.count('cfx-also') for page in pages) == (around.high > around.low).sum()
+    assert any('(at least ' in page or '(at most ' in page for page in pages)
+    numbers = table(np.random.default_rng(13), category=False)
+    asked = GradualCF(SVC().fit(numbers, labels(np.random.default_rng(13), numbers)), tabular(numbers, integer=['c'])).fit(numbers)
+    counted = asked.explain(numbers.head(6))
+    assert not shades(counted.plot()) and shades(counted.plot(ranges=True)) # unasked, nothing is drawn that is only counted
+    assert 'cfx-also' not in ''.join(_picture(counted[i]) for i in range(6))

@@ -248,8 +248,9 @@ class Column:
         v = pd.to_numeric(s, errors='coerce').to_numpy(float, na_value=np.nan)
         return np.where(np.isfinite(v), v, np.nan)
     def seen(self, v:np.ndarray) -> np.ndarray: return v # Numbers `(n,)` as a function of people sees them
-    def share(self, cell:Any) -> float: # 0 at the smallest legal value, 1 at the largest
-        return (_read_numbers(self, pd.Series([cell]))[0] - self.low)/((self.high - self.low) or 1)
+    def part(self, v:float) -> float: # Of a raw number: 0 at the smallest legal value, 1 at the largest
+        return (v - self.low)/((self.high - self.low) or 1)
+    def share(self, cell:Any) -> float: return self.part(_read_numbers(self, pd.Series([cell]))[0]) # The same of a cell
     def cuts(self, bounds:np.ndarray) -> np.ndarray: return np.unique(bounds[np.isfinite(bounds)]) # Raw ends of cells
     def text(self, v:float) -> str: return value_text(round(v) if self.unit else float(v)) # A raw number, for people
     def amount(self, v:float) -> str: # By how much it changes, for people

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .columns import (Column, _entry_slices, _fit_columns, _interval, _inward, MISSING, _offered,
                                      _rescaled, _treated)
-from ..answers import CHANGED, Counterfactuals, went
+from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import subplots, value_text
 from ..models.fitted import as_module
@@ -309,12 +309,23 @@ def _track(ax, y:float, c:Column, line):
         ax.annotate(value_text(value), (at, y), (shift, 7), **style)
 
 # %% ../../nbs/04_tables.ipynb #c62
-def _plot(table:_Table, cfs:Counterfactuals, most:int=5):
-    "Draw every change as a step from before to after on the feature's legal range."
-    by_name = {c.name: c for c in table.columns}
-    lines:list[Any] = list(_changes(table, cfs[:most]).itertuples())
+def _shade(ax, y:float, c:Column, line): # A line of a region
+    "What does as well as the answer: a range, or levels."
+    style = dict(color=CHANGED, alpha=.3, zorder=1.5)
+    if line.levels: ax.plot([c.share(v) for v in line.levels], [y]*len(line.levels), 'o', ms=9, mew=0, **style)
+    elif line.high > line.low:
+        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
+
+def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
+    "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
+    by_name,cfs = {c.name: c for c in table.columns}, cfs[:most]
+    lines:list[Any] = list(_changes(table, cfs).itertuples())
+    place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
     fig,ax = subplots(figsize=(7, .8 + .55*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
+    around = _ranges(cfs, ranges)
+    for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
+    if around: ax.set_xlabel('shaded: what does as well', fontsize=8)
     names = [f'row {l.index}: {l.feature}\n{went(cfs, l.row)}' for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])

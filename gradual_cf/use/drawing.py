@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import aimed_at, CHANGED, Counterfactuals
+from ..answers import aimed_at, CHANGED, Counterfactuals, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
 from ..render import count_text, render, rounded_text, value_text
 from ..search.goals import CLASSES, NUMBERS, _class_name, goal_of, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
+from .letter import _enough_said, _ways
 
 # %% auto #0
 __all__ = ['frames', 'stepper', 'save_page']
@@ -60,11 +61,17 @@ _SHEET = f'<style>{render("drawing/style", "css", changed=CHANGED)}\n</style>'
 # %% ../../nbs/use/05_drawing.ipynb #c17
 def _table_fields(cfs:Counterfactuals, classes=(), units=None) -> dict: # One row
     "What changed in a row of a table, each change on its track."
-    columns,lines = {c.name: c for c in cfs.domain.features}, []
+    lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _ways(cfs)[0])}
+    also = {line.feature: line for line in _ranges(cfs)}
     for line in cfs.changes().itertuples():
-        c = columns[line.feature]
+        c,way = columns[line.feature]
         told = _changed(cfs.domain, line, units) | dict(name=c.name, follows=getattr(line, 'follows', False))
-        lines.append(told | dict(places=(_percent(c, line.before), _percent(c, line.after))))
+        told |= dict(places=(_percent(c, line.before), _percent(c, line.after)), also=None, enough='')
+        if c.name in also:
+            told['enough'] = _enough_said(c, also[c.name], way, (units or {}).get(c.name, ''))
+            if also[c.name].high > also[c.name].low:
+                told['also'] = 100*c.part(also[c.name].low), 100*c.part(also[c.name].high)
+        lines.append(told)
     return dict(lines=lines)
 
 # %% ../../nbs/use/05_drawing.ipynb #c20
