@@ -589,3 +589,53 @@ def test_a_picture_shades_what_does_as_well():
     counted = asked.explain(numbers.head(6))
     assert not shades(counted.plot()) and shades(counted.plot(ranges=True)) # unasked, nothing is drawn that is only counted
     assert 'cfx-also' not in ''.join(_picture(counted[i]) for i in range(6))
+
+
+@pytest.mark.parametrize('name', ['hist', 'forest', 'pipe_mlp'])
+def test_prices_that_go_up_and_down_on_every_column(name):
+    "The cheapest value of a part of a column is in its middle, and some values have no price at all."
+    rng = np.random.default_rng(30)
+    price = {c: rng.permutation(np.r_[rng.uniform(.1, 3, 90), [np.inf]*10]) for c in 'abc'}
+    cost = {c: lambda before, after, c=c: np.where(after == before, 0, price[c][(10*after).astype(int) % 100]) for c in 'abc'}
+    cf, model, X = fitted(rng, name, cost=cost)
+    rows = X.head(12)
+    target = 1 - model.predict(rows)
+    p = cheapest(cf, rows, target, 'cost', start=False)
+    for i in range(len(rows)):
+        every, _, far = every_row(cf.domain, X, rows.iloc[i], FREE)
+        for g, c in enumerate('abc'): far[:, g] = cost[c](rows[c].iloc[i], every[c].to_numpy(float))
+        if 'kind' in X: far[:, 3] /= 2
+        ok = probability(model, every, target[i]) >= .5
+        assert p.size[i] == pytest.approx(far.sum(1)[ok].min(), abs=2e-6), i
+
+
+@pytest.mark.parametrize('name', ['pipe_logistic', 'pipe_mlp', 'pipe_forest'])
+def test_codes_in_the_middle_are_no_corner(name):
+    rng = np.random.default_rng(31)
+    make = MODELS[name][0]
+    X = table(rng)
+    model = make().fit(X, labels(rng, X))
+    cf = GradualCF(model, tabular(X, integer=['c'], special=[2, 3])).fit(X)
+    rows = X.head(12)
+    for optimal in ('columns', 'distance'): assert compared(cf, model, X, rows, 1 - model.predict(rows), FREE, optimal, start=False) == 12
+
+
+def test_a_perceptron_without_a_bend_is_one_layer():
+    rng = np.random.default_rng(32)
+    X = table(rng)
+    model = coded(preprocessing.StandardScaler(), neural_network.MLPClassifier((5, 4), activation='identity', max_iter=60, solver='lbfgs', random_state=0))
+    cf = GradualCF(model.fit(X, labels(rng, X)), tabular(X, integer=['c'])).fit(X)
+    rows = X.head(8)
+    assert compared(cf, model, X, rows, 1 - model.predict(rows), FREE, 'distance') == 8
+
+
+def test_a_region_that_is_counted_has_categories_too():
+    from sklearn.svm import SVC
+    rng = np.random.default_rng(33)
+    X = table(rng)
+    model = coded(preprocessing.StandardScaler(), SVC())
+    cf = GradualCF(model.fit(X, labels(rng, X)), tabular(X, integer=['c'])).fit(X)
+    around = cf.explain(X.head(8)).region(free=['kind', 'a'])
+    kinds = around[around.feature == 'kind']
+    assert kinds.how.eq('counted on 200 rows').all() and kinds.levels.map(len).gt(1).any()
+    assert all(line.value in line.levels for line in kinds.itertuples())
