@@ -4,6 +4,7 @@
     python .ci/portable.py --times 3             # three times in a row
     python .ci/portable.py default-1 oldest-avx2-2
     python .ci/portable.py --quick               # the tests that touch floats, with instructions other than this processor's
+    python .ci/portable.py --quick --times 3 default-1 avx2-1   # these tests alone, in such cells
 
 The table is kept in benchmarks/results/portable.csv: a cell that is run again takes the place of its old lines.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT/'benchmarks/results/portable.csv'
-FIELDS = ['cell', 'run', 'processor', 'torch', 'passed', 'failed', 'skipped', 'minutes', 'cpu_minutes', 'failures']
+FIELDS = ['cell', 'tests', 'run', 'processor', 'torch', 'passed', 'failed', 'skipped', 'minutes', 'cpu_minutes', 'failures']
 INSTRUCTIONS = {  # What PyTorch, oneDNN and MKL call them
     'default': dict(ATEN_CPU_CAPABILITY='default', ONEDNN_MAX_CPU_ISA='SSE41', MKL_ENABLE_INSTRUCTIONS='SSE4_2'),
     'avx2': dict(ATEN_CPU_CAPABILITY='avx2', ONEDNN_MAX_CPU_ISA='AVX2', MKL_ENABLE_INSTRUCTIONS='AVX2'),
@@ -57,34 +58,35 @@ def tested(cell, files):
 
 def keep(rows):
     "Write the table; what was run again takes the place of its old lines."
-    again = {r['cell'] for r in rows}
-    old = [r for r in csv.DictReader(TABLE.open()) if r['cell'] not in again] if TABLE.exists() else []
+    again = {(r['cell'], r['tests']) for r in rows}
+    old = [r for r in csv.DictReader(TABLE.open()) if (r['cell'], r['tests']) not in again] if TABLE.exists() else []
     with TABLE.open('w', newline='') as f:
         out = csv.DictWriter(f, FIELDS, lineterminator='\n')
         out.writeheader()
-        out.writerows(sorted(old + rows, key=lambda r: (list(CELLS).index(r['cell']), int(r['run']))))
+        out.writerows(sorted(old + rows, key=lambda r: (r['tests'], list(CELLS).index(r['cell']), int(r['run']))))
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument('cells', nargs='*', choices=[*CELLS, []], help='cells to run; all that this processor can run by default')
     ap.add_argument('--times', type=int, default=1, help='how often each is run')
-    ap.add_argument('--quick', action='store_true', help='one cell, the tests that touch floats, nothing kept')
+    ap.add_argument('--quick', action='store_true', help='the tests that touch floats; without cells in one of them, and nothing is kept')
     a = ap.parse_args()
     has = processor()
     able = list(INSTRUCTIONS)[:list(INSTRUCTIONS).index(has) + 1]
-    if a.quick:
-        got = tested('default-1', [f'tests/test_{f}.py' for f in FLOATS])
+    files = [f'tests/test_{f}.py' for f in FLOATS] if a.quick else ['--ignore=tests/test_site.py']
+    if a.quick and not a.cells:
+        got = tested('default-1', files)
         print({k: v for k, v in got.items() if v != ''})
         return got['failed']
-    rows, files = [], ['--ignore=tests/test_site.py']
+    rows = []
     for run in range(1, a.times + 1):
         for cell in a.cells or CELLS:
             if CELLS[cell][0] not in able:
                 if run == 1: print(f'{cell:18} not run: this processor has {has}')
                 continue
-            rows.append(tested(cell, files) | dict(run=run, processor=has))
-            print('{cell:18} run {run}: {passed} passed, {failed} failed, {skipped} skipped, {minutes} min ({cpu_minutes} of processor time) {failures}'.format(**rows[-1]), flush=True)
+            rows.append(tested(cell, files) | dict(tests='floats' if a.quick else 'all', run=run, processor=has))
+            print('{cell:18} {tests:6} run {run}: {passed} passed, {failed} failed, {skipped} skipped, {minutes} min ({cpu_minutes} of processor time) {failures}'.format(**rows[-1]), flush=True)
             keep(rows)
     return sum(r['failed'] for r in rows)
 

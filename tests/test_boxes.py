@@ -144,23 +144,29 @@ def compared(cf, model, X, rows, target, told, optimal, tau=.5, weight=None, **h
     return len(rows)
 
 
-@pytest.mark.parametrize('optimal', ['columns', 'distance'])
-@pytest.mark.parametrize('seed', range(2))
-@pytest.mark.parametrize('name', MODELS)
-def test_the_cheapest_equals_asking_everything(name, seed, optimal):
+def asked_everything(name, rng, seed, optimal):
+    "One made table, model and question; `'cost'` has prices of its own."
     make, category, missing, classes = MODELS[name]
-    rng = np.random.default_rng(100*seed + 7*list(MODELS).index(name) + (optimal == 'columns'))
     X = table(rng, missing=missing and seed % 2 == 1 and (category or name != 'boosting'), category=category)
     y = labels(rng, X, classes)
     model = make().fit(X, y)
     leave = seed % 2 == 1 and rng.random() < .5
-    cf = GradualCF(model, tabular(X, integer=['c'], missing='level' if leave else 'keep'), tau=float(rng.choice([.5, .57]))).fit(X)
+    price = rng.uniform(.2, 4, 2) if optimal == 'cost' else np.ones(2)
+    prices = dict(cost=dict(zip('ab', price))) if optimal == 'cost' else {}
+    cf = GradualCF(model, tabular(X, integer=['c'], missing='level' if leave else 'keep', **prices), tau=float(rng.choice([.5, .57]))).fit(X)
     rows = X.sample(7, random_state=seed)
     rows.iloc[0, 2] = 2.5 if pd.notna(rows.iloc[0, 2]) else np.nan  # where nobody may propose a value
-    now = model.predict(rows)
-    target = (now + 1) % classes
+    target = (model.predict(rows) + 1) % classes
     told = rules(rng, X) | dict(leave=leave)
-    assert compared(cf, model, X, rows, target, told, optimal, cf.settings.tau, start=seed % 2 == 0) == 7
+    weight = np.r_[price, 1., .5][:X.shape[1]] if optimal == 'cost' else None # another level costs its price once
+    assert compared(cf, model, X, rows, target, told, optimal, cf.settings.tau, weight, start=seed % 2 == 0) == 7
+
+
+@pytest.mark.parametrize('optimal', ['columns', 'distance'])
+@pytest.mark.parametrize('seed', range(2))
+@pytest.mark.parametrize('name', MODELS)
+def test_the_cheapest_equals_asking_everything(name, seed, optimal):
+    asked_everything(name, np.random.default_rng(100*seed + 7*list(MODELS).index(name) + (optimal == 'columns')), seed, optimal)
 
 
 def fitted(rng, name='hist', **how):
