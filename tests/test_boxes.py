@@ -645,3 +645,16 @@ def test_a_region_that_is_counted_has_categories_too():
     kinds = around[around.feature == 'kind']
     assert kinds.how.eq('counted on 200 rows').all() and kinds.levels.map(len).gt(1).any()
     assert all(line.value in line.levels for line in kinds.itertuples())
+
+
+@pytest.mark.parametrize('scale', [1e-9, 1e-2, 1e9])
+def test_prices_too_small_to_compare_are_refused_and_others_scale(scale):
+    "With prices of 1e-9 every answer once counted as optimal."
+    cf, model, X = fitted(np.random.default_rng(5), 'hist', cost={'a': 3*scale, 'b': (.5*scale, 2*scale), 'c': scale, 'kind': scale})
+    rows = X.head(6)
+    ask = lambda cf: cheapest(cf, rows, 1 - model.predict(rows), 'cost', start=False)
+    if scale < 1e-3:
+        with pytest.raises(ValueError, match='cost must have a price of at least 0.001'): ask(cf)
+        return
+    plain = fitted(np.random.default_rng(5), 'hist', cost={'a': 3., 'b': (.5, 2.), 'c': 1., 'kind': 1.})[0]
+    np.testing.assert_allclose(ask(cf).size, ask(plain).size*scale, rtol=1e-5)

@@ -138,6 +138,16 @@ def _distance_price(grid:_Grid, rows:_Rows, toll:float=0., up=None, down=None, l
     of = {g: v*(np.arange(width[g]) != rows.own[:, g, None]) for g,v in levels.items()}
     return _Price(one if up is None else up, one if down is None else down, of, {}, toll)
 
+_CENT = 1e-3 # The largest price is at least this, since costs that differ by a millionth count as equal
+
+def _checked(price:_Price) -> _Price:
+    "The same; raises `ValueError` where every price is so small that rounding would decide."
+    every = (price.up, price.down, *price.levels.values(), *price.tables.values())
+    largest = max(v[np.isfinite(v)].max(initial=0.) for v in every)
+    if largest >= _CENT: return price
+    raise ValueError(f'cost must have a price of at least {_CENT} for a proof, got at most {largest:g}: '
+                     'write all prices in a smaller unit')
+
 def _priced(grid:_Grid, rows:_Rows, price:_Price, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, g)`
     "What each column costs at positions `at` of some rows."
     own,out = rows.own[row], np.zeros(at.shape)

@@ -19,8 +19,8 @@ from .goals import CLASSES, in_target, lacking, most_groups, target_prob
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _conditions, _conditions_kept, _readings
-from .boxes import (_FEW, _boxed, _distance_price, _Found, _Grid, _grid_of, _legal_ends, _positions_of,
-                                     _Price, _Question, _Rows, _rows_at, _rows_of, _Search, _Sets)
+from .boxes import (_FEW, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of, _legal_ends,
+                                     _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search, _Sets)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Encoded, State, changed_groups, rows_of
@@ -68,7 +68,7 @@ def _price_of(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
     up,down = (v.numpy()[grid.first[:-1]] for v in (cost.up, cost.down))
     price = _distance_price(grid, rows, 0., up, down, {g: 2*up[g] for g in np.flatnonzero(grid.named)})
     levels,tables = _function_tables(cf, grid, rows, cost)
-    return price._replace(levels=price.levels | levels, tables=tables)
+    return _checked(price._replace(levels=price.levels | levels, tables=tables))
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
