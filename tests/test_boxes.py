@@ -658,3 +658,26 @@ def test_prices_too_small_to_compare_are_refused_and_others_scale(scale):
         return
     plain = fitted(np.random.default_rng(5), 'hist', cost={'a': 3., 'b': (.5, 2.), 'c': 1., 'kind': 1.})[0]
     np.testing.assert_allclose(ask(cf).size, ask(plain).size*scale, rtol=1e-5)
+
+
+@pytest.mark.parametrize('name', ['pipe_mlp', 'hist', 'svc'])
+def test_who_breaks_the_question_is_certified_for_nothing(name):
+    "Answers that change what may not change were called optimal, and were handed back as better ones."
+    from sklearn.svm import SVC
+    MODELS_TOO = MODELS | dict(svc=(lambda: coded(preprocessing.StandardScaler(), SVC()), True, False, 2))
+    rng = np.random.default_rng(5)
+    X = table(rng)
+    model = MODELS_TOO[name][0]().fit(X, (X.a + X.b + rng.normal(0, .7, len(X)) > 3).astype(int))
+    cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+    rows, target = X.head(40), 1 - model.predict(X.head(40))
+    asked = cf.explain(rows, target, immutable=['a'], bounds={'b': (-1, 1)})
+    free = cf.explain(rows, target, immutable=['c', 'kind'])
+    foreign = cf.measure(rows, asked.enc, cf.logits(rows, asked.enc.x), free.xp, asked.target)
+    broken = ((free.raw.a != rows.a) | (free.raw.b != rows.b) & ~free.raw.b.between(-1, 1)).to_numpy()
+    assert 3 < broken.sum()
+    told, better = prove(cf, foreign, 'l0', better=True)
+    assert not told.verdict[broken].str.contains('optimal').any() and np.isinf(told['size'][broken]).all()
+    assert (told.verdict[~broken].str.contains('optimal') == foreign.valid.numpy()[~broken]).all()
+    if name == 'svc': return # who is only asked has no better row to hand back
+    there = better.valid.numpy() & broken & told.best.lt(np.inf).to_numpy()
+    assert there.any() and (better.raw.a == rows.a)[there].all() and better.raw.b[there & (better.raw.b != rows.b)].between(-1, 1).all()

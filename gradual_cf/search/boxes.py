@@ -211,6 +211,13 @@ def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
             high[:, g] -= 2*np.isin(high[:, g], holes)
     return low, high
 
+def _lawful(q:_Question, at:np.ndarray) -> np.ndarray: # Positions of each row, `(n, g)` -> bool `(n,)`
+    "Whether all that changed may change, and to what it did, and is no more than may."
+    low,high = _legal_ends(q, np.arange(len(at)), at, at)
+    legal,stays = low <= high, at == q.rows.own
+    for g,may in q.offered.items(): legal[:, g] = may[at[:, g]] & (q.rows.low[:, g] <= q.rows.high[:, g])
+    return (legal | stays).all(1) & ((~stays).sum(1) <= q.rows.most)
+
 def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:Any=0.) -> _Boxes:
     "Boxes with their corners."
     own = q.rows.own[row]

@@ -19,8 +19,8 @@ from .goals import CLASSES, in_target, lacking, most_groups, target_prob
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _conditions, _conditions_kept, _readings
-from .boxes import (_FEW, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of, _legal_ends,
-                                     _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search, _Sets)
+from .boxes import (_FEW, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of, _lawful,
+                                     _legal_ends, _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search, _Sets)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Encoded, State, changed_groups, rows_of
@@ -225,13 +225,10 @@ def _nothing_known(enc:Encoded) -> _Known:
     far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
     return _Known(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
 
-def _lawful_numbers(cf, enc:Encoded, xp:Tensor) -> np.ndarray: # bool `(n,)`
-    "Whether all changed numbers are legal values, and no codes."
-    grid = _grid_of(cf.domain.features)
-    q = _question_of(grid, enc, np.zeros(len(enc.x)))
-    at = _positions_of(grid, q.rows, xp.cpu().double().numpy(), MISSING)
-    low,high = _legal_ends(q, np.arange(len(at)), at, at)
-    return ((low <= high) | (at == q.rows.own) | grid.named).all(1)
+def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # bool `(n,)`
+    "Whether answers change what the question allows, to legal values."
+    q = _question_of(_grid_of(cf.domain.features), enc, most)
+    return _lawful(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
 
 _AT_ONCE = 8 # Rows swept together where time is short
 
@@ -257,7 +254,7 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     least = np.where((free & cf.model.unswept(x[i])).any(1), 0, np.where(found, 1, 2))
     begin[i] = torch.where(torch.from_numpy(found)[:, None], x[i], xp).to(begin) # the best change that does not arrive
     far = (xp - x[i]).abs().sum(1).double().numpy()
-    good = found & _arrived(cf, xp.double().numpy(), target[i], tau) & _lawful_numbers(cf, some, xp)
+    good = found & _arrived(cf, xp.double().numpy(), target[i], tau) & _lawful_rows(cf, some, xp, room.numpy())
     known.bound[rows] = np.where(least > room.numpy(), np.inf, least)
     nearest = found & (least > 0)
     known.distance_bound[rows[nearest]] = far[nearest]
@@ -417,7 +414,7 @@ class _Reopened(NamedTuple):
     s:State             # Rows at their inputs; to reach is `tau`, without margin
     columns:np.ndarray  # Columns that the answer changes, `(n,)`
     far:np.ndarray      # Its distance, l1, `(n,)`
-    valid:np.ndarray    # Whether it reaches the target, bool `(n,)`
+    valid:np.ndarray    # Whether it reaches the target, and as the question allows, bool `(n,)`
     most:np.ndarray     # Most columns that may change, `(n,)`
 
 # %% ../../nbs/search/10_proven.ipynb #d28fa255
@@ -431,7 +428,9 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     if relations is not None: on &= ~relations.consequences(enc.x, answer.xp) # what came along is no choice
     far = (answer.xp - enc.x).abs().flatten(1).sum(1)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1))
-    return _Reopened(cf, answer, s, *(v.cpu().numpy() for v in (on.sum(1), far.double(), answer.valid, most)))
+    told = [v.cpu().numpy() for v in (on.sum(1), far.double(), answer.valid, most)]
+    if relations is None: told[2] &= _lawful_rows(cf, enc, answer.xp, told[3]) # whoever made it
+    return _Reopened(cf, answer, s, *told)
 
 # %% ../../nbs/search/10_proven.ipynb #b492fe9c
 class _Certified(NamedTuple):
