@@ -223,6 +223,13 @@ def test_a_number_has_to_lie_in_its_interval():
             said = model.predict(every)
             ok = (said >= 7.2) & (said <= 8.1)
             assert p.size[i] == pytest.approx(far.sum(1)[ok].min() if ok.any() else np.inf, abs=2e-6)
+        usual = cf.explain(X.head(6), (7.2, 8.1)) # fewest columns, proven, where nobody asked
+        for i in range(6):
+            every, columns, far = every_row(cf.domain, X, X.iloc[i], FREE)
+            ok = (model.predict(every) >= 7.2) & (model.predict(every) <= 8.1)
+            few = columns[ok].min() if ok.any() else np.inf
+            assert usual.proof[i] == (_IS_OPTIMAL if ok.any() else _NONE_EXISTS) and usual.size[i] == few
+            if ok.any(): assert (usual.xp - usual.x).abs().sum(1)[i].item() == pytest.approx(far.sum(1)[ok & (columns == few)].min(), abs=1e-5)
 
 
 def test_several_models_have_to_agree():

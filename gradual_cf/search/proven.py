@@ -273,7 +273,7 @@ def _light_readings(cf) -> list|None:
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not isinstance(cf.model, FrameModel) or not cf.greedy or cf.goal is not CLASSES: return False
+    if not isinstance(cf.model, FrameModel) or not cf.greedy: return False
     if tied or not h.legal or h.quantile is not None or h.logit_margin is not None or h.tau_slack: return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
