@@ -22,7 +22,7 @@ from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
 
 # %% auto #0
-__all__ = ['minimal', 'Alternatives']
+__all__ = ['minimal', 'Alternatives', 'plot_ways']
 
 # %% ../../nbs/use/00_alternatives.ipynb #c8
 def _stands(explainer, cfs, enc):
@@ -478,3 +478,35 @@ def several(explainer, question:tuple, k:int, diversity:float, seed:int=0) -> Al
     first = pool.measured(everybody, xp, standing=True)
     answers = pool.measured(row, pool.xp[best], standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())
+
+# %% ../../nbs/use/00_alternatives.ipynb #w1
+def _shares(menu:pd.DataFrame) -> pd.DataFrame: # Column × column; NaN where no row may change them
+    "The share of rows that one or two columns lead to the target."
+    rows,sets = menu.row.nunique(), menu.assign(there=np.isfinite(menu.distance)).groupby('columns').there.sum()
+    names = list(dict.fromkeys(name for chosen in menu['columns'] for name in chosen))
+    out = pd.DataFrame(np.nan, names, names)
+    for chosen,many in sets.items(): out.loc[chosen[-1], chosen[0]] = many/rows
+    return out
+
+def plot_ways(
+    menu:pd.DataFrame, # What `ways` returned, with `k` of at most 2
+    most:int=12,       # Most columns, those that lead there most often
+):                     # A matplotlib figure
+    "Which one or two columns lead how many rows to the target; raises `ValueError` for larger sets, or none."
+    check_whole(most=most)
+    if not len(menu) or menu['columns'].map(len).max() > 2:
+        raise ValueError('menu must hold ways of one or two columns: ways(cf, rows, target, k=2)')
+    share = _shares(menu)
+    best = np.maximum(share.max(0).fillna(0), share.max(1).fillna(0))
+    some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
+    share = share.loc[some, some]
+    fig,ax = subplots(figsize=(2.2 + .55*len(some), 1.4 + .45*len(some)))
+    ax.imshow(share, cmap='Oranges', vmin=0, vmax=1, aspect='auto')
+    for (i,j),v in np.ndenumerate(share.to_numpy()):
+        if v == v: ax.text(j, i, f'{v:.0%}', ha='center', va='center', fontsize=8, color='w' if v > .6 else '.2')
+    ax.set_xticks(range(len(some)), some, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
+    ax.set_yticks(range(len(some)), some, fontsize=8)
+    ax.set_title(f'share of {menu.row.nunique()} rows that these columns lead to the target', fontsize=9)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    return fig
