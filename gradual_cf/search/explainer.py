@@ -387,7 +387,8 @@ class Explainer:
         "Whether answers have what the settings ask for beside the target: here nothing."
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+    def resume(self, enc:Encoded, target:Tensor, seed:int=0,
+               xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
         "Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`."
         return self.search(enc, target, seed)
 

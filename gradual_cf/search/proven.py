@@ -20,7 +20,8 @@ from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _conditions, _conditions_kept, _readings
 from .boxes import (_FEW, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of, _lawful,
-                                     _legal_ends, _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search, _Sets)
+                                     _legal_ends, _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search,
+                                     _Sets)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Encoded, State, changed_groups, rows_of
@@ -596,7 +597,7 @@ def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     end[i, g] = np.where(good > 0, base + 2*good*(1 if up else -1), own)
 
 # %% ../../nbs/search/10_proven.ipynb #673405e5
-def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`, sets of levels by number
+def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray) -> tuple: # Ends `(n, g)`; sets by number
     "The regions of rows of one target."
     n,columns = changed.shape
     row,low,high = np.arange(n), q.rows.own.copy(), q.rows.own.copy()
