@@ -23,6 +23,7 @@ from .boxes import (_FEW, _boxed, _checked, _distance_price, _Found, _Grid, _gri
                                      _legal_ends, _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search,
                                      _Sets)
 from ..data.columns import MISSING
+from ..data.tables import _check_names
 from ..answers import Counterfactuals
 from ..core import Encoded, State, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
@@ -164,19 +165,20 @@ def _read(cf, optimal:str) -> list:
     return readings
 
 # %% ../../nbs/search/10_proven.ipynb #c17
-_SEARCHED = 64 # Rows searched together
+_SEARCHED = 64 # Rows searched together …
+_AT_ONCE = 8   # … and where there is a deadline
 
 def _question_of(grid:_Grid, enc:Encoded, most:np.ndarray, price=_distance_price) -> _Question:
     "Rows of a question under a price, a function of grid and rows."
     rows,offered = _rows_of(grid, enc, most, MISSING), {g: c.may for g,c in enumerate(grid.columns) if grid.named[g]}
     return _Question(grid, rows, price(grid, rows), offered, {g: _Sets() for g in offered})
 
-def _of_one_target(target:Tensor) -> list: # (target, positions of some rows)
+def _of_one_target(target:Tensor, many:int=_SEARCHED) -> list: # (target, positions of some rows)
     "Rows in parts of one target."
     labels,parts = target.cpu().numpy(), []
     for label in np.unique(labels, axis=0):
         rows = np.flatnonzero((labels == label).reshape(len(labels), -1).all(1))
-        parts += [(label, i) for i in np.split(rows, range(_SEARCHED, len(rows), _SEARCHED))]
+        parts += [(label, i) for i in np.split(rows, range(many, len(rows), many))]
     return parts
 
 class _Limits(NamedTuple):
@@ -195,17 +197,23 @@ def _searched(cf, readings:list, price, limits:_Limits, enc:Encoded, target:Tens
     q = _question_of(grid, enc, most, price)
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = None if start is None else start.cpu().double().numpy()
-    parts,out,xp,left,seconds = _of_one_target(target), [], q.rows.x.copy(), len(target), limits.seconds
+    n,out,xp,left,seconds = len(target), [], q.rows.x.copy(), len(target), limits.seconds
+    nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
+    parts = _of_one_target(target, _SEARCHED if limits.until == np.inf else _AT_ONCE)
     for label,i in parts:
+        share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
+        left -= len(i)
+        if not min(seconds, share): # the time is over
+            out.append(_Found(*(v[i] for v in nothing)))
+            continue
         some,aims = q.take(i), target[torch.from_numpy(i).to(target.device)]
         asked = lambda row, at: _arrived(cf, _rows_at(grid, some.rows, row, at), aims[torch.from_numpy(row)], tau)
         first = None if begin is None else _positions_of(grid, some.rows, begin[i], MISSING)
-        share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
         conditions = _conditions(readings, some, label, np.full(len(i), float(tau)))
         search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
         found = search.run(limits.calm)
         if search.stopped: seconds = 0.
-        xp[i],left = _rows_at(grid, some.rows, np.arange(len(i)), found.best), left - len(i)
+        xp[i] = _rows_at(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
     return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), q.price.toll
@@ -230,8 +238,6 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
     "Whether answers change what the question allows, to legal values."
     q = _question_of(_grid_of(cf.domain.features), enc, most)
     return _lawful(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
-
-_AT_ONCE = 8 # Rows swept together where time is short
 
 def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
@@ -633,8 +639,7 @@ def region(
     grid,free = _grid_of(cf.domain.features), free or ()
     readings = _readings(cf, grid)
     names = [c.name for c in grid.columns]
-    if any(name not in names for name in free):
-        raise ValueError(f'free must name columns of the table, got {list(free)}')
+    _check_names(grid.columns, free=free)
     enc = cf.encode(answers.data) if answers.enc is None else answers.enc
     changed = changed_groups(enc.x, answers.xp, cf.groups(enc.x)).cpu().numpy()
     open_ = np.broadcast_to(np.isin(names, list(free)), changed.shape)
