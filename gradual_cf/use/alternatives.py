@@ -485,7 +485,9 @@ def _shares(menu:pd.DataFrame) -> pd.DataFrame: # Column × column; NaN where no
     rows,sets = menu.row.nunique(), menu.assign(there=np.isfinite(menu.distance)).groupby('columns').there.sum()
     names = list(dict.fromkeys(name for chosen in menu['columns'] for name in chosen))
     out = pd.DataFrame(np.nan, names, names)
-    for chosen,many in sets.items(): out.loc[chosen[-1], chosen[0]] = many/rows
+    for chosen,many in sets.items():
+        at = [names.index(name) for name in chosen]
+        out.iloc[max(at), min(at)] = many/rows
     return out
 
 def plot_ways(
