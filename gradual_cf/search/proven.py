@@ -166,7 +166,7 @@ def _read(cf, optimal:str) -> list:
 
 # %% ../../nbs/search/10_proven.ipynb #c17
 _SEARCHED = 64 # Rows searched together …
-_AT_ONCE = 8   # … and where there is a deadline
+_AT_ONCE = 32  # … and where there is a deadline: fewer overrun it less, and cost more each
 
 def _question_of(grid:_Grid, enc:Encoded, most:np.ndarray, price=_distance_price) -> _Question:
     "Rows of a question under a price, a function of grid and rows."
