@@ -16,23 +16,15 @@ import numpy as np
 import pandas as pd
 import torch
 from boxes import MODELS, explained
-from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from small import piped
 
 from gradual_cf.core import atomic
 from gradual_cf.data.datasets import load_heloc
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
-
-
-def piped(last):
-    words = make_column_selector(dtype_include='category')
-    return make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), words), (StandardScaler(), make_column_selector(dtype_exclude='category'))), last)
-
 
 GERMAN = {'histogram': lambda: HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0),
           'forest of depth 8': lambda: piped(RandomForestClassifier(100, max_depth=8, n_jobs=1, random_state=0)),
