@@ -66,14 +66,17 @@ def _standing_text(cfs, i:Any=slice(None)) -> str: # One row, or the mean of som
 def _proof_text(cfs, i:int) -> str:
     "What is proven of an answer; '' where nothing is."
     words = '' if cfs.proof is None else cfs.proof[i]
-    return f', {words} in {cfs.optimal}' if words.startswith(('optimal', 'within')) else f', {words}'*bool(words)
+    among = f' among {cfs.among}'*bool(cfs.among)
+    if words.startswith(('optimal', 'within')): return f', {words} in {cfs.optimal}{among}'
+    return f', {words}{among}'*bool(words)
 
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
     if cfs.proof is None: return ''
     known = pd.Series(cfs.proof, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
-    return f'; by {cfs.optimal}: {counted}' if cfs.optimal else f'; {counted}'*bool(counted)
+    among = f', among {cfs.among}'*bool(cfs.among)
+    return f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal else f'; {counted}'*bool(counted)
 
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
@@ -227,7 +230,7 @@ def _write(cfs, path):
     kept = {f: getattr(cfs, f) for f in (*_TENSORS, *_STANDINGS, *_SIZES)}
     tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
     (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
-    proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal)
+    proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
     about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof)
     members = {'about.json': about, 'tensors.safetensors': save(tensors), 'data.arrow': data, 'raw.arrow': raw}
     with atomic(path) as tmp:
@@ -257,7 +260,7 @@ def _read(path) -> dict:
     if 'proof' in about: parts['proof'] = about['proof']
     many = {len(v) for v in parts.values() if v is not None}
     if len(many) != 1: raise ValueError(f'all parts must have as many rows, got {sorted(many)}')
-    return parts | dict(tau=about['tau'], optimal=about.get('optimal', ''))
+    return parts | dict(tau=about['tau'], optimal=about.get('optimal', ''), among=about.get('among', ''))
 
 # %% ../nbs/90_answers.ipynb #c54
 @dataclass(frozen=True, repr=False)
@@ -279,6 +282,7 @@ class Counterfactuals:
     confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
     proof:Any=None             # What is proven, a list: 'optimal', 'within 3%', 'best so far', 'none exists' or ''
     optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven
+    among:str=''               # Which answers a proof speaks of, as 'answers that withstand noise'; '' for all
     size:Tensor|None=None      # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:Tensor|None=None     # No answer has less, `(n,)`; inf where there is none at all
     explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand

@@ -437,10 +437,19 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     return _Splits(e, group, edges, left, own)
 
 # %% ../../nbs/search/09_bounds.ipynb #c22
+class _Net(NamedTuple):
+    "Layers with ReLU between them, and what stands in front."
+    weight:list          # `(out, in)` of each layer
+    bias:list            # `(out,)` of each layer
+    moves:np.ndarray     # How far weights of each output move if those of the model move by one, `(k,)`
+    scale:np.ndarray|float=1. # What entries are multiplied by before the first layer, `(d,)`
+    shift:np.ndarray|float=0. # What is added then, `(d,)`
+
+def _net(weight:list, bias:list) -> _Net: return _Net(weight, bias, np.ones(len(bias[-1]))) # Layers as they are
+
 class _Layers(NamedTuple):
-    "Layers with ReLU between them, and how what they read follows from the columns of a table."
-    weight:list      # `(out, in)` of each layer
-    bias:list        # `(out,)` of each layer
+    "How what layers read follows from the columns of a table."
+    net:_Net         # The layers
     owner:np.ndarray # Column of each feature, `(j,)`; -1 for one that never moves
     slope:np.ndarray # Of a number's feature, for each encoded unit, `(j,)`
     shift:np.ndarray # What it is at zero; a feature that never moves, `(j,)`
@@ -449,16 +458,18 @@ class _Layers(NamedTuple):
 
     def scores(self, x:np.ndarray) -> np.ndarray: # Features `(n, j)` -> `(n, k)`
         "What the layers say."
-        for w,b in zip(self.weight[:-1], self.bias[:-1]): x = np.maximum(x @ w.T + b, 0)
-        return x @ self.weight[-1].T + self.bias[-1]
+        for w,b in zip(self.net.weight[:-1], self.net.bias[:-1]): x = np.maximum(x @ w.T + b, 0)
+        return x @ self.net.weight[-1].T + self.net.bias[-1]
 
-def _layers_on_table(weight:list, bias:list, grid:_Grid) -> _Layers:
-    "Layers that read encoded rows as they are."
+def _layers_on_table(net:_Net, grid:_Grid) -> _Layers:
+    "Layers that read encoded rows, as they are or scaled."
     owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
-    levels = {g: np.eye(grid.columns[g].width) for g in np.flatnonzero(grid.named).tolist()}
-    return _Layers(weight, bias, owner, np.ones(len(owner)), np.zeros(len(owner)), levels, lambda x: x)
+    scale,shift = (np.broadcast_to(v, owner.shape) for v in (net.scale, net.shift))
+    part = lambda g: slice(grid.first[g], grid.first[g + 1])
+    levels = {g: np.diag(scale[part(g)]) + shift[part(g)] for g in np.flatnonzero(grid.named).tolist()}
+    return _Layers(net, owner, scale, shift, levels, lambda x: x*scale + shift)
 
-def _layers_behind(weight:list, bias:list, f:_Features, grid:_Grid) -> _Layers|None:
+def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
     "Layers behind an opened pipeline; None where a feature of a number is no line."
     slope,shift,levels = np.zeros(len(f.owner)), f.still.copy(), {}
     for g,values in enumerate(f.values):
@@ -470,7 +481,7 @@ def _layers_behind(weight:list, bias:list, f:_Features, grid:_Grid) -> _Layers|N
             straight = values[0] + (at - at[0])*line
             if not np.allclose(values, straight, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None
             slope[mine],shift[mine] = line, values[0] - at[0]*line
-    return _Layers(weight, bias, f.owner, slope, shift, levels, f.of)
+    return _Layers(net, f.owner, slope, shift, levels, f.of)
 
 # %% ../../nbs/search/09_bounds.ipynb #c24
 def _gained(gain:np.ndarray, rate:np.ndarray, budget:np.ndarray) -> np.ndarray: # `(…, g)`, `(…)` -> `(…)`
@@ -502,10 +513,11 @@ class _LayerBound:
     "A bound of layers for some rows of a question: a `_Condition`."
     def __init__(self, q:_Question, layers:_Layers, aim:np.ndarray, need:np.ndarray, slack:float):
         self.q,self.layers,self.need,self.slack = q, layers, need, slack
-        self.weight = [*layers.weight[:-1], aim[None] @ layers.weight[-1]]
-        self.bias = [*layers.bias[:-1], aim[None] @ layers.bias[-1]]
+        net = layers.net
+        self.weight = [*net.weight[:-1], aim[None] @ net.weight[-1]]
+        self.bias = [*net.bias[:-1], aim[None] @ net.bias[-1]]
         self.own = layers.of(q.rows.x)
-        self.width = max(w.size for w in layers.weight)
+        self.width = max(w.size for w in net.weight)
         # sums features by column
         self.of_column = np.eye(len(q.grid.columns))[layers.owner]*(layers.owner >= 0)[:, None]
         self.number = [j for j,g in enumerate(layers.owner) if g >= 0 and not q.grid.named[g]]

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data.columns import MISSING
+
 # %% auto #0
 __all__ = []
 
@@ -166,7 +168,7 @@ def _priced(grid:_Grid, rows:_Rows, price:_Price, row:np.ndarray, at:np.ndarray)
 # %% ../../nbs/search/08_boxes.ipynb #c15
 class _Sets:
     "Sets of levels of one category, by number."
-    def __init__(self): self.known,self.masks = {}, np.zeros((0, 0), bool)
+    def __init__(self): self.known,self.masks,self.single = {}, np.zeros((0, 0), bool), np.zeros(0, int)
 
     def number(self, mask:np.ndarray) -> int: # bool `(levels,)`
         "The number of a set."
@@ -175,6 +177,11 @@ class _Sets:
             self.known[key] = len(self.known)
             self.masks = np.concatenate([self.masks.reshape(-1, len(mask)), mask[None]])
         return self.known[key]
+
+    def alone(self, levels:int) -> np.ndarray: # `(levels,)`
+        "The numbers of the sets that hold one level each."
+        if not len(self.single): self.single = np.array([self.number(v) for v in np.eye(levels, dtype=bool)])
+        return self.single
 
 class _Boxes(NamedTuple):
     "Boxes of rows, with their corners."
@@ -200,6 +207,21 @@ class _Question(NamedTuple):
     def take(self, i) -> _Question: # The rows `i`
         "The same question about some rows."
         return self._replace(rows=self.rows.take(i), price=self.price.take(i))
+
+def _question_of(grid:_Grid, enc, most:np.ndarray, price=_distance_price) -> _Question: # Most columns, `(n,)`
+    "Encoded rows and their limits under a price, a function of grid and rows."
+    rows,offered = _rows_of(grid, enc, most, MISSING), {g: c.may for g,c in enumerate(grid.columns) if grid.named[g]}
+    return _Question(grid, rows, price(grid, rows), offered, {g: _Sets() for g in offered})
+
+_SEARCHED = 64 # Rows searched together
+
+def _of_one_target(target, many:int=_SEARCHED) -> list: # A tensor -> (target, positions of some rows)
+    "Rows in parts of one target."
+    labels,parts = target.cpu().numpy(), []
+    for label in np.unique(labels, axis=0):
+        rows = np.flatnonzero((labels == label).reshape(len(labels), -1).all(1))
+        parts += [(label, i) for i in np.split(rows, range(many, len(rows), many))]
+    return parts
 
 def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
     "The first and the last legal position of ranges, codes apart; where none is legal the first is the larger one."
@@ -248,14 +270,16 @@ def _whole(q:_Question) -> _Boxes:
     return _boxed(q, np.arange(len(r.x)), low, high)
 
 # %% ../../nbs/search/08_boxes.ipynb #c20
+def _as_sets(q:_Question, at:np.ndarray) -> np.ndarray: # Positions `(b, g)`
+    "Positions as ends of boxes: levels become the sets that hold them alone."
+    out = at.copy()
+    for g in np.flatnonzero(q.grid.named): out[:, g] = q.sets[g].alone(len(q.offered[g]))[at[:, g]]
+    return out
+
 def _own_only(q:_Question, b:_Boxes, where:np.ndarray) -> tuple: # bool `(b, g)` -> ends `(b, g)`
     "Ends of boxes in which some columns keep their own value."
-    own = q.rows.own[b.row]
-    low,high = np.where(where, own, b.low), np.where(where, own, b.high)
-    for g in np.flatnonzero(q.grid.named & where.any(0)):
-        alone = np.array([q.sets[g].number(v) for v in np.eye(q.sets[g].masks.shape[1], dtype=bool)])
-        low[:, g] = high[:, g] = np.where(where[:, g], alone[own[:, g]], b.low[:, g])
-    return low, high
+    own = _as_sets(q, q.rows.own[b.row])
+    return np.where(where, own, b.low), np.where(where, own, b.high)
 
 _HAIR = 1e-6 # Room for rounding in a limit, in steps
 
@@ -361,8 +385,8 @@ _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
     "The queues of rows."
-    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, seconds:float, gap:float, start=None,
-                 work:float=np.inf): # Numbers that the bounds of a row's boxes may take
+    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, seconds:float, gap:float, start:Sequence=(),
+                 work:float=np.inf): # Positions to begin with, and numbers that the bounds of a row's boxes may take
         n = len(q.rows.x)
         self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, seconds, gap
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
@@ -373,7 +397,7 @@ class _Search:
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
-        if start is not None: self.offer(np.arange(n), start)
+        for at in start: self.offer(np.arange(n), at)
         still = np.flatnonzero(q.rows.least == 0) # rows that may be there already
         if len(still): self.offer(still, q.rows.own[still])
         self.begin(np.ones(n, bool))
@@ -487,6 +511,7 @@ class _Search:
         limit = self.limit()
         left = np.array([queue[0][0] if queue else np.inf for queue in self.queues])
         np.minimum.at(left, *self.looked) # boxes at which Ctrl-C came
+        for condition in self.conditions: left = np.minimum(left, getattr(condition, 'doubt', np.inf))
         return _Found(self.best, self.cost, np.minimum(left, limit + _TIE), self.boxes, self.spent)
 
 def _rounded_up(cost:np.ndarray, toll:float) -> np.ndarray: # `(b,)`

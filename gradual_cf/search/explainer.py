@@ -407,10 +407,12 @@ class Explainer:
         optimal:str|None=None, # What shall be proven least: 'columns', then distance; 'distance'; 'cost'; None: usual
         seconds:float|None=None, # Most time of all rows together; None for as long as it takes
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
+        robust:dict|None=None, # What it must withstand: dict(noise={column: how far}) or dict(weights=δ)
     ) -> Counterfactuals:
         "Change the least in each row that makes the model decide for `target`."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        return answered(self, self.ask(data, target, max_changes, **rules), seed, progress, optimal, seconds, gap)
+        asked = self.ask(data, target, max_changes, **rules)
+        return answered(self, asked, seed, progress, optimal, seconds, gap, robust)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."

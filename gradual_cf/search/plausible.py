@@ -6,7 +6,6 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -181,18 +180,27 @@ def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, d
     return column, bound, depth
 
 # %% ../../nbs/search/05_plausible.ipynb #c11
-def _forest(rows:Tensor) -> Callable: # Rows `(m, d)` -> (rows `(n, d)`) -> `(n,)`
-    "How strange rows are, by random cuts of others."
+class _Forest(NamedTuple):
+    "Random cuts of rows, tree by tree: how strange others are."
+    column:Tensor # Entry that each node cuts, long `(t, m)`
+    bound:Tensor  # Where, `(t, m)`; inf where it does not
+    depth:Tensor  # How deep a row is that stays there, `(t, m)`
+    usual:float   # How deep rows are on average
+
+    def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
+        "How strange rows are."
+        tree = torch.arange(_TREES, device=x.device)
+        node = torch.zeros(len(x), _TREES, dtype=torch.long, device=x.device)
+        for _ in range(_LEVELS):
+            node = 2*node + 1 + (x.gather(1, self.column[tree, node]) > self.bound[tree, node]).long()
+        return 2**(-self.depth[tree, node].mean(1)/self.usual)
+
+def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
+    "Random cuts of rows."
     x,rng,few = rows.double().cpu().numpy(), np.random.default_rng(0), min(_SAMPLE, len(rows))
     trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
     column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
-    return partial(_strangeness, column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
-
-def _strangeness(column, bound, depth, usual, x:Tensor) -> Tensor: # `(n,)`: .5 for anybody, larger for the strange
-    tree = torch.arange(_TREES, device=x.device)
-    node = torch.zeros(len(x), _TREES, dtype=torch.long, device=x.device)
-    for _ in range(_LEVELS): node = 2*node + 1 + (x.gather(1, column[tree, node]) > bound[tree, node]).long()
-    return 2**(-depth[tree, node].mean(1)/usual)
+    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
 
 # %% ../../nbs/search/05_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at
@@ -202,7 +210,7 @@ class _Circle(NamedTuple):
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     legal:Tensor     # Which of their cells are numbers that an answer may have, bool `(2m, g)`
     lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
-    forest:Callable  # Grown on the first half
+    forest:_Forest   # Grown on the first half
     strange:Tensor   # Strangeness that a share of the second half stays below, `()`
     values:list      # Values of each group that are worth trying, `(q,)`; None for a category
     atomic:list      # Whether a few values make up most of a group

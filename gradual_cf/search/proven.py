@@ -15,17 +15,18 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import CLASSES, in_target, lacking, most_groups, target_prob
+from .goals import CLASSES, lacking, most_groups, target_prob
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
-from .readings import _conditions, _conditions_kept, _readings
-from .boxes import (_FEW, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of, _lawful,
-                                     _legal_ends, _positions_of, _Price, _Question, _Rows, _rows_at, _rows_of, _Search,
-                                     _Sets)
+from .readings import _arrived, _conditions_kept, _readings
+from .robust import _among, _check_robust, _demanding, _Demands, _demands_of, _firmer
+from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of,
+                                     _lawful, _legal_ends, _of_one_target, _positions_of, _Price, _Question,
+                                     _question_of, _Rows, _rows_at, _Search)
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..answers import Counterfactuals
-from ..core import Encoded, State, changed_groups, rows_of
+from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import predict
 from ..models.fitted import FrameModel
@@ -33,13 +34,6 @@ from .trees import _Trees
 
 # %% auto #0
 __all__ = ['Proven', 'cheapest', 'prove', 'region', 'ways']
-
-# %% ../../nbs/search/10_proven.ipynb #c8
-def _arrived(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
-    "Whether the model decides rows for their target."
-    z = predict(cf.model, torch.from_numpy(x).to(*cf.place))
-    ok = in_target(z, target) if cf.numbers else target_prob(z, target) >= tau
-    return ok.cpu().numpy()
 
 # %% ../../nbs/search/10_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
@@ -146,6 +140,8 @@ def _check_question(cf, optimal:str, seconds, gap:float):
     if cf.domain.relations is not None:
         raise ValueError(f'optimal must be left out where relations tie columns, got {optimal!r}: '
                          'explain with seconds instead')
+    if getattr(cf.settings, 'quantile', None) is not None:
+        raise ValueError(f'optimal must be left out where quantile is asked for, got {optimal!r}')
     if optimal == _COST and cf.domain.cost is None:
         raise ValueError("optimal='cost' must be asked of a table with costs, got none: tabular(..., cost={...})")
 
@@ -165,21 +161,7 @@ def _read(cf, optimal:str) -> list:
     return readings
 
 # %% ../../nbs/search/10_proven.ipynb #c17
-_SEARCHED = 64 # Rows searched together …
-_AT_ONCE = 32  # … and where there is a deadline: fewer overrun it less, and cost more each
-
-def _question_of(grid:_Grid, enc:Encoded, most:np.ndarray, price=_distance_price) -> _Question:
-    "Rows of a question under a price, a function of grid and rows."
-    rows,offered = _rows_of(grid, enc, most, MISSING), {g: c.may for g,c in enumerate(grid.columns) if grid.named[g]}
-    return _Question(grid, rows, price(grid, rows), offered, {g: _Sets() for g in offered})
-
-def _of_one_target(target:Tensor, many:int=_SEARCHED) -> list: # (target, positions of some rows)
-    "Rows in parts of one target."
-    labels,parts = target.cpu().numpy(), []
-    for label in np.unique(labels, axis=0):
-        rows = np.flatnonzero((labels == label).reshape(len(labels), -1).all(1))
-        parts += [(label, i) for i in np.split(rows, range(many, len(rows), many))]
-    return parts
+_AT_ONCE = 32  # Rows searched together where there is a deadline: fewer overrun it less, and cost more each
 
 class _Limits(NamedTuple):
     "When a search ends."
@@ -189,27 +171,27 @@ class _Limits(NamedTuple):
     calm:bool=True       # Whether Ctrl-C only ends the search, with what is known
     work:float=np.inf    # Most numbers that the bounds of a row's boxes may take
 
-def _searched(cf, readings:list, price, limits:_Limits, enc:Encoded, target:Tensor, tau:float,
-              start:Tensor|None=None, least=None) -> tuple: # `least`: as in `_Rows`
+def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows of a question under a price, a function of grid and rows: `_Found`, encoded answers, toll."
+    cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
     q = _question_of(grid, enc, most, price)
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
-    begin = None if start is None else start.cpu().double().numpy()
+    begin = [xp.cpu().double().numpy() for xp in starts]
     n,out,xp,left,seconds = len(target), [], q.rows.x.copy(), len(target), limits.seconds
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
-    parts = _of_one_target(target, _SEARCHED if limits.until == np.inf else _AT_ONCE)
+    parts = _of_one_target(target, min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE))
     for label,i in parts:
         share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
         left -= len(i)
         if not min(seconds, share): # the time is over
             out.append(_Found(*(v[i] for v in nothing)))
             continue
-        some,aims = q.take(i), target[torch.from_numpy(i).to(target.device)]
-        asked = lambda row, at: _arrived(cf, _rows_at(grid, some.rows, row, at), aims[torch.from_numpy(row)], tau)
-        first = None if begin is None else _positions_of(grid, some.rows, begin[i], MISSING)
-        conditions = _conditions(readings, some, label, np.full(len(i), float(tau)))
+        some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(target.device))
+        first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
+        conditions,held = wanted.conditions(some, label)
+        asked = partial(wanted.asked, some, held)
         search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
         found = search.run(limits.calm)
         if search.stopped: seconds = 0.
@@ -219,11 +201,11 @@ def _searched(cf, readings:list, price, limits:_Limits, enc:Encoded, target:Tens
     return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), q.price.toll
 
 # %% ../../nbs/search/10_proven.ipynb #389c32d1
-def _by_boxes(cf, readings:list, optimal:str, limits:_Limits, enc:Encoded, target:Tensor,
-              start:Tensor|None=None, least=None) -> _Known:
+def _by_boxes(cf, readings:list, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, target:Tensor,
+              starts=(), least=None) -> _Known:
     "What boxes know of rows."
-    price = partial(_price_of, cf, optimal)
-    found,xp,toll = _searched(cf, readings, price, limits, enc, target, cf.settings.tau, start, least)
+    demands = _demands_of(cf, readings, enc, target, robust)
+    found,xp,toll = _searched(demands, partial(_price_of, cf, optimal), limits, starts, least)
     (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
     if toll: near = np.where(bound < size, 0., near)
     return _Known(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
@@ -280,9 +262,10 @@ def _light_readings(cf) -> list|None:
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not isinstance(cf.model, FrameModel) or not cf.greedy: return False
-    if tied or not h.legal or h.quantile is not None or h.logit_margin is not None or h.tau_slack: return False
-    return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
+    if not isinstance(cf.model, FrameModel) or not (cf.greedy or _demanding(cf)): return False
+    margin = h.tau_slack and h.logit_margin is None # a lead is a margin too, and one that boxes know of
+    if tied or not h.legal or h.quantile is not None or margin: return False
+    return isinstance(cf.model, _Trees) and not _demanding(cf) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
     "Put in what a search found of some rows: the smaller answer, the larger bound."
@@ -308,12 +291,13 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
     return np.where(there, size, np.inf), np.where(there, far if optimal == _COLUMNS else size, np.inf)
 
 # %% ../../nbs/search/10_proven.ipynb #c19
-def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, enc:Encoded, z:Tensor, target:Tensor,
-                find) -> tuple: # `find`: rows, targets -> answers, begun
+def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, z:Tensor,
+                target:Tensor, find) -> tuple: # `find`: rows, targets -> answers, begun
     "`_Known` of rows, and whether they were begun."
-    boxes:Any = partial(_by_boxes, cf, cast(Any, readings), optimal, limits)
+    boxes:Any = partial(_by_boxes, cf, cast(Any, readings), optimal, limits, robust)
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
-    swept = few and isinstance(cf.model, _Trees)
+    more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
+    swept = few and isinstance(cf.model, _Trees) and not more
     known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
     begun = np.ones(len(enc.x), bool)
     if few and readings and all(r.of == 'lines' for r in readings):
@@ -323,13 +307,15 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, enc:Encoded
     at = torch.from_numpy(i)
     rows,aims = enc.take(at), target[at]
     xp,begun[i] = find(rows, aims, begin=begin[at] if swept and readings else None)
-    there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
+    there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau) & (not more)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
-    known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
+    if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, rows, xp, there, optimal)
     _merged(known, i, _nothing_known(rows)._replace(xp=xp, size=size, distance=far))
     if readings and few: _with_own_columns(cf, known, i, rows, aims, boxes)
-    if readings: _merged(known, i, boxes(rows, aims, known.xp[at], known.bound[i].astype(int) if few else None))
+    start = known.xp[at] if not more else xp
+    if robust is not None: start = _firmer(_demands_of(cf, cast(Any, readings), rows, aims, robust), xp, limits.until)
+    if readings: _merged(known, i, boxes(rows, aims, [start], known.bound[i].astype(int) if few else None))
     return known, begun
 
 def _with_own_columns(cf, known:_Known, i:np.ndarray, enc:Encoded, target:Tensor, boxes):
@@ -338,24 +324,24 @@ def _with_own_columns(cf, known:_Known, i:np.ndarray, enc:Encoded, target:Tensor
     if not len(many): return
     rows,at = torch.from_numpy(many), torch.from_numpy(i[many])
     still = ~changed_groups(enc.x[rows], known.xp[at], cf.groups(enc.x))
-    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], known.xp[at], known.bound[i[many]].astype(int))
+    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], [known.xp[at]], known.bound[i[many]].astype(int))
     nothing = np.zeros(len(many)) # is known of other columns
     _merged(known, i[many], found._replace(bound=nothing, distance_bound=nothing))
 
 _NOT_BEGUN = 'not begun: the time was over'
 
-def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str) -> Counterfactuals:
+def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
     "Answers with what is proven of them."
     size = np.where(answers.valid.cpu().numpy(), known.size, np.inf)
     proof = [_proof(*row) for row in zip(size, known.bound, known.distance, known.distance_bound)]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
-    return replace(answers, proof=proof, optimal=optimal, **told)
+    return replace(answers, proof=proof, optimal=optimal, among=among, **told)
 
 def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
     limits = _Limits(until=until, calm=calm, work=_BUDGET)
-    return _best_known(cf, _light_readings(cf), _COLUMNS, limits, enc, z, target, find)
+    return _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
 
 def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
     "What `explain` finds where nothing else is said, before it is measured."
@@ -371,9 +357,11 @@ def answered(
     optimal:str|None=None, # What shall be proven, as `Explainer.explain` takes it
     seconds:float|None=None, # Most time of all rows together
     gap:float=0.,  # How far from the optimum an answer may be, as a share of it
+    robust:dict|None=None, # What answers must withstand
 ) -> Counterfactuals:
     "Search and measure, with a proof where one is asked for or is the rule; `ValueError` where there can be none."
     _check_limits(seconds, gap)
+    if robust is not None and optimal is None: optimal = _COLUMNS
     if gap and optimal is None: raise ValueError(f'gap must be left out where optimal is, got {gap!r}')
     until = np.inf if seconds is None else time.perf_counter() + seconds
     data,enc,z,target = question
@@ -387,9 +375,11 @@ def answered(
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
     else:
-        limits = _Limits(gap=gap, until=until, calm=calm)
-        known,begun = _best_known(cf, _read(cf, optimal), optimal, limits, enc, z, target, find)
-    return _carrying(cf.measure(data, enc, z, known.xp, target), known, begun, optimal or _COLUMNS)
+        limits,readings = _Limits(gap=gap, until=until, calm=calm), _read(cf, optimal)
+        if robust is not None: _check_robust(cf, readings, robust)
+        known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, target, find)
+    answers = cf.measure(data, enc, z, known.xp, target)
+    return _carrying(answers, known, begun, optimal or _COLUMNS, _among(cf, robust))
 
 # %% ../../nbs/search/10_proven.ipynb #55034408
 def cheapest(
@@ -400,15 +390,17 @@ def cheapest(
     seconds:float|None=None, # Most time of a row; None for as long as it takes
     gap:float=0.,  # How far from the optimum an answer may be, as a share of it
     start:bool=True, # Whether to begin with the explainer's own answers
+    robust:dict|None=None, # What answers must withstand, as `explain` takes it
     **constraints, # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> Proven:
     "The cheapest answer of each row with its proof; raises `ValueError` for a model without bounds."
     _check_question(cf, optimal, seconds, gap)
     data,enc,z,label = cf.ask(data, target, **constraints)
     readings,limits = _read(cf, optimal), _Limits(seconds or np.inf, gap)
-    if start: known,begun = _best_known(cf, readings, optimal, limits, enc, z, label, cf.find)
-    else: known,begun = _by_boxes(cf, readings, optimal, limits, enc, label), np.ones(len(enc.x), bool)
-    answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal)
+    if robust is not None: _check_robust(cf, readings, robust)
+    if start: known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, label, cf.find)
+    else: known,begun = _by_boxes(cf, readings, optimal, limits, robust, enc, label), np.ones(len(enc.x), bool)
+    answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal, _among(cf, robust))
     return Proven(answers, optimal, *known[1:])
 
 # %% ../../nbs/search/10_proven.ipynb #c6
@@ -482,8 +474,9 @@ _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certified:
     "Certificates for a model with bounds."
     start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
-    question = q.s.enc, q.answer.target, q.answer.tau, start
-    found,xp,toll = _searched(q.cf, readings, _PRICES[norm], _Limits(seconds), *question)
+    aim = Target(q.answer.target, torch.full_like(q.s.x[:, 0], q.answer.tau))
+    demands = _Demands(q.cf, readings, q.s.enc, aim, q.answer.tau)
+    found,xp,toll = _searched(demands, _PRICES[norm], _Limits(seconds), [start])
     size = q.far if norm == 'l1' else q.columns.astype(float)
     best,words = found.cost, np.full(len(size), _NORMS[norm], object)
     bound = np.ceil(found.bound - _SAME_SIZE) if norm == 'l0' else found.bound
@@ -697,7 +690,8 @@ def ways(
     held = torch.ones(len(sets), len(names), dtype=torch.bool, device=enc.x.device)
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
-    found,xp,_ = _searched(cf, readings, _distance_price, _Limits(seconds or np.inf), many, label[row], cf.settings.tau)
+    demands = _demands_of(cf, readings, many, label[row])
+    found,xp,_ = _searched(demands, _distance_price, _Limits(seconds or np.inf))
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells = lambda j, chosen: tuple(raw[cf.domain.features[g].sources[0]].iloc[j] for g in chosen)
     values = [cells(j, chosen) if np.isfinite(found.cost[j]) else () for j,(_,chosen) in enumerate(sets)]

@@ -9,13 +9,14 @@ from typing import Any, cast, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ..models.asking import _Agreed, _Asked, answers_numbers, two_classes
+from ..models.asking import _Agreed, _Asked, answers_numbers, predict, two_classes
 from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
-                                      _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
+                                      _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
 from .boxes import _Grid, _grid_of, _Question
+from .goals import in_target, target_prob
 from .trees import _Trees
 
 # %% auto #0
@@ -24,7 +25,7 @@ __all__ = []
 # %% ../../nbs/search/09_readings.ipynb #17ad2266
 _SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
 
-def _layers_of(model) -> tuple|None: # Weights and biases
+def _layers_of(model) -> _Net|None:
     "The layers of a network without those that do nothing; None for another module."
     if type(model) is not nn.Sequential: return None
     layers:Any = [m for m in model if not isinstance(m, _SILENT)]
@@ -33,7 +34,7 @@ def _layers_of(model) -> tuple|None: # Weights and biases
     if not fits or len(linear) != len(between) + 1: return None
     exactly = lambda v: v.detach().cpu().double().numpy()
     bias = [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
-    return [exactly(m.weight) for m in linear], bias
+    return _net([exactly(m.weight) for m in linear], bias)
 
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
@@ -43,21 +44,22 @@ def _affine_map(do, width:int) -> tuple: # (out, width), (out,)
     shift = at(np.zeros((1, width)))[0]
     return (at(_AXIS*np.eye(width)) - shift).T/_AXIS, shift
 
-def _behind(net:tuple, do) -> tuple:
+def _behind(net:_Net, do) -> _Net:
     "Layers with an affine map behind them."
-    slope,shift = _affine_map(do, len(net[1][-1]))
-    return [*net[0][:-1], slope @ net[0][-1]], [*net[1][:-1], slope @ net[1][-1] + shift]
+    slope,shift = _affine_map(do, len(net.bias[-1]))
+    weight,bias = [*net.weight[:-1], slope @ net.weight[-1]], [*net.bias[:-1], slope @ net.bias[-1] + shift]
+    return net._replace(weight=weight, bias=bias, moves=np.abs(slope) @ net.moves)
 
-def _in_front(net:tuple, do) -> tuple:
+def _in_front(net:_Net, do) -> _Net:
     "Layers with a scaling in front of them, entry by entry."
-    slope,shift = _affine_map(do, net[0][0].shape[1])
-    return [net[0][0] @ slope, *net[0][1:]], [net[0][0] @ shift + net[1][0], *net[1][1:]]
+    slope,shift = _affine_map(do, net.weight[0].shape[1])
+    return net._replace(scale=np.diag(slope), shift=shift)
 
-def _unfolded(model) -> tuple|None: # Weights and biases
-    "The layers of a network with its own scaling and threshold in them; None for what they do not tell."
+def _unfolded(model) -> _Net|None:
+    "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
         net = _layers_of(model)
-        return net if net is None or len(net[1][-1]) > 1 else _behind(net, two_classes)
+        return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
     net,parts = _layers_of(model.model), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine or model.kind == 'proba': return None
@@ -65,19 +67,19 @@ def _unfolded(model) -> tuple|None: # Weights and biases
     if answers_numbers(model): return net
     return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
 
-def _layers_fitted(last) -> tuple|None: # A fitted estimator of scikit-learn -> weights and biases
+def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
         if last.activation not in ('relu', 'identity'): return None
         if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
-        net = [w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_]
+        net = _net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_])
         if last.activation == 'relu': return net
-        weight,bias = net[0][0], net[1][0]
-        for w,b in zip(net[0][1:], net[1][1:]): weight,bias = w @ weight, w @ bias + b
-        return [weight], [bias]
+        weight,bias = net.weight[0], net.bias[0]
+        for w,b in zip(net.weight[1:], net.bias[1:]): weight,bias = w @ weight, w @ bias + b
+        return _net([weight], [bias])._replace(moves=np.full(len(bias), np.nan)) # of a product, nobody knows
     if not hasattr(last, 'coef_') or not hasattr(last, 'intercept_') or hasattr(last, 'support_'): return None
     weight = np.atleast_2d(np.asarray(last.coef_, float))
-    return [weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()]
+    return _net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()])
 
 # %% ../../nbs/search/09_readings.ipynb #4777166b
 class _Reading(NamedTuple):
@@ -87,6 +89,7 @@ class _Reading(NamedTuple):
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
     of:str='layers' # What was read: 'trees', 'layers', or 'lines', of which bounds are exact
+    layers:Any=None # `_Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
@@ -120,10 +123,11 @@ def _reading_of_trees(nodes:_Splits, threshold:float) -> _Reading:
 
 def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
     "A reading of the layers of a model."
-    link = _Link(np.zeros(len(layers.bias[-1])), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
+    outputs = np.zeros(len(layers.net.bias[-1]))
+    link = _Link(outputs, 'number' if answers_numbers(model) else 'logit', threshold=threshold)
     bound = lambda q, aim, need, slack: _LayerBound(q, layers, aim, need, slack)
     scores = lambda x: layers.scores(layers.of(x))
-    return _Reading(link, bound, scores, of='lines' if len(layers.weight) == 1 else 'layers')
+    return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
@@ -141,7 +145,7 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)
-    layers = _layers_behind(*cast(tuple, net), f=f, grid=grid)
+    layers = _layers_behind(cast(_Net, net), f, grid)
     return None if layers is None else _reading_of_layers(layers, model, threshold)
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
@@ -198,7 +202,7 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
             elif isinstance(m, FrameModel): r = _read_fitted(m, grid, x.detach().cpu().double().numpy())
             else:
                 net = _unfolded(m)
-                r = None if net is None else _reading_of_layers(_layers_on_table(*net, grid=grid), m)
+                r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _compared(r, z, x.detach().cpu().double().numpy())
         except _UNREAD: r = None
@@ -215,45 +219,58 @@ def _bounded(cf) -> bool:
 # %% ../../nbs/search/09_readings.ipynb #c300bb7e
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 
-def _interval_aims(link:_Link, label, level:np.ndarray) -> list:
+def _interval_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "Both ends of an interval."
     ends = zip((1., -1.), (np.broadcast_to(v, level.shape) for v in label))
     return [(sign*np.ones(1), sign*(end - link.base[0]), 0.) for sign,end in ends if np.isfinite(end).all()]
 
 def _odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
 
-def _of_two(link:_Link, label, level:np.ndarray) -> tuple: # Sign, and `(n,)`
+def _wanted(level, lead) -> np.ndarray: # Log-odds, `(n,)`
+    "What a class must lead by, at least, over each other one."
+    return _odds(level) if lead is None else np.maximum(_odds(level), lead)
+
+def _of_two(link:_Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n,)`
     "Which way the one score of two classes must go, and the log-odds of the target from its threshold on."
     sign = 1. if label == 1 else -1.
-    return sign, _odds(level) + sign*_odds(link.threshold) + sign*_TIE
+    return sign, _wanted(level, lead) + sign*_odds(link.threshold) + sign*_TIE
 
-def _share_aims(link:_Link, label, level:np.ndarray) -> list:
-    "A share."
-    k = len(link.base)
-    if k > 1: return [(np.eye(k)[label], level - link.base[label], 0.)]
-    sign,need = _of_two(link, label, level)
-    return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need)) - link.base[0]), 0.)]
+def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
+    "A share, and how many times the share of each other class."
+    k,eye = len(link.base), np.eye(len(link.base))
+    if k == 1:
+        sign,need = _of_two(link, label, level, lead)
+        return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need)) - link.base[0]), 0.)]
+    times = [] if lead is None else [eye[label] - np.exp(lead)*eye[j] for j in range(k) if j != label]
+    return [(eye[label], level - link.base[label], 0.), *((v, 0*level - v @ link.base, 0.) for v in times)]
 
-def _lead_aims(link:_Link, label, level:np.ndarray) -> list:
+def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "A lead over each other class."
     k,eye,base = len(link.base), np.eye(len(link.base)), link.base
     if k == 1:
-        sign,need = _of_two(link, label, level)
+        sign,need = _of_two(link, label, level, lead)
         return [(sign*np.ones(1), need/link.factor - sign*base[0], 0.)]
     shift = _odds(link.threshold) if k == 2 else 0.
-    lead = lambda j: _odds(level) + shift*(1 if label > j else -1) + _TIE*(label - j)
-    return [(eye[label] - eye[j], lead(j)/link.factor - base[label] + base[j], np.log(k - 1)/link.factor)
+    over = lambda j: _wanted(level, lead) + shift*(1 if label > j else -1) + _TIE*(label - j)
+    return [(eye[label] - eye[j], over(j)/link.factor - base[label] + base[j], np.log(k - 1)/link.factor)
             for j in range(k) if j != label]
 
 _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims
 
-def _aims(readings:list, label, level:np.ndarray) -> list: # A reading, and one of its aims
-    return [(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level)]
+def _aims(readings:list, label, level:np.ndarray, lead=None) -> list: # A reading, and one of its aims
+    return [(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level, lead)]
 
-def _conditions(readings:list, q:_Question, label, level:np.ndarray) -> list:
+def _conditions(readings:list, q:_Question, label, level:np.ndarray, lead=None) -> list: # By how much it shall lead
     "What rows of one target must reach: a class, or an interval."
-    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _aims(readings, label, level)]
+    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _aims(readings, label, level, lead)]
 
 def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
     "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
     return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _aims(readings, label, level)]
+
+# %% ../../nbs/search/09_readings.ipynb #3c9846ae
+def _arrived(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
+    "Whether the model decides rows for their target."
+    z = predict(cf.model, torch.from_numpy(x).to(*cf.place))
+    ok = in_target(z, target) if cf.numbers else target_prob(z, target) >= tau
+    return ok.cpu().numpy()

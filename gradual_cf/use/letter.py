@@ -161,7 +161,8 @@ def _as_told(explainer, answer) -> Counterfactuals:
     moved = (out.xp != answer.xp).any(1)
     if answer.proof is not None: # another number is no proven one
         proof = ['' if new else told for new,told in zip(moved.tolist(), answer.proof)]
-        out = replace(out, proof=proof, optimal=answer.optimal, size=answer.size, bound=answer.bound)
+        known = {name: getattr(answer, name) for name in ('optimal', 'among', 'size', 'bound')}
+        out = replace(out, proof=proof, **known)
     return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.confirmed))
 
 # %% ../../nbs/use/04_letter.ipynb #c35
@@ -289,10 +290,8 @@ _STANDING = dict(
     confirmed='Of the other models that were asked, {} agree with this one about it.')
 
 _PROVEN = dict(
-    columns='This is proven for the model: no change of fewer values would have been enough, and none of as many is '
-            'nearer.',
-    distance='This is proven for the model: no nearer data would have been enough.',
-    cost='This is proven for the model: nothing that costs less would have been enough.')
+    columns='no change of fewer values would have been enough, and none of as many is nearer.',
+    distance='no nearer data would have been enough.', cost='nothing that costs less would have been enough.')
 
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
@@ -303,7 +302,8 @@ def _standing_lines(answer, i:int) -> list:
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
     proven = answer.proof is not None and answer.proof[i] == 'optimal'
     stands = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
-    return [*stands, _PROVEN[answer.optimal]] if proven else stands
+    among = f'among {answer.among} '*bool(answer.among)
+    return [*stands, f'This is proven for the model: {among}{_PROVEN[answer.optimal]}'] if proven else stands
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):

@@ -1,0 +1,230 @@
+"Answers that must have more than the decision, against asking every legal row there is."
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn import ensemble, linear_model, neural_network, pipeline, preprocessing, svm
+from test_boxes import FREE, HAIR, MLP, MODELS, every_row, fitted, labels, probability, table
+from torch import nn
+
+from gradual_cf.answers import Counterfactuals
+from gradual_cf.data.tables import tabular
+from gradual_cf.gradual import GradualCF
+from gradual_cf.measures.metrics import PLAUSIBLE
+from gradual_cf.search.plausible import Plausibility
+from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest, ways
+from gradual_cf.search.robust import _against, _lowest_score
+from gradual_cf.use.letter import letter
+
+pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
+
+
+def nearest_that(fine, every, columns, far, optimal):
+    "Size and distance of the cheapest row for which `fine` holds, asked one by one, the cheapest first."
+    cost = far.sum(1)
+    for j in np.lexsort((cost, columns)) if optimal == 'columns' else np.argsort(cost, kind='stable'):
+        if fine(j): return (columns[j] if optimal == 'columns' else cost[j]), cost[j]
+    return np.inf, np.inf
+
+
+def noisy(cf, row, before, noise):
+    "All that may come of a row whose changed numbers come out otherwise."
+    ways = []
+    for c in cf.domain.features:
+        v, step = row[c.name], 1. if c.unit else 10.**-c.digits if c.ordered else None
+        far = noise.get(c.name, 0)
+        if not far or v == before[c.name] or pd.isna(v): ways.append([v])
+        else:
+            steps = int(far/step + 1e-9)
+            ways.append([w for k in range(-steps, steps + 1) if c.low <= (w := min(max(round(v + k*step, 6), c.low), c.high)) and w not in c.codes])
+    return pd.DataFrame(list(itertools.product(*ways)), columns=[c.name for c in cf.domain.features])
+
+
+def typed(frame, X):
+    for name in X: frame[name] = frame[name].astype(X[name].dtype if X[name].dtype.kind != 'i' else 'int64')
+    return frame
+
+
+@pytest.mark.parametrize('name, optimal', [('hist', 'columns'), ('hist_three', 'distance'), ('forest', 'distance'), ('logistic', 'columns'),
+                                           ('pipe_mlp', 'distance'), ('pipe_ordinal', 'columns'), ('single', 'distance')])
+def test_answers_withstand_noise_and_none_that_does_is_cheaper(name, optimal):
+    rng = np.random.default_rng(list(MODELS).index(name))
+    cf, model, X = fitted(rng, name)
+    rows, noise = X.sample(2, random_state=1), dict(a=1., b=1.5, c=1.)
+    target = (model.predict(rows) + 1) % MODELS[name][3]
+    p = cheapest(cf, rows, target, optimal, robust=dict(noise=noise))
+    for i in range(len(rows)):
+        every, columns, far = every_row(cf.domain, X, rows.iloc[i], FREE)
+        said = probability(model, every, target[i])
+        least = lambda j: probability(model, typed(noisy(cf, every.iloc[j], rows.iloc[i], noise), X), target[i]).min()
+        bars = (.5 + HAIR, .5 - HAIR) # a tie may count either way
+        want = [nearest_that(lambda j: said[j] >= bar and least(j) >= bar, every, columns, far, optimal) for bar in bars]
+        assert any((p.size[i], p.distance[i]) == pytest.approx(v, abs=2e-6) for v in want), (i, want)
+        assert p.proof[i] == (_IS_OPTIMAL if np.isfinite(p.size[i]) else _NONE_EXISTS) and p.answers.valid[i] == np.isfinite(p.size[i])
+
+
+def small_network(rng, sizes, k):
+    net = [m for a, b in itertools.pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())][:-1]
+    for m in net[::2]:
+        m.weight.data, m.bias.data = (torch.from_numpy(rng.normal(0, .6, v.shape)).float() for v in (m.weight, m.bias))
+    return nn.Sequential(*net)
+
+
+@pytest.mark.parametrize('outputs', [1, 2, 3])
+def test_every_network_of_nearly_these_weights_accepts_the_answer_and_no_cheaper_one_can_be_found(outputs):
+    rng, by = np.random.default_rng(outputs + 40), .04
+    X = table(rng, category=outputs == 2)
+    domain = tabular(X, integer=['c'])
+    net = small_network(rng, (len(X.columns) + 3*(outputs == 2), 6, outputs), outputs)
+    net[-1].bias.data -= net(GradualCF(net, domain).fit(X).x_train).mean(0).detach() # each class has rows
+    cf = GradualCF(net, domain).fit(X)
+    z = cf.model(cf.x_train)
+    rows = X[(z.argmax(1) == 0).numpy()].head(4)
+    p = cheapest(cf, rows, 1, 'distance', robust=dict(weights=by))
+    assert p.answers.valid.any()
+    parts = [v.detach().double().numpy() for v in net.parameters()]
+
+    def worst(x):
+        "The least lead of class 1 over each other one: behind one hidden layer of nonnegative units, weights do their worst one by one."
+        (w, b, v, c), x = parts, x.detach().double().numpy()
+        wide = by*(np.abs(x).sum(1, keepdims=True) + 1)
+        low, high = (np.maximum(x @ w.T + b + s*wide, 0) for s in (-1, 1))
+        lead = []
+        for j in ([0, 2][:outputs - 1] if outputs > 1 else [None]):
+            u, shift, move = (v[0], c[0], by) if j is None else (v[1] - v[j], c[1] - c[j], 2*by)
+            lead.append((np.minimum((u - move)*low, (u - move)*high)).sum(1) + shift - move)
+        return np.min(lead, 0)
+
+    need = np.log(2)*(outputs == 3)  # a lead over each that is a share of one half for certain
+    for i in np.flatnonzero(p.answers.valid.numpy()):
+        assert worst(p.answers.xp[i:i + 1])[0] >= need - 1e-4
+        for seed in range(20):
+            other, draw = small_network(rng, (len(parts[0].T), 6, outputs), outputs), np.random.default_rng(seed)
+            for v, w in zip(other.parameters(), net.parameters()): v.data = w.data + by*torch.from_numpy(draw.choice([-1., 1.], w.shape)).float()
+            z = other(p.answers.xp[i:i + 1]).detach()[0]
+            assert (z[0] > 0) if outputs == 1 else z.argmax() == 1
+    for i in range(len(rows)):
+        every, columns, far = every_row(domain, X, rows.iloc[i], FREE)
+        cost, some = far.sum(1), worst(cf.encode(every).x) >= 1e-4
+        if some.any(): assert p.bound[i] <= cost[some].min() + 1e-6  # what is told of all networks is true
+
+
+def test_networks_against_a_row_are_networks_of_nearly_these_weights():
+    rng = np.random.default_rng(0)
+    weight, bias = [rng.normal(size=s) for s in ((7, 4), (5, 7), (1, 5))], [rng.normal(size=s) for s in (7, 5, 1)]
+    x = rng.normal(size=4)
+    w, b = _against(weight, bias, .01, .02, x)
+    for i, (new, old) in enumerate(zip(w + b, weight + bias)): assert np.abs(new - old).max() == pytest.approx(.02 if i in (2, 5) else .01)
+
+    def says(weight, bias):
+        v = x
+        for a, c in zip(weight[:-1], bias[:-1]): v = np.maximum(a @ v + c, 0)
+        return (weight[-1] @ v + bias[-1])[0]
+
+    lowest = _lowest_score(weight, bias, .01, .02, x[None])[0]
+    assert lowest <= says(w, b) < says(weight, bias)
+    for _ in range(50):
+        moved = [[v + rng.uniform(-1, 1, v.shape)*(.02 if i == 2 else .01) for i, v in enumerate(vs)] for vs in (weight, bias)]
+        assert says(*moved) >= lowest
+
+
+@pytest.mark.parametrize('name, optimal', [('hist', 'columns'), ('forest_three', 'distance'), ('pipe_logistic', 'distance'), ('xgboost', 'columns')])
+def test_the_company_of_real_rows_is_proven_too(name, optimal):
+    rng = np.random.default_rng(3)
+    cf, model, X = fitted(rng, name)
+    cf = GradualCF(model, cf.domain, PLAUSIBLE).fit(X)
+    rows = X.sample(2, random_state=2)
+    target = (model.predict(rows) + 1) % MODELS[name][3]
+    p = cheapest(cf, rows, target, optimal)
+    for i in range(len(rows)):
+        every, columns, far = every_row(cf.domain, X, rows.iloc[i], FREE)
+        _, enc, _, label = cf.ask(rows.iloc[[i]], int(target[i]))
+        cost, want = far.sum(1), (np.inf, np.inf)
+        order = np.lexsort((cost, columns)) if optimal == 'columns' else np.argsort(cost, kind='stable')
+        some = order[probability(model, every.iloc[order], target[i]) >= .5 - HAIR]
+        for part in np.split(some, range(64, len(some), 64)): # the cheapest first
+            same = torch.zeros(len(part), dtype=torch.long)
+            fine = part[cf.content(enc.take(same), cf.encode(every.iloc[part]).x, label[same]).numpy()]
+            if not len(fine): continue
+            want = (columns[fine[0]] if optimal == 'columns' else cost[fine[0]]), cost[fine[0]]
+            break
+        assert (p.size[i], p.distance[i]) == pytest.approx(want, abs=2e-6), (i, p.proof[i])
+        assert p.proof[i] == (_IS_OPTIMAL if np.isfinite(want[0]) else _NONE_EXISTS)
+    assert 'plausible answers with a lead' in repr(p)
+
+
+def test_the_plausible_preset_says_what_is_proven():
+    cf, model, X = fitted(np.random.default_rng(3), 'hist')
+    cf = GradualCF(model, cf.domain, PLAUSIBLE).fit(X)
+    rows = X[model.predict(X) == 0].head(12)
+    a = cf.explain(rows, 1)
+    assert a.among == 'plausible answers with a lead' and _IS_OPTIMAL in a.proof
+    known = torch.tensor([told == _IS_OPTIMAL for told in a.proof])
+    assert cf.content(a.enc, a.xp, a.target)[known].all()
+    _, enc, z, label = cf.ask(rows, 1)
+    own = cf.search(enc, label)
+    fine = cf.content(enc, own, label)
+    more = lambda xp: (xp != enc.x).view(len(xp), -1).sum(1) # at least as few entries as the loop, where that has all
+    assert (more(a.xp)[fine & known] <= more(own)[fine & known]).all()
+
+
+def test_a_proof_names_the_answers_that_it_speaks_of(tmp_path):
+    cf, model, X = fitted(np.random.default_rng(3), 'hist')
+    rows = X[model.predict(X) == 0].head(3)
+    a = cf.explain(rows, 1, robust=dict(noise=dict(a=1)))
+    assert a.optimal == 'columns' and a.among == 'answers that withstand noise'
+    assert 'optimal in columns among answers that withstand noise' in a.text()
+    a.save(tmp_path/'a.cfs')
+    back = Counterfactuals.load(tmp_path/'a.cfs', cf.domain)
+    assert back.among == a.among and repr(back) == repr(a)
+    said = '\n'.join(letter(a))
+    assert 'among answers that withstand noise no change of fewer values would have been enough' in said
+
+
+def test_ways_have_what_the_settings_demand():
+    cf, model, X = fitted(np.random.default_rng(3), 'hist')
+    row = X[model.predict(X) == 0].head(1)
+    plain = ways(cf, row, 1, k=2)
+    bold = ways(GradualCF(model, cf.domain, logit_margin=.5).fit(X), row, 1, k=2)
+    both = plain.merge(bold, on='columns')
+    assert (both.distance_y >= both.distance_x - 1e-9).all() and (both.distance_y > both.distance_x).any()
+
+
+def test_what_cannot_be_withstood_is_said():
+    cf, model, X = fitted(np.random.default_rng(3), 'hist')
+    row = X.head(2)
+    for robust, words in ((dict(noise=dict(a=-1)), 'must be a number above 0'), (dict(noise=dict(nobody=1)), 'nobody'), (dict(noise={}), 'dict of columns'),
+                          (dict(noise=dict(kind=1)), "category 'kind'"), (dict(weights=.1), 'without layers'), (dict(), 'must be dict'), ('much', 'must be dict'),
+                          (dict(noise=dict(a=1), weights=.1), 'must be dict'), (dict(noise=dict(a=True)), 'number above 0')):
+        with pytest.raises(ValueError, match=words): cf.explain(row, robust=robust)
+    folded = pipeline.make_pipeline(preprocessing.StandardScaler(), neural_network.MLPClassifier(**MLP | dict(activation='identity')))
+    numbers = X[['a', 'b', 'c']]
+    cf = GradualCF(folded.fit(numbers, model.predict(X)), tabular(numbers)).fit(numbers)
+    with pytest.raises(ValueError, match='without layers'): cf.explain(numbers.head(1), robust=dict(weights=.1)) # a product of layers moves otherwise
+    with pytest.raises(ValueError, match='above 0'): cf.explain(numbers.head(1), robust=dict(weights=0))
+    asked = svm.SVC().fit(numbers, model.predict(X))
+    with pytest.raises(ValueError, match='without bounds'): GradualCF(asked, tabular(numbers)).fit(numbers).explain(numbers.head(1), robust=dict(noise=dict(a=1)))
+    inside = GradualCF(model, tabular(X), quantile=.5).fit(X)
+    with pytest.raises(ValueError, match='quantile'): inside.explain(row, optimal='distance')
+
+
+def test_noise_reaches_beyond_the_limits_of_a_question():
+    "A bound says what may be proposed, not where somebody comes out."
+    X = pd.DataFrame(dict(a=np.arange(40)))
+    model = ensemble.HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2).fit(X, (X.a >= 20) & (X.a < 30))
+    cf = GradualCF(model, tabular(X)).fit(X)
+    ask = dict(optimal='distance', robust=dict(noise=dict(a=2)))
+    assert cf.explain(X.iloc[[10]], 1, **ask).raw.a.tolist() == [22]
+    assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, **ask).proof == [_NONE_EXISTS]
+    assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 22)}, **ask).raw.a.tolist() == [22]
+    assert cf.explain(X.iloc[[38]], 1, optimal='distance', robust=dict(noise=dict(a=5))).proof == [_NONE_EXISTS] # 20 to 29 is not wide enough
+
+
+def test_a_deadline_holds_for_robust_answers():
+    cf, model, X = fitted(np.random.default_rng(3), 'forest')
+    rows = X[model.predict(X) == 0].head(30)
+    a = cf.explain(rows, 1, seconds=1e-9, robust=dict(noise=dict(a=1)))
+    assert not a.valid.any() and len(a.proof) == 30
