@@ -399,9 +399,10 @@ def test_menus_of_other_rows_are_refused(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:3]
     answer, menu = cf.explain(rows, 1), ways(cf, rows, 1)
-    for others, error in ((rows, "of the same 3 rows, got a frame with columns .*'income'"), (menu.drop(columns='values'), "columns .*'distance'.$"),
-                          (menu.assign(row=menu.row + 1), r'got rows \[3\]'), (menu.assign(columns=[('age',)]*len(menu)), "columns .'age'."),
-                          (ways(cf, refused(cf, df).iloc[3:6], 1), 'got a distance of .* in row 0, where it is')):
+    for others, error in ((rows, "of the same 3 rows under the same rules, got a frame with columns .*'income'"), (menu.drop(columns='values'), "columns .*'distance'.$"),
+                          (menu.assign(row=menu.row + 1), r'got also rows \[3\]'), (menu.assign(columns=[('age',)]*len(menu)), "columns .'age'."),
+                          (ways(cf, refused(cf, df).iloc[3:6], 1), 'got a distance of .* in row 0, where it is'),
+                          (ways(cf, rows, 0), 'got ways of row 0 to another target')):
         with pytest.raises(ValueError, match=error): letter(answer, others=others)
     none = told_of(answer, menu[:0])
     assert all(not told['ways'] and not any('alone' in line for line in told['sure']['lines']) for told in none)

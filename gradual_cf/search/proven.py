@@ -281,12 +281,11 @@ def _light_readings(cf) -> list|None:
 def _only_near(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not cf.greedy or tied or not h.legal: return False
-    return h.quantile is None and h.logit_margin is None and not h.tau_slack
+    return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
 
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
-    if not isinstance(cf.model, FrameModel) or not _only_near(cf): return False
+    if not isinstance(cf.model, FrameModel) or not _only_near(cf) or cf.settings.tau_slack: return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
@@ -690,8 +689,7 @@ def ways(
     **constraints,  # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> pd.DataFrame:  # One line a way: row, columns, proof, distance, values
     "Each set of up to `k` columns: its nearest answer, or the proof that it leads nowhere."
-    if not cf.domain.features: raise ValueError(f'cf must explain a table to have ways, got {cf.domain!r}')
-    if cf.ties['relations'] is not None:
+    if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations to have ways, got {cf.domain!r}')
     readings = _read(cf, 'ways')
     if not isinstance(k, (int, np.integer)) or k < 1:

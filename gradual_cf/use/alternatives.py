@@ -19,7 +19,7 @@ from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
 from ..render import change_text, count_text, render, subplots, value_text
 from ..search.goals import most_groups
-from ..search.proven import _lawful_rows, _MENU
+from ..search.proven import _MENU
 from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
 
@@ -454,6 +454,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     best = one.take(there & e.greedy)
     xp[best.row] = best.xp
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
+    if not len(left): return xp
     for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.enc.take(i), pool.z[i], pool.target[i], seed)
     return xp
 
@@ -530,15 +531,35 @@ def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cel
 
 # %% ../../nbs/use/00_alternatives.ipynb #c08d25c5
 _SAME_FAR = 1e-4 # Difference of two distances that counts as none, also relative
+_OTHERS = 'others must be what ways says of the same {} rows under the same rules, got {}'
+_EDGE = 1e-6     # How far beyond a limit a value lies on it, in encoded units
 
 def _of_these(answer:Counterfactuals, menu:pd.DataFrame) -> pd.DataFrame:
     "The lines that lead there; raises `ValueError` for a frame that is not of `ways`, or knows other rows or columns."
-    told = f'others must be what ways says of the same {len(answer)} rows, got '
-    if not {*_MENU} <= {*menu}: raise ValueError(f'{told}a frame with columns {list(menu)}')
-    rows = {*menu.row} - {*range(len(answer))}
+    if not {*_MENU} <= {*menu}: raise ValueError(_OTHERS.format(len(answer), f'a frame with columns {list(menu)}'))
+    rows = sorted({*menu.row} - {*range(len(answer))})
     names = {name for chosen in menu['columns'] for name in chosen} - {c.name for c in answer.domain.features}
-    if rows or names: raise ValueError(f'{told}rows {sorted(rows)} and columns {sorted(map(str, names))} that they lack')
+    if rows: raise ValueError(_OTHERS.format(len(answer), f'also rows {rows}'))
+    if names: raise ValueError(_OTHERS.format(len(answer), f'columns {sorted(map(str, names))} that these lack'))
     return menu[np.isfinite(menu.distance.to_numpy(float))]
+
+def _check_led(cfs:Counterfactuals, row:Tensor, menu:pd.DataFrame, many:int):
+    "Raise `ValueError` unless ways lead as far as their menu says, and somewhere."
+    far,said = (cfs.xp - cfs.x).abs().sum(1).double().cpu().numpy(), menu.distance.to_numpy(float)
+    apart = np.flatnonzero(~np.isclose(far, said, _SAME_FAR, _SAME_FAR))
+    if len(apart):
+        j = apart[0]
+        told = f'a distance of {said[j]:.4g} in row {row[j]}, where it is {far[j]:.4g}'
+        raise ValueError(_OTHERS.format(many, told))
+    lost = {*row.tolist()} - {*row[cfs.valid].tolist()}
+    if lost: raise ValueError(_OTHERS.format(many, f'ways of row {min(lost)} to another target'))
+
+def _allowed(explainer, cfs:Counterfactuals, enc:Encoded) -> Tensor: # bool `(n,)`
+    "Whether answers change what their question leaves open, no farther and in no more columns."
+    open_ = ~(cfs.changed & enc.frozen).any(1) & (cfs.changed.sum(1) <= most_groups(explainer, enc))
+    if enc.low is None: return open_
+    within = (cfs.xp >= enc.low - _EDGE) & (cfs.xp <= enc.high + _EDGE)
+    return open_ & (within | (cfs.xp == cfs.x)).all(1)
 
 def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> tuple: # Long `(q,)`, encoded `(q, d)`
     "Rows and where their ways lead; raises `ValueError` for ways of other rows."
@@ -549,14 +570,8 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
     raw = _with_cells(answer.domain, data, map(zip, there['columns'], there['values']))
     some,z = enc.take(row), explainer.logits(data, answer.x[row])
     cfs = replace(explainer.measure(data, some, z, explainer.encode(raw).x, answer.target[row], False), tau=answer.tau)
-    far,said = (cfs.xp - cfs.x).abs().sum(1).double().cpu().numpy(), there.distance.to_numpy(float)
-    apart = ~np.isclose(far, said, _SAME_FAR, _SAME_FAR)
-    if apart.any():
-        raise ValueError(f'others must be what ways says of the same {len(answer)} rows, got a distance of '
-                         f'{said[apart][0]:.4g} in row {row[apart][0]}, where it is {far[apart][0]:.4g}')
-    lawful = _lawful_rows(explainer, some, cfs.xp, most_groups(explainer, some).cpu().numpy())
-    good = cfs.valid & ~cfs.reached(cfs.before) & explainer.content(some, cfs.xp, cfs.target)
-    good &= torch.from_numpy(lawful).to(good.device)
+    _check_led(cfs, row, there, len(answer))
+    good = cfs.valid & ~cfs.reached(cfs.before) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
     return row[good], cfs.xp[good]
 
 # %% ../../nbs/use/00_alternatives.ipynb #5667e624
