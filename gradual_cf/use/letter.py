@@ -370,7 +370,8 @@ def _other_ways(explainer, said, answer, others) -> dict: # Position of a row ->
     if others is None: return {}
     if isinstance(others, pd.DataFrame): others = _beside(explainer, answer, others)
     if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
-        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or ways, got {others!r}')
+        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
+                         f'got {others!r}')
     if not len(others.answers): return {}
     more,out = _as_told(explainer, others.answers), {}
     for k,(i,record) in enumerate(zip(others.row.tolist(), _records(said, more))):
