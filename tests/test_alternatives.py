@@ -7,6 +7,7 @@ import pytest
 import toy
 import torch
 from hypothesis import given, settings, strategies as st
+from sklearn.linear_model import LogisticRegression
 from test_improve import Noise
 import written
 from written import load_task
@@ -35,6 +36,13 @@ def holds(e, many, k, target=None):
         if not target_prob(e.model(less), a.target[i:i + 1]) >= a.tau: continue
         asked = a.enc.take(slice(i, i + 1))
         assert not e.content(asked, less, a.target[i:i + 1]) and e.content(asked, a.xp[i:i + 1], a.target[i:i + 1])
+
+
+def test_rows_of_which_each_has_a_best_single_change():
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 50, (80, 2)), columns=['a', 'b'])
+    model = LogisticRegression().fit(X, X.a + 2*X.b > 75)     # a linear model is proven by default
+    many = GradualCF(model, tabular(X)).fit(X).explain_many(X[~model.predict(X)].head(1), 1)
+    assert len(many.answers) and many.answers.valid.all()
 
 
 @pytest.mark.parametrize('problem', toy.PROBLEMS)

@@ -363,6 +363,27 @@ def test_every_way_is_the_best_or_certified_to_lead_nowhere(name):
         assert line.distance == pytest.approx(least, abs=2e-6) and (line.proof == _NONE_EXISTS) == np.isinf(least)
 
 
+def test_a_way_is_no_longer_than_the_question_allows():
+    cf, model, X = fitted(np.random.default_rng(14), 'hist')
+    rows, free = X.head(3), dict(max_changes=[1, 2, 2])
+    menu = ways(cf, rows, 1 - model.predict(rows), 2, **free)
+    assert menu.groupby('row')['columns'].apply(lambda c: max(map(len, c))).tolist() == [1, 2, 2]
+    assert list(ways(cf, rows, immutable=list(X))) == ['row', 'columns', 'proof', 'distance', 'values']
+    with pytest.raises(ValueError, match='seconds must be positive'): ways(cf, rows, seconds=0)
+    tied = GradualCF(model, tabular(X, relations=['a falls -> b rises by 1'])).fit(X)
+    with pytest.raises(ValueError, match='a table without relations to have ways'): ways(tied, rows)
+
+
+def test_a_way_names_the_level_of_a_category_of_several_columns():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({'red': rng.integers(0, 2, 80), 'a': rng.integers(0, 9, 80)})
+    X.insert(1, 'blue', 1 - X.red)
+    model = tree.DecisionTreeClassifier(random_state=0).fit(X, X.red)
+    cf = GradualCF(model, tabular(X, categorical={'colour': ['red', 'blue']})).fit(X)
+    menu = ways(cf, X[X.red == 0].head(1), 1, 1)
+    assert menu[menu.proof == 'optimal'][['columns', 'values']].values.tolist() == [[('colour',), ('red',)]]
+
+
 def test_a_smaller_change_is_handed_back():
     cf, model, X = fitted(np.random.default_rng(15))
     answers = cf.explain(X.head(8), 1 - model.predict(X.head(8)))

@@ -23,6 +23,7 @@ from gradual_cf.gradual import PAPER, TABLE, GradualCF
 from gradual_cf.core import block_groups
 from gradual_cf.data.tables import tabular
 from gradual_cf.measures.metrics import PLAUSIBLE
+from gradual_cf.search.proven import ways
 
 EVIL = '<img src=x onerror=alert(1)>'
 
@@ -69,7 +70,7 @@ def line_of(box, name): return next(line for line in box.panel.knobs.lines if li
 def features(box): return set(box.panel.shown[1].changes().feature)
 
 
-def page(box): return ' '.join(getattr(box.panel.w, name).value for name in ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others'))
+def page(box): return ' '.join(getattr(box.panel.w, name).value for name in ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others', 'nowhere'))
 
 
 def test_a_locked_column_stays(box):
@@ -274,6 +275,74 @@ def test_the_same_question_has_the_same_answer(bank):
     q = _Question(5, 1, 'nearest', bounds=(('income', (1200, 8000)),))
     a, b = (dict(_parts(_Desk(cf, people), q)) for _ in range(2))
     assert a['answer'][1].xp.equal(b['answer'][1].xp) and a['others'].answers.xp.equal(b['others'].answers.xp)
+
+
+def known(cf, people, pick=np.nanargmin, **told):
+    "The refused row that is farthest from the target, or nearest, its other answers, and what is said of ways."
+    lead = (cf.z_train[:, 1] - cf.z_train[:, 0]).numpy()
+    row = int(pick(np.where(people.late.notna() & (lead < 0), lead, np.nan)))
+    own = next(name for name, settings in _presets(cf).items() if settings is None)
+    parts = dict(_parts(_Desk(cf, people), _Question(row, 1, own, **told)))
+    return people.iloc[[row]], parts['others'], parts['nowhere']
+
+
+def test_other_answers_are_the_ways_that_are_proven(bank):
+    people, _, cf = bank
+    row, several, said = known(cf, people, np.nanargmax, locked=('school',))
+    menu = ways(cf, row, 1, immutable=['school'])
+    assert said == f'Proven to lead nowhere: {(menu.proof == "none exists").sum()} of 15 ways of one or two columns.'
+    sets = [frozenset(f) for f in several.df().features]
+    led = [frozenset(c) for c in menu[menu.proof != 'none exists']['columns']]
+    assert 1 < len(sets) <= 5 and all(not a <= b for a in sets for b in sets if a is not b) and several.answers.valid.all()
+    assert {*sets[1:]} <= {*led} and all(len(a) <= len(b) for a, b in zip(sets[1:], sets[2:]))
+    assert len(sets) == 5 or all(any(few <= way for few in sets) for way in led)
+    assert several.answers.xp[:1].equal(cf.explain(row, 1, immutable=['school']).xp)
+
+
+def test_no_other_answer_is_longer_than_the_question_allows(bank):
+    people, _, cf = bank
+    short = GradualCF(cf.model, cf.domain, max_changes=1).fit(people)
+    _, several, said = known(short, people)
+    assert 'of 6 ways of one column.' in said and several.answers.changed.sum(1).max() == 1
+
+
+@pytest.mark.parametrize('told', [dict(model=lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 3], 1)), dict(density=.4), dict(cost={'income': 2.})])
+def test_other_answers_are_searched_where_nothing_is_proven(bank, told):
+    people, _, cf = bank
+    domain = tabular(people, cost=told['cost']) if 'cost' in told else cf.domain
+    plain = GradualCF(told.get('model', cf.model), domain, PLAUSIBLE if 'density' in told else TABLE).fit(people)
+    row, several, said = known(plain, people)
+    assert said == '' and several.answers.xp.equal(plain.explain_many(row, 1).answers.xp)
+
+
+def test_answers_are_searched_where_some_ways_are_not_decided(bank, monkeypatch):
+    import gradual_cf.use.editors as editors
+    people, _, cf = bank
+    monkeypatch.setattr(editors, '_SECONDS', 1e-9)
+    row, several, said = known(cf, people)
+    assert 'Not decided in time: ' in said and several.answers.xp.equal(cf.explain_many(row, 1).answers.xp)
+
+
+def test_longer_answers_are_searched_where_no_way_is_short(bank):
+    people, _, cf = bank
+    steep = nn.Sequential(nn.Linear(8, 2))
+    nn.init.constant_(steep[0].weight[0], 0.), nn.init.constant_(steep[0].weight[1], 1.)
+    steep[0].bias.data = torch.tensor([4., 0.])  # all entries together have to be more
+    _, several, said = known(GradualCF(steep, cf.domain).fit(people), people)
+    assert said == 'Proven to lead nowhere: 21 of 21 ways of one or two columns.' and several.answers.changed.sum(1).min() > 2
+
+
+def test_the_panel_shows_ways_and_what_leads_nowhere(bank):
+    people, granted, cf = bank
+    box = explorer(cf, people, k=3)
+    box.panel.w.refused.click()
+    assert box.wait() and 'Proven to lead nowhere: ' in box.panel.w.nowhere.value and 'answer 2' in box.panel.w.others.value
+    box.panel.w.number.value = 2
+    others = dict(_parts(box.panel.desk, box.panel.asked))['others']
+    assert box.wait() and box.panel.shown[1].xp.equal(others.answers[1].xp)
+    box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
+    assert box.wait() and 'No other answer' in box.panel.w.others.value and 'ways' not in box.panel.w.nowhere.value
+    box.close()
 
 
 def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, images, tabular
+from gradual_cf.search.proven import ways
 from gradual_cf.use.letter import _as_told, _column_texts, _digests, _frame_of, _put_back, check_letter, letter
 
 DAY = datetime.date(2026, 3, 1)
@@ -332,6 +333,89 @@ def test_what_is_said_of_limits_standing_and_other_ways(bank):
         same = [k for k in np.flatnonzero(several.row == i) if several.answers.xp[k].equal(sure.xp[i])]
         assert len(told['ways']) == (several.row == i).sum() - len(same)
     with pytest.raises(ValueError, match='of the same 6 rows'): letter(sure, others=cf.explain_many(df.iloc[:6], 1))
+
+
+EVIL_NAME = '<b>late</b> | payments'
+
+
+@pytest.fixture(scope='module')
+def shop():
+    "Rows with a missing cell, a special code, a category of two 0/1 columns and an evil name; and an explainer of trees that are read."
+    rng, n = np.random.default_rng(5), 300
+    df = pd.DataFrame({'income': rng.gamma(6, 400, n).round(1), EVIL_NAME: rng.poisson(2, n).astype(float), 'card': rng.integers(0, 2, n),
+                       'home': pd.Categorical(rng.choice(['own', '<i>rent</i>', 'parents'], n)), 'years': rng.integers(0, 20, n)})
+    df.insert(3, 'cash', 1 - df.card)
+    df.loc[::11, EVIL_NAME] = np.nan
+    df.loc[::7, 'years'] = -9
+    df = df.set_index(pd.Index([f'r{i}' for i in range(n)]))
+    y = df.income/1500 - df[EVIL_NAME].fillna(2)/2 + (df.home == 'own') + df.card/2 + df.years.clip(0)/20 > 1.6
+    domain = tabular(df, categorical={'pays': ['card', 'cash']}, special=[-9], increase_only=['income'])
+    cf = GradualCF(HistGradientBoostingClassifier(max_iter=8, random_state=0, categorical_features='from_dtype').fit(df, y), domain).fit(df)
+    return cf, df
+
+
+def told_of(answer, menu): return [json.loads(t) for t in letter(answer, others=menu, ranges=False, format='json')]
+
+
+def test_ways_are_listed_without_a_spare_column(shop):
+    cf, df = shop
+    rows = refused(cf, df)[::20]
+    answer, menu = cf.explain(rows, 1), ways(cf, rows, 1)
+    there = menu[menu.proof != 'none exists']
+    for i, told in enumerate(told_of(answer, menu)):
+        own = {c['name'] for c in told['changes']}
+        shown = [{c['name'] for c in way['changes']} for way in told['ways']]
+        assert all(not a <= b for a in [own, *shown] for b in shown if a is not b) and len(shown) <= 4
+        assert [len(s) for s in shown] == sorted(map(len, shown)) and all(way['said'] for way in told['ways'])
+        led = [set(c) for c in there[there.row == i]['columns']]
+        if len(shown) < 4: assert all(any(few <= s for few in [own, *shown]) for s in led)
+        alone = {c for (c, *more) in menu[(menu.row == i) & (menu.proof == 'none exists')]['columns'] if not more}
+        rest = {c for (c, *more) in menu[menu.row == i]['columns'] if not more} - own
+        assert any('no change of another value alone' in l for l in told['sure']['lines']) == bool(rest and rest <= alone)
+    one = cf.explain(rows.iloc[:1], 1)
+    for form in FORMATS:
+        text = letter(one, others=menu[menu.row == 0], format=form, date=DAY)
+        assert check_letter(text, cf, rows.iloc[:1])[['flips', 'legal', 'row']].to_numpy().all()
+        assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
+
+
+def test_values_of_ways_lead_there(shop):
+    cf, df = shop
+    rows = refused(cf, df)[3:40:3]
+    answer, seen = cf.explain(rows, 1), set()
+    for (_, row), told in zip(rows.iterrows(), told_of(answer, ways(cf, rows, 1))):
+        for way in told['ways']:
+            there = pd.DataFrame([row]).astype(df.dtypes)
+            for change in way['changes']:
+                name, after = change['name'], change['after']
+                seen.add(name)
+                if name == 'pays': there[['card', 'cash']] = [int(after == 'card'), int(after == 'cash')]
+                else: there[name] = pd.Series([after if name == 'home' else float(after.replace(',', ''))], there.index).astype(df[name].dtype)
+            assert cf.model.predictor.source.predict(there)[0]
+    assert {'pays', 'home', 'years', EVIL_NAME} <= seen
+
+
+def test_menus_of_other_rows_are_refused(shop):
+    cf, df = shop
+    rows = refused(cf, df).iloc[:3]
+    answer, menu = cf.explain(rows, 1), ways(cf, rows, 1)
+    for others, error in ((rows, "of the same 3 rows under the same rules, got a frame with columns .*'income'"), (menu.drop(columns='values'), "columns .*'distance'.$"),
+                          (menu.assign(row=menu.row + 1), r'got also rows \[3\]'), (menu.assign(columns=[('age',)]*len(menu)), "columns .'age'."),
+                          (ways(cf, refused(cf, df).iloc[3:6], 1), 'got a distance of .* in row 0, where it is'),
+                          (ways(cf, rows, 0), 'got ways of row 0 to another target')):
+        with pytest.raises(ValueError, match=error): letter(answer, others=others)
+    none = told_of(answer, menu[:0])
+    assert all(not told['ways'] and not any('alone' in line for line in told['sure']['lines']) for told in none)
+
+
+def test_ways_that_the_question_does_not_allow_are_not_told(shop):
+    cf, df = shop
+    rows = refused(cf, df).iloc[:1]
+    menu = ways(cf, rows, 1)
+    told, = told_of(cf.explain(rows, 1, immutable=['income']), menu)
+    free, = told_of(cf.explain(rows, 1), menu)
+    names = lambda told: {c['name'] for way in told['ways'] for c in way['changes']} | {c['name'] for c in told['changes']}
+    assert 'income' in names(free) and 'income' not in names(told)
 
 
 def test_siblings_and_what_follows():

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/search/09_bounds.ipynb #c3
 from __future__ import annotations
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch

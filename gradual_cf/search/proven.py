@@ -28,7 +28,7 @@ from ..data.tables import _check_names
 from ..answers import Counterfactuals
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
-from ..models.asking import predict
+from ..models.asking import _go_on, predict
 from ..models.fitted import FrameModel
 from .trees import _Trees
 
@@ -183,6 +183,7 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     parts = _of_one_target(target, min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE))
     for label,i in parts:
+        _go_on()
         share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
         left -= len(i)
         if not min(seconds, share): # the time is over
@@ -259,12 +260,18 @@ def _light_readings(cf) -> list|None:
     if isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT: return None
     return _readings(cf, _grid_of(cf.domain.features))
 
+def _only_near(cf) -> bool:
+    "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
+    h,tied = cf.settings, any(v is not None for v in cf.ties.values())
+    return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
+
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not isinstance(cf.model, FrameModel) or not (cf.greedy or _demanding(cf)): return False
-    margin = h.tau_slack and h.logit_margin is None # a lead is a margin too, and one that boxes know of
-    if tied or not h.legal or h.quantile is not None or margin: return False
+    if not isinstance(cf.model, FrameModel): return False
+    if not _demanding(cf): near = _only_near(cf) and not h.tau_slack
+    else: near = not tied and h.legal and h.quantile is None and (h.logit_margin is not None or not h.tau_slack)
+    if not near: return False # of margins, boxes know a lead only
     return isinstance(cf.model, _Trees) and not _demanding(cf) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
@@ -667,6 +674,7 @@ def _line(q:_Question, answers, i, j:int, g:int, low, high) -> tuple:
 
 # %% ../../nbs/search/10_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
+_MENU = ['row', 'columns', 'proof', 'distance', 'values'] # Columns of a menu
 
 def ways(
     cf,             # A fitted explainer
@@ -674,27 +682,31 @@ def ways(
     target=None,    # As `explain` takes it
     k:int=2,        # Most columns of a way, ≥ 1
     seconds:float|None=None, # Most time of a way; None for as long as it takes
-    **constraints,  # immutable, bounds, increase_only, decrease_only, as `explain` takes them
+    **constraints,  # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> pd.DataFrame:  # One line a way: row, columns, proof, distance, values
     "Each set of up to `k` columns: its nearest answer, or the proof that it leads nowhere."
+    if not cf.domain.features or cf.ties['relations'] is not None:
+        raise ValueError(f'cf must explain a table without relations to have ways, got {cf.domain!r}')
     readings = _read(cf, 'ways')
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
+    _check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
-    frozen,names = enc.frozen.cpu().numpy(), [c.name for c in cf.domain.features]
-    sets = [(i, chosen) for i in range(len(frozen)) for size in range(1, k + 1)
-            for chosen in combinations(np.flatnonzero(~frozen[i]).tolist(), size)]
-    if len(sets) > _MOST_WAYS*len(frozen):
-        raise ValueError(f'k must leave at most {_MOST_WAYS} sets a row, got {len(sets)//len(frozen)}')
+    columns,free,most = cf.domain.features, (~enc.frozen).cpu().numpy(), most_groups(cf, enc).tolist()
+    sets = [(i, chosen) for i in range(len(free)) for size in range(1, min(k, most[i]) + 1)
+            for chosen in combinations(np.flatnonzero(free[i]).tolist(), size)]
+    if not sets: return pd.DataFrame(columns=_MENU)
+    if len(sets) > _MOST_WAYS*len(free):
+        raise ValueError(f'k must leave at most {_MOST_WAYS} sets a row, got {len(sets)//len(free)}')
     row = torch.tensor([i for i,_ in sets], dtype=torch.long, device=enc.x.device)
-    held = torch.ones(len(sets), len(names), dtype=torch.bool, device=enc.x.device)
+    held = torch.ones(len(sets), len(columns), dtype=torch.bool, device=enc.x.device)
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
     found,xp,_ = _searched(demands, _distance_price, _Limits(seconds or np.inf))
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
-    cells = lambda j, chosen: tuple(raw[cf.domain.features[g].sources[0]].iloc[j] for g in chosen)
-    values = [cells(j, chosen) if np.isfinite(found.cost[j]) else () for j,(_,chosen) in enumerate(sets)]
-    columns = [tuple(names[g] for g in chosen) for _,chosen in sets]
-    proof = [_proof(c, b, c, b) for c,b in zip(found.cost, found.bound)]
-    return pd.DataFrame(dict(row=[i for i,_ in sets], columns=columns, proof=proof, distance=found.cost, values=values))
+    cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
+    lines = [(i, tuple(columns[g].name for g in chosen), _proof(cost, bound, cost, bound), cost,
+              tuple(cells[g][j] for g in chosen) if there[j] else ())
+             for j,((i, chosen),cost,bound) in enumerate(zip(sets, found.cost, found.bound))]
+    return pd.DataFrame(lines, columns=_MENU)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -357,7 +356,8 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> Tensor: # The search's 
         i = torch.from_numpy(np.flatnonzero(~_withstands(demands, xp))).to(xp.device)
         if not len(i) or time.perf_counter() > until: break
         firmer = cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
-        xp[i] = firmer.search(demands.enc.take(i), demands.aim.label[i])
+        found,begun = firmer.find(demands.enc.take(i), demands.aim.label[i], until=until)
+        xp[i[begun]] = found[begun]
     return xp
 
 def _reach(grid:_Grid, noise:dict) -> np.ndarray: # Raw units -> positions `(g,)`

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from torch import Tensor
 from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
 from ..render import change_text, count_text, render, subplots, value_text
+from ..search.goals import most_groups
+from ..search.proven import _MENU
 from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
 
@@ -452,6 +454,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     best = one.take(there & e.greedy)
     xp[best.row] = best.xp
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
+    if not len(left): return xp
     for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.enc.take(i), pool.z[i], pool.target[i], seed)
     return xp
 
@@ -512,3 +515,82 @@ def plot_ways(
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
+
+# %% ../../nbs/use/00_alternatives.ipynb #0c14d761
+def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cell) pairs for each row
+    "Rows with other cells, in the dtypes of the training rows; a category of 0/1 columns names the one that is 1."
+    raw,sources,put = raw.copy(), {c.name: c.sources for c in domain.features}, defaultdict(dict)
+    for i,pairs in enumerate(cells):
+        for name,cell in pairs:
+            for s in sources[name]: put[s][i] = cell if len(sources[name]) == 1 else int(s == cell)
+    for s,new in put.items():
+        column = raw[s].to_numpy(object, copy=True)
+        for i,cell in new.items(): column[i] = cell
+        raw[s] = pd.Series(column, raw.index, dtype=object)
+    return domain.rows(raw)
+
+# %% ../../nbs/use/00_alternatives.ipynb #c08d25c5
+_SAME_FAR = 1e-4 # Difference of two distances that counts as none, also relative
+_OTHERS = 'others must be what ways says of the same {} rows under the same rules, got {}'
+_EDGE = 1e-6     # How far beyond a limit a value lies on it, in encoded units
+
+def _of_these(answer:Counterfactuals, menu:pd.DataFrame) -> pd.DataFrame:
+    "The lines that lead there; raises `ValueError` for a frame that is not of `ways`, or knows other rows or columns."
+    if not {*_MENU} <= {*menu}: raise ValueError(_OTHERS.format(len(answer), f'a frame with columns {list(menu)}'))
+    rows = sorted({*menu.row} - {*range(len(answer))})
+    names = {name for chosen in menu['columns'] for name in chosen} - {c.name for c in answer.domain.features}
+    if rows: raise ValueError(_OTHERS.format(len(answer), f'also rows {rows}'))
+    if names: raise ValueError(_OTHERS.format(len(answer), f'columns {sorted(map(str, names))} that these lack'))
+    return menu[np.isfinite(menu.distance.to_numpy(float))]
+
+def _check_led(cfs:Counterfactuals, row:Tensor, menu:pd.DataFrame, many:int):
+    "Raise `ValueError` unless ways lead as far as their menu says, and somewhere."
+    far,said = (cfs.xp - cfs.x).abs().sum(1).double().cpu().numpy(), menu.distance.to_numpy(float)
+    apart = np.flatnonzero(~np.isclose(far, said, _SAME_FAR, _SAME_FAR))
+    if len(apart):
+        j = apart[0]
+        told = f'a distance of {said[j]:.4g} in row {row[j]}, where it is {far[j]:.4g}'
+        raise ValueError(_OTHERS.format(many, told))
+    lost = {*row.tolist()} - {*row[cfs.valid].tolist()}
+    if lost: raise ValueError(_OTHERS.format(many, f'ways of row {min(lost)} to another target'))
+
+def _allowed(explainer, cfs:Counterfactuals, enc:Encoded) -> Tensor: # bool `(n,)`
+    "Whether answers change what their question leaves open, no farther and in no more columns."
+    open_ = ~(cfs.changed & enc.frozen).any(1) & (cfs.changed.sum(1) <= most_groups(explainer, enc))
+    if enc.low is None: return open_
+    within = (cfs.xp >= enc.low - _EDGE) & (cfs.xp <= enc.high + _EDGE)
+    return open_ & (within | (cfs.xp == cfs.x)).all(1)
+
+def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> tuple: # Long `(q,)`, encoded `(q, d)`
+    "Rows and where their ways lead; raises `ValueError` for ways of other rows."
+    there = _of_these(answer, menu)
+    row = torch.tensor(there.row.tolist(), dtype=torch.long, device=answer.x.device)
+    if not len(row): return row, answer.x[:0]
+    data = take_rows(answer.data, row)
+    raw = _with_cells(answer.domain, data, map(zip, there['columns'], there['values']))
+    some,z = enc.take(row), explainer.logits(data, answer.x[row])
+    cfs = replace(explainer.measure(data, some, z, explainer.encode(raw).x, answer.target[row], False), tau=answer.tau)
+    _check_led(cfs, row, there, len(answer))
+    good = cfs.valid & ~cfs.reached(cfs.before) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
+    return row[good], cfs.xp[good]
+
+# %% ../../nbs/use/00_alternatives.ipynb #5667e624
+def _beside(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
+    "Answers, and beside each what `ways` says of its row; raises `ValueError` for a menu of other rows."
+    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
+    own = (answer.valid & ~answer.reached(answer.before)).nonzero()[:, 0]
+    led,there = _led(explainer, answer, enc, menu)
+    row,xp = torch.cat([own, led]), torch.cat([answer.xp[own], there])
+    on = changed_groups(answer.x[row], xp, explainer.groups(xp)).cpu().numpy()
+    far,among = (xp - answer.x[row]).abs().sum(1).cpu().numpy(), row.tolist()
+    kept,shown = [], defaultdict(list)
+    for j in np.lexsort((far, on.sum(1), np.arange(len(row)) >= len(own), among)):
+        sets = shown[among[j]]
+        if len(sets) == most or any((on[j] | ~shorter).all() for shorter in sets): continue
+        sets.append(on[j])
+        kept.append(j)
+    at = row[kept]
+    if not len(at): return Alternatives(answer, answer[:0], at.cpu().numpy())
+    data,z = take_rows(answer.data, at), explainer.logits(answer.data, answer.x)[at]
+    answers = explainer.measure(data, enc.take(at), z, xp[kept], answer.target[at])
+    return Alternatives(answer, replace(answers, tau=answer.tau), at.cpu().numpy())

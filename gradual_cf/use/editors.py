@@ -26,6 +26,9 @@ from ..models.fitted import FrameModel
 from ..render import value_text
 from ..search.explainer import Explainer
 from ..search.goals import CLASSES, in_target
+from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
+from ..search.readings import _bounded
+from .alternatives import _beside, _with_cells
 from .drawing import _pixels_png, _places, _unit_text
 
 # %% auto #0
@@ -150,16 +153,9 @@ def _as_cells(c, desk:_Desk, values) -> tuple:
     return tuple(v.item() if isinstance(v, np.generic) else v for v in cells) # of a date a `Timestamp`
 
 def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
-    "The row of a question as it was moved by hand; a category of several 0/1 columns names the one that is 1."
+    "The row of a question as it was moved by hand."
     if isinstance(q.hand, str): return [q.hand]
-    if not q.hand: return desk.one(q.row)
-    raw,columns = desk.one(q.row).copy(), {c.name: c for c in desk.domain.features}
-    for name,cell in q.hand:
-        sources = columns[name].sources
-        put = {name: cell} if len(sources) == 1 else {s: int(s == cell) for s in sources}
-        for source,v in put.items(): raw[source] = pd.Series([v], index=raw.index, dtype=object)
-    typed:Any = desk.domain.rows # in the dtypes of the training rows
-    return typed(raw)
+    return _with_cells(desk.domain, desk.one(q.row), [q.hand]) if q.hand else desk.one(q.row)
 
 # %% ../../nbs/use/06_editors.ipynb #c32
 def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
@@ -179,10 +175,37 @@ def _hand_said(desk:_Desk, q:_Question) -> dict:
         against = tuple(name for name,ok in zip(desk.domain.display.names, allowed(raw, new)[0]) if not ok)
     return dict(before=before, now=now, reached=reached, given=given, against=against)
 
+# %% ../../nbs/use/06_editors.ipynb #f1133258
+_MOST_WAYS = 500 # Sets of columns that a panel asks about, at most
+_SECONDS = 2.    # Most time for all of them
+
+def _menu(desk:_Desk, q:_Question) -> pd.DataFrame|None:
+    "What each column and each pair of columns leads to; None where nobody can prove it, or more is asked for."
+    def ask():
+        cf,single = desk.explainer(q), len(desk.domain.features)
+        pairs = single*(single + 1)//2
+        k,many = (2, pairs) if pairs <= _MOST_WAYS else (1, single)
+        if many > _MOST_WAYS or not (_only_near(cf) and _bounded(cf)): return None
+        return ways(cf, desk.one(q.row), q.target, k, _SECONDS/many, **q.rules())
+    return desk.once('menu', q, ask)
+
+def _nowhere(menu:pd.DataFrame|None) -> str:
+    "How many ways are certain to lead nowhere, in a sentence; '' where none is."
+    if menu is None or _NONE_EXISTS not in menu.proof.tolist(): return ''
+    proof,size = menu.proof.tolist(), 'one or two columns' if menu['columns'].map(len).max() > 1 else 'one column'
+    told = f'Proven to lead nowhere: {proof.count(_NONE_EXISTS)} of {len(proof)} ways of {size}.'
+    open_ = proof.count(_NONE_FOUND)
+    return f'{told} Not decided in time: {open_}.' if open_ else told
+
 # %% ../../nbs/use/06_editors.ipynb #c38
 def _others(desk:_Desk, q:_Question):
-    "Several answers to a question."
-    ask = lambda: desk.explainer(q).explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
+    "Several answers to a question: short ways, or what is searched where there are none, or not all are known."
+    def ask():
+        cf,menu,own = desk.explainer(q), _menu(desk, q), _answer(desk, q._replace(number=1))
+        if menu is not None and _NONE_FOUND not in menu.proof.tolist():
+            beside = _beside(cf, own, menu, desk.k)
+            if len(beside.answers) > int(own.valid): return beside
+        return cf.explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 
 def _answer(desk:_Desk, q:_Question) -> Counterfactuals: # One row
@@ -197,7 +220,9 @@ def _parts(desk:_Desk, q:_Question) -> Iterator[tuple[str, Any]]: # Name and val
     answer = _answer(desk, q)
     yield 'answer', (q, answer)
     yield 'plan', desk.once(('plan', q.number), q, answer.plan)
-    if desk.k > 1: yield 'others', _others(desk, q)
+    if desk.k == 1: return
+    yield 'others', _others(desk, q)
+    yield 'nowhere', _nowhere(_menu(desk, q))
 
 # %% ../../nbs/use/06_editors.ipynb #c41
 class _Worker:

@@ -49,7 +49,7 @@ def _target_knob(desk:_Desk, target, classes:Sequence, layout):
     return W.Dropdown(options=options, value=target, description='target', layout=layout)
 
 # %% ../../nbs/use/07_explorer.ipynb #c15
-_PLACES = ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others') # Where a panel shows something
+_PLACES = ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others', 'nowhere') # that show something
 _BUTTONS = dict(previous=('Previous', 'The row before'), next=('Next', 'The row after'),
                 refused=('Next refused', 'The next row that the model does not give to the target'),
                 keep=('Keep this answer', 'Put the answer into the tray'),
@@ -79,7 +79,7 @@ def _laid_out(w, knobs) -> tuple[list, Any]: # All of it, and the half with the 
     half = lambda basis, *children: W.VBox(children, layout=W.Layout(flex=f'1 1 {basis}', **place))
     left = half('430px', title('What may change'), line(w.release), knobs.box)
     right = half('340px', w.status, w.quality, w.picture, w.said, line(w.number, w.keep), w.tray,
-                 title('In this order'), w.plan, title('Other answers'), w.others)
+                 title('In this order'), w.plan, title('Other answers'), w.others, w.nowhere)
     halves = W.HBox([left, right], layout=W.Layout(flex_flow='row wrap', align_items='flex-start'))
     choices = line(w.find, w.previous, w.next, w.refused), line(w.target, w.preset)
     return [W.HTML(_SHEET), *choices, w.about, halves], right
@@ -102,6 +102,7 @@ def _show_said(panel, said:dict):
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
 def _put(panel, place:str, text:str): getattr(panel.w, place).value = f'<div class="cfx">{text}</div>'
+def _soft(text:str) -> str: return f'<p class="cfx-soft">{text}</p>'
 
 def _show_row(panel, row):
     if row is None: panel.say('The model gives every row to the target.')
@@ -116,7 +117,7 @@ def _show_answer(panel, answered):
     _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0, panel.classes)))
     _put(panel, 'picture', _picture(cfs, panel.classes, panel.units))
     panel.say(_sentence(cfs, panel.classes, panel.units))
-    for place in ('plan', 'others'): _put(panel, place, '<p class="cfx-soft">…</p>')
+    for place,text in dict(plan='…', others='…', nowhere='').items(): _put(panel, place, _soft(text))
     panel.right.remove_class('cfx-busy')
 
 def _show_plan(panel, plan): _put(panel, 'plan', _plan_picture(plan, panel.units))
@@ -127,8 +128,10 @@ def _show_others(panel, several):
     with panel.quietly():
         if panel.w.number.options != options: panel.w.number.options = options
 
+def _show_nowhere(panel, text:str): _put(panel, 'nowhere', _soft(text))
+
 _SHOW = dict(row=_show_row, error=_show_error, said=_show_said, answer=_show_answer, plan=_show_plan,
-             others=_show_others)
+             others=_show_others, nowhere=_show_nowhere)
 
 # %% ../../nbs/use/07_explorer.ipynb #c26
 class _Panel:

@@ -26,9 +26,11 @@ from ..models.asking import _Agreed, _Asked
 from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
+from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
+from ..search.robust import _among
 from ..search.goals import NUMBERS, _class_name, in_target, said as model_says
-from .alternatives import Alternatives
+from .alternatives import _beside, Alternatives
 from .plans import _Between, _lawful
 
 # %% auto #0
@@ -292,6 +294,11 @@ _STANDING = dict(
 _PROVEN = dict(
     columns='no change of fewer values would have been enough, and none of as many is nearer.',
     distance='no nearer data would have been enough.', cost='nothing that costs less would have been enough.')
+_NOTHING_ELSE = 'no change of another value alone would have been enough.'
+
+def _proven_line(among:str, what:str) -> str: # Of which answers; '' for all
+    "What is proven, as a sentence."
+    return f'This is proven for the model: {f"among {among} "*bool(among)}{what}'
 
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
@@ -302,8 +309,7 @@ def _standing_lines(answer, i:int) -> list:
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
     proven = answer.proof is not None and answer.proof[i] == 'optimal'
     stands = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
-    among = f'among {answer.among} '*bool(answer.among)
-    return [*stands, f'This is proven for the model: {among}{_PROVEN[answer.optimal]}'] if proven else stands
+    return [*stands, _proven_line(answer.among, _PROVEN[answer.optimal])] if proven else stands
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):
@@ -362,6 +368,35 @@ def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
         out.setdefault(line.row, {})[g] = told
     return out
 
+# %% ../../nbs/use/04_letter.ipynb #c69
+def _other_ways(explainer, said, answer, others) -> dict: # Position of a row -> ways
+    "Further answers of each row; raises `ValueError` for those about other rows."
+    if others is None: return {}
+    if isinstance(others, pd.DataFrame): others = _beside(explainer, answer, others)
+    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
+        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
+                         f'got {others!r}')
+    if not len(others.answers): return {}
+    more,out = _as_told(explainer, others.answers), {}
+    for k,(i,record) in enumerate(zip(others.row.tolist(), _records(said, more))):
+        if more.xp[k].equal(answer.xp[i]): continue
+        after = _opinion(more, k)[1]
+        told = goal_of(answer.target).before_it + after
+        changes = [_change(s, line) for s,line in zip(said, record) if line['after']]
+        out.setdefault(i, []).append(dict(changes=changes, said=told))
+    return out
+
+# %% ../../nbs/use/04_letter.ipynb #8e776fbc
+def _nothing_else(explainer, answer, others) -> list: # A bool for each row
+    "Whether it is proven that no column besides those of the answer leads there alone."
+    if not isinstance(others, pd.DataFrame): return [False]*len(answer)
+    nowhere = {(i, chosen[0]) for i,chosen,proof in zip(others.row, others['columns'], others.proof)
+               if len(chosen) == 1 and proof == _NONE_EXISTS}
+    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
+    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.changed)).tolist()
+    return [any(free) and all((i, name) in nowhere for name,open_ in zip(names, free) if open_)
+            for i,free in enumerate(left)]
+
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = 'no agreement' # Of several models
 
@@ -372,11 +407,13 @@ def _decisions(explainer, z:Tensor, classes) -> list:
     return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, said:list, classes, ways:dict, enough:dict, date:str) -> Iterator[dict]:
+def _all_fields(explainer, answer, said:list, classes, others, enough:dict, date:str) -> Iterator[dict]:
     "All that the letters say, row by row."
     chosen,needed,left = (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
     records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc), _digests(explainer)
+    ways,nothing_else = _other_ways(explainer, said, answer, others), _nothing_else(explainer, answer, others)
+    alone = _proven_line(_among(explainer, None), _NOTHING_ELSE)
     decisions = _decisions(explainer, explainer.logits(answer.data, answer.x), classes)
     there = in_target(explainer.logits(answer.raw, answer.xp), answer.target)
     for i,(row,found) in enumerate(zip(_row_names(answer), (answer.valid & there).tolist())):
@@ -391,27 +428,11 @@ def _all_fields(explainer, answer, said:list, classes, ways:dict, enough:dict, d
         before,after = _opinion(answer, i)
         sure = dict(number=answer.target.is_floating_point(), before=before, after=after if found else None,
                     level=f'{100*answer.tau:.6g}%', alone=bool(strict), further=', '.join(idle),
-                    lines=_standing_lines(answer, i) if found else [])
+                    lines=_standing_lines(answer, i) + [alone]*nothing_else[i] if found else [])
         yield dict(row=_visible(row), date=date, decision=decisions[i], found=found,
                    wanted=_visible(aimed_at(answer, i, classes)), reasons=[_visible(r) for r in reasons],
                    changes=[changes[g] for g in order], ways=ways.get(i, []), kept=_kept(said, held[i], changes),
                    sure=sure, record=record, proof=_proof(digests, answer, i))
-
-# %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(explainer, said, answer, others) -> dict: # Position of a row -> ways
-    "Further answers of each row; raises `ValueError` for those about other rows."
-    if others is None: return {}
-    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
-        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, got {others!r}')
-    if not len(others.answers): return {}
-    more,out = _as_told(explainer, others.answers), {}
-    for k,(i,record) in enumerate(zip(others.row.tolist(), _records(said, more))):
-        if more.xp[k].equal(answer.xp[i]): continue
-        after = _opinion(more, k)[1]
-        told = goal_of(answer.target).before_it + after
-        changes = [_change(s, line) for s,line in zip(said, record) if line['after']]
-        out.setdefault(i, []).append(dict(changes=changes, said=told))
-    return out
 
 # %% ../../nbs/use/04_letter.ipynb #c72
 _PROOF = re.compile(r'model=(?P<model>\w+) data=(?P<data>\w+) settings=(?P<settings>\w+) target=(?P<target>\S+?) '
@@ -521,7 +542,7 @@ def letter(
     words:dict|None=None,    # Column -> why it counted: a sentence; for numbers one for too low, one for too high
     why:dict|None=None,      # Column -> why nobody was asked to change it
     classes:Sequence=(),     # Names of the classes
-    others:Alternatives|None=None, # Further answers about the same rows, from `explain_many`
+    others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
     ranges:bool=True,        # Say how much is enough, where the model can be bounded: up to a tenth of a second a row
     date=None,               # A date or a text; None for today
     format:str='md',         # 'md', 'html' (a page of its own, made for printing) or 'json'
@@ -533,8 +554,8 @@ def letter(
     _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     answer = _as_told(explainer, answer)
-    day,ways = _date_text(date), _other_ways(explainer, said, answer, others)
-    told = _all_fields(explainer, answer, said, classes, ways, _enough(explainer, answer, said) if ranges else {}, day)
+    day,enough = _date_text(date), _enough(explainer, answer, said) if ranges else {}
+    told = _all_fields(explainer, answer, said, classes, others, enough, day)
     return [_proven(write(**fields), fields) for fields in told]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
