@@ -314,15 +314,14 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     at = torch.from_numpy(i)
     rows,aims = enc.take(at), target[at]
     xp,begun[i] = find(rows, aims, begin=begin[at] if swept and readings else None)
-    there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau) & (not more)
+    if more and readings: xp,there = _firmer(_demands_of(cf, readings, rows, aims, robust), xp, limits.until)
+    else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, rows, xp, there, optimal)
     _merged(known, i, _nothing_known(rows)._replace(xp=xp, size=size, distance=far))
-    if readings and few: _with_own_columns(cf, known, i, rows, aims, boxes)
-    start = known.xp[at] if not more else xp
-    if robust is not None: start = _firmer(_demands_of(cf, cast(Any, readings), rows, aims, robust), xp, limits.until)
-    if readings: _merged(known, i, boxes(rows, aims, [start], known.bound[i].astype(int) if few else None))
+    if readings and few and not more: _with_own_columns(cf, known, i, rows, aims, boxes) # bars depend on what is still
+    if readings: _merged(known, i, boxes(rows, aims, [known.xp[at]], known.bound[i].astype(int) if few else None))
     return known, begun
 
 def _with_own_columns(cf, known:_Known, i:np.ndarray, enc:Encoded, target:Tensor, boxes):

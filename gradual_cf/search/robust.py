@@ -349,16 +349,18 @@ def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(
         out[i] = wanted.asked(some, wanted.conditions(some, label)[1], np.arange(len(i)), at[i])
     return out
 
-def _firmer(demands:_Demands, xp:Tensor, until:float) -> Tensor: # The search's own answers `(n, d)`, and a time
-    "Answers of the same search, as far inside of their target as they need to be to withstand what they must."
-    cf,xp,tau = demands.cf, xp.clone(), demands.tau
-    for share in _FIRMER if hasattr(cf, 'under') else ():
-        i = torch.from_numpy(np.flatnonzero(~_withstands(demands, xp))).to(xp.device)
-        if not len(i) or time.perf_counter() > until: break
-        firmer = cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
-        found,begun = firmer.find(demands.enc.take(i), demands.aim.label[i], until=until)
+def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
+    "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
+    cf,xp,tau,there = demands.cf, xp.clone(), demands.tau, _withstands(demands, xp)
+    for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
+        left = np.flatnonzero(~there)
+        if not len(left) or time.perf_counter() > until: break
+        i = torch.from_numpy(left).to(xp.device)
+        some,firmer = demands.take(i), cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
+        found,begun = firmer.find(some.enc, some.aim.label, until=until)
         xp[i[begun]] = found[begun]
-    return xp
+        there[left] = _withstands(some, xp[i])
+    return xp, there
 
 def _reach(grid:_Grid, noise:dict) -> np.ndarray: # Raw units -> positions `(g,)`
     "How far each column may come out otherwise."
