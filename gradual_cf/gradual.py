@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
-from .models.asking import answers_numbers, evaluating, predict
+from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _brief, _suited, setting, told
 from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking,
@@ -103,8 +103,6 @@ _PLAIN = (('plausibility', lambda h, domain, model: h.plausibility is None, _TAB
           ('max_shared', lambda h, domain, model: h.max_shared == 1, _LISTED[2]))
 _NEEDS = dict(gradient=(_GRADIENT, _CLASSES, _MATCH, _STEPS, *_PLAIN), gain=(_GRADIENT, _MATCH, _STEPS, *_PLAIN),
               bounds=(_GRADIENT, _MATCH, _LIMITS, _STEPS, *_PLAIN), probe=(_MATCH, _VALUES, _STEPS, _TABLE, _LISTED))
-
-def _differentiable(model): return getattr(model, 'differentiable', True) # Whether a gradient leads to its input
 
 def _check_fit(h, domain, model):
     "Raise `ValueError` where settings, domain and model contradict each other."

@@ -396,3 +396,18 @@ def test_on_tables_that_nobody_made_for_it(name, label, missing):
     cfs = cf.explain(test, target=target.astype(int))
     assert (model.predict(cfs.raw) == target)[cfs.valid.numpy()].all() and cfs.valid.float().mean() >= .9
     assert cf.domain.legal(test, cfs.raw).all() and (cfs.raw.isna() == test.isna()).all().all()
+
+
+@pytest.mark.parametrize('tau', [.5, .6, .9])
+def test_a_list_of_models_without_gradient_asks_for_none(tau):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(a=rng.integers(0, 6, 220), b=rng.integers(-3, 4, 220)))
+    y = (X.a + X.b + rng.normal(0, 1, 220) > 3).astype(int)
+    models = [RandomForestClassifier(8, max_depth=4, random_state=s).fit(X, y) for s in range(3)]
+    cf = GradualCF(models, tabular(X), tau=tau).fit(X)
+    rows = X[models[0].predict(X) == 0].head(5)
+    cfs = cf.explain(rows, 1)
+    agreed = np.min([m.predict_proba(cfs.raw)[:, 1] for m in models], 0) >= tau
+    assert cf.settings.sigma == 0 and (agreed == cfs.valid.numpy()).all() and (tau == .9 or agreed.any())
+    robust = cf.explain(rows, 1, optimal='distance', robust=dict(noise=dict(a=1)))
+    assert (robust.size >= cf.explain(rows, 1, optimal='distance').size).all()

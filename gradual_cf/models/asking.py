@@ -246,6 +246,11 @@ class _Agreed(nn.Module):
         doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
         return torch.cat([least, doubt.log()], 1) + _OFFSET
 
+def _differentiable(model) -> bool:
+    "Whether a gradient leads to the input; of several models, through each."
+    if isinstance(model, _Agreed): return all(_differentiable(m.model) for m in model.models)
+    return getattr(model, 'differentiable', True)
+
 # %% ../../nbs/models/00_asking.ipynb #c69
 def _adapted(domain, model):
     "A model as the domain reads it; a list as one that says yes where all of them do."

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .goals import merit, shortfall, spent
 from ..core import State, per_row
-from ..models.asking import evaluating, input_grad, pass_rows, predict, with_graph
+from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, with_graph
 
 # %% auto #0
 __all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
@@ -168,7 +168,7 @@ def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield que
 _CALL_NUMBERS = 2**20 # Numbers that go into one call of a model without gradient
 _CALL_ROWS = 1000     # Rows times groups whose questions wait for each other there
 
-def _is_called(model): return not getattr(model, 'differentiable', True) # As a function: each call has a price
+def _is_called(model): return not _differentiable(model) # As a function: each call has a price
 
 def _lacks_of(s, t, z):
     "What each candidate lacks, `(n, q)`, given the logits of all."
