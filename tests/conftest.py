@@ -1,4 +1,5 @@
 """What all tests share: networks that are written down, in one folder for the run; who may run beside whom; what is said at the end."""
+import gc
 import os
 import re
 import shutil
@@ -29,6 +30,11 @@ def pytest_configure(config):
     if CACHE in os.environ: return
     os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+
+
+def pytest_collection_finish():
+    "What was imported and collected stays: nothing looks through it for garbage again."
+    gc.freeze()
 
 
 class Trained:
