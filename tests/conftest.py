@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 import uuid
@@ -16,6 +17,9 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
+
+
+sys.modules.setdefault('rfc3987_syntax', None)  # jsonschema takes a second and a half to build its grammar of addresses, which no notebook has
 
 
 def pytest_configure(config):

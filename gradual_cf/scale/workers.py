@@ -108,6 +108,7 @@ def _hasher(paths):
     from joblib.hashing import NumpyHasher
     class Hasher(NumpyHasher):
         def save(self, v):
+            if type(v) is str: return self.save_str(v) # as pickle would in the end; two of five things are names
             super().save(v.copy() if isinstance(v, np.ndarray) and not v.flags.c_contiguous else v)
         def reducer_override(self, v):
             if isinstance(v, PurePath) and not paths: raise TypeError(f'the path {str(v)!r}')
