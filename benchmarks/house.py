@@ -10,11 +10,15 @@ import json
 import re
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 LIMIT, WIDEST = 120, 140  # characters of a line: what a line should have, and what no line may pass
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+parsed = cache(ast.parse)  # whoever asks
 
 
 class Cell(NamedTuple):
@@ -27,7 +31,7 @@ class Cell(NamedTuple):
     @property
     def lines(self): return [(i, l) for i, l in enumerate(self.source.splitlines(), 1) if l.strip() and not l.startswith('#|')]
     @property
-    def tree(self): return ast.parse(self.source)
+    def tree(self): return parsed(self.source)
 
 
 def notebooks(root):
@@ -76,21 +80,20 @@ def public(texts):
     names = []
     for f, text in texts.items():
         if f.name == 'all.py': continue
-        listed = [n.value for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == '__all__']
+        listed = [n.value for n in parsed(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == '__all__']
         names += [e.value for v in listed for e in v.elts if e.value[0] != '_']
     return names
 
 
 def classes(texts):
     "Classes of the package: (file, name) -> their bases in the package, as such keys."
-    nodes = {(f, n.name): n for f, text in texts.items() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ClassDef)}
+    nodes = {(f, n.name): n for f, text in texts.items() for n in ast.walk(parsed(text)) if isinstance(n, ast.ClassDef)}
     named = lambda f, b: (f, b) if (f, b) in nodes else next((k for k in nodes if k[1] == b), None)
     return {k: [b for e in n.bases if (b := named(k[0], ast.unparse(e).split('.')[-1]))] for k, n in nodes.items()}
 
 
-def relays(texts):
-    "Names of classes that exist only to be continued by one other class."
-    known = classes(texts)
+def relays(texts, known):
+    "Names of those known classes that exist only to be continued by one other class."
     continued = Counter(b for bases in known.values() for b in bases)
     words = {f: Counter(re.findall(r'\w+', text)) for f, text in texts.items()}
     said = lambda f, name: words[f][name] if name[0] == '_' else sum(w[name] for w in words.values())
@@ -119,7 +122,7 @@ def measure(root):
         code=sum(map(code_lines, texts.values())),
         largest=max((code_lines(t), f.stem) for f, t in texts.items()),
         classes=len(known),
-        relays=relays(texts),
+        relays=relays(texts, known),
         deepest=(depth(known, deepest), deepest[1]),
         wide=sum(len(l) > LIMIT for l in lines)/len(lines),
         longest=max(map(len, lines)),

@@ -26,9 +26,11 @@ PACKAGE = ROOT/'gradual_cf'
 KEPT = ROOT/'_proc_site/executed'
 SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
 START = '''import matplotlib as _mpl
+import matplotlib.pyplot as _plt
 import gradual_cf.answers as _answers
 get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
 get_ipython().run_line_magic('config', "InlineBackend.figure_formats = ['retina']")
+get_ipython().events.unregister('post_execute', _plt._draw_all_if_interactive)  # drawn once, when it is shown
 _mpl.rcParams.update(_answers.STYLE)'''
 UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see
 
@@ -116,6 +118,7 @@ def smaller(png):
 
 def shrink(nb):
     "Compress all pictures of an executed notebook: outputs, pictures inside HTML, and those of widgets."
+    nb.metadata['shrunk'] = True
     again = lambda b64: base64.b64encode(smaller(base64.b64decode(b64))).decode()
     for c in nb.cells:
         for o in c.get('outputs', []):
@@ -149,21 +152,26 @@ def run(p):
     NotebookClient(nb, timeout=900, store_widget_state=True, resources={'metadata': {'path': str(p.parent)}}, **kernel).execute()
     cpu = float(nb.cells.pop().outputs[0].text)
     del nb.cells[0]
-    shrink(nb)
     nb.metadata['seconds'], nb.metadata['cpu'] = round(time.time() - start, 1), round(cpu, 1)
     return nb
 
 
+def keep(done, p, name):
+    "Write what a run of `p` gave, in place of what an earlier one did."
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for old in KEPT.glob(f'{label(p)}-{"[0-9a-f]"*16}.ipynb'): old.unlink()
+    nbformat.write(done, tmp := (KEPT/name).with_suffix('.tmp'))
+    tmp.replace(KEPT/name)
+
+
 def execute(p, name, anew=False):
-    "Notebook `p` with outputs: those kept under `name`, its key, where there are any, unless it shall be run anew."
+    "Notebook `p` with outputs: those kept under `name`, its key, where there are any, unless it shall be run anew; pictures are shrunk where a kept run is asked for."
     kept, nb = KEPT/name, nbformat.read(p, 4)
-    if anew or not kept.exists():
-        KEPT.mkdir(parents=True, exist_ok=True)
-        done = run(p)
-        for old in KEPT.glob(f'{label(p)}-{"[0-9a-f]"*16}.ipynb'): old.unlink()
-        nbformat.write(done, tmp := kept.with_suffix('.tmp'))
-        tmp.replace(kept)
+    if anew or not kept.exists(): keep(run(p), p, name)
     ran = nbformat.read(kept, 4)
+    if not anew and 'shrunk' not in ran.metadata:
+        shrink(ran)
+        keep(ran, p, name)
     outputs = iter([c for c in ran.cells if c.cell_type == 'code'])
     for c in nb.cells:
         if c.cell_type == 'code': c.outputs = next(outputs).outputs

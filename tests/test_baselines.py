@@ -116,7 +116,7 @@ def test_cem_heeds_the_autoencoder(linear):
     coder = lambda v: torch.cat([v[:, :1], x[:1, 1:].expand(len(v), -1)], 1)
     row = x[:1]
     assert model(row)[0, 1] < 0
-    with_, without = (CEM(model, plain(5), autoencoder=a, gamma=20., rounds=6).fit(x).explain(row, 1) for a in (coder, None))
+    with_, without = (CEM(model, plain(5), autoencoder=a, gamma=20., rounds=6, steps=300).fit(x).explain(row, 1) for a in (coder, None))
     off = lambda c: (c.xp - c.x)[:, 1:].norm().item()
     assert with_.valid.all() and without.valid.all() and off(with_) < off(without)
 

@@ -67,15 +67,18 @@ def content(folder): return {p.name: p.read_bytes() for p in sorted(Path(folder)
 
 # ---- the same answers as explain
 
+@pytest.fixture(scope='module')
+def whole(cf): return cf.explain(loans().drop(columns='account'))
+
+
 @pytest.mark.parametrize('kind', ['frame', 'parquet', 'csv', 'shards', 'hub'])
-def test_every_source_gives_what_explain_gives(cf, tmp_path, kind):
+def test_every_source_gives_what_explain_gives(cf, whole, tmp_path, kind):
     df = loans()
     df.to_parquet(tmp_path/'r.parquet', row_group_size=70), df.to_csv(tmp_path/'r.csv', index=False), (tmp_path/'s').mkdir()
     for i in range(0, 300, 110): df[i:i + 110].to_parquet(tmp_path/f's/{i:03}.parquet')
     import datasets
     ds = dict(frame=df, parquet=tmp_path/'r.parquet', csv=tmp_path/'r.csv', shards=tmp_path/'s', hub=datasets.Dataset.from_pandas(df))[kind]
     out = pd.read_parquet(explain_dataset(cf, ds, tmp_path/'out', batch_size=64))
-    whole = cf.explain(df.drop(columns='account'))
     assert out.cf_row.tolist() == list(range(300)) and out.account.tolist() == df.account.tolist()
     assert out[list(df)].astype({c: df[c].dtype for c in df}).equals(df)
     for c in ('income', 'debt', 'home'): assert (out[f'cf:{c}'].to_numpy(object) == whole.raw[c].to_numpy(object)).all(), c

@@ -163,9 +163,10 @@ def asked_everything(name, rng, seed, optimal):
 
 
 @pytest.mark.parametrize('optimal', ['columns', 'distance'])
-@pytest.mark.parametrize('seed', range(2))
 @pytest.mark.parametrize('name', MODELS)
-def test_the_cheapest_equals_asking_everything(name, seed, optimal):
+def test_the_cheapest_equals_asking_everything(name, optimal):
+    "With and without gaps by turns, so that models, kinds of proofs and tables all meet; the soak asks as often as one likes."
+    seed = (list(MODELS).index(name) + (optimal == 'columns')) % 2
     asked_everything(name, np.random.default_rng(100*seed + 7*list(MODELS).index(name) + (optimal == 'columns')), seed, optimal)
 
 
@@ -286,8 +287,8 @@ def test_decimals_near_a_cut():
     cut = model.tree_.threshold[0] if model.tree_.feature[0] == 0 else model.tree_.threshold[model.tree_.feature == 0][0]
     cf = GradualCF(model, tabular(X)).fit(X)
     told = FREE | dict(bounds={'u': (float(cut) - 2e-4, float(cut) + 2e-4)})
-    rows = X.head(8)
-    assert compared(cf, model, X, rows, 1 - model.predict(rows), told, 'distance') == 8
+    rows = X.head(4)
+    assert compared(cf, model, X, rows, 1 - model.predict(rows), told, 'distance') == 4
 
 
 def test_stopped_early_the_bound_holds():
@@ -419,7 +420,7 @@ def test_what_is_proven_by_default_equals_asking_everything(name):
         X = table(rng, category=category)
         model = make().fit(X, labels(rng, X, classes))
         cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
-        rows, told = X.head(8), rules(rng, X)
+        rows, told = X.head(5), rules(rng, X)
         target = 1 - model.predict(rows)
         answers = cf.explain(rows, target, **told)
         assert answers.optimal == 'columns' and set(answers.proof) <= {'optimal', 'none exists', 'best so far', 'none found so far'} | {

@@ -44,7 +44,7 @@ def run(p, n, mode, seed, match='mean', eta=0., quantile=None, tau=.95, sigma=25
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_construct_equals_algorithm_1(problem, mode, seed):
     p = toy.PROBLEMS[problem]()
-    (xp,on),(want,groups) = run(p, 12, mode, seed, legal=mode != 'paper', rows=torch.arange(12)*7 + seed)
+    (xp,on),(want,groups) = run(p, 8, mode, seed, legal=mode != 'paper', rows=torch.arange(8)*7 + seed)
     assert [set(r.nonzero()[:, 0].tolist()) for r in on] == groups
     assert any(len(g) > 1 for g in groups)          # rows with several groups are among them
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
@@ -72,7 +72,7 @@ def test_at_most_max_changes(mode):
 @pytest.mark.parametrize('quantile', [None, .8])
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_a_shared_change_equals_the_loop(problem, quantile):
-    p,rows = toy.PROBLEMS[problem](), torch.arange(16)
+    p,rows = toy.PROBLEMS[problem](), torch.arange(10)
     cf,s = started(p, rows, 'default', quantile=quantile, tau=.8, max_shared=9)
     for s in construct(cf, s): pass
     new,aim = share(cf, s).xp, s.target

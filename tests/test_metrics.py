@@ -98,8 +98,8 @@ def test_the_worst_ratio_of_wide_rows(kind):
     x = rows_of(kind, 300, 2500).float()
     xp = x + .1*rows_of('different', 300, 2500, 1).float()
     c = coherence(x, xp)
-    far = (x[:50, None].double() - x[None].double()).norm(dim=2)
-    ratio = torch.where(far > 0, (xp[:50, None].double() - xp[None].double()).norm(dim=2)/far, -torch.inf).amax(1)
+    far = (x[:10, None].double() - x[None].double()).norm(dim=2)
+    ratio = torch.where(far > 0, (xp[:10, None].double() - xp[None].double()).norm(dim=2)/far, -torch.inf).amax(1)
     worst = coherence(x, xp, eps=(None,))
     assert c.set_index('eps').loc['all', 'mean'] == worst['mean'].item() and ratio.min() > 0
 

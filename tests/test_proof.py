@@ -85,7 +85,7 @@ def test_certificates_equal_asking_everything(seed):
     X, y, rng = small(seed, classes)
     X, model = fitted(X, y, seed)
     cf = GradualCF(model, tabular(X), tau=float(rng.choice([.5, .62]))).fit(X)
-    rows = X.sample(22, random_state=seed)
+    rows = X.sample(12, random_state=seed)
     target = (model.predict(rows) + 1) % classes
     answer = cf.explain(rows, target, **rules(rng, list(X.columns)))
     best = every_answer(cf, answer)

@@ -120,7 +120,7 @@ def test_moves_and_other_ranks_keep_them(X, more):
         net.weight.copy_(w.T)
         net.bias.copy_(-(x @ w).mean(0))
     cf = GradualCF(net, d, **more).fit(X)
-    cfs = cf.explain(people(30, 4))
+    cfs = cf.explain(people(15, 4))
     assert not faults(cfs.data, cfs.raw).any() and cfs.valid.float().mean() > .4
 
 
@@ -149,7 +149,7 @@ def test_decoding_never_hands_out_a_broken_row(X):
 
 
 def test_a_question_can_hold_a_follower_fixed(X):
-    cf, rows = explainer(X, domain(X)), people(50, 6)
+    cf, rows = explainer(X, domain(X)), people(25, 6)
     cfs = cf.explain(rows, target=1, immutable=['age', 'total'])
     assert (cfs.raw.age.to_numpy() == rows.age.to_numpy()).all() and (cfs.raw.total.to_numpy() == rows.total.to_numpy()).all()
     assert not (cfs.raw.degree.cat.codes.to_numpy() > rows.degree.cat.codes.to_numpy()).any()
@@ -399,7 +399,7 @@ def test_forests_obey(X, more):
     numbers = lambda df: df.assign(degree=df.degree.cat.codes, job=df.job.map({'none': 0, 'clerk': 1, 'nurse': 2}))
     forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(numbers(X), score(X) > 0)
     cf = GradualCF(predictor(lambda df: forest.predict_proba(numbers(df)), d, kind='proba'), d).fit(X)
-    cfs = cf.explain(people(60, 14), target=1)
+    cfs = cf.explain(people(30, 14), target=1)
     assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.float().mean() > .8
     if 'relations' in more: assert not faults(cfs.data, cfs.raw).any()
 

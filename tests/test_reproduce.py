@@ -2,8 +2,6 @@
 import io
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from written import load_task
 from gradual_cf.paper import reproduce as module
 from gradual_cf.paper.reproduce import (_REAL, _run_believed, _METHODS, _EXPERIMENTS, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
                                         _figure_code, _last_table, _printed, _run_part, reproduce, results)
-from shell import without_data
+from shell import shell
 
 real = pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='need GRADUAL_CF_DATA')
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,9 +167,9 @@ def test_cells_that_show_what_is_committed_are_no_part_of_a_figure():
 
 
 def test_a_figure_is_its_notebook(networks, tmp_path):
-    code = f"from gradual_cf.paper.reproduce import reproduce; r = reproduce('fig4', {str(tmp_path)!r}); print(r); r = reproduce('fig4', {str(tmp_path)!r}, tell=print)"
-    out = subprocess.run([sys.executable, '-c', code], env=without_data() | dict(MPLBACKEND='Agg'), capture_output=True, text=True, check=True).stdout
-    assert 'kept' in out and (tmp_path/'fig4.png').is_file() and 'rank_of_the_first_block' in out
+    sh = shell(os.environ['GRADUAL_CF_CACHE'], tmp_path)
+    first, again = (sh('reproduce', 'fig4', '--out', tmp_path) for _ in range(2))
+    assert 'rank_of_the_first_block' in first.stdout and 'kept' in again.stderr and (tmp_path/'fig4.png').is_file()
 
 
 def test_answers_stand_before_networks_that_were_trained_anew(own_cache):

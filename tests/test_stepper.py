@@ -22,10 +22,13 @@ def traced(kind):
     return max((cf.trace(t.x[i:i + 1], target=(z[i].argmax().item() + 1) % z.shape[1]) for i in range(1, 8)), key=len)
 
 
+@functools.cache
+def drawn(kind): return frames(traced(kind))
+
+
 @pytest.mark.parametrize('kind', ['table', 'image', 'text'])
 def test_every_step_is_a_picture_of_its_own(kind):
-    trace = traced(kind)
-    fs = frames(trace)
+    trace, fs = traced(kind), drawn(kind)
     assert len(fs) == len(trace) + 1 > 2 and len({bytes(f) for f in fs}) == len(fs)
     assert all(Image.open(io.BytesIO(f)).format == 'PNG' for f in fs)
     for i,f in enumerate(fs): assert f.text.startswith(f'Step {i} of {len(trace)}.') and 'probability of class' in f.text
@@ -34,14 +37,14 @@ def test_every_step_is_a_picture_of_its_own(kind):
 
 def test_what_stands_still_is_drawn_once(monkeypatch):
     from matplotlib.figure import Figure
-    drawn, draw = [], Figure.draw
-    monkeypatch.setattr(Figure, 'draw', lambda self, renderer: drawn.append(1) or draw(self, renderer))
+    times, draw = [], Figure.draw
+    monkeypatch.setattr(Figure, 'draw', lambda self, renderer: times.append(1) or draw(self, renderer))
     trace = traced('image')
-    assert len(frames(trace)) > 2 and len(drawn) == 1
+    assert len(frames(trace)) > 2 and len(times) == 1
 
 
 def test_the_widget_is_linked_in_the_browser():
-    fs = frames(traced('table'))
+    fs = drawn('table')
     w = stepper(fs)
     (play,slider),stack = w.children[0].children, w.children[1]
     assert play.max == slider.max == len(fs) - 1 and len(stack.children) == len(fs)
@@ -58,7 +61,7 @@ def _links():
 
 
 def test_the_page_stands_alone(tmp_path):
-    fs = frames(traced('image'))
+    fs = drawn('image')
     page = save_page(tmp_path/'page.html', fs, title='7 <as> 9').read_text()
     assert page.count('"png"') == len(fs) and '7 &lt;as&gt; 9' in page and 'aria-live' in page
     assert not re.search(r'(src|href)\s*=\s*"(?!data:)', page) and 'http' not in page

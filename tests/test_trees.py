@@ -105,15 +105,15 @@ def test_the_nearest_answers_of_one_and_two_columns_equal_asking_one_value_after
     source, data = MADE[name]()
     trees, domain = read(source, data)
     cf = GradualCF(trees, domain, tau_slack=(LEVEL - .5)/.5).fit(data)
-    enc = cf.encode(data.head(6))
+    enc = cf.encode(data.head(4))
     z = trees(enc.x)
     label = (z.argmax(1) + 1) % z.shape[1]
     s = cf.start(enc, label)
     assert s.target.level[0].item() == pytest.approx(LEVEL)
     one = _best_single(trees, cf, s, _sweep(trees, s, ~enc.frozen))[0]
-    proven = cheapest(GradualCF(trees, domain, tau=LEVEL).fit(data), data.head(6), label, max_changes=2)
+    proven = cheapest(GradualCF(trees, domain, tau=LEVEL).fit(data), data.head(4), label, max_changes=2)
     values = [options(trees, g, c) for g, c in enumerate(domain.features)]
-    for i in range(6):
+    for i in range(4):
         single = nearest(trees, enc.x[i], label[i], values, 1)
         assert (1/one[i] - 1 if one[i] > 0 else np.inf) == pytest.approx(single)
         wanted = single if np.isfinite(single) else nearest(trees, enc.x[i], label[i], values, 2)

@@ -364,7 +364,8 @@ def _among(columns:Sequence[Column], arg:str, name) -> int: # Position
 
 def _rewritten(columns:Sequence[Column], dtypes:dict, example:pd.DataFrame, env:dict, groups) -> pd.DataFrame:
     "Rows with the numbers of some columns as cells; the others are those of the example, one row."
-    out = example.iloc[np.zeros(len(next(iter(env.values()))), int)].reset_index(drop=True)
+    n = len(next(iter(env.values())))
+    out = example.iloc[np.zeros(n, int)].set_axis(pd.RangeIndex(n))
     for g in groups:
         for source,cells in columns[g].write(columns[g].entries(env[g]), dtypes).items(): out[source] = cells
     return out
@@ -397,7 +398,8 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
         raise ValueError(f'derive must compute {name!r} from columns of df, got {type(e).__name__}: {e}') from e
     if g in needs: raise ValueError(f'relations, derive and causes must not go in a circle, got {name!r} → {name!r}')
     def value(old, new):
-        a,b = (told(frame(env, needs)) for env in (old, new))
+        both = {i: np.concatenate([old[i], new[i]]) for i in needs} # asked at once: a frame costs more than its rows
+        a,b = np.split(told(frame(both, needs)), 2)
         return np.where(_differs(a, b), b, old[g])
     return _Follower(g, frozenset(needs), value, None, f'derive {name!r}')
 

@@ -98,15 +98,21 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
+@functools.cache
+def _how(cls):
+    "How things of a class are taken apart; None where pickle knows. A program is tens of thousands of things of few classes."
+    return next((take for kind,take in _MADE_OF.items() if issubclass(cls, kind)), None)
+
 def _hasher(paths):
     "joblib's hasher, taught the kinds of `_MADE_OF`."
     from joblib.hashing import NumpyHasher
     class Hasher(NumpyHasher):
         def save(self, v):
+            if type(v) is str: return self.save_str(v) # as pickle would in the end; two of five things are names
             super().save(v.copy() if isinstance(v, np.ndarray) and not v.flags.c_contiguous else v)
         def reducer_override(self, v):
             if isinstance(v, PurePath) and not paths: raise TypeError(f'the path {str(v)!r}')
-            parts = next((f for cls,f in _MADE_OF.items() if isinstance(v, cls)), None)
+            parts = _how(type(v))
             if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
             return str, (f'{type(v)} {_name(v)}',), parts(v)
     return Hasher('sha256')
