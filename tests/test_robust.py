@@ -232,3 +232,24 @@ def test_a_deadline_holds_for_robust_answers():
     rows = X[model.predict(X) == 0].head(30)
     a = cf.explain(rows, 1, seconds=1e-9, robust=dict(noise=dict(a=1)))
     assert not a.valid.any() and len(a.proof) == 30
+
+
+def test_company_is_counted_with_the_digits_that_the_search_counts_with():
+    "Rows so near to each other that 32 bits round their distances; what the demand accepts must not be dropped."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(a=rng.integers(0, 1000, 400), b=rng.integers(0, 2, 400)))
+    model = ensemble.HistGradientBoostingClassifier(max_iter=10, max_leaf_nodes=4).fit(X, X.a + 15*rng.normal(size=400) > 700)
+    cf = GradualCF(model, tabular(X), plausibility=Plausibility(density=.2)).fit(X)
+    rows = X[model.predict(X) == 0].head(2)
+    p = cheapest(cf, rows, 1, 'distance')
+    every = pd.DataFrame(list(itertools.product(range(1000), (0, 1))), columns=['a', 'b'])
+    x = cf.encode(every).x
+    _, enc, _, label = cf.ask(rows, 1)
+    for i in range(len(rows)):
+        far = (x - enc.x[i]).abs().sum(1)
+        near = far.argsort().split(100)
+        for part in near:
+            same = torch.full((len(part),), i)
+            fine = part[cf.content(enc.take(same), x[part], label[same])]
+            if len(fine): break
+        assert p.size[i] == pytest.approx(far[fine[0]].item() if len(fine) else np.inf, abs=2e-6)

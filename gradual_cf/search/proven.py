@@ -307,7 +307,7 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     swept = few and isinstance(cf.model, _Trees) and not more
     known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
     begun = np.ones(len(enc.x), bool)
-    if few and readings and all(r.of == 'lines' for r in readings):
+    if few and readings and not more and all(r.of == 'lines' for r in readings):
         _merged(known, np.arange(len(begun)), boxes(enc, target))
     i = _left(known)
     if not len(i): return known, begun

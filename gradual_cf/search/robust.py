@@ -55,7 +55,8 @@ class _Noise:
     def around(self, row:np.ndarray, at:np.ndarray) -> tuple: # Positions `(b, g)` -> ends `(b, g)`
         "What may come of changed numbers."
         reach = np.where(at != self.q.rows.own[row], self.reach, 0)
-        return np.where(reach, np.maximum(at - reach, self.q.grid.low), at), np.where(reach, np.minimum(at + reach, self.q.grid.high), at)
+        low,high = np.maximum(at - reach, self.q.grid.low), np.minimum(at + reach, self.q.grid.high)
+        return np.where(reach, low, at), np.where(reach, high, at)
 
     def spare(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b,)`; above 0 it withstands
         "What is certified to be left of the decision, at once."
@@ -121,9 +122,9 @@ class _Noise:
         "Corners, as much further as they may come out short."
         at,own = b.corner[i], self.q.rows.own[b.row[i]]
         way = np.where(at != own, np.sign(at - own)*self.reach, 0)
-        first,last = _legal_ends(self.q, b.row[i], np.where(way, self.q.grid.low, at), np.where(way, self.q.grid.high, at))
-        further = np.where(way, (at + way).clip(first, last), at)
-        return further, i
+        ends = [np.where(way, end, at) for end in (self.q.grid.low, self.q.grid.high)]
+        first,last = _legal_ends(self.q, b.row[i], *ends)
+        return np.where(way, (at + way).clip(first, last), at), i
 
 # %% ../../nbs/search/09_robust.ipynb #0d99f173
 def _lowest_score(weight:list, bias:list, by:float, last:float, x:np.ndarray) -> np.ndarray: # `(b, j)` -> `(b,)`
@@ -155,7 +156,7 @@ def _against(weight:list, bias:list, by:float, last:float, x:np.ndarray) -> tupl
 class _Retrained:
     "Rows that networks of other weights accept too: a `_Condition`."
     def __init__(self, q:_Question, r:_Reading, aim:np.ndarray, need:np.ndarray, more:float, by:float):
-        self.q,self.need,self.sure,self.by = q, need, need + more, by
+        self.q,self.need,self.sure,self.by = q, need, need + more + r.slack, by
         self.last = float(np.abs(aim) @ r.layers.net.moves*by)
         self.inner,self.worse = r.bound(q, aim, need, r.slack), r.bound(q, aim, need, r.slack)
         own = self.inner.own
@@ -186,6 +187,7 @@ class _Retrained:
 
 # %% ../../nbs/search/09_robust.ipynb #c713e2f4
 _TOLERANCE = 1e-5 # What a demand may lack by rounding
+_ROUNDINGS = 8    # Roundings of a squared distance, at most
 
 class _LonelyBound:
     "How lonely rows are at least, among near rows of their target: a `_Condition`."
@@ -194,7 +196,9 @@ class _LonelyBound:
         half = len(circles[place[0]].x)//2 # rows of one target
         near = company.near[:, :, :min(_AROUND, half)].cpu().numpy()
         self.q,self.bars = q, company.lonely.double().cpu().numpy()
-        self.near = circles[place[0]].x.double().cpu().numpy()[near]
+        x = circles[place[0]].x
+        self.near = x.double().cpu().numpy()[near]
+        self.rounding = _ROUNDINGS*torch.finfo(x.dtype).eps*max(1., x.square().sum(1).max().item()) # of a square
         self.width = 2*near.shape[2]*self.near.shape[3]
 
     def apart(self, b:_Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> `(b, 2)`
@@ -207,7 +211,8 @@ class _LonelyBound:
             other = ((part[..., None, :] - np.eye(part.shape[3]))**2).sum(4) # to each level
             square += np.where(self.q.sets[g].masks[b.low[:, g]][:, None, None], other, np.inf).min(3)
         few = min(NEIGHBOURS, square.shape[2])
-        return np.sqrt(np.partition(square, few - 1, 2)[:, :, :few]).mean(2)
+        nearest = np.partition(square, few - 1, 2)[:, :, :few]
+        return np.sqrt(np.maximum(nearest - self.rounding, 0)).mean(2) # the demand itself counts in fewer digits
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
@@ -276,7 +281,8 @@ def _company_bounds(q:_Question, company) -> list: # Rows of one target
     forest = circle.forest
     nodes = _forest_splits(forest, q.grid)
     need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
-    return [_LonelyBound(q, company), _TreeBound(q, nodes, _words_of(nodes, np.ones(1)), nodes.own(q.rows.x), need, _DEPTH_SLACK)]
+    words = _words_of(nodes, np.ones(1))
+    return [_LonelyBound(q, company), _TreeBound(q, nodes, words, nodes.own(q.rows.x), need, _DEPTH_SLACK)]
 
 # %% ../../nbs/search/09_robust.ipynb #490496cb
 class _Demands:
