@@ -424,8 +424,6 @@ class _Swept(NamedTuple):
     shift:np.ndarray # What each place would add, `(n, p, k)`
     size:np.ndarray  # How far a row would be from its input, `(n, p)`; inf where nothing may be put
     value:np.ndarray # What would be put there, `(n, p)`
-    alone:np.ndarray # How far the column itself would be, `(n, p)`
-    own:np.ndarray   # Cells of the rows, `(n, g)`
     free:np.ndarray  # Columns that may change, bool `(n, g)`
 
 # %% ../../nbs/search/07_trees.ipynb #c122
@@ -439,8 +437,7 @@ def _sweep(m:_Trees, s:State, free:Tensor) -> _Swept:
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
     may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
-    alone = np.where(may, c.size, np.inf)
-    return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
+    return _Swept(base, shift, np.where(may, rest[:, f.group] + c.size, np.inf), c.value, open_)
 
 # %% ../../nbs/search/07_trees.ipynb #c124
 def _merits(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -inf where nothing may be put
