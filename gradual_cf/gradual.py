@@ -249,7 +249,7 @@ MASKING = dict(gradient=_by_gradient, probe=_by_probe, gain=_by_gain, bounds=_by
 
 # %% ../nbs/07_gradual.ipynb #c50
 def _of_model(cf, name):
-    "What a model does by itself ('probe', 'each', 'pairs'); None where it cannot, or columns are tied or priced."
+    "What a model does by itself ('probe', 'each'); None where it cannot, or columns are tied or priced."
     tied = any(v is not None for v in cf.ties.values())
     return None if tied else getattr(cf.model, name, None)
 
@@ -319,10 +319,9 @@ def pairs(cf, s, watch=None) -> Iterator[State]:
     groups,live = cf.groups(s.x), _unfinished(cf, s)
     live = live[(most_groups(cf, s.enc)[live] >= 2) & (~s.enc.frozen[live]).any(1)]
     if not len(live): return
-    ask = _of_model(cf, 'pairs') or partial(_best_pair, groups=groups)
     for rows in live.split(max(1, _TRIED//every_value(cf, s.take(live[:1]), groups)[0].shape[1])):
         now = s.take(rows)
-        xp,score = ask(cf, now)
+        xp,score = _best_pair(cf, now, groups)
         won = score > 0
         if not won.any(): continue
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
@@ -439,7 +438,8 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     find = own or (lookahead(*domain.probe) if domain.probe else _ask_all)
     quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
     once = domain.again is never_again
-    steps = (construct, pairs, revisit) if listed else (construct,)
+    dry = (revisit,) if own else (pairs, revisit) # a model with a probe of its own has looked at pairs on the way
+    steps = (construct, *dry) if listed else (construct,)
     if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (cheapest_pair,)

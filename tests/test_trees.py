@@ -13,7 +13,7 @@ from gradual_cf.models.fitted import FrameModel, recognised
 from gradual_cf.search.proven import cheapest, prove
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.goals import lacking
-from gradual_cf.search.trees import _agrees, _best_single, _number_axis, _sweep, exact
+from gradual_cf.search.trees import _agrees, _best_single, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
 from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened
 
 LEVEL = .6123 # no average of a few trees
@@ -129,7 +129,11 @@ def test_a_pair_that_looking_ahead_finds_arrives_and_is_promised_rightly(name):
     target = {'forest_number': (14., 16.), 'forest_three': 1 - torch.tensor(Y[:60])}.get(name)
     _, enc, z, target = cf.ask(data.head(60), target)
     s = cf.start(enc, target)
-    xp, merit = trees.pairs(cf, s)
+    s = s._replace(on=None, c=None)
+    w = _sweep(trees, s, ~enc.frozen)
+    places, merit = _looked_ahead(trees, cf, s, w, _merits(trees, cf, s, w))
+    merit, xp = torch.from_numpy(merit).to(s.x), s.xp
+    for at in places.T: xp = _placed(trees, xp, w.value[np.arange(60), at], at)
     there = lacking(cf, s._replace(xp=xp, logits=trees(xp))) <= 0
     assert torch.equal(merit > 0, there) and there.any()
     assert (changed_groups(s.x, xp, cf.groups(s.x)).sum(1) == 2)[there].all()

@@ -424,8 +424,6 @@ class _Swept(NamedTuple):
     shift:np.ndarray # What each place would add, `(n, p, k)`
     size:np.ndarray  # How far a row would be from its input, `(n, p)`; inf where nothing may be put
     value:np.ndarray # What would be put there, `(n, p)`
-    alone:np.ndarray # How far the column itself would be, `(n, p)`
-    own:np.ndarray   # Cells of the rows, `(n, g)`
     free:np.ndarray  # Columns that may change, bool `(n, g)`
 
 # %% ../../nbs/search/07_trees.ipynb #c122
@@ -439,8 +437,7 @@ def _sweep(m:_Trees, s:State, free:Tensor) -> _Swept:
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
     may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
-    alone = np.where(may, c.size, np.inf)
-    return _Swept(base, shift, rest[:, f.group] + alone, c.value, alone, own, open_)
+    return _Swept(base, shift, np.where(may, rest[:, f.group] + c.size, np.inf), c.value, open_)
 
 # %% ../../nbs/search/07_trees.ipynb #c124
 def _merits(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -inf where nothing may be put
@@ -479,11 +476,11 @@ def _each_column(m:_Trees, explainer, s:State, free:Tensor, at:Tensor) -> list: 
     return out
 
 # %% ../../nbs/search/07_trees.ipynb #ac212668
-_FEW_CELLS,_MORE_CELLS = 2, 8 # Cells of each column from which a search looks ahead; where it ran dry
+_FEW_CELLS = 2 # Cells of each column from which a search looks ahead
 
-def _looked_ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray, many:int) -> tuple:
+def _looked_ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray) -> tuple:
     "The best two cells of two columns, places `(n, 2)`, and their merit `(n,)`; -inf where there are no two."
-    first = _best_of_columns(m, score, many)
+    first = _best_of_columns(m, score, _FEW_CELLS)
     row,place = np.isfinite(np.take_along_axis(score, first, 1)).nonzero()
     second,pair = np.zeros_like(first), np.full(first.shape, -np.inf)
     for part in _parts_of(len(row)):
@@ -503,7 +500,7 @@ def _ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     rows = np.flatnonzero((score.max(1) <= 0) & (score.max(1) > -np.inf) & (room >= 2))
     if not len(rows): return
     some,swept = s.take(torch.from_numpy(rows)), _Swept(*(v[rows] for v in w))
-    places,pair = _looked_ahead(m, explainer, some, swept, score[rows], _FEW_CELLS)
+    places,pair = _looked_ahead(m, explainer, some, swept, score[rows])
     less = np.take_along_axis(score[rows], places, 1).argmin(1)
     at[rows[pair > 0]] = places[np.arange(len(rows)), less][pair > 0]
 
@@ -516,15 +513,6 @@ def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool) -> tuple: # A
     best = score[rows, at]
     if ahead: _ahead(m, explainer, s, w, score, at)
     return torch.from_numpy(m.flat.group[at]), _placed(m, s.xp, w.value[rows, at], at), torch.from_numpy(best)
-
-def _paired(m:_Trees, explainer, s:State) -> tuple: # As `_Trees.pairs`
-    "The pairs of a few rows."
-    s = s._replace(xp=s.x.clone(), on=None, c=None)
-    w = _sweep(m, s, ~s.enc.frozen)
-    places,pair = _looked_ahead(m, explainer, s, w, _merits(m, explainer, s, w), _MORE_CELLS)
-    xp,rows = s.xp, np.arange(len(pair))
-    for at in places.T: xp = _placed(m, xp, w.value[rows, at], at)
-    return xp, torch.from_numpy(pair)
 
 # %% ../../nbs/search/07_trees.ipynb #c181
 class _Trees(FrameModel):
@@ -562,12 +550,6 @@ class _Trees(FrameModel):
         parts = [_each_column(self, explainer, s.take(i), free[i], i) for i in _parts_of(len(s.x))]
         row,group,xp,score = (torch.cat(v) for v in zip(*(p for part in parts for p in part)))
         return row.to(s.x.device), group.to(s.x.device), xp, score.to(s.x)
-
-    def pairs(self, explainer, s:State) -> tuple[Tensor, Tensor]:
-        "The best two cells that looking ahead finds for each row: rows with both values, and merit."
-        parts = [_paired(self, explainer, s.take(i)) for i in _parts_of(len(s.x))]
-        xp,score = (torch.cat(part) for part in zip(*parts))
-        return xp, score.to(s.x)
 
     def unswept(self, x:Tensor) -> Tensor: # bool `(n, g)`
         "Columns that a sweep leaves alone, since their value is missing."
@@ -617,7 +599,7 @@ def _read_exactly(model:FrameModel) -> _Trees|None:
 # %% ../../nbs/search/07_trees.ipynb #c190
 def exact(
     model:FrameModel, # A fitted model as a module of encoded rows
-) -> FrameModel|None: # The same with `probe` and `pairs`, which ask sweeps; None where its trees cannot be read
+) -> FrameModel|None: # The same with `probe` and `each`, which ask sweeps; None where its trees cannot be read
     "Read the trees of a fitted model, and check the reading against the model itself."
     trees = _read_exactly(model)
     if trees is None: return None
