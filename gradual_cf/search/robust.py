@@ -262,12 +262,13 @@ def _forest_splits(forest, grid:_Grid) -> _Splits:
     of = [np.flatnonzero(np.concatenate(group) == g) for g in range(len(grid.columns))]
     edges,left = [], []
     for g,mine in enumerate(of):
-        if grid.named[g]: at,way = np.zeros(0, np.int64), np.eye(grid.columns[g].width)[entry[mine] - grid.first[g]]
+        if grid.named[g]:
+            at = np.zeros(0, np.int64)
+            goes = np.eye(grid.columns[g].width)[entry[mine] - grid.first[g]] <= bound[mine, None]
         else:
             last = _last_below(grid, g, bound[mine])
             at = np.unique(last)
-            way = np.arange(len(at) + 1) > np.searchsorted(at, last)[:, None]
-        goes = way <= bound[mine, None] if grid.named[g] else ~way
+            goes = np.arange(len(at) + 1) <= np.searchsorted(at, last)[:, None]
         edges.append(at)
         left.append(np.concatenate([goes, missing[mine, None]], 1))
     own = lambda x: [x.astype(bound.dtype)[:, entry[mine]].T <= bound[mine, None] for mine in of]
@@ -305,7 +306,8 @@ class _Demands:
             reach = _reach(q.grid, self.robust['noise'])
             held = [_Noise(q, self.readings, label, level, reach, self.arrives)]
         if 'weights' in self.robust:
-            held = [_Retrained(q, *aim, self.robust['weights']) for aim in _aims(self.readings, label, level)]
+            aims,by = _aims(self.readings, label, level), self.robust['weights']
+            held = [_Retrained(q, r, aim, need, more, by) for r,aim,need,more in aims]
         return out + held, held
 
     def asked(self, q:_Question, held:list, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions -> bool `(b,)`

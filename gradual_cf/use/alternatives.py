@@ -557,7 +557,7 @@ def _check_led(cfs:Counterfactuals, row:Tensor, menu:pd.DataFrame, many:int):
 def _allowed(explainer, cfs:Counterfactuals, enc:Encoded) -> Tensor: # bool `(n,)`
     "Whether answers change what their question leaves open, no farther and in no more columns."
     open_ = ~(cfs.changed & enc.frozen).any(1) & (cfs.changed.sum(1) <= most_groups(explainer, enc))
-    if enc.low is None: return open_
+    if enc.low is None or enc.high is None: return open_
     within = (cfs.xp >= enc.low - _EDGE) & (cfs.xp <= enc.high + _EDGE)
     return open_ & (within | (cfs.xp == cfs.x)).all(1)
 
