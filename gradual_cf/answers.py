@@ -66,7 +66,7 @@ def _standing_text(cfs, i:Any=slice(None)) -> str: # One row, or the mean of som
 def _proof_text(cfs, i:int) -> str:
     "What is proven of an answer; '' where nothing is."
     words = '' if cfs.proof is None else cfs.proof[i]
-    among = f' among {cfs.among}'*bool(cfs.among)
+    among = f' among {cfs.among}'*(bool(cfs.among) and not words.startswith('not begun')) # which is said of the row
     if words.startswith(('optimal', 'within')): return f', {words} in {cfs.optimal}{among}'
     return f', {words}{among}'*bool(words)
 

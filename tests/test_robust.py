@@ -232,6 +232,7 @@ def test_a_deadline_holds_for_robust_answers():
     rows = X[model.predict(X) == 0].head(30)
     a = cf.explain(rows, 1, seconds=1e-9, robust=dict(noise=dict(a=1)))
     assert not a.valid.any() and len(a.proof) == 30
+    assert 'not begun: the time was over  (no' in a[:1].text() and 'among' not in a[:1].text() # that is said of a row, not of answers
 
 
 def test_company_is_counted_with_the_digits_that_the_search_counts_with():

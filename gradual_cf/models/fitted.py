@@ -365,13 +365,14 @@ _TRIALS = { # Library -> what a file has to survive
     'xgboost': 'import xgboost; b = xgboost.Booster(model_file=path); b.inplace_predict(rows(b.num_features()))',
     'lightgbm': 'import lightgbm; b = lightgbm.Booster(model_file=path); b.predict(rows(b.num_feature()))',
     'catboost': 'import catboost; b = catboost.CatBoost().load_model(path); b.predict(rows(len(b.feature_names_)))'}
-_NOT_TRIED = dict(sklearn=None, pandas=None) # All three import these where they are there, for two seconds, and read a file without
+_NOT_TRIED = dict(sklearn=None, pandas=None) # Imported by all three for two seconds; a file is read without
 _LONGEST = 60 # Seconds that a file may take
 
 def _check_survived(path, library):
     "Raise `ValueError` for a file that ends the process that reads it, or holds it up."
     if library not in _TRIALS: return
-    program = f'import sys; sys.modules.update({_NOT_TRIED}); import numpy; path = sys.argv[1]; {_ROWS}; {_TRIALS[library]}'
+    begin = f'import sys; sys.modules.update({_NOT_TRIED}); import numpy; path = sys.argv[1]'
+    program = f'{begin}; {_ROWS}; {_TRIALS[library]}'
     try: done = subprocess.run([sys.executable, '-c', program, path], capture_output=True, timeout=_LONGEST)
     except subprocess.TimeoutExpired: raise ValueError(f'it takes more than {_LONGEST} seconds to read') from None
     if done.returncode < 0: raise ValueError(f'it ends the process that reads it, by signal {-done.returncode}')

@@ -100,7 +100,7 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
 # %% ../../nbs/scale/00_workers.ipynb #c34
 @functools.cache
 def _how(cls):
-    "How things of a class are taken apart; None where pickle knows. A program is tens of thousands of things of few classes."
+    "How things of a class are taken apart; None where pickle knows. A program has many things of few classes."
     return next((take for kind,take in _MADE_OF.items() if issubclass(cls, kind)), None)
 
 def _hasher(paths):

@@ -258,7 +258,8 @@ def _forest_splits(forest, grid:_Grid) -> _Splits:
     trees = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in forest[:3]))]
     owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
     group = [np.where(t.feature < 0, -1, owner[t.feature]) for t in trees]
-    entry,bound,missing = (np.concatenate([getattr(t, name) for t in trees]) for name in ('feature', 'bound', 'missing'))
+    every = lambda name: np.concatenate([getattr(t, name) for t in trees])
+    entry,bound,missing = every('feature'), every('bound'), every('missing')
     of = [np.flatnonzero(np.concatenate(group) == g) for g in range(len(grid.columns))]
     edges,left = [], []
     for g,mine in enumerate(of):
