@@ -544,8 +544,10 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else _read_numbers(c, pd.Series([v], name=c.name))[0]
             for v,none in zip(pair, (-np.inf, np.inf))]
     low,high = (float(v) for v in _inside(c, *ends))
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
-    return low, high
+    if low <= high: return low, high
+    if ends[0] > ends[1]: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
+    written = 'whole numbers' if c.unit else f'numbers with {c.digits} decimals'
+    raise ValueError(f'bounds must have low ≤ high with a legal value between, got {c.name!r}, {written}: {tuple(pair)}')
 
 # %% ../../nbs/data/00_columns.ipynb #c89
 _NO_RANGE = 1e-300 # A range below this is none: its steps could not be written
@@ -570,7 +572,9 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
 _FEW_ROWS = 1000    # Rows that are asked first
 _STEPS = 4          # Powers of ten between the closest two deciles of numbers of full precision
-_FINEST = 15        # Powers of ten that a float tells apart
+_KNOWN = 6          # Powers of ten of a usual number that a model in 32 bits tells apart
+_FINEST = 15        # Powers of ten that 64 bits tell apart …
+_MOST_POWERS = 300  # … and the smallest that they hold
 
 def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
     "With how many decimals numbers are written; `_MOST_DECIMALS` for full precision."
@@ -579,9 +583,14 @@ def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
         return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
 
 def _digits_that_tell(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
-    "Decimals that tell numbers of full precision apart where they are densest."
+    "Decimals that tell numbers apart where they are densest."
     gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
     return int(np.ceil(_STEPS - np.log10(min(gaps[gaps > 0], default=_range_of(v)/10))))
+
+def _digits_that_are_known(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
+    "Decimals of numbers as usual as most that 32 bits tell apart."
+    usual = np.median(np.abs(v[v != 0])) if v.any() else 1.
+    return int(np.ceil(_KNOWN - np.log10(usual)))
 
 def _precise(c:Column, v:np.ndarray) -> Column:
     "A column that remembers the numbers that its decimals do not restore."
@@ -591,9 +600,9 @@ def _precise(c:Column, v:np.ndarray) -> Column:
 def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
     "A column whose answers have as many decimals as its numbers."
     if c.unit: return _precise(c, v)
-    digits = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype)
-    if digits == _MOST_DECIMALS: digits = _digits_that_tell(v)
-    most = _FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE)))
+    digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
+    digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
+    most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
     return _precise(replace(c, digits=int(min(digits, most))), v)
 
 # %% ../../nbs/data/00_columns.ipynb #c100
@@ -680,6 +689,18 @@ def _entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
     "Where the entries of each column stand."
     ends = np.cumsum([c.width for c in columns]).tolist()
     return [slice(end - c.width, end) for c,end in zip(columns, ends)]
+
+def _on_steps(columns:Sequence[Column], enc:Any) -> Any: # `Encoded` rows with limits -> the same
+    "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
+    low,high,frozen = enc.low.clone(), enc.high.clone(), enc.frozen.clone()
+    for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
+        if not len(c.between): continue
+        i = at.start
+        first,last = _inward(*(c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)), c.digits)
+        none = torch.as_tensor(first > last).to(frozen.device)
+        low[:, i],high[:, i] = (torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low)) for v in (first, last))
+        frozen[:, g] |= none
+    return enc._replace(low=low, high=high, frozen=frozen)
 
 # %% ../../nbs/data/00_columns.ipynb #c115
 def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in

@@ -123,6 +123,7 @@ def line_search(
 
 # %% ../../nbs/search/04_shorten.ipynb #de87c97e
 _LOOKS = 16 # Parts of the way to a number
+_KNOWN = 12 # Halvings of a part that a model in 32 bits answers alike in any company
 
 class _Stretch(NamedTuple):
     "The way of one number in each row, in places of its column."
@@ -169,8 +170,8 @@ def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     nearest = np.full_like(own, _LOOKS)
     for part in range(_LOOKS - 1, 0, -1): nearest = np.where(holds(look(part)), part, nearest)
     bad,good = look(nearest - 1), look(nearest)
-    times = int(np.abs(good - bad).max(initial=0)).bit_length()
-    bisected(holds, bad, good, times, lambda a, b: (a + b)//2)
+    times,known = int(np.abs(good - bad).max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
+    bisected(holds, bad, good, min(times, known), lambda a, b: (a + b)//2)
     return best
 
 def to_the_last_value(
