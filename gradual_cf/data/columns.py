@@ -243,7 +243,7 @@ class Column:
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps: training numbers with more decimals, ascending
         if self.levels or self.known is None: return np.zeros(0)
-        return self.known[np.abs(np.round(self.known, self.digits) - self.known) > _SAME*self.step]
+        return self.known[~self.written(self.known)]
 
     def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
         "Raw numbers in encoded units."
@@ -258,6 +258,8 @@ class Column:
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
+    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
+        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
     def rounded(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest legal numbers, bounds apart
         near = v.round(self.digits) + 0.
         if not len(self.between): return near
@@ -408,6 +410,8 @@ class Category(Column):
         if not self.missing: return x
         alone = (x[:, -1] == 1) & (x[:, :-1] == 0).all(1)
         return np.column_stack([x[:, :-1], np.where(alone, 1., -np.inf)])
+    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
+        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
     def rounded(self, v:np.ndarray) -> np.ndarray: return v
     def one(self, v:np.ndarray) -> np.ndarray: # Positions
         at = v.argmax(1).astype(float)
@@ -593,9 +597,9 @@ def _digits_that_are_known(v:np.ndarray) -> int: # Below zero for tens, hundreds
     return int(np.ceil(_KNOWN - np.log10(usual)))
 
 def _precise(c:Column, v:np.ndarray) -> Column:
-    "A column that remembers the numbers that its decimals do not restore."
+    "A column that remembers its numbers where they have more decimals than it has, or are not restored."
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
-    return c if restored.all() else replace(c, known=np.unique(v))
+    return c if (restored & c.written(v)).all() else replace(c, known=np.unique(v))
 
 def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
     "A column whose answers have as many decimals as its numbers."
