@@ -25,7 +25,7 @@ from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
                                          open_groups, towards, unsuitable)
-from .search.shorten import cheapest_pairs, improve_states, line_search, put_back, share
+from .search.shorten import cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
 
 # %% auto #0
 __all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 'GradualCF']
@@ -408,6 +408,13 @@ def cheapest_pair(cf, s, watch=None) -> Iterator[State]:
         s.put(live, cheapest_pairs(cf, s.take(live)))
         yield _on_again(cf, s, live)
 
+def last_value(cf, s, watch=None) -> Iterator[State]:
+    "Each changed number at the last legal value that still does."
+    live = (s.on.any(1) & (stopping(cf, s) <= 0)).nonzero()[:, 0]
+    if len(live):
+        s.put(live, to_the_last_value(cf, s.take(live)))
+        yield _on_again(cf, s, live)
+
 def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
     "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
     live = s.on.any(1).nonzero()[:, 0]
@@ -443,6 +450,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (cheapest_pair,)
+    if listed and domain.features and h.legal and not own and not among: steps += (last_value,)
     usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,

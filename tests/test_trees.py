@@ -289,9 +289,9 @@ def test_the_explainer_says_whether_a_model_is_read_or_asked():
 def test_a_row_without_anything_to_try_stays_where_it_is():
     source, data = MADE['hist']()
     cf = GradualCF(source, tabular(data)).fit(data)
-    got = cf.explain(data.head(12), immutable=['a', 'b', 'c', 'flag'], bounds={'d': (.31, .34)})
+    got = cf.explain(data.head(12), immutable=['a', 'b', 'c', 'flag'], bounds={'d': (.3, .4)})
     moved = ~torch.isclose(got.x, got.xp).all(1)
-    assert got.xp.isfinite().all() and got.raw.d[moved.numpy()].between(.31, .34).all()
+    assert got.xp.isfinite().all() and got.raw.d[moved.numpy()].between(.3, .4).all()
 
 
 def test_what_cannot_be_read_goes_through_the_frame():

@@ -360,7 +360,7 @@ def test_preset_from_the_command_line(networks):
 def test_answers_have_the_decimals_of_the_data():
     X, _ = grades()
     domain = tabular(X)
-    assert [c.digits for c in domain.features] == [2, 5, 0]
+    assert [c.digits for c in domain.features] == [2, 1, 0]
     cfs = GradualCF(written.read('grades'), domain).fit(X).explain(X.iloc[:60])
     assert cfs.valid.all() and (cfs.raw.income == cfs.raw.income.round(2)).all()
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +93,7 @@ def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
 def _number_cell(c:Column, v:float):
     "A number as a cell of a column of objects."
     if c.form == 'python': return int(v) if c.unit and v.is_integer() else v
-    text = f'{v:.{c.decimals}f}'
+    text = f'{v:.{max(c.digits, 0)}f}'
     text = text if float(text) == v else repr(v)
     return Decimal(text) if c.form == 'decimal' else text
 
@@ -106,6 +107,12 @@ def _object_cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
 MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
 _ULPS = 8*np.finfo(float).eps # What encoding and decoding cost a number, in shares of it and of the origin
 
+def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # Ascending `(k,)`, `(n,)` -> `(n,)`
+    "The nearest of some numbers."
+    at = np.searchsorted(known, v).clip(0, len(known) - 1)
+    below,above = known[np.maximum(at - 1, 0)], known[at]
+    return np.where(v - below <= above - v, below, above)
+
 
 def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
@@ -115,9 +122,7 @@ def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(
     else: slack = _ULPS*np.abs(v) + c.decoded(x + _ULPS) - c.decoded(x - _ULPS)
     out = np.where(np.abs(near - v) <= slack, near, v)
     if c.known is not None and not c.levels:
-        at = np.searchsorted(c.known, v).clip(0, len(c.known) - 1)
-        below,above = c.known[np.maximum(at - 1, 0)], c.known[at]
-        nearest = np.where(v - below <= above - v, below, above)
+        nearest = _nearest(c.known, v)
         out = np.where(np.abs(nearest - v) <= slack, nearest, out)
     return np.where(x == MISSING, np.nan, out) if c.missing else out
 
@@ -148,7 +153,38 @@ def _candidates(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
     if c.unit: raw = np.unique(raw.round())
     return raw[~np.isin(raw, c.codes)]
 
+# %% ../../nbs/data/00_columns.ipynb #20b447c4
+_FARTHEST_PLACE = 1e17 # Places beyond this are not told apart
+
+def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole numbers
+    "The place of the last legal number up to each."
+    k = np.floor(np.clip(v/c.step, -_FARTHEST_PLACE, _FARTHEST_PLACE))
+    for _ in range(2): # what rounding moved
+        k = np.where(np.round((k + 1)*c.step, c.digits) <= v, k + 1, k)
+        k = np.where(np.round(k*c.step, c.digits) > v, k - 1, k)
+    return k.astype(np.int64) + np.searchsorted(c.between, v, side='right')
+
+def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
+    "The legal number at each place."
+    between = _place_between(c)
+    before = np.searchsorted(between, place)
+    v = np.round((place - before)*c.step, c.digits) + 0.
+    if not len(between): return v
+    there = between[np.minimum(before, len(between) - 1)] == place
+    return np.where(there, c.between[np.minimum(before, len(between) - 1)], v)
+
+def _place_between(c:Column) -> np.ndarray: # Ascending
+    "The places of the numbers between the steps."
+    return np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1)
+
 # %% ../../nbs/data/00_columns.ipynb #c33
+_SAME = 1e-6 # Steps by which a number may differ from one that is written: .1 + .2 is .3
+
+def _rounding(dtype) -> float:
+    "What numbers of a dtype are rounded by, in shares of them."
+    floats = isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating)
+    return float(np.finfo(dtype).eps) if floats else 0.
+
 def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
     "Whether each row has a number that the column may take."
     a,b = (_read_numbers(c, df[c.name]) for df in (old, new))
@@ -156,7 +192,7 @@ def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bo
     if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound, too
         ends = ends.astype(dtype).astype(float)
     ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
-    if c.unit: ok &= b == b.round()
+    ok &= np.abs(c.rounded(b) - b) <= _SAME*c.step + _rounding(dtype)*np.abs(b)
     if up: ok &= ~(b < a)
     if down: ok &= ~(b > a)
     return ok
@@ -175,13 +211,12 @@ class Column:
     offered:tuple=()    # Those of them that may be proposed
     codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
     unit:float=0.       # Raw distance between legal values; 0 for any
-    digits:int=0        # Decimals to which a changed number is rounded
-    decimals:int=0      # Decimals that the training values have, as far as they are counted
+    digits:int=0        # Decimals of a legal number
     form:str=''         # How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone:Any=None       # Time zone of a date
     missing:bool=False  # Whether cells are missing in the training rows
     blank:Any=None      # A missing cell, as it is written
-    known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers of full precision
+    known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers with more decimals
     knots:Any=field(default=None, compare=False, repr=False) # Raw numbers and what they are encoded as, `(2, k)`
 
     kind = 'number'                      # What people call it
@@ -199,9 +234,16 @@ class Column:
     def even(self) -> tuple: # Raw distance, origin and span where values lie evenly; (0, 0, 1) elsewhere
         return (self.step, self.origin, self.span) if self.knots is None else (0., 0., 1.)
     @property
-    def scale(self) -> float: return 10.**max(self.decimals, self.digits) # Parts of one that cells tell apart
+    def scale(self) -> float: return 10.**self.digits # Parts of one that cells tell apart
     @property
-    def places(self) -> int: return 0 if self.unit else max(self.decimals, self.digits) # Decimals that cells have
+    def places(self) -> int: # Decimals that cells have
+        return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
+    @property
+    def decimals(self) -> int: return max(self.digits, 0) # TRANSITION
+    @cached_property
+    def between(self) -> np.ndarray: # Legal numbers between the steps: training numbers with more decimals, ascending
+        if self.levels or self.known is None: return np.zeros(0)
+        return self.known[~self.written(self.known)]
 
     def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
         "Raw numbers in encoded units."
@@ -216,7 +258,15 @@ class Column:
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
-    def rounded(self, v:np.ndarray) -> np.ndarray: return v.round(self.digits) + 0. # Raw, as an answer has them
+    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
+        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
+    def rounded(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest legal numbers, bounds apart
+        near = v.round(self.digits) + 0.
+        if not len(self.between): return near
+        other = _nearest(self.between, v)
+        return np.where(np.abs(other - v) < np.abs(near - v), other, near)
+    def place(self, v:np.ndarray) -> np.ndarray: return _place(self, v) # Numbers `(n,)` -> place of the last up to each
+    def at(self, place:np.ndarray) -> np.ndarray: return _number_at(self, place) # The legal numbers at places `(n,)`
     def one(self, v:np.ndarray) -> np.ndarray: return v[:, 0] # Raw entries `(n, w)` -> `(n,)`, NaN where missing
     def entries(self, v:np.ndarray) -> np.ndarray: return v[:, None] # The inverse of `one`
 
@@ -360,6 +410,8 @@ class Category(Column):
         if not self.missing: return x
         alone = (x[:, -1] == 1) & (x[:, :-1] == 0).all(1)
         return np.column_stack([x[:, :-1], np.where(alone, 1., -np.inf)])
+    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
+        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
     def rounded(self, v:np.ndarray) -> np.ndarray: return v
     def one(self, v:np.ndarray) -> np.ndarray: # Positions
         at = v.argmax(1).astype(float)
@@ -442,6 +494,14 @@ def _form(s:pd.Series) -> tuple: # Class, and how its cells are written
     if form in _TEXTS and _decimals(s) == 0: cls = Integer
     return cls, '' if isinstance(s.iloc[0], pd.Timestamp) else form
 
+# %% ../../nbs/data/00_columns.ipynb #afe036c3
+_ALL_WHOLE = 2.**52 # Floats from here on have no decimals
+
+def _are_whole(there:pd.Series) -> bool: # Cells that are not missing
+    "Whether a column of floats holds whole numbers only."
+    v = there.to_numpy(float)
+    return len(v) > 0 and bool((v % 1 == 0).all() and (np.abs(v) < _ALL_WHOLE).all())
+
 # %% ../../nbs/data/00_columns.ipynb #c78
 _MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
 
@@ -457,9 +517,7 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
             raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of '
                              f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into '
                              'numbers or dates')
-    # a whole number beside a missing cell is stored as a float
-    counts = cls is Column and not form and 0 < len(there) < len(s) and (there.astype(float) % 1 == 0).all()
-    return (Integer if counts else cls), form
+    return (Integer if cls is Column and not form and _are_whole(there) else cls), form
 
 # %% ../../nbs/data/00_columns.ipynb #c82
 def _upward(v, scale): # Where scaling rounds below `v`, one step more
@@ -473,6 +531,14 @@ def _inward(low, high, digits) -> tuple: # The nearest values inside that can be
     scale = 10.**np.asarray(digits)
     return _upward(low, scale), -_upward(-high, scale)
 
+def _inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
+    "Move bounds inward to what is legal."
+    ends = _inward(low, high, c.digits)
+    if not len(c.between): return ends
+    at = np.searchsorted(c.between, low), np.searchsorted(c.between, high, side='right')
+    first,last = np.r_[c.between, np.inf][at[0]], np.r_[-np.inf, c.between][at[1]]
+    return np.minimum(ends[0], first), np.maximum(ends[1], last)
+
 # %% ../../nbs/data/00_columns.ipynb #c85
 def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infinite where a side is open
     "Bounds of a column; raises `ValueError` for bounds that make no sense."
@@ -481,12 +547,13 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
         raise ValueError(f'bounds must be a pair (low, high) for column {c.name!r}, got {pair!r}')
     ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else _read_numbers(c, pd.Series([v], name=c.name))[0]
             for v,none in zip(pair, (-np.inf, np.inf))]
-    low,high = (float(v) for v in _inward(*ends, digits=c.digits))
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
-    return low, high
+    low,high = (float(v) for v in _inside(c, *ends))
+    if low <= high: return low, high
+    if ends[0] > ends[1]: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
+    written = 'whole numbers' if c.unit else f'numbers with {c.digits} decimals'
+    raise ValueError(f'bounds must have low ≤ high with a legal value between, got {c.name!r}, {written}: {tuple(pair)}')
 
 # %% ../../nbs/data/00_columns.ipynb #c89
-_STEPS = 5 # Powers of ten that the range of a number is divided into
 _NO_RANGE = 1e-300 # A range below this is none: its steps could not be written
 
 def _range_of(v:np.ndarray) -> float: # 1 for numbers that are all the same
@@ -502,33 +569,45 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
         raise ValueError(f'df must have numbers whose range a float can hold, got {got}')
     plain = v[~np.isin(v, codes)]
     plain = plain if len(plain) else v
-    digits = 0 if c.unit else int(np.ceil(_STEPS - np.log10(width))) # below zero for tens, hundreds and so on
-    if c.form in _TEXTS: digits = min(digits, c.decimals)
-    low,high = (float(end) for end in _inward(plain.min(), plain.max(), digits))
     origin = np.floor(v.min()) if c.unit else v.min()
-    return replace(c, origin=float(origin), span=width, low=low, high=high, codes=codes, digits=digits)
+    return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()), codes=codes)
 
 # %% ../../nbs/data/00_columns.ipynb #c93
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
 _FEW_ROWS = 1000    # Rows that are asked first
+_STEPS = 4          # Powers of ten between the closest two deciles of numbers of full precision
+_KNOWN = 6          # Powers of ten of a usual number that a model in 32 bits tells apart
+_FINEST = 15        # Powers of ten that 64 bits tell apart …
+_MOST_POWERS = 300  # … and the smallest that they hold
 
+def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
+    "With how many decimals numbers are written; `_MOST_DECIMALS` for full precision."
+    with np.errstate(over='ignore'):
+        same = lambda part, d: (np.round(part, d).astype(dtype) == part.astype(dtype)).all()
+        return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
+
+def _digits_that_tell(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
+    "Decimals that tell numbers apart where they are densest."
+    gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
+    return int(np.ceil(_STEPS - np.log10(min(gaps[gaps > 0], default=_range_of(v)/10))))
+
+def _digits_that_are_known(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
+    "Decimals of numbers as usual as most that 32 bits tell apart."
+    usual = np.median(np.abs(v[v != 0])) if v.any() else 1.
+    return int(np.ceil(_KNOWN - np.log10(usual)))
 
 def _precise(c:Column, v:np.ndarray) -> Column:
-    "A column with what restores its numbers."
-    with np.errstate(over='ignore'):
-        enough = lambda d: all((np.round(part, d) == part).all() for part in (v[:_FEW_ROWS], v))
-        fewest = next(filter(enough, range(_MOST_DECIMALS)), _MOST_DECIMALS)
-    if not c.unit and c.form not in _TEXTS: c = replace(c, decimals=fewest)
+    "A column that remembers its numbers where they have more decimals than it has, or are not restored."
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
-    return c if restored.all() else replace(c, known=np.unique(v))
+    return c if (restored & c.written(v)).all() else replace(c, known=np.unique(v))
 
-# %% ../../nbs/data/00_columns.ipynb #c96
-_FEWEST_STEPS = 1000 # Steps that the decimals of a column must leave in its range to be the steps of its answers
-
-def _as_written(c:Column, v:np.ndarray) -> Column:
-    "A column whose answers have no more decimals than its numbers."
-    fine = _range_of(v) >= _FEWEST_STEPS/10.**c.decimals
-    return replace(c, digits=min(c.digits, c.decimals)) if c.decimals and fine else c
+def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
+    "A column whose answers have as many decimals as its numbers."
+    if c.unit: return _precise(c, v)
+    digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
+    digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
+    most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
+    return _precise(replace(c, digits=int(min(digits, most))), v)
 
 # %% ../../nbs/data/00_columns.ipynb #c100
 def _blank(s:pd.Series) -> dict:
@@ -536,14 +615,19 @@ def _blank(s:pd.Series) -> dict:
     gone = s[s.isna()]
     return dict(missing=len(gone) > 0, blank=gone.iloc[0] if len(gone) else None)
 
+def _float_dtype(s:pd.Series) -> np.dtype:
+    "The dtype of the floats of a column; that of 64 bits for what is written otherwise."
+    dtype = getattr(s.dtype, 'numpy_dtype', s.dtype)
+    return dtype if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating) else np.dtype(float)
+
 def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     "Scale, range and form of a number, integer or date; a column without any has no legal value."
     c = cls(s.name, (s.name,), form=form, **_blank(s))
     v,there = _read_numbers(c, s), s.notna().to_numpy(bool)
     if cls is Date: c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
     if not there.any(): return replace(c, low=1., high=0.)
-    if form in _TEXTS: c = replace(c, decimals=min(_decimals(s[there]), _MOST_DECIMALS))
-    return _as_written(_precise(_scaled(c, v[there], special), v[there]), v[there])
+    if form in _TEXTS: c = replace(c, digits=min(_decimals(s[there]), _MOST_DECIMALS))
+    return _as_written(_scaled(c, v[there], special), v[there], _float_dtype(s))
 
 def _bounded(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."
@@ -609,6 +693,18 @@ def _entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
     "Where the entries of each column stand."
     ends = np.cumsum([c.width for c in columns]).tolist()
     return [slice(end - c.width, end) for c,end in zip(columns, ends)]
+
+def _on_steps(columns:Sequence[Column], enc:Any) -> Any: # `Encoded` rows with limits -> the same
+    "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
+    low,high,frozen = enc.low.clone(), enc.high.clone(), enc.frozen.clone()
+    for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
+        if not len(c.between): continue
+        i = at.start
+        first,last = _inward(*(c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)), c.digits)
+        none = torch.as_tensor(first > last).to(frozen.device)
+        low[:, i],high[:, i] = (torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low)) for v in (first, last))
+        frozen[:, g] |= none
+    return enc._replace(low=low, high=high, frozen=frozen)
 
 # %% ../../nbs/data/00_columns.ipynb #c115
 def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in

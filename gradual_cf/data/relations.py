@@ -241,13 +241,13 @@ def _event(text:str, columns:Sequence[Column], where:str) -> _Event|None:
     raise ValueError(f'relations must say by what positive number a column rises or falls, got {by!r} in {where!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c14
-def _half_step(c:Column, digits:int|None=None) -> float:
+def _half_step(c:Column) -> float:
     "Half of the distance between two numbers that can be written; 0 for levels."
-    return 0. if c.levels else .5*10.**-(c.digits if digits is None else digits)
+    return 0. if c.levels else .5*10.**-c.digits
 
-def _near(c:Column, a:np.ndarray, b:np.ndarray, digits:int|None=None) -> np.ndarray: # bool `(n,)`
+def _near(c:Column, a:np.ndarray, b:np.ndarray) -> np.ndarray: # bool `(n,)`
     "Whether numbers of a column agree as far as they can be written; two that are missing do."
-    with np.errstate(invalid='ignore'): near = np.abs(a - b) <= _half_step(c, digits) + _TIES*(1 + np.abs(b))
+    with np.errstate(invalid='ignore'): near = np.abs(a - b) <= _half_step(c) + _TIES*(1 + np.abs(b))
     return near | ~_differs(a, b)
 
 # %% ../../nbs/data/01_relations.ipynb #c17
@@ -642,7 +642,7 @@ def _warn_of_rows(ties:_Ties, env:dict, df:pd.DataFrame):
     for name,function in ties.derive.items():
         g = _among(ties.columns, 'derive', name)
         c,says = ties.columns[g], _computed(ties.columns[g], function(df.copy()), len(df))
-        bad.append((f'derive {name!r}', ~_near(c, says, env[g], min(c.digits, c.decimals))))
+        bad.append((f'derive {name!r}', ~_near(c, says, env[g])))
     for told,broken in bad:
         rows = np.flatnonzero(broken)
         if not len(rows): continue

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (Column, _entry_slices, _fit_columns, _interval, _inward, MISSING, _offered,
+from .columns import (Column, _entry_slices, _fit_columns, _interval, _inside, _inward, MISSING, _offered,
                                      _rescaled, _treated)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
@@ -99,8 +99,12 @@ def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.n
     "The values that each entry of each row may take."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
     if down.any(): high = np.where(down, np.fmin(high, raw), high)
-    ends = _inward(low, high, table.entries('digits'))
-    return tuple(torch.from_numpy(table.encoded(end)).expand(raw.shape) for end in ends)
+    ends = [np.broadcast_to(end, raw.shape).copy() for end in _inward(low, high, table.entries('digits'))]
+    for c,at in zip(table.columns, table.at):
+        if not len(c.between): continue
+        i = at.start
+        ends[0][:, i],ends[1][:, i] = _inside(c, *(np.broadcast_to(v, raw.shape)[:, i] for v in (low, high)))
+    return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
 
 def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
@@ -174,12 +178,22 @@ def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype)
 
 # %% ../../nbs/04_tables.ipynb #c39
+def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and the rows' own `(n, d)` -> `(n, d)`
+    "The admissible entries that answers are written from; a number between the steps of its column stays there."
+    out = _projection(table)(v, x)
+    for c,at in zip(table.columns, table.at):
+        if not len(c.between): continue
+        i = at.start
+        legal = torch.from_numpy(c.encoded(c.rounded(c.decoded(v[:, i].numpy()))))
+        out[:, i] = torch.where(v[:, i] == x[:, i], x[:, i], legal)
+    return out
+
 def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
     if raw is None: return _written(table, x, legal)
     v,enc,df = x.detach().cpu(), _encode(table, raw), _frame(table, raw).copy()
     differs,v = v != enc.x.to(v), v.double()
-    if legal: v = _projection(table)(v.clamp(enc.low, enc.high), enc.x)
+    if legal: v = _legal_entries(table, v.clamp(enc.low, enc.high), enc.x)
     if legal and table.relations is not None:
         v = table.relations.follow(torch.where(differs, v, enc.x), enc.x)
         v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)

@@ -269,15 +269,6 @@ def _has(words:np.ndarray, top:np.ndarray) -> np.ndarray: # `(b, t, w)`, `(b, t)
     return (one >> (top & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
 
 # %% ../../nbs/search/09_bounds.ipynb #c15
-def _edges(grid:_Grid, g:int, bounds:np.ndarray) -> np.ndarray: # Raw cuts `(m,)` -> positions `(m,)`
-    "The last position up to each cut."
-    c,step = grid.columns[g], grid.step[g]
-    k = np.clip(np.floor(bounds/step), -1e15, 1e15)
-    for _ in range(2):
-        k = np.where(np.round((k + 1)*step, c.digits) <= bounds, k + 1, k)
-        k = np.where(np.round(k*step, c.digits) > bounds, k - 1, k)
-    return 2*k.astype(np.int64)
-
 _MOST_BYTES = 2e9 # What tables of leaves may take
 
 def _bytes_of(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
@@ -305,7 +296,7 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
         cells = np.arange(a.size)
         goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
         left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
-        edges.append(_edges(grid, g, a.bounds))
+        edges.append(grid.up_to(g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
     return _Splits(m.ensemble, group, edges, left, own)

@@ -19,41 +19,56 @@ __all__ = []
 # %% ../../nbs/search/08_boxes.ipynb #c6
 _MISSING = -2**60 # Position of a missing number
 _CLOSE = 1e-5     # Rounding of a number on its way through encoded units of 32 bits, in steps
+_FARTHEST = 1e300 # Stands for an open end
 
 class _Grid(NamedTuple):
-    "The legal values of columns, counted in steps."
+    "The legal values of columns, by their places: a value at twice its place, what is between two values at an odd one."
     columns:tuple     # `Column` of each group
     first:np.ndarray  # First entry of each column, `(g + 1,)`
     named:np.ndarray  # Whether it is a category, bool `(g,)`
-    step:np.ndarray   # Raw distance between two values, `(g,)`
     low:np.ndarray    # Position of the first legal value of the table, `(g,)`; 0 for a category
     high:np.ndarray   # Of the last
     holes:dict        # Column -> positions of special codes among its legal values
 
     def numbers(self, g:int, at:np.ndarray) -> np.ndarray: # Raw, as answers are written
         "What stands at positions of a column of numbers."
-        return np.round(at//2*self.step[g], self.columns[g].digits) + 0.
+        return self.columns[g].at(at//2)
+
+    def up_to(self, g:int, raw:np.ndarray) -> np.ndarray: # Positions `(m,)`
+        "The last legal position up to raw numbers."
+        return 2*self.columns[g].place(raw)
+
+    def around(self, g:int, raw:np.ndarray) -> np.ndarray: # Positions `(m,)`, odd between two values
+        "Where raw numbers are; what 32 bits may have moved away from a value is there."
+        below = self.up_to(g, raw)
+        under,over = self.numbers(g, below), self.numbers(g, below + 2)
+        nearer = over - raw < raw - under
+        near = np.where(nearer, over, under)
+        slack = np.maximum(_CLOSE*self.columns[g].step, _CLOSE**2*np.abs(near))
+        return np.where(np.abs(raw - near) < slack, below + 2*nearer, below + 1)
 
     def encoded(self, g:int, at:np.ndarray) -> np.ndarray: # In encoded units
         "The same as the model reads it."
         return self.columns[g].encoded(self.numbers(g, at))
 
-def _steps(raw:np.ndarray, step, side:Callable) -> np.ndarray: # Whole numbers
-    "Raw limits in steps, moved inward; a limit next to a step is that step."
-    v = raw/step
-    near = np.rint(v)
-    return np.where(np.abs(v - near) < _CLOSE*np.maximum(1, np.abs(near)*_CLOSE), near, side(v))
+    def inside(self, g:int, low:np.ndarray, high:np.ndarray) -> list: # Two of `(m,)`
+        "The positions of raw limits, moved inward; a limit next to a value is that value."
+        first,last = (self.around(g, np.clip(end, -_FARTHEST, _FARTHEST)) for end in (low, high))
+        return [first + first % 2, last - last % 2]
 
 def _grid_of(columns:Sequence) -> _Grid:
     "The grid of a table."
     named = np.array([not c.ordered for c in columns])
-    step = np.array([c.step for c in columns])
-    low,high = (2*np.where(named, 0, _steps(np.array([getattr(c, end) for c in columns]), step, side)).astype(np.int64)
-                for end,side in (('low', np.ceil), ('high', np.floor)))
-    codes = {g: 2*np.rint(np.array(c.codes)/step[g]).astype(np.int64) for g,c in enumerate(columns) if not named[g]}
-    inside = {g: v[(v >= low[g]) & (v <= high[g])] for g,v in codes.items()}
-    holes = {g: v for g,v in inside.items() if len(v)}
-    return _Grid(tuple(columns), np.r_[0, np.cumsum([c.width for c in columns])], named, step, low, high, holes)
+    first,none = np.r_[0, np.cumsum([c.width for c in columns])], np.zeros(len(columns), np.int64)
+    grid = _Grid(tuple(columns), first, named, none, none.copy(), {})
+    for g in np.flatnonzero(~named):
+        c = columns[g]
+        low,high = grid.inside(g, *np.array([[c.low], [c.high]]))
+        grid.low[g],grid.high[g] = low[0], high[0]
+        codes = 2*c.place(np.array(c.codes, float))
+        codes = codes[(codes >= low) & (codes <= high)]
+        if len(codes): grid.holes[g] = codes
+    return grid
 
 # %% ../../nbs/search/08_boxes.ipynb #c9
 class _Rows(NamedTuple):
@@ -76,10 +91,7 @@ def _own_positions(grid:_Grid, x:np.ndarray, missing:float) -> tuple: # Position
         if grid.named[g]: own[:, g] = part.argmax(1)
         else:
             near[:, g] = part[:, 0]
-            v = c.decoded(part[:, 0])/grid.step[g]
-            even = np.rint(v)
-            close = np.abs(v - even) < _CLOSE*np.maximum(1, np.abs(even)*_CLOSE)
-            own[:, g] = np.where(close, 2*even, 2*np.floor(v) + 1)
+            own[:, g] = grid.around(g, c.decoded(part[:, 0]))
             if c.missing: own[:, g] = np.where(np.abs(part[:, 0] - missing) < 1e-6, _MISSING, own[:, g])
     return own, near
 
@@ -88,12 +100,10 @@ def _rows_of(grid:_Grid, enc, most:np.ndarray, missing:float) -> _Rows:
     x = enc.x.detach().cpu().double().numpy()
     own,near = _own_positions(grid, x, missing)
     ends = [np.tile(v, (len(x), 1)) for v in (grid.low, grid.high)]
-    for end,limit,side,inner in zip(ends, (enc.low, enc.high), (np.ceil, np.floor), (np.maximum, np.minimum)):
-        if limit is None: continue
-        for g in np.flatnonzero(~grid.named):
-            raw = grid.columns[g].decoded(limit[:, grid.first[g]].detach().cpu().double().numpy())
-            raw = np.nan_to_num(raw, posinf=1e300, neginf=-1e300).clip(-1e17*grid.step[g], 1e17*grid.step[g])
-            end[:, g] = inner(end[:, g], 2*_steps(raw, grid.step[g], side).astype(np.int64))
+    for g in np.flatnonzero(~grid.named) if enc.low is not None else ():
+        limits = (limit[:, grid.first[g]].detach().cpu().double().numpy() for limit in (enc.low, enc.high))
+        low,high = grid.inside(g, *map(grid.columns[g].decoded, limits))
+        ends[0][:, g],ends[1][:, g] = np.maximum(ends[0][:, g], low), np.minimum(ends[1][:, g], high)
     frozen = enc.frozen.detach().cpu().numpy()
     ends[1] = np.where(frozen, ends[0] - 2, ends[1])
     return _Rows(x, own, *ends, near=near, most=most, least=np.zeros(len(x), int))
@@ -285,8 +295,11 @@ _HAIR = 1e-6 # Room for rounding in a limit, in steps
 
 def _reached(q:_Question, g:int|np.intp, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
     "The last legal step on the way to a number."
-    v = np.nan_to_num(q.grid.columns[g].decoded(far)/q.grid.step[g], posinf=1e17, neginf=-1e17).clip(-1e17, 1e17)
-    return 2*side(v + (_HAIR if side is np.floor else -_HAIR)).astype(np.int64)
+    c = q.grid.columns[g]
+    v = np.clip(c.decoded(far), -_FARTHEST, _FARTHEST)
+    if side is np.floor: return q.grid.up_to(g, v + _HAIR*c.step)
+    first = q.grid.up_to(g, v - _HAIR*c.step)
+    return first + 2*(q.grid.numbers(g, first) < v - _HAIR*c.step)
 
 def _open(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns that may have another value than the row's own."

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
 from ..answers import Counterfactuals
+from ..data.columns import _on_steps
 from ..core import Domain, Encoded, Target, changed_groups
 from .plausible import crowd, held_back, lonelier
 from .goals import CLASSES, NUMBERS, in_target, said
@@ -219,7 +220,8 @@ def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slic
     return cf.resume(enc.take(i), target[i], seed, begin[i], quick=False)
 
 def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
-    "What the search finds, `batch_size` rows at a time."
+    "What the search finds, `batch_size` rows at a time; limits between the steps of a column would be rounded over."
+    if enc.low is not None and any(len(c.between) for c in cf.domain.features): enc = _on_steps(cf.domain.features, enc)
     size = cf.settings.batch_size
     starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
     return torch.cat([_of_rows(cf, enc, target, seed, begin, slice(i, i + size)) for i in starts])

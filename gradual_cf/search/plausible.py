@@ -232,7 +232,7 @@ _SHARED,_MOSTLY = .01, .5        # Share of the rows that makes a value an atom,
 def _legal_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
     "Which numbers of a column an answer may have; all entries of a category."
     if not column.ordered: return torch.ones_like(v, dtype=torch.bool)
-    raw = column.decoded(v.double()).round(decimals=max(column.digits, column.decimals))
+    raw = column.decoded(v.double()).round(decimals=column.places)
     codes = torch.tensor(column.codes, dtype=raw.dtype, device=raw.device)
     return ~torch.isin(raw, codes) & (raw >= column.low) & (raw <= column.high)
 

@@ -16,7 +16,7 @@ from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..models.asking import predict
 from ..models.fitted import _Ensemble, _Link, _Nodes
-from .bounds import _edges, _Splits, _TreeBound, _words_of
+from .bounds import _Splits, _TreeBound, _words_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
                                      _Search, _SEARCHED, _Seen)
@@ -247,7 +247,7 @@ def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> _Nod
 
 def _last_below(grid:_Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cuts `(m,)` -> positions `(m,)`
     "The last legal position up to each cut, as rows are encoded."
-    at = _edges(grid, g, grid.columns[g].decoded(bound.astype(float)))
+    at = grid.up_to(g, grid.columns[g].decoded(bound.astype(float)))
     for _ in range(2): # what rounding moved
         at = np.where(grid.encoded(g, at + 2).astype(bound.dtype) <= bound, at + 2, at)
         at = np.where(grid.encoded(g, at).astype(bound.dtype) > bound, at - 2, at)
@@ -371,11 +371,14 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's o
         there[left] = _withstands(some, xp[i])
     return xp, there
 
+def _most_within(c, far:float) -> int:
+    "At most how many legal values of a column lie within a distance, on one side of a number."
+    between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
+    return int(np.floor(far/c.step + _CLOSE)) + int(between.max(initial=0))
+
 def _reach(grid:_Grid, noise:dict) -> np.ndarray: # Raw units -> positions `(g,)`
     "How far each column may come out otherwise."
-    names = [c.name for c in grid.columns]
-    far = np.array([noise.get(name, 0.) for name in names])
-    return 2*np.floor(far/grid.step + _CLOSE).astype(np.int64)
+    return np.array([2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in grid.columns])
 
 def _check_robust(cf, readings:list, robust:dict):
     "Raise `ValueError` for what answers cannot be made to withstand, or what is not known of a model."

@@ -30,21 +30,14 @@ class _Axis(NamedTuple):
     largest:np.ndarray # Largest legal raw value, inf in the last, `(size,)`
     offered:np.ndarray # Whether it is a level that may be proposed, bool `(size,)`
 
-# %% ../../nbs/search/07_trees.ipynb #f44f1df3
-def _stepped(v:np.ndarray, step:float, c) -> np.ndarray: # `(m,)`
-    "One legal value further, where `v` may not be taken."
-    return np.where(np.isin(v, c.codes), np.round(v + step, c.digits), v)
-
 # %% ../../nbs/search/07_trees.ipynb #0a63e8ce
 def _number_axis(c, bounds:np.ndarray) -> _Axis:
     "The cells of a number between bounds."
-    step = c.step
-    up,down = (np.round(side(bounds/step)*step, c.digits) for side in (np.floor, np.ceil))
-    for _ in range(2 + len(c.codes)): # a floor may be one step low already
-        up = _stepped(np.where(up <= bounds, np.round(up + step, c.digits), up), step, c)
-        down = _stepped(np.where(down > bounds, np.round(down - step, c.digits), down), -step, c)
+    down = c.place(bounds)
+    up = down + 1
+    for _ in c.codes: up,down = up + np.isin(c.at(up), c.codes), down - np.isin(c.at(down), c.codes)
     size = len(bounds) + 1
-    return _Axis(c, size, bounds, np.r_[-np.inf, up], np.r_[down, np.inf], np.zeros(size, bool))
+    return _Axis(c, size, bounds, np.r_[-np.inf, c.at(up)], np.r_[c.at(down), np.inf], np.zeros(size, bool))
 
 # %% ../../nbs/search/07_trees.ipynb #ec686364
 def _level_axis(c) -> _Axis:

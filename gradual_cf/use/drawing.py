@@ -28,14 +28,13 @@ __all__ = ['frames', 'stepper', 'save_page']
 # %% ../../nbs/use/05_drawing.ipynb #c8
 def _places(c) -> int:
     "Decimals that a value of a column is written with."
-    if c.unit: return 0
-    return max(min(c.digits, c.decimals) if c.decimals else c.digits, 0)
+    return max(c.digits, 0)
 
 def _unit_text(c, cell, units=None) -> str:
     "A cell with the decimals and the unit of its column."
     unit = f' {units[c.name]}' if units and c.name in units else ''
     if c.measure or not c.scalable or pd.isna(cell): return value_text(cell)
-    return rounded_text(float(cell), _places(c), bool(c.decimals)) + unit
+    return rounded_text(float(cell), _places(c), c.known is None) + unit
 
 def _changed(domain, line, units=None) -> dict: # name, before, after; a word needs no name
     "One change in words: cells of a column, words, or brightnesses."
