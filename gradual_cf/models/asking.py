@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from threading import get_ident
+from threading import Lock, get_ident
 
 import numpy as np
 import torch
@@ -35,17 +35,37 @@ def _go_on():
     if gone is not None and gone(): raise Cancelled
 
 # %% ../../nbs/models/00_asking.ipynb #c9
+_ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
+_MODES = Lock()     # Whoever counts, counts alone
+_MOMENTARY = '_GONE', '_ASKED', '_MODES' # Names of what is no part of the program, for a fingerprint of its code
+
+def _hold(modules:list):
+    "Switch modules to eval mode; the first who asks a module notes its mode."
+    with _MODES:
+        for m in modules:
+            held = _ASKED.setdefault(id(m), [m, 0, m.training])
+            held[1] += 1
+            m.training = False
+
+def _release(modules:list):
+    "The last who asked a module puts its mode back, and forgets the module."
+    with _MODES:
+        for m in modules:
+            held = _ASKED[id(m)]
+            held[1] -= 1
+            if held[1]: continue
+            m.training = held[2]
+            del _ASKED[id(m)]
+
 @contextmanager
 def evaluating(model): # A module, or any function of a tensor
     "Switch every sub-module to eval mode; put each back as it was on leaving; raises `Cancelled` where nobody waits."
     _go_on()
-    modules = model.modules() if isinstance(model, nn.Module) else []
-    was = [(m, m.training) for m in modules if hasattr(m, 'training')]  # what torch.jit froze has no mode
-    try:
-        for m,_ in was: m.training = False
-        yield model
-    finally:
-        for m,t in was: m.training = t
+    every = model.modules() if isinstance(model, nn.Module) else []
+    modules = [m for m in every if hasattr(m, 'training')]  # what torch.jit froze has no mode
+    _hold(modules)
+    try: yield model
+    finally: _release(modules)
 
 # %% ../../nbs/models/00_asking.ipynb #c12
 _SHORT = (torch.bfloat16, torch.float16)

@@ -8,6 +8,7 @@ import inspect, operator, time
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
@@ -228,9 +229,10 @@ class _Over(Exception):
     "The time is over."
 
 def _until(model, until:float):
-    "A context in which a model raises `_Over` from some time on; a plain function does not."
+    "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."
+    me = get_ident()
     def check(*asked):
-        if time.perf_counter() > until: raise _Over
+        if time.perf_counter() > until and get_ident() == me: raise _Over
     return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
 _FIRST_ROWS = 4 # Rows of the first batch
