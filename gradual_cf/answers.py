@@ -227,7 +227,7 @@ def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for a column that would not come back."
     from safetensors.torch import save
     _check_free(cfs.raw, told_of(cfs))
-    kept = {f: getattr(cfs, f) for f in (*_TENSORS, *_STANDINGS, *_SIZES)}
+    kept = {f: getattr(cfs, f) for f in (*_TENSORS, 'decided', *_STANDINGS, *_SIZES)}
     tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
     (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
     proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
@@ -263,6 +263,11 @@ def _read(path) -> dict:
     return parts | dict(tau=about['tau'], optimal=about.get('optimal', ''), among=about.get('among', ''))
 
 # %% ../nbs/90_answers.ipynb #c54
+def _reached(cfs, v:Tensor, i:int) -> Tensor: # What the model says; 0 for inputs, 1 for answers -> bool `(n,)`
+    "Whether that would do: decided for the target, where that is known, and as probable as `tau`."
+    enough = goal_of(cfs.target).reached(v, cfs.target, cfs.tau)
+    return enough if cfs.decided is None else enough & cfs.decided[:, i]
+
 @dataclass(frozen=True, repr=False)
 class Counterfactuals:
     "A batch of inputs, what was changed in them, and what the model says now."
@@ -276,6 +281,7 @@ class Counterfactuals:
     tau:float=.5   # Probability from which a counterfactual counts as found, in (0, 1)
     data:Any=None  # Raw inputs as they were handed in
     raw:Any=None   # Raw counterfactuals
+    decided:Tensor|None=None # Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
@@ -289,12 +295,13 @@ class Counterfactuals:
 
     @property
     def valid(self) -> Tensor: # Found, bool `(n,)`
-        "Whether the target reached probability `tau`, or the number its interval."
-        return self.reached(self.prob)
+        "Whether the model decides for the target with probability `tau`, or says a number of its interval."
+        return _reached(self, self.prob, 1)
 
-    def reached(self, v) -> Tensor: # Bool `(n,)`
-        "Whether such an answer of the model would do."
-        return goal_of(self.target).reached(v, self.target, self.tau)
+    @property
+    def already(self) -> Tensor: # Bool `(n,)`
+        "Whether the input itself is there."
+        return _reached(self, self.before, 0)
 
     @property
     def changed(self) -> Tensor: # Bool `(n, g)`
@@ -306,7 +313,7 @@ class Counterfactuals:
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else i
-        known = {f: getattr(self, f) for f in (*_TENSORS, 'found', *_STANDINGS, *_SIZES)}
+        known = {f: getattr(self, f) for f in (*_TENSORS, 'decided', 'found', *_STANDINGS, *_SIZES)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
         return replace(self, **some, enc=enc, proof=proof, data=take_rows(self.data, i), raw=take_rows(self.raw, i))

@@ -24,7 +24,7 @@ from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model
 from .paper.ablations import _some_rows
 from .search.goals import goal_of
-from .scale.batch import explain_dataset, explain_ray
+from .scale.batch import check_folder, explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
 from .use.letter import letter
 from .use.drawing import save_page
@@ -368,6 +368,19 @@ def _batch(
             raise typer.Exit(130) from None
         told = _counted(task, out, picture)
     typer.echo(json.dumps(told) if json_ else _counted_text(told))
+
+# %% ../nbs/92_cli.ipynb #24dcc97b
+@app.command('check')
+def _check(
+    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
+    json_:bool=_JSON,
+):
+    "Say what is right with a folder of answers, and what is not."
+    with _clear_errors(): told = check_folder(out)
+    text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
+    lines = [text, *told['faults']] if told['faults'] else [f'{text}; nothing is wrong']
+    typer.echo(json.dumps(told) if json_ else '\n'.join(lines))
+    raise typer.Exit(bool(told['faults']))
 
 # %% ../nbs/92_cli.ipynb #c61
 def _asked_panel(

@@ -1,4 +1,7 @@
 """What must hold for any input: nothing outside the mask moves, every change is legal, nobody's state is touched."""
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 
@@ -7,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from torch import nn
 import written
 
 from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular
@@ -14,6 +18,7 @@ from gradual_cf.search.goals import merit, shortfall
 from gradual_cf.core import box, chain, steps
 from gradual_cf.search.composition import _pack, admissible
 from gradual_cf.core import Encoded, State, Target
+from gradual_cf.models.asking import _ASKED, predict
 from gradual_cf.search.goals import fit_logits, logit_gap
 from gradual_cf.core import block_groups
 
@@ -194,3 +199,78 @@ def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size(bank):
         assert not near or gap <= stats.within(label, there/100)
 
 
+
+
+# ---- several threads
+
+def dropping(seed=0, rate=.5):
+    "A network with dropout, in train mode but for one layer that was frozen on purpose."
+    parts = nn.Sequential(nn.Linear(3, 16), nn.Dropout(rate), nn.ReLU(), nn.Dropout(rate), nn.Linear(16, 2)).double()
+    r = torch.Generator().manual_seed(seed)
+    for p in parts.parameters(): p.data = torch.randn(p.shape, generator=r).double()
+    parts[4].bias.data -= predict(parts, torch.rand(500, 3, generator=r).double()).mean(0) # both classes occur
+    parts.train()
+    parts[3].eval()
+    return parts
+
+
+def modes(*models): return [m.training for model in models for m in model.modules()]
+def numbers(n=120, seed=0): return pd.DataFrame(np.random.default_rng(seed).normal(0, 1, (n, 3)).round(2), columns=list('abc'))
+
+
+def test_a_pool_of_threads_gets_the_answers_of_one_and_leaves_the_mode():
+    df, net = numbers(), dropping()
+    cf, before = GradualCF(net, tabular(df), sigma=4).fit(df), modes(net)
+    rows = [df.iloc[i:i + 6] for i in range(0, 120, 6)]
+    alone = [cf.explain(r, seed=0) for r in rows]
+    for threads in (2, 8, 20):
+        with ThreadPoolExecutor(threads) as pool: together = list(pool.map(lambda r: cf.explain(r, seed=0), rows))
+        for a,b in zip(alone, together): assert torch.equal(a.xp, b.xp) and torch.equal(a.prob, b.prob)
+        assert modes(net) == before and not _ASKED
+
+
+def test_threads_may_share_parts_of_models_and_fail():
+    df, one = numbers(), dropping()
+    two = nn.Sequential(one[0], nn.Dropout(.5), one[2], one[4]).train() # the same layers, in another model
+    one[3].eval()
+    before = modes(one, two)
+    def breaks(x):
+        if len(x) == 1: raise RuntimeError('no single rows')
+        return one(x)
+    class Breaking(nn.Module):
+        def __init__(self): super().__init__(); self.inner = one
+        def forward(self, x): return breaks(x)
+    broken = Breaking()
+    broken.training = False
+    cfs = [GradualCF(m, tabular(df), sigma=3).fit(df) for m in (one, two, broken)]
+    rows = [df.iloc[i:i + 4] for i in range(0, 40, 4)]
+    alone = [cf.explain(r) for cf in cfs[:2] for r in rows]
+    def ask(job):
+        cf, r = job
+        try: return cf.explain(r)
+        except ValueError as e: return str(e)
+    jobs = [(cf, r) for cf in cfs[:2] for r in rows] + [(cfs[2], df.iloc[[i]]) for i in range(10)]
+    with ThreadPoolExecutor(8) as pool: got = list(pool.map(ask, jobs))
+    for a,b in zip(alone, got): assert torch.equal(a.xp, b.xp)
+    assert all('no single rows' in e for e in got[20:]) and modes(one, two) == before and not broken.training and not _ASKED
+
+
+def test_a_deadline_of_one_thread_is_not_that_of_another():
+    df, net = numbers(), dropping()
+    cf = GradualCF(net, tabular(df), sigma=10).fit(df)
+    alone = cf.explain(df)
+    with ThreadPoolExecutor(6) as pool:
+        hasty = [pool.submit(cf.explain, df, seconds=.001) for _ in range(3)]
+        calm = [pool.submit(cf.explain, df) for _ in range(3)]
+    for job in hasty: job.result()
+    for job in calm: assert torch.equal(job.result().xp, alone.xp)
+
+
+def test_what_was_asked_is_forgotten():
+    net = dropping()
+    cf = GradualCF(net, tabular(df := numbers()), sigma=0).fit(df)
+    cf.explain(df[:3])
+    gone = weakref.ref(net)
+    del net, cf
+    gc.collect()
+    assert gone() is None

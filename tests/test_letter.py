@@ -206,7 +206,7 @@ def test_who_was_not_refused(bank):
     with pytest.raises(ValueError, match=f'{len(granted)} that have the target already') as e: letter(cf.explain(some, 1))
     assert str(granted[:10]) in str(e.value)
     every = cf.explain(some, 1)
-    assert len(letter(every[~every.reached(every.before)])) == len(some) - len(granted)
+    assert len(letter(every[~every.already])) == len(some) - len(granted)
 
 
 def test_who_has_no_way(bank):

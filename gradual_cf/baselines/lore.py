@@ -25,7 +25,7 @@ from ..models.networks import load_model, _network, save_model
 from ..scale.workers import kept
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import _class_name, target_prob
+from ..search.goals import _class_name, arrived
 
 # %% auto #0
 __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']
@@ -279,7 +279,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
-    if len(at): ok = target_prob(predict(lore.model, at), target.expand(len(at))) >= _enough(lore.settings.tau)
+    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.settings.tau))
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
@@ -299,7 +299,7 @@ def _reasons(lore, enc, target, seed, wordy):
     own = z.argmax(1)
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
-    there, data = target_prob(z, target) >= h.tau, (lore.x_train, lore.groups(enc.x))
+    there, data = arrived(z, target, h.tau), (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
@@ -362,7 +362,7 @@ def because(
     changes, lines = cfs.changes(), []
     for i,(rule,_) in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
         own, name = changes[changes.row == i], _class_name(cfs.target[i].item(), classes)
-        if cfs.before[i] >= cfs.tau: way = f'{name} already'
+        if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
         lines.append(dict(rule=rule, sentence=f'{rule.sentence(classes)}; {way}', precision=rule.precision,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from threading import get_ident
+from threading import Lock, get_ident
 
 import numpy as np
 import torch
@@ -35,17 +35,37 @@ def _go_on():
     if gone is not None and gone(): raise Cancelled
 
 # %% ../../nbs/models/00_asking.ipynb #c9
+_ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
+_MODES = Lock()     # Whoever counts, counts alone
+_MOMENTARY = '_GONE', '_ASKED', '_MODES' # Names of what is no part of the program, for a fingerprint of its code
+
+def _hold(modules:list):
+    "Switch modules to eval mode; the first who asks a module notes its mode."
+    with _MODES:
+        for m in modules:
+            held = _ASKED.setdefault(id(m), [m, 0, m.training])
+            held[1] += 1
+            m.training = False
+
+def _release(modules:list):
+    "The last who asked a module puts its mode back, and forgets the module."
+    with _MODES:
+        for m in modules:
+            held = _ASKED[id(m)]
+            held[1] -= 1
+            if held[1]: continue
+            m.training = held[2]
+            del _ASKED[id(m)]
+
 @contextmanager
 def evaluating(model): # A module, or any function of a tensor
     "Switch every sub-module to eval mode; put each back as it was on leaving; raises `Cancelled` where nobody waits."
     _go_on()
-    modules = model.modules() if isinstance(model, nn.Module) else []
-    was = [(m, m.training) for m in modules if hasattr(m, 'training')]  # what torch.jit froze has no mode
-    try:
-        for m,_ in was: m.training = False
-        yield model
-    finally:
-        for m,t in was: m.training = t
+    every = model.modules() if isinstance(model, nn.Module) else []
+    modules = [m for m in every if hasattr(m, 'training')]  # what torch.jit froze has no mode
+    _hold(modules)
+    try: yield model
+    finally: _release(modules)
 
 # %% ../../nbs/models/00_asking.ipynb #c12
 _SHORT = (torch.bfloat16, torch.float16)
@@ -92,6 +112,14 @@ def _is_lead(model, z): # Whether the one output of a model stands for two class
     return (z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1) and not answers_numbers(model)
 
 # %% ../../nbs/models/00_asking.ipynb #c27
+def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
+    "Logits in the dtype of the search; where rounding makes a tie of a decision, the class that was decided leads by a hair."
+    out = z.to(x)
+    if not z.is_floating_point() or torch.finfo(z.dtype).bits <= torch.finfo(x.dtype).bits: return out
+    best = torch.zeros_like(out, dtype=torch.bool).scatter_(1, z.argmax(1, keepdim=True), True)
+    lost = (out.argmax(1) != z.argmax(1))[:, None] & best
+    return torch.where(lost, out.detach().nextafter(torch.full_like(out, torch.inf)), out)
+
 class _Asked(nn.Module):
     "A model that takes and gives tensors in the dtype of the search, whatever it does inside."
     def __init__(self, model):
@@ -102,7 +130,7 @@ class _Asked(nn.Module):
         z = _read_logits(self.model(x.to(self.dtype) if self.dtype in _SHORT else x))
         if not isinstance(z, Tensor): return z
         self.single = _is_lead(self.model, z)
-        return two_classes(z.to(x)) if self.single else z.to(x)
+        return two_classes(z.to(x)) if self.single else _narrowed(z, x) if z.ndim == 2 else z.to(x)
 
 # %% ../../nbs/models/00_asking.ipynb #c29
 def answers_numbers(model) -> bool:
@@ -229,6 +257,14 @@ def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, deriva
 # %% ../../nbs/models/00_asking.ipynb #c66
 _OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
 
+_HALF = np.log(.5) - 1e-6 # Log-probability that stays below one half in 32 bits
+
+def _unanimous(least:Tensor, said:list) -> Tensor: # Least log-probabilities `(n, k)`; logits of each model `(n, k)`
+    "A class that one of several models does not decide for is less probable than one half."
+    best = torch.stack([z.argmax(1) for z in said])
+    agreed = (best == best[0]).all(0)[:, None] & (torch.arange(least.shape[1], device=least.device) == best[0][:, None])
+    return torch.where(agreed, least, least.clamp_max(_HALF))
+
 class _Agreed(nn.Module):
     "Several models as one: a class is as probable as the most doubtful of them says; the last column is doubt."
     def __init__(self, models:list):
@@ -242,7 +278,7 @@ class _Agreed(nn.Module):
         said = [m(x) for m in self.models]
         if len({z.shape[1:] for z in said}) > 1:
             raise ValueError(f'model must be a list of models of the same classes, got {[z.shape[1] for z in said]}')
-        least = torch.stack([z.log_softmax(1) for z in said]).amin(0)
+        least = _unanimous(torch.stack([z.log_softmax(1) for z in said]).amin(0), said)
         doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
         return torch.cat([least, doubt.log()], 1) + _OFFSET
 

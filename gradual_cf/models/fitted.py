@@ -59,7 +59,8 @@ def log_odds(
     if threshold != .5 and z.shape[1] != 2:
         raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
     if threshold != .5: z = z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
-    return z - _TIE*torch.arange(z.shape[1], device=z.device)
+    later_less = z - _TIE*torch.arange(z.shape[1], device=z.device)
+    return torch.where((later_less.argmax(1) == z.argmax(1))[:, None], later_less, z) # a near thing is no tie
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)

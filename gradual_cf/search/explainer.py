@@ -8,6 +8,7 @@ import inspect, operator, time
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..answers import Counterfactuals
 from ..data.columns import _on_steps
 from ..core import Domain, Encoded, Target, changed_groups
 from .plausible import crowd, held_back, lonelier
-from .goals import CLASSES, NUMBERS, in_target, said
+from .goals import CLASSES, NUMBERS, in_target, leading, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
                                       answers_numbers, check_lead, check_logits, place, predict)
 from .proven import answered, by_default, region
@@ -230,9 +231,10 @@ class _Over(Exception):
     "The time is over."
 
 def _until(model, until:float):
-    "A context in which a model raises `_Over` from some time on; a plain function does not."
+    "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."
+    me = get_ident()
     def check(*asked):
-        if time.perf_counter() > until: raise _Over
+        if time.perf_counter() > until and get_ident() == me: raise _Over
     return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
 _FIRST_ROWS = 4 # Rows of the first batch
@@ -281,9 +283,10 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
+    decided = torch.stack([in_target(z, target), in_target(new, target)], 1)
     return Counterfactuals(enc.x, xp, mask, target, said(new, target), cf.domain, said(z, target), tau=cf.settings.tau,
                            data=data, raw=raw, found=said(before_decoding, target), enc=enc, explainer=cf,
-                           typical=typical)
+                           typical=typical, decided=decided)
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
 class Explainer:
@@ -377,8 +380,9 @@ class Explainer:
         raise NotImplementedError
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target: # Targets of the rows, and the rows
-        "What rows must reach: here the probability `tau`, and nothing else."
-        return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
+        "What rows must reach: here the decision and the probability `tau`, and nothing else."
+        level = torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device)
+        return Target(label, level, demands=leading(label, level, self.settings.tau))
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: # Rows and groups `(q,)`, rows with the value, merits `(q,)`
         "The best value of each group of each row alone, as far as the method knows it: here nothing."

@@ -247,6 +247,8 @@ def _class_name(t, classes):
     return str(classes[t]) if len(classes) else f'class {t}'
 
 _SURE = 1e-12 # Probabilities nearer to 1 than that count as that
+_EVEN = np.log(.5) + 1e-6 # Below this log-probability the numbers of a softmax do not tell which class leads
+_TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
 
 class ClassGoal:
     "A class is wanted, and the model says how probable it is."
@@ -265,8 +267,14 @@ class ClassGoal:
         if z.ndim == 2 and z.shape[1] > target.max(): return self.holds(z, target)
         raise ValueError(f'models must answer for class {int(target.max())}, got outputs of shape {tuple(z.shape)}')
 
-    def lacks(self, s): return s.target.level.double().log().to(s.logits) - self.log_prob(s.logits, s.target.label)
+    def lacks(self, s):
+        p = self.log_prob(s.logits, s.target.label)
+        lack = s.target.level.double().log().to(s.logits) - p
+        even = (lack <= 0) & (p < _EVEN) & (s.target.level >= .5)
+        return lack.masked_fill(even & ~self.holds(s.logits, s.target.label), _TIED) if even.any() else lack
+
     def reached(self, v, target, tau): return v >= tau
+    def arrived(self, z, target, tau): return self.holds(z, target) & self.reached(self.heard(z, target), target, tau)
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, `(n,)`
         p = self.log_prob(z.double(), target)
         return (p - torch.log(-torch.expm1(p.clamp_max(-_SURE))) - np.log(tau/(1 - tau))).to(z)
@@ -315,6 +323,7 @@ class IntervalGoal:
     def agrees(self, z, target): return self.holds(z, target)
     def lacks(self, s): return self.beyond(s.logits[:, 0], s.target.label)
     def reached(self, v, target, tau): return (v >= target[..., 0]) & (v <= target[..., 1])
+    def arrived(self, z, target, tau): return self.holds(z, target)
     def lead(self, z, target, tau): return -self.beyond(z[:, 0], target)
     def height(self, cfs): return -self.beyond(cfs.prob, cfs.target).clamp_min(0)
 
@@ -370,6 +379,10 @@ def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target 
     "Whether rows belong to a class, or numbers to an interval."
     return goal_of(target).holds(z, target)
 
+def arrived(z:Tensor, target:Tensor, tau:float) -> Tensor: # Logits `(n, k)`, targets -> bool `(n,)`
+    "Whether rows are decided for their target, and with probability `tau`; for an interval, whether they lie inside."
+    return goal_of(target).arrived(z, target, tau)
+
 def said(z:Tensor, target:Tensor) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
     "What a model says of a target: its probability; for an interval, the number itself."
     return goal_of(target).heard(z, target)
@@ -405,6 +418,10 @@ class Lead(NamedTuple):
 
     def kept(self, s) -> Lead: # What rows must keep, from what they have
         return Lead(torch.minimum(self.lead, lead_of(s.logits, s.target.label)))
+
+def leading(label:Tensor, level:Tensor, tau:float) -> tuple: # Targets, levels `(n,)` -> demands
+    "That the target leads at all, where `tau` alone does not say so."
+    return () if tau >= .5 or goal_of(label).numbers else (Lead(torch.zeros_like(level)),)
 
 # %% ../../nbs/02_goals.ipynb #c84
 def _known(lack):

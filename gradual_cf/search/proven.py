@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import CLASSES, lacking, most_groups, target_prob
+from .goals import arrived, CLASSES, lacking, leading, most_groups
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _arrived, _conditions_kept, _readings
@@ -225,7 +225,7 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
 def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     known,begin = _nothing_known(enc), enc.x.clone()
-    there = (target_prob(z, target) >= cf.settings.tau).cpu().numpy()
+    there = arrived(z, target, cf.settings.tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
     rows,many = np.flatnonzero(~there), _AT_ONCE if until < np.inf else len(there)
     for some in np.split(rows, range(many, len(rows), many)) if len(rows) else ():
@@ -235,7 +235,7 @@ def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_
 def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Tensor, rows:np.ndarray):
     "Sweep some rows, and write down what comes of it."
     tau,x,i = cf.settings.tau, enc.x, torch.from_numpy(rows)
-    some,aim = enc.take(i), cf.aim(target[i])
+    some,aim = enc.take(i), cf.aim(target[i]).without('lead') # that the target leads, the model says at last
     aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
     free = ~some.frozen & (room > 0)[:, None]
@@ -428,6 +428,8 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
     target = cf.aim(answer.target)
     target = target._replace(level=torch.full_like(target.level, answer.tau)).without('gap')
+    lead = () if target.lead is not None else leading(target.label, target.level, answer.tau)
+    target = target._replace(demands=target.demands + lead)
     s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
     on,relations = changed_groups(enc.x, answer.xp, cf.groups(enc.x)), cf.ties['relations']
     if relations is not None: on &= ~relations.consequences(enc.x, answer.xp) # what came along is no choice

@@ -130,7 +130,7 @@ class _Pool:
         "Keep what is valid and new, without its idle changes."
         if not len(row): return
         cfs = self.measured(row, xp)
-        good = cfs.valid & ~cfs.reached(cfs.before)
+        good = cfs.valid & ~cfs.already
         if not good.any(): return
         kept,row = _reduced(self.explainer, cfs[good]), row[good]
         content = self.explainer.content(self.enc.take(row), kept.xp, kept.target)
@@ -571,14 +571,14 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
     some,z = enc.take(row), explainer.logits(data, answer.x[row])
     cfs = replace(explainer.measure(data, some, z, explainer.encode(raw).x, answer.target[row], False), tau=answer.tau)
     _check_led(cfs, row, there, len(answer))
-    good = cfs.valid & ~cfs.reached(cfs.before) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
+    good = cfs.valid & ~cfs.already & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
     return row[good], cfs.xp[good]
 
 # %% ../../nbs/use/00_alternatives.ipynb #5667e624
 def _beside(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
     "Answers, and beside each what `ways` says of its row; raises `ValueError` for a menu of other rows."
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    own = (answer.valid & ~answer.reached(answer.before)).nonzero()[:, 0]
+    own = (answer.valid & ~answer.already).nonzero()[:, 0]
     led,there = _led(explainer, answer, enc, menu)
     row,xp = torch.cat([own, led]), torch.cat([answer.xp[own], there])
     on = changed_groups(answer.x[row], xp, explainer.groups(xp)).cpu().numpy()

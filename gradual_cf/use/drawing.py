@@ -17,7 +17,7 @@ from ..answers import aimed_at, CHANGED, Counterfactuals, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
 from ..render import count_text, render, rounded_text, value_text
-from ..search.goals import CLASSES, NUMBERS, _class_name, goal_of, said
+from ..search.goals import CLASSES, NUMBERS, _class_name, goal_of, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
 from .letter import _enough_said, _ways
@@ -200,9 +200,11 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     xp = trace[i - 1].xp if i else trace.x
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
     mask = expand_groups(on.to(xp.device), trace.groups)
-    now,before = (said(z, label) for z in (_logits(trace, i), trace.before))
+    logits = _logits(trace, i), trace.before
+    now,before = (said(z, label) for z in logits)
+    decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
     raw = domain.decode(xp, trace.data, True)
-    return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
+    return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw, decided)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4062658
 def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences

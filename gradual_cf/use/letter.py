@@ -494,7 +494,7 @@ _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
     "Raise `ValueError` where a row has what it wants already."
-    there = in_target(explainer.logits(answer.data, answer.x), answer.target) | answer.reached(answer.before)
+    there = in_target(explainer.logits(answer.data, answer.x), answer.target) | answer.already
     done = there.nonzero()[:, 0].tolist()
     if not done: return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
