@@ -23,7 +23,6 @@ from .measures.metrics import PLAUSIBLE, evaluate, plot_summary, summary
 from .models.fitted import load_fitted, recognised
 from .models.networks import _read_checkpoint, save_model
 from .paper.ablations import _some_rows
-from .search.goals import goal_of
 from .scale.batch import check_folder, explain_dataset, explain_ray
 from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
 from .use.letter import letter
@@ -94,7 +93,8 @@ def _fitted(task, paper, preset=None):
     if preset is not None and preset not in _PRESETS:
         raise ValueError(f'--preset must be one of {sorted(_PRESETS)}, got {preset!r}')
     if paper and preset: raise ValueError(f'--paper must be left out with --preset, got {preset!r}')
-    return GradualCF(task.model, task.domain, PAPER if paper else _PRESETS.get(preset or '')).fit(task.X)
+    settings = PAPER if paper else _PRESETS.get(preset or '')
+    return GradualCF(task.model, task.domain, settings, classes=task.classes or None).fit(task.X)
 
 def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
@@ -176,28 +176,24 @@ def _own_task(csv, model, **told):
         df = df.astype(dict.fromkeys(names, 'category'))
     return Task(csv.stem, df, None, df, None, tabular(df, **told), fitted, None, ())
 
-def _wanted(text):
-    "A target: a class, or the ends of an interval."
-    if text is None: return None
-    low, dots, high = text.partition('..')
-    if dots: return _limit(low), _limit(high)
-    try: return int(text)
-    except ValueError: raise ValueError(f'target must be a class or LOW..HIGH, got {text!r}') from None
+def _wanted(cf, text): # Fitted
+    "A target that was typed: a label, or the ends of an interval; raises `ValueError` for one that the model does not have."
+    return None if text is None else cf.goal.parse(text, cf.classes)
 
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
     "All that is told about one row, as people read it; colour where the terminal has it."
     names = None if isinstance(cfs.data, pd.DataFrame) else [row]
-    parts = [cfs.text(task.classes, sys.stdout.isatty(), names)]
+    parts = [cfs.text(sys.stdout.isatty(), names)]
     for title,v in {'step by step': plan, 'several ways': several}.items():
-        if v is not None: parts.append(f'{title}\n{v.text(task.classes).partition(chr(10))[2]}') # without its head
+        if v is not None: parts.append(f'{title}\n{v.text().partition(chr(10))[2]}') # without its head
     return '\n'.join(parts)
 
 def _record(cfs, task, row, plan=None, several=None):
     "All that is told about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs))
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
     if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
     told['changes'] = _json_lines(cfs.changes())
@@ -206,11 +202,11 @@ def _record(cfs, task, row, plan=None, several=None):
     if several is not None: told['answers'] = by(several.changes(), 'answer')
     return told
 
-def _said(cfs, classes):
+def _said(cfs):
     "What was asked of the model and what it said, as values of JSON."
-    goal,heard = goal_of(cfs.target), (cfs.before[0].item(), cfs.prob[0].item())
+    goal,heard = cfs.goal, (cfs.before[0].item(), cfs.prob[0].item())
     names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
-    return goal.record(cfs.target[0], classes) | dict(zip(names, heard))
+    return dict(target=goal.plain(cfs.tensors.target[0], cfs.classes)) | dict(zip(names, heard))
 
 # %% ../nbs/92_cli.ipynb #c34
 def _check_one(row, text, image):
@@ -225,16 +221,16 @@ def _explained_row(task, cf, rows, row, asked, out, html):
     one = take_rows(rows, slice(row, row + 1))
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
-    if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
+    if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}')
     return cfs
 
 # %% ../nbs/92_cli.ipynb #c37
-def _write_letter(path, cfs, classes):
+def _write_letter(path, cfs):
     "Write the letter about one row."
     forms = ('md', 'html', 'json')
     form = path.suffix.removeprefix('.')
     if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
-    text = letter(cfs, classes=classes, format=form)[0]
+    text = letter(cfs, format=form)[0]
     with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
 
 # %% ../nbs/92_cli.ipynb #c40
@@ -243,7 +239,7 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; else the other class.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or LOW..HIGH; else the other class.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
@@ -260,13 +256,13 @@ def _explain(
         _check_one(row, text, image)
         told = _tied_by(relations, cost)
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        asked:dict[str, Any] = dict(target=_wanted(target), seed=seed) | rules
         if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
         else: task = _own_task(csv, model, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
+        asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
-        if letter_: _write_letter(letter_, cfs, task.classes)
+        if letter_: _write_letter(letter_, cfs)
         more = cfs.plan() if plan else None, cf.explain_many(cfs.data, k=several, **asked) if several else None
     typer.echo(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
     raise typer.Exit(0 if cfs.valid.all() else 3)
@@ -297,6 +293,7 @@ def _evaluate(
     with _clear_errors():
         task = _task(dataset, data, seed, model, full, **_tied_by(relations, cost))
         some, target = _some_rows(task, rows, seed)
+        if target is not None: target = [task.classes[t] for t in target]
         cf, eps = _fitted(task, paper, preset), () if task.domain.words else (8, 12, None)
         table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
@@ -324,7 +321,7 @@ def _counted(task, out, picture):
     "Counts of a folder, and for tables the most frequent changes."
     files = sorted(out.glob('part-*.parquet'))
     valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
-    table = summary(out, task.classes) if task.domain.features else pd.DataFrame()
+    table = summary(out) if task.domain.features else pd.DataFrame()
     if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
     changes = _json_lines(table.groupby('to').head(5)) if len(table) else []
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
@@ -345,7 +342,7 @@ def _batch(
     model:Path=typer.Option(..., '--model', help='A model file (safetensors).'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, where its file does not say.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class, or a column of classes; else the other one.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or a column of labels; else the other class.'),
     engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
     address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
@@ -360,8 +357,10 @@ def _batch(
         run, told = _engine(engine, workers, address)
         how:Any = told | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _task(_trained_on(model, dataset), data, seed, model)
-        wanted = int(target) if target and target.isdigit() else target
-        try: run(_fitted(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        cf = _fitted(task, paper)
+        known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
+        wanted = next((label for label in known if str(label) == target), target) # else a column
+        try: run(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
         except (OSError, ImportError, RuntimeError) as e: raise ValueError(str(e)) from None
         except KeyboardInterrupt:
             typer.echo('stopped; what was finished is kept: run the same command again', err=True)
@@ -395,7 +394,7 @@ def _asked_panel(
     else: task = _own_task(rows, model, **told)
     cf = _fitted(task, paper, preset)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
-    return explorer(cf, looked_at, _wanted(target), task.classes, seed=seed)
+    return explorer(cf, looked_at, _wanted(cf, target), seed=seed)
 
 # %% ../nbs/92_cli.ipynb #c64
 def _visitor(**asked):
@@ -419,7 +418,7 @@ def _app(
     dataset:Optional[str]=_OR_OWN,
     rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.'),
     model:Optional[Path]=_OWN,
-    target:Optional[str]=typer.Option(None, '--target', help='Class to begin with, or LOW..HIGH of a number.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class to begin with, or LOW..HIGH of a number.'),
     block:Optional[int]=_BLOCK,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
@@ -497,21 +496,21 @@ def _demo_table(out, rows, seed):
     task = _task('breast_cancer', None, seed)
     cfs = _fitted(task, False).explain(task.X_test.iloc[:rows], seed=seed)
     typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
-    typer.echo(cfs.text(task.classes))
+    typer.echo(cfs.text())
     cfs.plot(most=rows).savefig(out, dpi=150)
     return bool(cfs.valid.all())
 
 def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
-    target = (task.y_test[:3] + 1) % 10
+    target = [task.classes[(y + 1) % 10] for y in task.y_test[:3]]
     cfs = _fitted(task, False).explain(task.X_test[:3], target, seed)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     typer.echo(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
     for i,(was, to) in enumerate(zip(task.y_test, target)):
         change = f'{blocks.get(i, 0)} blocks of 2×2 pixels, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
-        typer.echo(f'{task.classes[was]} as {task.classes[to]}: {change}')
+        typer.echo(f'{task.classes[was]} as {to}: {change}')
     return bool(cfs.valid.all())
 
 # %% ../nbs/92_cli.ipynb #c82

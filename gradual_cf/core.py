@@ -140,7 +140,7 @@ class Display:
     changes:Callable|None=None # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after
     show:Callable|None=None    # `Counterfactuals` -> HTML
     plot:Callable|None=None    # (`Counterfactuals`, most=) -> matplotlib figure
-    text:Callable|None=None    # (`Counterfactuals`, classes, colour, names) -> plain text for a terminal
+    text:Callable|None=None    # (`Counterfactuals`, colour, names) -> plain text for a terminal
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 

@@ -533,6 +533,7 @@ class Trace:
     domain:Domain  # How to decode and draw it
     data:Any=None  # The raw input
     tau:float=.5   # Probability at which the row stops
+    classes:tuple=() # Labels of the classes, in the order of the logits; () for 0, 1, …
 
     def __len__(self): return len(self.steps)
     def __iter__(self) -> Iterator[State]: return iter(self.steps)
@@ -542,10 +543,13 @@ class Trace:
         z = self.steps[-1].logits if self.steps else self.before
         goal,label = self.goal, self.target.label
         before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
-        return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
+        return f'Trace({len(self)} steps to {self.wanted}, {goal.before_it}{before} → {now})'
 
     @property
     def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval
+
+    @property
+    def wanted(self) -> str: return self.goal.words(self.goal.told_of(self.target.label, self.classes)[0]) # In words
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         "All curves as one tidy frame."
@@ -585,7 +589,8 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
     sample = cf.goal.sample(cf, target)
-    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau)
+    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau,
+                 cf.classes)
 
 # %% ../nbs/07_gradual.ipynb #c83
 class GradualCF(Explainer):
@@ -671,7 +676,7 @@ class GradualCF(Explainer):
 
     def trace(self,
         data,        # One raw input
-        target=None, # Class index, or None for the other one of two classes
+        target=None, # Label of a class, or None for the other one of two classes
         seed:int=0,  # Seed of the start
         **constraints, # As `explain` takes them
     ) -> Trace:

@@ -103,7 +103,7 @@ def test_evaluate_prints_one_object(sh):
 @pytest.mark.parametrize('args,says', [
     (('explain', 'titanic', '--row', 0), 'titanic'),
     (('explain', 'breast_cancer', '--row', 999), 'row must be in 0..142, got 999'),
-    (('explain', 'breast_cancer', '--row', 0, '--target', 7), '0..1, got 7'),
+    (('explain', 'breast_cancer', '--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"),
     (('explain', 'breast_cancer', '--row', 0, '--immutable', 'height'), "['height']"),
     (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
     (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'),

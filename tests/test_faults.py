@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -60,8 +61,8 @@ def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
     asked,train = apart(loans(60, 3).drop(columns='account')), apart(TRAIN)
     cfs = GradualCF(Failing(cf.model, hole), cf.domain, **how).fit(train).explain(asked)
     plain = GradualCF(cf.model, cf.domain, **how).fit(train).explain(asked)
-    assert cfs.valid.sum() >= plain.valid.sum() - 1 and cfs.valid.double().mean() > .9
-    assert not cfs.prob.isnan().any() and not cfs.xp.isnan().any()
+    assert cfs.valid.sum() >= plain.valid.sum() - 1 and cfs.valid.mean() > .9
+    assert not np.isnan(cfs.prob).any() and not cfs.xp.isnan().any()
 
 
 def test_rows_for_which_a_network_answers_nan_are_named(cf):

@@ -97,7 +97,7 @@ def test_paper_mode_says_what_it_did(bank):
     df,y,net = bank
     cfs = GradualCF(net, tabular(df), PAPER, sigma=60).fit(df).explain(df.iloc[:60])
     assert not cfs.domain.legal(df.iloc[:60], cfs.raw).all()    # unbounded composites are not legal, and decoding does not hide it
-    p = net(cfs.xp).softmax(1).gather(1, cfs.target[:, None])[:, 0]
+    p = net(cfs.xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0]
     torch.testing.assert_close(p, cfs.prob)
 
 
@@ -128,7 +128,7 @@ def test_numbers_in_any_dtype(bank):
         cf = GradualCF(other, tabular(df)).fit(df)
         cfs = cf.explain(df.iloc[:20])
         assert cfs.xp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and tabular(df).legal(df.iloc[:20], cfs.raw).all()
-        assert cfs.valid.double().mean() > .9 and {p.dtype for p in other.parameters()} == {dtype}
+        assert cfs.valid.mean() > .9 and {p.dtype for p in other.parameters()} == {dtype}
         z = other(cf.encode(cfs.raw).x.to(dtype)).double()      # the network itself, as it is used
         assert (z.argmax(1) == cfs.target)[cfs.valid].double().mean() > .9
 

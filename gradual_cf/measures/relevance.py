@@ -359,7 +359,7 @@ def relevance(
     spans:Callable=_word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
 ) -> Relevances:
     "Which columns, pixels or words speak for a class."
-    if isinstance(data, Counterfactuals): data, target = data.raw, data.target if target is None else target
+    if isinstance(data, Counterfactuals): data, target = data.raw, data.tensors.target if target is None else target
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
     model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from threading import Lock, get_ident
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 # %% auto #0
-__all__ = ['check_logits', 'pass_rows', 'predict']
+__all__ = ['check_logits', 'pass_rows', 'predict', 'labels_of']
 
 # %% ../../nbs/models/00_asking.ipynb #c6
 _GONE:dict = {} # Thread -> function that says whether nobody waits any more
@@ -286,6 +287,15 @@ def _differentiable(model) -> bool:
     "Whether a gradient leads to the input; of several models, through each."
     if isinstance(model, _Agreed): return all(_differentiable(m.model) for m in model.models)
     return getattr(model, 'differentiable', True)
+
+# %% ../../nbs/models/00_asking.ipynb #5a003c6e
+def labels_of(model) -> Any: # In the order of its outputs; () where it names none
+    "What a model calls its classes; raises `ValueError` for several models that call them differently."
+    if isinstance(model, _Asked): return labels_of(model.model)
+    if not isinstance(model, _Agreed): return tuple(getattr(model, 'classes_', ()))
+    named = [labels for m in model.models if (labels := labels_of(m))]
+    if all(labels == named[0] for labels in named): return named[0] if named else ()
+    raise ValueError(f'model must be a list of models that call their classes alike, got {[*map(list, named)]}')
 
 # %% ../../nbs/models/00_asking.ipynb #c69
 def _adapted(domain, model):

@@ -72,6 +72,7 @@ class Predictor:
     names:tuple=()      # Columns it was fitted on, in its order; empty where it does not say
     threshold:float=.5  # Probability from which the second of two classes is decided, in (0, 1)
     width:int|None=None # Number of columns it was fitted on; None where it does not say
+    classes:tuple=()    # What it calls its classes, in the order of its answers; empty where it does not say
 
     def __post_init__(self):
         if self.kind not in KINDS: raise ValueError(f'kind must be one of {tuple(KINDS)}, got {self.kind!r}')
@@ -94,7 +95,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     try: out = predictor.ask(frame)
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
-    out = torch.tensor(np.asarray(out, np.float64))
+    out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
     return out
@@ -133,7 +134,7 @@ def _like_sklearn(model) -> Predictor:
     except ValueError: width = None # XGBoost's before it was fitted
     of_array = (names is None or not len(names)) and hasattr(model, 'n_features_in_')
     return Predictor((lambda frame: ask(frame.to_numpy())) if of_array else ask, kind, model,
-                     () if names is None else tuple(names), width=width)
+                     () if names is None else tuple(names), width=width, classes=tuple(getattr(model, 'classes_', ())))
 
 # %% ../../nbs/models/02_fitted.ipynb #c34
 def _xgboost_booster(model) -> Predictor:
@@ -161,7 +162,7 @@ def _catboost(model) -> Predictor:
     kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
     ask = lambda frame: model.predict(frame, prediction_type=form, thread_count=1)
     names = tuple(model.feature_names_)
-    return Predictor(ask, kind, model, names, width=len(names))
+    return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_))
 
 # %% ../../nbs/models/02_fitted.ipynb #c40
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
@@ -229,6 +230,9 @@ class FrameModel(Adapted):
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
+    @property
+    def classes_(self) -> tuple: return () if self.kind == 'number' else self.predictor.classes # As scikit-learn has it
+
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
     def read(self,
@@ -293,6 +297,9 @@ class TensorModel(Adapted):
         super().__init__()
         self.model,self.kind,self.threshold = model,kind,threshold
         self.scaled = nn.Identity() if scaled is None else scaled
+
+    @property
+    def classes_(self): return getattr(self.model, 'classes_', ()) # Of a network that names them
 
     def forward(self, x:Tensor) -> Tensor:
         return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)

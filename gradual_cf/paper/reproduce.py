@@ -222,7 +222,7 @@ def _run_table6(part, path):
     cfs = e.explain(some, target, part['seed'])
     seconds = dict(metric='seconds_per_row', mean=(time.perf_counter() - start)/len(cfs))
     table = pd.concat([measures(e, cfs, task.judge), pd.DataFrame([seconds])], ignore_index=True)
-    each = dict(valid=cfs.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
+    each = dict(valid=cfs.tensors.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
     rows = {metric: json.dumps(np.round(v.tolist(), 4).tolist()) for metric, v in each.items()}
     return table.assign(per_row=table.metric.map(rows), data=part['data'], method=part['method'], rows=len(cfs))
 
@@ -306,7 +306,7 @@ def _run_believed(part, path):
     else:
         cfs = confirm(e.explain(some, target, seed), networks)
         table = measures(e, cfs[cfs.valid], None, (), held)
-        table.loc[table.metric == 'valid', 'mean'] = cfs.valid.float().mean().item()
+        table.loc[table.metric == 'valid', 'mean'] = cfs.valid.mean()
         table = table[table.metric.isin(_STANDING)]
     return table[['metric', 'mean']].assign(data=part['data'], method=method, rows=part['rows'])
 

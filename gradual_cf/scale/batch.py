@@ -24,7 +24,7 @@ from ..core import atomic, check_whole, _read_json, State, Target
 from ..data.columns import MISSING
 from ..models.asking import predict
 from ..search.explainer import Explainer
-from ..search.goals import CLASSES, NUMBERS
+from ..search.goals import CLASSES, listed, NUMBERS
 from ..gradual import FAR
 from .workers import actors, cut, fingerprint, joined_ray, open_source, processes, serial, write_array
 
@@ -63,14 +63,24 @@ def _raw_rows(explainer, batch):
 
 # %% ../../nbs/scale/01_batch.ipynb #c21
 def _plain_target(explainer, target):
-    "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
+    "A target for all rows, as JSON can hold it: a label, or the ends of an interval."
     aimed = explainer.aimed(target, explainer.z_train[:1])
-    return None if target is None else explainer.goal.plain(aimed[0])
+    return None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
+
+# %% ../../nbs/scale/01_batch.ipynb #83219b93
+def _target_column(explainer, target, there) -> str|None: # Names of all columns
+    "The column with a target for each row; None where one is for all; raises `ValueError` for text that is neither or both."
+    label = target in explainer.classes
+    if not isinstance(target, str) or label and target not in there: return None
+    if label: raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
+    if target in there: return target
+    known = f'one of the labels {listed(explainer.classes)} or ' if explainer.classes else ''
+    raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c24
 def _question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
-    if not isinstance(target, str): target = _plain_target(explainer, target)
+    if not isinstance(target, str) or target in explainer.classes: target = _plain_target(explainer, target)
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     try: json.dumps(question)
@@ -94,7 +104,7 @@ def _by_column(names, raw):
 # %% ../../nbs/scale/01_batch.ipynb #c36
 def batch_fn(
     explainer:Explainer, # Fitted
-    target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
+    target=None,         # Label of a class, name of a column with one per row, or None for the other one of two classes
     seed:int=0,          # Seed of everything random
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Callable:           # dict of arrays -> dict of arrays
@@ -102,10 +112,8 @@ def batch_fn(
     question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
         _check_free(names, batch)
-        wanted = question['target']
-        if isinstance(target, str):
-            _check_there([target], batch)
-            wanted = np.asarray(batch[target])
+        column = _target_column(explainer, target, batch)
+        wanted = question['target'] if column is None else np.asarray(batch[column])
         asked:dict[str, Any] = question | dict(target=wanted)
         cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
         told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
@@ -126,7 +134,8 @@ def _told_types(explainer):
     "Name and Arrow type of what is told about each row."
     import pyarrow as pa
     number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
-    special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
+    labels = pa.array(explainer.classes).type if explainer.classes else pa.int64()
+    special = dict(cf_target=labels, cf_valid=pa.bool_())
     return {n: special.get(n, number) for n in (*explainer.goal.told, 'cf_valid')}
 
 # %% ../../nbs/scale/01_batch.ipynb #c48
@@ -173,7 +182,8 @@ class _Work:
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
         self.explainer, self.schema, self.size = explainer, schema, size
         self.question:dict[str, Any] = _question(explainer, target, seed, constraints)
-        _check_there([*_columns(explainer), *([target] if isinstance(target, str) else [])], schema.names)
+        _check_there(_columns(explainer), schema.names)
+        _target_column(explainer, target, schema.names)
         _check_free(_columns(explainer), schema.names)
         self.types = _added_types(explainer, schema)
 
@@ -204,7 +214,7 @@ def _made_up(enc, k):
 # %% ../../nbs/scale/01_batch.ipynb #c60
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(), **constraints)[1]
+    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(explainer.classes), **constraints)[1]
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
@@ -285,7 +295,8 @@ def _manifest(work, source, z, repeats):
         model=dict(rows=len(z), logits=_digest(z), repeats=repeats))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=_FORMAT, explainer=type(e).__name__, code=_same(type(e)), batch_size=work.size, rows=source.rows,
-        place=[e.place[0].type, str(e.place[1])], training_rows=_same(e.x_train), domain=_same(decides), behaviour=_reactions(e, _raw_rows(e, few), **constraints))
+        place=[e.place[0].type, str(e.place[1])], training_rows=_same(e.x_train), domain=_same(decides),
+        behaviour=_reactions(e, _raw_rows(e, few), **constraints), classes=list(map(str, e.classes)))
 
 # %% ../../nbs/scale/01_batch.ipynb #c71
 _MANIFEST = '_manifest.json'
@@ -432,7 +443,7 @@ def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
-    target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
+    target=None,         # Label of a class, name of a column with one per row, or None for the other one of two classes
     batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill
     seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process with its threads
@@ -471,7 +482,7 @@ def explain_ray(
     explainer:Explainer, # Fitted
     ds,                  # As `explain_dataset` takes it
     out,                 # Folder on this machine for the parts and the manifest; one of the same run is resumed
-    target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
+    target=None,         # Label of a class, name of a column with one per row, or None for the other one of two classes
     batch_size:int=1024, # Rows of a part, ≥ 1
     seed:int=0,          # Seed of everything random
     workers:int=2,       # Actors of one thread each, ≥ 1

@@ -18,7 +18,7 @@ import torch
 from jinja2 import meta, TemplateError
 from torch import Tensor
 
-from ..answers import aimed_at, Counterfactuals, goal_of, _row_names
+from ..answers import aimed_at, Counterfactuals, _row_names
 from ..core import comparable, Domain, _read_json
 from ..data.columns import _inward, _read_numbers, Column, _entry_slices, MISSING
 from ..data.tables import _check_names
@@ -29,7 +29,7 @@ from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
 from ..search.robust import _among
-from ..search.goals import NUMBERS, _class_name, in_target, said as model_says
+from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
 from .alternatives import _beside, Alternatives
 from .plans import _Between, _lawful
 
@@ -119,12 +119,12 @@ _AT_ONCE = 2**13 # Rows with one change put back that are asked about together
 def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` each; what is left, `(n, g)`
     "Put each change back alone and ask the model."
     between = _Between(explainer, answer)
-    needed,left = between.on.clone(), answer.prob.new_zeros(between.on.shape)
+    needed,left = between.on.clone(), answer.tensors.prob.new_zeros(between.on.shape)
     for places in between.on.nonzero().split(_AT_ONCE):
         if not len(places): break # nothing was found for any row
         row,g = places.unbind(1)
         less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-        needed[row, g],left[row, g] = ~less.valid, goal_of(less.target).height(less)
+        needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
     return between.on, needed, left
 
 # %% ../../nbs/use/04_letter.ipynb #c29
@@ -156,16 +156,16 @@ def _as_told(explainer, answer) -> Counterfactuals:
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
     if enc.low is not None: xp = torch.where((xp < enc.low) | (xp > enc.high), answer.xp, xp)
     asked = answer.data, enc, explainer.logits(answer.data, answer.x)
-    measured = lambda xp: replace(explainer.measure(*asked, xp, answer.target), tau=answer.tau)
+    measured = lambda xp: replace(explainer.measure(*asked, xp, answer.tensors.target), tau=answer.tau)
     new = measured(xp)
-    good = new.valid & _lawful(new) & explainer.content(enc, new.xp, answer.target)
+    good = new.tensors.valid & _lawful(new) & explainer.content(enc, new.xp, answer.tensors.target)
     out = measured(torch.where(good[:, None], new.xp, answer.xp))
     moved = (out.xp != answer.xp).any(1)
     if answer.proof is not None: # another number is no proven one
         proof = ['' if new else told for new,told in zip(moved.tolist(), answer.proof)]
         known = {name: getattr(answer, name) for name in ('optimal', 'among', 'size', 'bound')}
         out = replace(out, proof=proof, **known)
-    return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.confirmed))
+    return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.tensors.confirmed))
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = '{{ name }} is %s than the model asks for: {{ before }}.'
@@ -302,7 +302,7 @@ def _proven_line(among:str, what:str) -> str: # Of which answers; '' for all
 
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    return tuple(goal_of(answer.target).sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
+    return tuple(answer.goal.sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
 
 def _standing_lines(answer, i:int) -> list:
     "How an answer stands, in sentences."
@@ -337,7 +337,7 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
 
 def _proof(digests:dict, answer, i:int) -> str:
     "What a check has to know besides the record, in one line."
-    told = digests | dict(target=goal_of(answer.target).written(answer.target[i]), tau=answer.tau)
+    told = digests | dict(target=answer.goal.written(answer.target[i]), tau=answer.tau)
     return ' '.join(f'{name}={v}' for name,v in told.items())
 
 # %% ../../nbs/use/04_letter.ipynb #287ce107
@@ -381,7 +381,7 @@ def _other_ways(explainer, said, answer, others) -> dict: # Position of a row ->
     for k,(i,record) in enumerate(zip(others.row.tolist(), _records(said, more))):
         if more.xp[k].equal(answer.xp[i]): continue
         after = _opinion(more, k)[1]
-        told = goal_of(answer.target).before_it + after
+        told = answer.goal.before_it + after
         changes = [_change(s, line) for s,line in zip(said, record) if line['after']]
         out.setdefault(i, []).append(dict(changes=changes, said=told))
     return out
@@ -393,30 +393,30 @@ def _nothing_else(explainer, answer, others) -> list: # A bool for each row
     nowhere = {(i, chosen[0]) for i,chosen,proof in zip(others.row, others['columns'], others.proof)
                if len(chosen) == 1 and proof == _NONE_EXISTS}
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.changed)).tolist()
+    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.tensors.changed)).tolist()
     return [any(free) and all((i, name) in nowhere for name,open_ in zip(names, free) if open_)
             for i,free in enumerate(left)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = 'no agreement' # Of several models
 
-def _decisions(explainer, z:Tensor, classes) -> list:
-    "What the model decided, by name."
+def _decisions(explainer, z:Tensor) -> list:
+    "What the model decided, by the labels of its classes."
     if explainer.goal is NUMBERS: return [value_text(v) for v in z[:, 0].tolist()]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
-    return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
+    return [_DOUBT if t == doubt else _visible(_class_name(t, explainer.classes)) for t in z.argmax(1).tolist()]
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, said:list, classes, others, enough:dict, date:str) -> Iterator[dict]:
+def _all_fields(explainer, answer, said:list, others, enough:dict, date:str) -> Iterator[dict]:
     "All that the letters say, row by row."
     chosen,needed,left = (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
     records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc), _digests(explainer)
     ways,nothing_else = _other_ways(explainer, said, answer, others), _nothing_else(explainer, answer, others)
     alone = _proven_line(_among(explainer, None), _NOTHING_ELSE)
-    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x), classes)
-    there = in_target(explainer.logits(answer.raw, answer.xp), answer.target)
-    for i,(row,found) in enumerate(zip(_row_names(answer), (answer.valid & there).tolist())):
+    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x))
+    there = in_target(explainer.logits(answer.raw, answer.xp), answer.tensors.target)
+    for i,(row,found) in enumerate(zip(_row_names(answer), (answer.tensors.valid & there).tolist())):
         record = records[i] if found else [line | dict(after='') for line in records[i]]
         changes = {g: _change(said[g], line, not chosen[i][g], enough.get(i, {}).get(g, ''))
                    for g,line in enumerate(record) if line['after']}
@@ -426,11 +426,11 @@ def _all_fields(explainer, answer, said:list, classes, others, enough:dict, date
         reasons = [said[g].words[way[i, g]](**{f: changes[g][f] for f in _WORD_FIELDS})
                    for g in strict or [g for g in order if chosen[i][g]]]
         before,after = _opinion(answer, i)
-        sure = dict(number=answer.target.is_floating_point(), before=before, after=after if found else None,
+        sure = dict(number=answer.goal.numbers, before=before, after=after if found else None,
                     level=f'{100*answer.tau:.6g}%', alone=bool(strict), further=', '.join(idle),
                     lines=_standing_lines(answer, i) + [alone]*nothing_else[i] if found else [])
         yield dict(row=_visible(row), date=date, decision=decisions[i], found=found,
-                   wanted=_visible(aimed_at(answer, i, classes)), reasons=[_visible(r) for r in reasons],
+                   wanted=_visible(aimed_at(answer, i)), reasons=[_visible(r) for r in reasons],
                    changes=[changes[g] for g in order], ways=ways.get(i, []), kept=_kept(said, held[i], changes),
                    sure=sure, record=record, proof=_proof(digests, answer, i))
 
@@ -494,8 +494,8 @@ _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
     "Raise `ValueError` where a row has what it wants already."
-    there = in_target(explainer.logits(answer.data, answer.x), answer.target) | answer.already
-    done = there.nonzero()[:, 0].tolist()
+    there = in_target(explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
+    done = np.flatnonzero(there | answer.already).tolist()
     if not done: return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that have the target already, '
@@ -541,7 +541,6 @@ def letter(
     units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
     words:dict|None=None,    # Column -> why it counted: a sentence; for numbers one for too low, one for too high
     why:dict|None=None,      # Column -> why nobody was asked to change it
-    classes:Sequence=(),     # Names of the classes
     others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
     ranges:bool=True,        # Say how much is enough, where the model can be bounded: up to a tenth of a second a row
     date=None,               # A date or a text; None for today
@@ -555,7 +554,7 @@ def letter(
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     answer = _as_told(explainer, answer)
     day,enough = _date_text(date), _enough(explainer, answer, said) if ranges else {}
-    told = _all_fields(explainer, answer, said, classes, others, enough, day)
+    told = _all_fields(explainer, answer, said, others, enough, day)
     return [_proven(write(**fields), fields) for fields in told]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
@@ -567,18 +566,18 @@ def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with t
     after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, after)]
     return tuple(domain.rows(_frame_of(domain, dtypes, texts)) for texts in (before, after))
 
-def _aims(explainer, letters:list) -> Tensor: # As `Counterfactuals.target`
+def _aims(explainer, letters:list) -> Any: # As `explain` takes them
     "What the letters say is to be reached; raises `ValueError` for another kind of target."
     aims,classes = [l['target'] for l in letters], explainer.z_train.shape[1]
-    try: out = explainer.goal.reread(aims)
+    try: out = explainer.goal.reread(aims, explainer.classes)
     except ValueError: raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}') from None
-    if explainer.goal is NUMBERS or 0 <= out.min() and out.max() < classes: return out
+    if explainer.goal is NUMBERS or explainer.classes or 0 <= min(out) and max(out) < classes: return out
     raise ValueError(f'text must aim at one of {classes} classes, got {aims}')
 
-def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
+def _stand(explainer, frame, aims, letters:list) -> tuple: # `(n,)` each
     "What the model says of rows, and whether that is the target."
     z = explainer.logits(frame, explainer.encode(frame).x)
-    aims = explainer.goal.read(aims, z)
+    aims = explainer.aimed(aims, z)
     p = model_says(z, aims)
     tau = torch.tensor([float(l['tau']) for l in letters]).to(p)
     return p, in_target(z, aims) & goal_of(aims).reached(p, aims, tau)
