@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import render, subplots, value_text
+from .render import plot_text, render, subplots, terminal, value_text, without_math
 from .search.goals import class_labels, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -133,7 +133,7 @@ def _plot_changes(cfs, most:int=5):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
-        ax.set_title(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', fontsize=9)
+        ax.set_title(plot_text(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
     ax.legend(fontsize=8)
     return fig
 
@@ -394,13 +394,13 @@ class Counterfactuals:
         names=None,        # What the rows are called; None for the index of their frame
     ) -> str:
         "The changes as plain text."
-        return (self.domain.display.text or _text_changes)(self, colour, names)
+        return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     def plot(self, **kw): # A matplotlib figure
         "Draw the changes, as the domain draws them: of `most` rows; in a table `ranges` shades what does as well."
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
-    def _repr_html_(self): return (self.domain.display.show or _show_changes)(self)
+    def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):
         bar = self.goal.bar_text(self.tau)

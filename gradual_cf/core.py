@@ -4,7 +4,7 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import functools, json, os, tempfile
+import functools, json, os, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -270,14 +270,15 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
     "Yield a temporary path beside `path`; it takes `path`'s place only when all went well."
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd,tmp = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    os.close(fd)
+    tmp = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
+    os.close(os.open(tmp, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)) # less the umask
+    mode = tmp.stat().st_mode
     try:
-        yield Path(tmp)
-        os.chmod(tmp, 0o644)
+        yield tmp
+        tmp.chmod(mode) # some libraries put a file of their own in its place
         os.replace(tmp, path)
     finally:
-        if os.path.exists(tmp): os.unlink(tmp)
+        if tmp.exists(): tmp.unlink()
 
 # %% ../nbs/00_core.ipynb #c46
 def _read_json(text:str) -> dict:

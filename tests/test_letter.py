@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from decimal import Decimal
 
 import numpy as np
@@ -126,10 +127,65 @@ def test_the_same_twice(bank):
 def test_a_changed_letter_does_not_pass(bank):
     cf, df, answer = bank
     one = json.loads(letter(answer[:1], format='json', date=DAY)[0])
+    told, row = json.dumps(one), df.loc[answer.data.index[:1]]
+    own = lambda: re.sub('model=[0-9a-f]+', 'model=0', json.dumps(one))  # of a model that is not at hand
     for line in one['record']: line['after'] = line['after'] and line['before']
-    assert not check_letter(json.dumps(one), cf).flips.any()
+    with pytest.raises(ValueError, match='text must'): check_letter(json.dumps(one), cf)
+    assert not check_letter(own(), cf)[['flips', 'model']].to_numpy().any()
     one['record'][0]['before'] = '1.00'
-    assert not check_letter(json.dumps(one), cf, df.loc[answer.data.index[:1]]).row.any()
+    with pytest.raises(ValueError, match='text must'): check_letter(json.dumps(one), cf)
+    assert not check_letter(own(), cf, row).row.any() and check_letter(told, cf, row)[['flips', 'row', 'model']].to_numpy().all()
+
+
+@pytest.mark.parametrize('form, forge', [
+    ('html', lambda t: re.sub(r'(<td>[\d,]+\.\d\d</td><td class="changed">)[\d,.]+', r'\g<1>1.00', t, count=1)),
+    ('html', lambda t: t.replace('<tr data-line', '<tr title', 4) + '<!--' + t[t.index('<section'):] + '-->'),
+    ('html', lambda t: t.replace('<section class="record">', '<section class="record" hidden>')),
+    ('html', lambda t: t.replace('</style>', 'td{font-size:0}</style>')), ('html', lambda t: t.replace('<p>', '<p>You owe us 500 €. ', 1)),
+    ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: t.replace('tau=0.5', 'tau=0.4')),
+    ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
+    ('md', lambda t: t.replace('is lower than', 'is higher than')), ('md', lambda t: t.replace('late \\| payments', 'age')),
+    ('md', lambda t: re.sub(r'^\| ([1-4]) \|', lambda m: f'| {"①②③④"[int(m[1]) - 1]} |', t, flags=re.M) + '<!--\n' + t[t.index('## The data'):] + '-->'),
+    ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
+def test_what_a_person_sees_is_what_the_record_gives(bank, form, forge):
+    cf, df, answer = bank
+    for text in letter(answer, format=form, date=DAY)[:6]:
+        forged = forge(text)
+        if forged == text: continue
+        with pytest.raises(ValueError, match='text must') as e: check_letter(forged, cf)
+        assert len(str(e.value)) < 1000
+    one = letter(answer[:1], names=(names := {'home': 'Housing'}), format=form, date=DAY)
+    assert check_letter(one, cf, names=names, date=DAY).flips.all()
+    with pytest.raises(ValueError, match='Housing'): check_letter(one, cf)
+    with pytest.raises(ValueError, match='of 2 March 2026'): check_letter(one, cf, names=names, date=datetime.date(2026, 3, 2))
+
+
+@pytest.mark.parametrize('piece', ['<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
+def test_a_megabyte_of_anything_is_read_in_a_second(bank, piece):
+    cf, _, answer = bank
+    text, own = piece*(10**6//len(piece)), dict(zip(FORMATS, (letter(answer[:1], format=f)[0] for f in FORMATS)))
+    for forged in (text, own['html'] + text, own['md'] + text, own['html'].replace('<td>', '<td>' + text, 1), own['md'].replace('"row":"', '"row":"' + text, 1)):
+        start = time.process_time()
+        try: assert check_letter(forged, cf).flips.all() and piece == '&#9'  # which is white space
+        except ValueError as e: assert len(str(e)) < 1000
+        assert time.process_time() - start < 2  # half of that on a machine that does nothing else
+
+
+def test_a_column_may_be_called_as_a_line_is_numbered():
+    df = pd.DataFrame(np.random.default_rng(0).random((60, 4)).round(2), columns=['1', '0', '2', '3'])
+    cf = linear(tabular(df), df, [1, 2, 3, .5])
+    rows = refused(cf, df)[:8]
+    for form in FORMATS: assert check_letter(letter(cf.explain(rows, 1), format=form), cf, rows)[['flips', 'row', 'model']].to_numpy().all()
+
+
+def test_what_the_question_allowed_stands_in_the_letter(bank):
+    cf, df, _ = bank
+    rows = refused(cf, df).iloc[:6]
+    answer = confirm(cf.explain(rows, 1, immutable=['home'], bounds={'<b>income</b>': (None, 9000)}), [cf.model])
+    for form in FORMATS:
+        check = check_letter(letter(answer, others=cf.explain_many(rows, 1, k=3, immutable=['home']), format=form, date=DAY), cf, rows)
+        assert check[['flips', 'legal', 'row']].to_numpy().all() and (check.untested == 'confirmed').all() and (check.date == '1 March 2026').all()
+        assert list(check.reference) == [str(i) for i in rows.index]
 
 
 def test_texts_that_are_no_letters(bank):
@@ -176,9 +232,10 @@ def test_templates_of_the_bank(bank):
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
     for form in ('md', 'html'):
         texts = letter(answer, own, format=form, date=DAY)
-        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_letter(texts, cf).flips.all()
+        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_letter(texts, cf, template=own).flips.all()
+        with pytest.raises(ValueError, match='got in letter 0'): check_letter(texts, cf)
     bare = "{% for l in record %}| {{ l.number }} | {{ l.before }} | {{ l.after }} |\n{% endfor %}{{ proof }}"
-    assert check_letter(letter(answer, bare), cf).flips.all()
+    assert check_letter(letter(answer, bare), cf, template=bare).flips.all()
 
 
 @pytest.mark.parametrize('template, error', [
@@ -269,8 +326,8 @@ def test_a_number_that_has_to_be_exact_stays_exact():
 
 def test_two_columns_with_the_same_words(bank):
     cf, _, answer = bank
-    texts = letter(answer, names={c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}, date=DAY)
-    assert check_letter(texts, cf).flips.all()
+    names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
+    assert check_letter(letter(answer, names=names, date=DAY), cf, names=names).flips.all()
 
 
 def test_digests_follow_what_they_name(bank):

@@ -20,7 +20,7 @@ from ..core import changed_groups, check_whole, comparable, Encoded, State, take
 from ..data.columns import MISSING
 from ..gradual import TABLE
 from ..models.asking import _adapted, labels_of, predict
-from ..render import subplots
+from ..render import plot_text, subplots
 from ..search.explainer import Explainer
 from ..search.goals import in_target
 from ..search.plausible import Plausibility
@@ -328,10 +328,10 @@ def _bars(ax, to, lines):
     margin = dict(xycoords=('axes fraction', 'data'), va='center', fontsize=8)
     for at, line in zip(y, lines.itertuples()): # the median change of a number, or the most frequent new level
         median = f'{line.median:+,.0f}' if abs(line.median) >= 100 else f'{line.median:+.3g}'
-        ax.annotate(f'→ {line.most}' if np.isnan(line.median) else median, (1.02, at), **margin)
+        ax.annotate(plot_text(f'→ {line.most}') if np.isnan(line.median) else median, (1.02, at), **margin)
     ax.annotate('median change', (1.02, 1), xycoords='axes fraction', va='bottom', fontsize=8)
-    ax.set_yticks(y, lines.feature, fontsize=8)
-    ax.set(title=f'to be {to} ({lines.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
+    ax.set_yticks(y, map(plot_text, lines.feature), fontsize=8)
+    ax.set(title=f'to be {plot_text(to)} ({lines.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
     ax.xaxis.set_major_formatter(lambda v, _: f'{abs(v):.0%}')
     ax.axvline(0, color='.3', lw=.8)
     ax.spines[['top', 'right']].set_visible(False)

@@ -391,12 +391,97 @@ def _read_onnx(onnxruntime, path):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(path, options)
 
-def _read_skops(skops, path):
-    from skops.io import get_untrusted_types, load
-    strange = get_untrusted_types(file=path)
-    if strange: raise ValueError(f'holds types that are not known to be safe: {strange}')
-    return load(path)
+# %% ../../nbs/models/02_fitted.ipynb #4da9611e
+_DISTANCES = ('BrayCurtis Canberra Chebyshev Euclidean Hamming Haversine Jaccard Mahalanobis Manhattan Minkowski '
+              'SEuclidean')
+_OF_SKLEARN = { # Module -> types and functions that scikit-learn's own estimators are made of
+    '_loss.loss': 'HalfTweedieLoss HalfTweedieLossIdentity',
+    'calibration': '_CalibratedClassifier _SigmoidCalibration _TemperatureScaling',
+    'ensemble._hist_gradient_boosting.predictor': 'TreePredictor',
+    'feature_selection._mutual_info': 'mutual_info_classif mutual_info_regression',
+    'feature_selection._univariate_selection': 'chi2 f_classif f_oneway f_regression r_regression',
+    'gaussian_process._gpc': '_BinaryGaussianProcessClassifierLaplace',
+    'gaussian_process.kernels': 'CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Hyperparameter '
+                                'Matern PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel',
+    'impute._iterative': 'IterativeImputer _ImputerTriplet',
+    'metrics._classification': 'accuracy_score balanced_accuracy_score brier_score_loss f1_score jaccard_score '
+                               'log_loss matthews_corrcoef precision_score recall_score',
+    'metrics._dist_metrics': ' '.join(f'{name}Distance{bits}' for name in _DISTANCES.split() for bits in (32, 64)),
+    'metrics._ranking': 'average_precision_score roc_auc_score top_k_accuracy_score',
+    'metrics._regression': 'explained_variance_score max_error mean_absolute_error mean_squared_error '
+                           'median_absolute_error r2_score root_mean_squared_error',
+    'metrics._scorer': '_CurveScorer _PassthroughScorer _Scorer',
+    'model_selection._split': 'GroupKFold KFold LeaveOneOut RepeatedKFold RepeatedStratifiedKFold ShuffleSplit '
+                              'StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit',
+    'multiclass': '_ConstantPredictor',
+    'neighbors._ball_tree': 'BallTree BallTree32 BallTree64', 'neighbors._kd_tree': 'KDTree KDTree32 KDTree64',
+    'neural_network._stochastic_optimizers': 'AdamOptimizer SGDOptimizer', 'tree._tree': 'Tree',
+    'utils._bunch': 'Bunch', 'utils._metadata_requests': 'MetadataRequest MethodMetadataRequest',
+    'utils.validation': 'check_array'}
+_SAFE = {f'sklearn.{module}.{name}' for module,names in _OF_SKLEARN.items() for name in names.split()} | {'numpy.dtype'}
 
+# %% ../../nbs/models/02_fitted.ipynb #e2ceb340
+_CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'} # These call what they hold
+
+_MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
+
+def _all_nodes(schema) -> list:
+    "Everything that a skops file builds, as its schema tells."
+    todo,out = [schema], []
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict) and '__loader__' in one: out.append(one)
+        if isinstance(one, (dict, list)): todo += one.values() if isinstance(one, dict) else one
+    return out
+
+def _strange_types(path) -> list: # By name
+    "Types of a skops file that are not known to be safe."
+    import zipfile
+    from skops.io import get_untrusted_types
+    with zipfile.ZipFile(path) as z: nodes = _all_nodes(json.loads(z.read('schema.json')))
+    name = lambda node: f'{node.get("__module__")}.{node.get("__class__")}'
+    known = lambda n: n['__loader__'] == 'PartialNode' and name(n['content']['func']) == _MAY_BE_CALLED
+    called = {_CALLED[n['__loader__']] for n in nodes if n['__loader__'] in _CALLED and not known(n)}
+    return sorted((set(get_untrusted_types(file=path)) - _SAFE - {'functools.partial'}) | called)
+
+def _check_grown(left, right, leaf, what:str):
+    "Raise `ValueError` for nodes of a tree that do not point to nodes behind them."
+    at = np.arange(len(leaf))
+    for kids in (np.asarray(left).astype(np.int64), np.asarray(right).astype(np.int64)):
+        if (~leaf & ((kids <= at) | (kids >= len(leaf)))).any():
+            raise ValueError(f'holds a {what} whose nodes do not point to nodes behind them')
+
+def _check_trees(model):
+    "Raise `ValueError` for a tree that cannot be walked."
+    todo,seen = [model], {}
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, (str, bytes, int, float, type, type(None))): continue
+        seen[id(one)] = one # kept, so that no other object gets its number
+        if isinstance(one, (list, tuple, set, dict)): todo += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, np.ndarray): todo += one.ravel().tolist() if one.dtype == object else []
+        elif type(one).__name__ == 'Tree':
+            if not len(one.value) == one.node_count == len(one.children_left):
+                raise ValueError('holds a Tree with more nodes than values')
+            _check_grown(one.children_left, one.children_right, one.children_left == -1, 'Tree')
+            if one.feature.max(initial=-1) >= one.n_features:
+                raise ValueError('holds a Tree that asks about a column that it has not')
+        elif type(one).__name__ == 'TreePredictor':
+            nodes = one.nodes
+            _check_grown(nodes['left'], nodes['right'], nodes['is_leaf'].astype(bool), 'TreePredictor')
+        else: todo += vars(one).values() if hasattr(one, '__dict__') else []
+
+def _read_skops(skops, path, trusted=()):
+    from skops.io import get_untrusted_types, load
+    strange = [name for name in _strange_types(path) if name not in trusted]
+    if strange:
+        raise ValueError(f'holds types that are not known to be safe: {strange}; if you know who wrote it, say '
+                         f'load_fitted(path, trusted={strange}), or --trust on the command line')
+    model = load(path, trusted=get_untrusted_types(file=path))
+    _check_trees(model)
+    return model
+
+# %% ../../nbs/models/02_fitted.ipynb #6e9e0a1b
 _READERS = { # Ending -> library, and how it reads a path
     '.json': ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path)),
     '.ubj': ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path)),
@@ -409,8 +494,10 @@ _INSTEAD = 'save it with skops.io.dump, to ONNX, or with the save_model of XGBoo
 
 def load_fitted(
     path:str|Path, # .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops
+    trusted:Sequence=(), # Further types that a skops file may hold, by name: you answer for what they do
 ) -> Any:          # The fitted model
     "Read a fitted model from a file that cannot run code; raises `ValueError` for a pickle or a broken file."
+    if isinstance(trusted, str): raise ValueError(f'trusted must be a list of names of types, got {trusted!r}')
     path = Path(path)
     if path.suffix not in _READERS:
         raise ValueError(f'path must end in one of {sorted(_READERS)}, got {path.name!r}; {_INSTEAD}')
@@ -418,7 +505,8 @@ def load_fitted(
     if not path.is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
     try:
         _check_survived(path, library)
-        return read(importlib.import_module(library), str(path))
+        module = importlib.import_module(library)
+        return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
     except Exception as e: raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {e}') from e
 

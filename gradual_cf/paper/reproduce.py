@@ -21,7 +21,7 @@ from ..baselines.lore import LORE
 from ..baselines.nearest import CEM, GrowingSpheres, Wachter
 from ..core import atomic, check_whole
 from ..models.asking import predict
-from ..render import subplots
+from ..render import csv_text, subplots
 from ..gradual import PAPER, GradualCF, preset
 from ..search.goals import target_score
 from ..measures.metrics import PLAUSIBLE, confirm, l2_change, measures, n_changed, outliers
@@ -155,7 +155,7 @@ def _write_report(e, name, done, made, out):
         pictures.append(drawn.getvalue())
     names = [f'{name}.png', *(f'{name}-{i + 2}.png' for i in range(len(pictures) - 1))][:len(pictures)]
     for file, df in tables.items():
-        with atomic(out/file) as tmp: df.round(5).to_csv(tmp, index=False)
+        with atomic(out/file) as tmp: tmp.write_text(csv_text(df.round(5)), encoding='utf-8')
     for file, picture in zip(names, pictures): _save_png(picture, out/file)
     with atomic(out/f'{name}.json') as tmp: tmp.write_text(json.dumps(made, indent=1))
     written = [str(out/f) for f in (*tables, *names, f'{name}.json')]

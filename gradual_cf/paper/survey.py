@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..core import atomic
 from ..models.asking import predict
-from ..render import figure_html, render, subplots
+from ..render import csv_text, figure_html, render, subplots
 from ..use.drawing import _png as _picture_file
 
 # %% auto #0
@@ -126,7 +126,7 @@ class _Sheet:
 
     def save(self): # Write the file, where there is one
         if self.path is None: return
-        with atomic(self.path) as tmp: self.df.to_csv(tmp, index=False)
+        with atomic(self.path) as tmp: tmp.write_text(csv_text(self.df), encoding='utf-8')
 
 # %% ../../nbs/paper/01_survey.ipynb #c36
 _SIDE = 224 # pixels of the picture in the widget

@@ -18,7 +18,7 @@ from ..core import changed_groups, check_whole, Encoded, take_rows
 from ..data.columns import _entry_slices, _numbers
 from ..data.tables import _Cost
 from ..models.asking import predict
-from ..render import count_text, render, subplots, value_text
+from ..render import count_text, plot_text, render, subplots, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import goal_of
 from .alternatives import several
@@ -482,7 +482,7 @@ def _plot_actions(told):
     left.barh(y, [(told.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
     beside = dict(textcoords='offset points', va='center', fontsize=8)
     for at,share in zip(y, sums.share): left.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
-    left.set_yticks(y, [textwrap.fill(f'{i}. {w}', _WRAP) for i,w in enumerate(told.words, 1)], fontsize=8)
+    left.set_yticks(y, [plot_text(textwrap.fill(f'{i}. {w}', _WRAP)) for i,w in enumerate(told.words, 1)], fontsize=8)
     left.set(xlim=(0, 1.2), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
     if len(y): left.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
     right.plot(sums.cost, y, 'o-', color='.3', ms=4)
@@ -582,7 +582,7 @@ class Actions:
         "Draw what the first actions help together, and what that costs."
         return _plot_actions(self)
 
-    def _repr_html_(self): return _html_actions(self)
+    def _repr_html_(self): return without_math(_html_actions(self))
 
 # %% ../../nbs/use/02_actions.ipynb #c85
 def _needy_rows(cf, question) -> tuple: # Those rows, how many are there already, and what all shall be

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
-from ..render import change_text, count_text, render, subplots, value_text
+from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
+                               without_math)
 from ..search.goals import most_groups
 from ..search.proven import _MENU
 from ..search.shorten import _group_sizes
@@ -360,7 +361,7 @@ class Alternatives:
     def text(self,
     ) -> str:
         "The answers as plain text."
-        return _text_several(self)
+        return terminal(_text_several(self))
 
     def plot(self,
         row:int=0,  # Position of the row
@@ -369,7 +370,7 @@ class Alternatives:
         "Draw the answers of one row side by side."
         return _plot_several(self, row, most)
 
-    def _repr_html_(self): return _html_several(self)
+    def _repr_html_(self): return without_math(_html_several(self))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c50
 def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
@@ -430,7 +431,7 @@ def _panel(ax, n:int, before:dict, after:dict, domain):
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
         side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
-        ax.annotate(value_text(after[feature, n]), (b, -y), (0, 5), **style)
+        ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c63
 def _plot_several(several, row:int, most:int):
@@ -446,7 +447,7 @@ def _plot_several(several, row:int, most:int):
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-    names = [f'{f}\n{value_text(v)} now' for f,v in before.items()]
+    names = [plot_text(f'{f}\n{value_text(v)} now') for f,v in before.items()]
     axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
     return fig
 
@@ -506,15 +507,16 @@ def plot_ways(
     if not len(menu) or menu['columns'].map(len).max() > 2:
         raise ValueError('menu must hold ways of one or two columns: ways(cf, rows, target, k=2)')
     share = _shares(menu)
-    best = np.maximum(share.max(0).fillna(0), share.max(1).fillna(0))
+    best = np.maximum(share.max(axis=0).fillna(0), share.max(axis=1).fillna(0))
     some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
     share = share.loc[some, some]
     fig,ax = subplots(figsize=(2.2 + .55*len(some), 1.4 + .45*len(some)))
     ax.imshow(share, cmap='Oranges', vmin=0, vmax=1, aspect='auto')
     for (i,j),v in np.ndenumerate(share.to_numpy()):
         if v == v: ax.text(j, i, f'{v:.0%}', ha='center', va='center', fontsize=8, color='w' if v > .6 else '.2')
-    ax.set_xticks(range(len(some)), some, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
-    ax.set_yticks(range(len(some)), some, fontsize=8)
+    names = list(map(plot_text, some))
+    ax.set_xticks(range(len(some)), names, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
+    ax.set_yticks(range(len(some)), names, fontsize=8)
     ax.set_title(f'share of {menu.row.nunique()} rows that these columns lead to the target', fontsize=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
 from ..core import check_whole, comparable, take_rows
-from ..render import render, subplots, value_text
+from ..render import plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent, target_prob
 
@@ -314,7 +314,7 @@ def _audit_plot(audit):
     y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
     fig,axes = subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True)
     for ax,lines in zip(axes, measures): _measure_panel(ax, lines, audit.level, y.tolist())
-    labels = [l.group + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
+    labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
     axes[0].set_yticks(y, labels, fontsize=8)
     for ax in axes: ax.spines[['top', 'right', 'left']].set_visible(False)
     return fig
@@ -349,13 +349,13 @@ class Audit:
 
     def text(self) -> str:
         "The findings as a page of plain text: numbers, and no causes."
-        return _audit_page(self, 'txt')
+        return terminal(_audit_page(self, 'txt'))
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
         return _audit_plot(self)
 
-    def _repr_html_(self): return _audit_page(self, 'html')
+    def _repr_html_(self): return without_math(_audit_page(self, 'html'))
 
 # %% ../../nbs/use/03_audit.ipynb #c71
 def _check_audit(least, resamples, crossed, level):

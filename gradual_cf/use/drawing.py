@@ -16,7 +16,7 @@ import torch
 from ..answers import aimed_at, CHANGED, Counterfactuals, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
-from ..render import count_text, render, rounded_text, value_text
+from ..render import count_text, plot_text, render, rounded_text, value_text
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
@@ -255,7 +255,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
     ax = fig.subplots()
     changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
-    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center', parse_math=False)
+    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center')
              for k in range(_MOST_LINES + 1)]
     title = ax.set_title('nothing changed yet', loc='left', fontsize=9)
     ax.set_axis_off()
@@ -265,7 +265,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
         old = {l.feature for l in changes[i - 1]} if i > 1 else set()
         for t in texts: t.set(text='', weight='normal')
         for t,l in zip(texts, changes[i][:_MOST_LINES]):
-            t.set(text=f'{str(l.feature)[:34]}:  {short(l.before)} → {short(l.after)}',
+            t.set(text=plot_text(f'{str(l.feature)[:34]}:  {short(l.before)} → {short(l.after)}'),
                   weight='normal' if l.feature in old else 'bold')
         more = len(changes[i]) - _MOST_LINES
         if more > 0: texts[-1].set_text(f'… and {more} more')
@@ -347,8 +347,8 @@ def _canvas(trace:Trace) -> tuple:
     halves:Any = fig.subfigures(2, 1, height_ratios=[1.1, 1])
     top,bottom = halves
     axs = bottom.subplots(1, 3)
-    names = [str(c)[:9] for c in trace.classes] or [str(k) for k in range(trace.before.shape[1])]
-    target,(first,title) = trace.wanted, _ANSWERS[trace.goal]
+    names = [plot_text(str(c)[:9]) for c in trace.classes] or [str(k) for k in range(trace.before.shape[1])]
+    target,(first,title) = plot_text(trace.wanted), _ANSWERS[trace.goal]
     panels = (_CHANGES.get(trace.domain.kind, _change_panel)(top, trace), first(axs[0], trace, names),
               _logit_panel(axs[1], trace, names, title.format(target)), _loss_panel(axs[2], trace))
     for ax in axs: ax.tick_params(labelsize=7)

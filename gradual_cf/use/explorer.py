@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from ..answers import aimed_at
-from ..render import render
+from ..render import csv_text, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words, NUMBERS
 from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
@@ -220,7 +220,7 @@ class _Panel:
             if self.shown is None: return self.say('There is no answer to keep yet.')
             q,cfs = self.shown
             self.kept.append((self.desk.names[q.row], q, cfs))
-            data = base64.b64encode(_kept_frame(self.kept).to_csv(index=False).encode()).decode()
+            data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
             lines = [dict(name=name, text=_sentence(cfs, self.units)) for name,_,cfs in self.kept]
             self.w.tray.value = render('explorer/tray', lines=lines, data=data)
             self.say(f'Kept: {len(self.kept)} in the tray.')

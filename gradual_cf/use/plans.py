@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, went
 from ..core import changed_groups, take_rows
-from ..render import change_text, count_text, render, subplots
+from ..render import change_text, count_text, plot_text, render, subplots, terminal, without_math
 
 # %% auto #0
 __all__ = ['Plan']
@@ -217,7 +217,7 @@ def _plot_plan(plan, most:int=10):
         _stair(ax, plan, i, row['steps'])
         head = f'row {row["name"]}: to be {aimed_at(plan.answers, i)}'
         told = [f'{s["number"]}. {brief(s["what"])}  ({s["then"]})' for s in row['steps']]
-        beside.text(0, .5, '\n'.join([head, *told]), va='center', fontsize=8)
+        beside.text(0, .5, plot_text('\n'.join([head, *told])), va='center', fontsize=8)
         beside.axis('off')
     if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig
@@ -247,7 +247,7 @@ class Plan:
     def text(self,
     ) -> str:
         "The steps as plain text."
-        return _text_plan(self)
+        return terminal(_text_plan(self))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1
@@ -255,7 +255,7 @@ class Plan:
         "Draw a staircase for each row: the probability (number) after each step."
         return _plot_plan(self, most)
 
-    def _repr_html_(self): return _html_plan(self)
+    def _repr_html_(self): return without_math(_html_plan(self))
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 
