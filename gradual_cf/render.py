@@ -5,6 +5,7 @@
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
 import base64, functools, html, io, re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,22 @@ from markupsafe import Markup
 __all__ = []
 
 # %% ../nbs/91_render.ipynb #c19
-def value_text(v, digits:int=6) -> str: # A number, a level, a date, a word; significant digits where there are decimals
+_WRITTEN = 12 # Significant digits up to which a number was written by somebody, and stays as it was written
+_COMPUTED = 6 # Of another number
+
+def _float_text(v) -> str:
+    "A float as it was written, or what was computed in short."
+    written = Decimal(str(v)).normalize()
+    if len(written.as_tuple().digits) <= _WRITTEN and (not v or 1e-7 < abs(v) < 1e16): return f'{written:,f}'
+    return f'{v:,.{_COMPUTED}g}'
+
+def value_text(v, digits:int|None=None) -> str: # A number, a level, a date, a word; significant digits, None for all
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return str(v)
     if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return 'missing'
     if isinstance(v, pd.Timestamp) and v == v.normalize(): return str(v.date())
-    if isinstance(v, (float, np.floating)): return f'{v:,.{digits}g}'
+    if isinstance(v, (float, np.floating)) and (digits or np.isinf(v)): return f'{v:,.{digits or _COMPUTED}g}'
+    if isinstance(v, (float, np.floating)): return _float_text(v)
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
 # %% ../nbs/91_render.ipynb #c22

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, Counterfactuals, _row_names
 from ..core import comparable, Domain
-from ..data.columns import _inward, _read_numbers, Column, _entry_slices, MISSING
+from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
 from ..render import (environment, exact_text, html_pieces, md_lines, sided_percent, unescape, value_text,
@@ -33,7 +33,7 @@ from ..search.readings import _bounded
 from ..search.robust import _among
 from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
 from .alternatives import _beside, Alternatives
-from .plans import _Between, _lawful
+from .plans import _Between
 
 # %% auto #0
 __all__ = ['letter', 'check_letter']
@@ -59,7 +59,7 @@ def _cell_text(c:Column, v) -> str:
     if v is None: return value_text(v)
     if c.measure: return str(v) if getattr(v, 'tzinfo', None) else value_text(v)
     if not isinstance(v, (int, float, np.number)): return _visible(v)
-    return exact_text(abs(v) if v == 0 else v, c.decimals) # zero has no sign
+    return exact_text(abs(v) if v == 0 else v, max(c.digits, 0)) # zero has no sign
 
 def _column_texts(c:Column, df:pd.DataFrame) -> list: # `n` texts
     "The cells of a column as texts."
@@ -131,44 +131,10 @@ def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` ea
     return between.on, needed, left
 
 # %% ../../nbs/use/04_letter.ipynb #c29
-_NOISE = 6 # Decimals of a number, counted in its column's steps, behind which floats end
-
 def _numeric(domain:Domain) -> list: # (position, column, its entry) each
     "The columns that are not categories, with the place of their number in an encoded row."
     places = zip(domain.features, _entry_slices(domain.features))
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
-
-def _tidy(domain:Domain, answer) -> Tensor: # `(n, d)`
-    "The answers with numbers that their columns could hold: the next ones on the way."
-    out = answer.xp.clone()
-    for _,c,entry in _numeric(domain):
-        if c.unit or c.form or c.digits <= c.decimals: continue
-        x,xp,scale = answer.x[:, entry], answer.xp[:, entry], 10.**c.decimals
-        before,after = c.decoded(x.double()), c.decoded(xp.double())
-        steps = (after*scale).round(decimals=_NOISE)
-        next_ = torch.where(after > before, steps.ceil(), steps.floor())/scale
-        fits = (x != xp) & (x != MISSING) & (xp != MISSING) & (next_ >= c.low) & (next_ <= c.high)
-        out[:, entry] = torch.where(fits, c.encoded(next_), xp.double()).to(xp)
-    return out
-
-# %% ../../nbs/use/04_letter.ipynb #c32
-def _as_told(explainer, answer) -> Counterfactuals:
-    "The answers with no more decimals than their columns have, where these reach the target too."
-    xp = _tidy(answer.domain, answer)
-    if xp.equal(answer.xp): return answer
-    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    if enc.low is not None: xp = torch.where((xp < enc.low) | (xp > enc.high), answer.xp, xp)
-    asked = answer.data, enc, explainer.logits(answer.data, answer.x)
-    measured = lambda xp: replace(explainer.measure(*asked, xp, answer.tensors.target), tau=answer.tau)
-    new = measured(xp)
-    good = new.tensors.valid & _lawful(new) & explainer.content(enc, new.xp, answer.tensors.target)
-    out = measured(torch.where(good[:, None], new.xp, answer.xp))
-    moved = (out.xp != answer.xp).any(1)
-    if answer.proof is not None: # another number is no proven one
-        proof = ['' if new else told for new,told in zip(moved.tolist(), answer.proof)]
-        known = {name: getattr(answer, name) for name in ('optimal', 'among', 'size', 'bound')}
-        out = replace(out, proof=proof, **known)
-    return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.tensors.confirmed))
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = '{{ name }} is %s than the model asks for: {{ before }}.'
@@ -360,16 +326,13 @@ def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
 def _number_said(c:Column, v:float, unit:str) -> str:
     "An end of a region, as the column is written."
     if c.measure or c.levels: return c.text(v)
-    return with_unit(exact_text(round(v) if c.unit else v, c.decimals), unit)
+    return with_unit(exact_text(round(v) if c.unit else v, max(c.digits, 0)), unit)
 
 def _enough_said(c:Column, line, way:str, unit:str) -> str: # '' where one value alone is certified
     "A line of a region in words."
     if line.levels: return ' or '.join(map(_visible, line.levels)) if len(line.levels) > 1 else ''
     if line.low == line.high: return ''
     ends = line.low, line.high
-    if not c.measure and not c.levels: # with the decimals of the column, where the answer itself has no more
-        inside,own = _inward(*ends, c.decimals), _read_numbers(c, pd.Series([line.value]))[0]
-        ends = inside if inside[0] <= own <= inside[1] else ends
     low,high = (_number_said(c, float(end), unit) for end in ends)
     if way == 'up' and line.high >= c.high: return f'at least {low}'
     return f'at most {high}' if way == 'down' and line.low <= c.low else f'{low} to {high}'
@@ -393,7 +356,7 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
         raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
                          f'got {others!r}')
     if not len(others.answers): return {}
-    more,out = _as_told(explainer, others.answers), {}
+    more,out = others.answers, {}
     texts = [_column_texts(c, more.domain.rows(more.raw)) for c in more.domain.features]
     for k,(i,changed) in enumerate(zip(others.row.tolist(), more.tensors.changed)):
         if more.xp[k].equal(answer.xp[i]): continue
@@ -629,7 +592,6 @@ def letter(
     if not len(answer): return []
     _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
-    answer = _as_told(explainer, answer)
     told = _all_told(explainer, answer, others, bool(ranges), _date_text(date))
     return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told)]
 
