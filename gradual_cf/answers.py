@@ -281,7 +281,7 @@ class Counterfactuals:
     tau:float=.5   # Probability from which a counterfactual counts as found, in (0, 1)
     data:Any=None  # Raw inputs as they were handed in
     raw:Any=None   # Raw counterfactuals
-    decided:Tensor|None=None # Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
+    decided:Tensor|None=None # Whether the model decides for it, of input and answer, bool `(n, 2)`; None by hand
     found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
