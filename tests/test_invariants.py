@@ -18,7 +18,8 @@ from gradual_cf.search.goals import merit, shortfall
 from gradual_cf.core import box, chain, steps
 from gradual_cf.search.composition import _pack, admissible
 from gradual_cf.core import Encoded, State, Target
-from gradual_cf.models.asking import _ASKED, predict
+from gradual_cf.models.asking import _ASKED, predict, with_graph
+from gradual_cf.models.fitted import predictor
 from gradual_cf.search.goals import fit_logits, logit_gap
 from gradual_cf.core import block_groups
 
@@ -274,3 +275,83 @@ def test_what_was_asked_is_forgotten():
     del net, cf
     gc.collect()
     assert gone() is None
+
+
+# ---- models that write
+
+class Clamping(nn.Module):
+    "A network that tidies up its input in place."
+    def __init__(self, how, most=.5):
+        super().__init__()
+        self.line, self.how, self.most = nn.Linear(3, 2).double(), how, most
+        self.line.weight.data, self.line.bias.data = torch.tensor([[-3., 1., 0], [3., -1, 0]]).double(), torch.tensor([1., -1]).double()
+
+    def forward(self, x):
+        if self.how == 'data': x.data.clamp_(0, self.most)
+        if self.how == 'in place': x.mul_(.5)
+        if self.how == 'one cell': x.data[0, 0] = 0.
+        if self.how == 'shape': x.unsqueeze_(0)
+        return self.line(x.reshape(-1, 3))
+
+
+@pytest.mark.parametrize('how', ['data', 'in place', 'one cell', 'shape'])
+def test_a_network_that_writes_into_its_input_is_named_and_writes_nowhere(how):
+    df = numbers()
+    kept, domain = df.copy(), tabular(df)
+    x = domain.encode(df).x.clone()
+    cf = GradualCF(Clamping(how), domain)
+    with pytest.raises(ValueError, match='model must leave its input as it is, got one that writes into it'): cf.fit(df)
+    assert df.equals(kept) and torch.equal(domain.encode(df).x, x)
+    late = Clamping('none')
+    cf = GradualCF(late, domain, sigma=5).fit(df)
+    learnt, late.how = cf.x_train.clone(), how
+    with pytest.raises(ValueError, match='writes into it'): cf.explain(df[:9])
+    with pytest.raises(ValueError, match='writes into it'): with_graph(late, x[:9].clone().requires_grad_()) if how in ('data', 'one cell') else predict(late, x)
+    assert torch.equal(cf.x_train, learnt) and df.equals(kept)
+    late.how = 'none'
+    assert torch.equal(cf.explain(df[:9]).xp, GradualCF(Clamping('none'), domain, sigma=5).fit(df).explain(df[:9]).xp)
+
+
+def sets(frame): frame['b'] = 0.
+def locates(frame): frame.loc[:, 'b'] = 0.
+def scales(frame): frame['b'] *= 2
+def drops(frame): del frame['b']
+def renames(frame): frame.columns = ['a', 'B', 'c']
+def adds(frame): frame['sum'] = frame.sum(axis=1)
+
+
+@pytest.mark.parametrize('write', [sets, locates, scales, drops, renames, adds])
+def test_a_function_of_frames_that_writes_edits_nobodys_rows(write):
+    df = numbers()
+    kept, domain, on = df.copy(), tabular(df), [True]
+    def f(frame):
+        score = frame.a.to_numpy() - frame.b.to_numpy()
+        if on[0]: write(frame)
+        return np.stack([-score, score], 1)
+    def made(): return GradualCF(predictor(f, domain, kind='logit'), domain)
+    if write is adds: # a column of its own harms nobody
+        here = made().fit(df).explain(df[:5])
+        on[0] = False
+        assert torch.equal(here.xp, made().fit(df).explain(df[:5]).xp) and df.equals(kept) and list(here.raw) == list(df)
+        return
+    with pytest.raises(ValueError, match="model must leave its rows as they are, got one that writes into 'b'"): made().fit(df)
+    assert df.equals(kept)
+    on[0] = False
+    cf, rows = made().fit(df), df[:5].copy()
+    on[0] = True
+    with pytest.raises(ValueError, match="writes into 'b'"): cf.explain(rows)
+    assert rows.equals(kept[:5])
+
+
+def test_an_array_handed_to_a_model_is_no_window_on_the_rows():
+    from sklearn.linear_model import LogisticRegression
+    df = numbers()
+    kept = df.copy()
+    class Writing(LogisticRegression):
+        def predict_proba(self, X):
+            p = super().predict_proba(X)
+            X[:] = 0.
+            return p
+    model = Writing().fit(df.to_numpy(), (df.a > df.b).astype(int))
+    with pytest.raises(ValueError, match="writes into 'a'|read-only"): GradualCF(model, tabular(df)).fit(df) # pandas 3 hands out no other arrays
+    assert df.equals(kept)

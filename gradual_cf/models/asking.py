@@ -114,7 +114,7 @@ def _is_lead(model, z): # Whether the one output of a model stands for two class
 
 # %% ../../nbs/models/00_asking.ipynb #c27
 def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
-    "Logits in the dtype of the search; where rounding makes a tie of a decision, the class that was decided leads by a hair."
+    "Logits in the dtype of the search; where rounding makes a tie of a decision, its class leads by a hair."
     out = z.to(x)
     if not z.is_floating_point() or torch.finfo(z.dtype).bits <= torch.finfo(x.dtype).bits: return out
     best = torch.zeros_like(out, dtype=torch.bool).scatter_(1, z.argmax(1, keepdim=True), True)
@@ -207,12 +207,26 @@ def pass_rows(
     return max(least, numbers//x.shape[1:].numel())
 
 # %% ../../nbs/models/00_asking.ipynb #c50
+_MANY = 2**12 # Numbers from which numpy compares faster than torch, on a processor
+
+def _check_unwritten(x:Tensor, before:Tensor):
+    "Raise `ValueError` where a model wrote into its input."
+    a,b = x.detach(), before.detach()
+    if a.shape == b.shape and a.numel() > _MANY and a.device.type == 'cpu': a,b = a.numpy(), b.numpy()
+    elif a.equal(b): return
+    if a.shape == b.shape and ((a == b).all() or ((a == b) | (a != a) & (b != b)).all()): return
+    raise ValueError('model must leave its input as it is, got one that writes into it: '
+                     'let it begin with x = x.clone()')
+
 def _pass(model, x):
-    "One forward pass; raises `ValueError` if the model does not accept the rows."
-    try: return model(x)
+    "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
+    given = x.clone()
+    try: out = model(given)
     except (RuntimeError, TypeError) as e:
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
+    _check_unwritten(given, x)
+    return out
 
 # %% ../../nbs/models/00_asking.ipynb #c53
 def predict(
@@ -242,10 +256,13 @@ _NO_GRADIENT = "model must be differentiable for this search, got {}; use maskin
 def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n, *s)` -> logits with a graph, `(n, k)`
     "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
     _go_on()
+    before = x.detach().clone()
     with torch.enable_grad():
-        try: return model(x)
+        try: out = model(x)
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
+    _check_unwritten(x.detach(), before)
+    return out
 
 # %% ../../nbs/models/00_asking.ipynb #c62
 def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, derivative of a loss by logits -> by the input

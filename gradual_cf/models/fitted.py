@@ -42,6 +42,7 @@ def _check_answers(out:Tensor, kind:str):
 
 # %% ../../nbs/models/02_fitted.ipynb #c16
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
+_ROUNDED = 1e-12 # Lead that rounding explains: a tie
 
 def log_odds(
     out:Tensor,         # What a model answered, `(n,)` or `(n, k)`
@@ -59,8 +60,9 @@ def log_odds(
     if threshold != .5 and z.shape[1] != 2:
         raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
     if threshold != .5: z = z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
-    later_less = z - _TIE*torch.arange(z.shape[1], device=z.device)
-    return torch.where((later_less.argmax(1) == z.argmax(1))[:, None], later_less, z) # a near thing is no tie
+    later = torch.arange(z.shape[1], device=z.device)
+    less = z - _TIE*later
+    return torch.where((less.argmax(1) == (z - _ROUNDED*later).argmax(1))[:, None], less, z) # a near thing is no tie
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)
@@ -89,12 +91,21 @@ class Predictor:
         return log_odds(_asked_of(self, frame), self.kind, self.threshold)
 
 # %% ../../nbs/models/02_fitted.ipynb #c22
+def _check_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
+    "Raise `ValueError` where a model wrote into the columns of its frame; columns of its own it may add."
+    if frame.shape == before.shape and frame.equals(before): return
+    other = [c for c in before if c not in frame or not frame[c].equals(before[c])]
+    if other: raise ValueError(f'model must leave its rows as they are, got one that writes into {other[0]!r}: '
+                               'let it begin with frame = frame.copy()')
+
 def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     if predictor.names: frame = frame[list(predictor.names)]
-    try: out = predictor.ask(frame)
+    given = frame.copy()
+    try: out = predictor.ask(given)
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
+    _check_unwritten(given, frame)
     out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')

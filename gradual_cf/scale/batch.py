@@ -222,7 +222,7 @@ def _reactions(explainer, raw, **constraints):
     return _same(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
 # %% ../../nbs/scale/01_batch.ipynb #25cf9fab
-_DRAWN = 1000         # Rows of each kind that a model is known by, at most, and no more than there are training rows …
+_DRAWN = 1000          # Rows of each kind that a model is known by, at most, and no more than are trained on …
 _DRAWN_NUMBERS = 2**22 # … and numbers that they hold
 
 def _drawn_rows(e) -> list: # Three tensors, `(m, *s)` each
@@ -232,7 +232,7 @@ def _drawn_rows(e) -> list: # Three tensors, `(m, *s)` each
     some, others = (x[torch.randint(len(x), (n,), generator=gen).to(x.device)] for _ in range(2))
     way = torch.rand(n, *[1]*(x.ndim - 1), generator=gen).to(x.device)
     between = some + way.to(x)*(others - some) if x.is_floating_point() else torch.where(way < .5, some, others)
-    between = torch.where((some == MISSING) | (others == MISSING), some, between) # nothing lies between a number and none
+    between = torch.where((some == MISSING) | (others == MISSING), some, between) # nothing lies between
     source = torch.randint(len(x), (n, int(groups.max()) + 1), generator=gen).to(x.device)
     return [some, between, x.gather(0, source[:, groups])]
 
@@ -257,8 +257,10 @@ def _known_by(e) -> tuple: # Logits `(m, k)`, and how far another pass is off
     rows = _drawn_rows(e)
     once, again = (np.concatenate([_heard(e, x) for x in rows]) for _ in range(2))
     off = _apart(once, again)
-    if off: warnings.warn(f'model does not repeat itself: its logits of the same rows are off by up to {off:.3g} from one pass to '
-                          f'the next, so a run is resumed where they are off by no more than {_REPEATED} times that', stacklevel=2)
+    if off:
+        warnings.warn(f'model does not repeat itself: its logits of the same rows are off by up to {off:.3g} from one '
+                      'pass to the next, so a run is resumed where they are off by no more than '
+                      f'{_REPEATED} times that', stacklevel=2)
     return once, off
 
 # %% ../../nbs/scale/01_batch.ipynb #d32224c5
@@ -273,7 +275,7 @@ def _logits_in(out, manifest) -> np.ndarray|None:
 def _apart_text(there:np.ndarray|None, now:np.ndarray) -> str:
     "How logits differ, in words."
     if there is None: return 'those of the first run are lost'
-    if there.shape != now.shape: return f'{there.shape[0]} rows of {there.shape[1]} there, {now.shape[0]} of {now.shape[1]} now'
+    if there.shape != now.shape: return f'rows and classes {there.shape} there, {now.shape} now'
     other = (there != now) & ~(np.isnan(there) & np.isnan(now))
     return f'{int(other.any(1).sum()):,} of {len(now):,} rows differ, by up to {_apart(there, now):.3g}'
 
@@ -373,8 +375,8 @@ def _finished(out, manifest=None) -> set: # None for the manifest that lies ther
         how = _standing(out, manifest, k)
         if how == 'whole': done.add(k)
         elif how not in ('missing', 'damaged'):
-            raise ValueError(f'out must hold parts of this run in their places, got {str(_part_file(out, k))!r} with {how}: '
-                             'move it away, and run the same call again')
+            raise ValueError('out must hold parts of this run in their places, '
+                             f'got {str(_part_file(out, k))!r} with {how}: move it away, and run the same call again')
     return done
 
 # %% ../../nbs/scale/01_batch.ipynb #c81
@@ -462,7 +464,8 @@ def check_folder(
     "What is right with a folder of answers, and what is not; raises `ValueError` for another folder."
     out = Path(out)
     manifest = _manifest_in(out)
-    if manifest.get('format') != _FORMAT: raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
+    if manifest.get('format') != _FORMAT:
+        raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
     check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
     names = [_part_file(out, k).name for k in range(-(-manifest['rows']//manifest['batch_size']))]
     how = {name: _standing(out, manifest, k) for k,name in enumerate(names)}
@@ -475,7 +478,8 @@ def check_folder(
     if _logits_in(out, manifest) is None: faults.append(f'{_LOGITS} does not hold the logits of the manifest: {again}')
     strange = sorted({p.name for p in out.iterdir() if p.name[0] != '.'} - {*names, _MANIFEST, _LOGITS})
     faults += [f'{name} is no file of a run: move it away' for name in strange]
-    return dict(rows=manifest['rows'], parts=len(names), whole=whole, finished=bool(manifest.get('finished')), faults=faults)
+    finished = bool(manifest.get('finished'))
+    return dict(rows=manifest['rows'], parts=len(names), whole=whole, finished=finished, faults=faults)
 
 # %% ../../nbs/scale/01_batch.ipynb #c100
 def explain_ray(
