@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/07_explorer.ipynb #c4
 from __future__ import annotations
-import base64, html, logging, os, secrets, signal, socket, sys
+import base64, html, logging, os, secrets, signal, socket, sys, time
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache, partial
@@ -309,7 +309,7 @@ def _write_folder(folder, source, title):
 
 # %% ../../nbs/use/07_explorer.ipynb #c61
 _EXTENSIONS = ['@jupyter-widgets/jupyterlab-manager', '@voila-dashboards/widgets-manager8']
-_IDLE = 600 # Seconds after which a process without a visitor ends
+
 
 def _policy(port): # A line of HTTP
     "Where the page may load from: this server, and what it carries itself."
@@ -329,7 +329,7 @@ def _settings(folder, port, token) -> dict[str, Any]:
         show_tracebacks=False, file_allowlist=[], extension_allowlist=_EXTENSIONS)
     return dict(
         Voila=server, VoilaConfiguration=page, KernelRestarter=dict(restart_limit=0, time_to_dead=1.),
-        MappingKernelManager=dict(cull_idle_timeout=_IDLE, cull_interval=60),
+        MappingKernelManager=dict(cull_interval=60),
         IdentityProvider=dict(cookie_options=dict(samesite='Strict')))
 
 # %% ../../nbs/use/07_explorer.ipynb #c66
@@ -362,18 +362,32 @@ def _only_kernels_of(folder):
         def _kernel_dirs_default(self): return [str(folder/'kernels')]
     return Kernels
 
-def _let_leave(handler, notebook, cwd):
-    "Give a visitor the cookie without which the page may not end its process."
-    handler.xsrf_token
+_STARTS = 10 # Seconds in which a process appears
 
-def _server(folder, port, token):
+def _let_in(visitors:int, idle:int) -> Callable: # (handler, notebook, cwd)
+    "What is done when a page is asked for: a place, or a page that says that there is none."
+    from tornado.web import Finish
+    asked:list = [] # Of visitors whose process has not appeared yet: until when they count, and the processes then
+    def let_in(handler, notebook, cwd):
+        handler.xsrf_token # the cookie without which the page may not end its process
+        now,there = time.monotonic(), len(handler.kernel_manager.list_kernel_ids())
+        asked[:] = [(until, before) for until,before in asked if now < until and there <= before]
+        if there + len(asked) < visitors: return asked.append((now + _STARTS, there))
+        handler.set_status(503)
+        handler.set_header('Retry-After', '60')
+        handler.finish(render('app/full', visitors=visitors, minutes=idle))
+        raise Finish
+    return let_in
+
+def _server(folder, port, token, visitors:int, idle:int):
     "Voilà for what a folder holds, not yet started."
     from traitlets.config import Config
     settings = _settings(folder, port, token)
+    settings['MappingKernelManager'] |= dict(cull_idle_timeout=60*idle, cull_connected=True)
     settings['Voila']['identity_provider_class'] = _door(_policy(port))
     kernels = _only_kernels_of(folder)
-    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_leave)
-    logging.getLogger('tornado').setLevel(logging.ERROR) # a request that was refused is no error of ours
+    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_in(visitors, idle))
+    logging.getLogger('tornado').setLevel(logging.CRITICAL) # what is refused is no error of ours, and has the token
     voila = _voila()(config=Config(settings))
     voila.initialize([])
     voila.template_paths.insert(0, str(_TEMPLATES))
@@ -389,7 +403,8 @@ def _open_browser(folder, address):
     Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 # %% ../../nbs/use/07_explorer.ipynb #c73
-def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print):
+def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print,
+           visitors:int=4, idle:int=30): # Most at once; minutes after which one who does nothing makes room
     "Serve the widget in the last line of some Python until interrupted; `say` is told the address of the page."
     from tornado.ioloop import IOLoop
     secret = secrets.token_urlsafe(24) if token else ''
@@ -397,7 +412,7 @@ def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=T
     with TemporaryDirectory(prefix='gradual_cf-app-') as name:
         folder = Path(name)
         _write_folder(folder, source, title)
-        voila = _server(folder, port, secret)
+        voila = _server(folder, port, secret, visitors, idle)
         if hasattr(signal, 'SIGHUP'): signal.signal(signal.SIGHUP, signal.default_int_handler)
         loop = IOLoop.current()
         loop.add_callback(say, address)
