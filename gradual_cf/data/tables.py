@@ -218,6 +218,8 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
     return np.stack(out, 1) & ~_at_fault(table.relations.ties, old, new)
 
 # %% ../../nbs/04_tables.ipynb #c46
+_LISTED = 30 # Columns that an error lists
+
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -227,7 +229,8 @@ def _check_names(columns:Sequence[Column], **named):
             raise ValueError(f'{arg} must be a list of columns, got {one}{names!r}')
         bad = [c for c in names if c not in known]
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
-        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
+        there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
+        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
 # %% ../../nbs/04_tables.ipynb #c48
 def _check_rows(arg, rows, n):
