@@ -365,7 +365,7 @@ def predictor(
     model = _matched(replace(known, **changes), domain.display.columns)
     return _exact(FrameModel(model, domain.write, domain.features))
 
-# %% ../../nbs/models/02_fitted.ipynb #be63333a
+# %% ../../nbs/models/02_fitted.ipynb #59b4ef38
 def _one_answer(ask, output, frame):
     "One output of several: of a list, or a column."
     out = ask(frame)
