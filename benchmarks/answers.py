@@ -162,7 +162,7 @@ def plans(make, rows, most):
     "What `plan` gives."
     e = make(tau=.9)
     cfs = e.explain(rows)
-    longer = np.flatnonzero(cfs.valid.numpy() & (cfs.changes().groupby('row').size().reindex(range(len(cfs)), fill_value=0) > 1))
+    longer = np.flatnonzero(cfs.valid & (cfs.changes().groupby('row').size().reindex(range(len(cfs)), fill_value=0) > 1))
     if not len(longer): return {}
     cfs = cfs[longer[:most].tolist()]
     plan, ms = cpu(cfs.plan)

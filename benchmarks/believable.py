@@ -378,7 +378,7 @@ def drift(rows, seeds):
         for name, more in (('default', {}), ('quantile=.5', dict(quantile=.5)), ('PLAUSIBLE', dict(settings=PLAUSIBLE))):
             cfs = confirm(GradualCF(net, domain, **more).fit(X[now]).explain(some), tomorrow)
             stands = cfs.quality()[['changes', 'distance', 'typical', 'confirmed']].mean()
-            lines.append(dict(data='uci', seed=seed, method=name, rows=len(some), valid=float(cfs.valid.float().mean())) | stands.to_dict())
+            lines.append(dict(data='uci', seed=seed, method=name, rows=len(some), valid=float(cfs.valid.mean())) | stands.to_dict())
         held = domain.encode(Xt[Xt.index >= middle]).x.float()
         own = predict(net, held).argmax(1)
         agree = np.mean([(predict(n, held).argmax(1) == own).float().mean().item() for n in tomorrow])

@@ -157,7 +157,7 @@ def spared(name, cf, rows, rounds):
         ratio = np.median([r[way][1]/r['nothing'][1] for r in asked])
         yield dict(model=name, without=way, rows=len(rows), optimal=pd.Series(a.proof).eq('optimal').mean(), ms=np.median(took), ratio=ratio,
                    columns=columns(a).float().mean().item(), more_columns=int((columns(a) > columns(whole)).sum()),
-                   distance=(a.xp - a.x).abs().sum(1).mean().item(), valid=a.valid.float().mean().item())
+                   distance=(a.xp - a.x).abs().sum(1).mean().item(), valid=a.valid.mean())
 
 
 def kept(name, cf, rows, optimal, seconds):
@@ -167,7 +167,7 @@ def kept(name, cf, rows, optimal, seconds):
     took = time.perf_counter() - begin
     proof = pd.Series(a.proof or ['']*len(a))
     return dict(model=name, optimal=optimal or 'default', rows=len(rows), seconds=seconds, took=took, over=took/seconds - 1,
-                valid=a.valid.float().mean().item(), optimal_share=proof.eq('optimal').mean(), not_begun=proof.str.startswith('not begun').mean())
+                valid=a.valid.mean(), optimal_share=proof.eq('optimal').mean(), not_begun=proof.str.startswith('not begun').mean())
 
 
 if __name__ == '__main__':

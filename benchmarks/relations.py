@@ -250,7 +250,7 @@ def measured(name, t, rows, priced):
     lost = (~cfs.valid).nonzero()[:, 0].tolist()
     proven = sum(provable(cf, cfs.enc, cfs.target, i) for i in lost)
     line = dict(data=name, rows=len(some), broken=sum(broken(t, cfs).values()), legal=domain.legal(cfs.data, cfs.raw).all(1).mean(),
-                broken_without=sum(broken(t, without).values()), valid=cfs.valid.double().mean().item(),
+                broken_without=sum(broken(t, without).values()), valid=cfs.valid.mean(),
                 proven=1 - proven/max(len(some) - len(lost) + proven, 1), columns=columns(cf, cfs), columns_without=columns(plain, without),
                 ms=1e3*took/len(some), ms_without=1e3*took_plain/len(some))
     return line | costs(t, some.iloc[:priced])
@@ -271,7 +271,7 @@ def costs(t, some):
     cfs = cf.explain(some)
     took = time.perf_counter() - begin
     own = cf.domain.cost(cfs.x, cfs.xp)
-    rows = cfs.valid.nonzero()[:, 0].tolist()
+    rows = np.flatnonzero(cfs.valid).tolist()
     best = np.array([least_cost(cf, cfs.enc, cfs.target, i, own[i].item()) for i in rows])
     mine = own[rows].double().numpy()
     ratio = mine/np.maximum(best, 1e-9)

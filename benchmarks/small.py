@@ -111,7 +111,7 @@ def measured(table, name, most):
     a = cf.explain(rows, 1)
     ms = 1e3*(time.process_time() - begin)/len(rows)
     best = [tuple(best_of(columns, values, at, said + side, row) for side in (-CLOSE, CLOSE)) for _, row in rows.iterrows()]
-    valid, changed, far = a.valid.numpy(), a.changed.sum(1).numpy(), (a.xp - a.x).abs().sum(1).double().numpy()
+    valid, changed, far = a.valid, a.changed.sum(1).numpy(), (a.xp - a.x).abs().sum(1).double().numpy()
     reach = np.array([np.isfinite(b[0][0]) for b in best])
     few = np.array([v and k <= b[0][0] for v, k, b in zip(valid, changed, best)])
     ratio = np.array([f/b[0][1] for f, b in zip(far, best)])[few]

@@ -94,15 +94,15 @@ def line(cf, cfs, took, exact, seconds):
     near = prove(cf, cfs, 'cost', seconds=seconds/5)
     decided = (told.bound == told.best) | told.verdict.str.startswith('infeasible')
     few, ratio = told['size'] <= 2, near['size']/near.best.where(near.best > 0)
-    same = (told['size'] == told.best) & cfs.valid.numpy() & (told['size'] > 0)
+    same = (told['size'] == told.best) & cfs.valid & (told['size'] > 0)
     far = prove(cf, cfs[:exact], 'l1', seconds=seconds)
     safe = with_margin(cf, cfs)/near.best.reset_index(drop=True)
     none = planted(cf, cfs.data, len(cfs)//5)
     lost = none[~none.valid]
     why = prove(cf, lost, 'l0', seconds=seconds) if len(lost) else told.iloc[:0]
     return dict(
-        rows=len(cfs), ms=1e3*took, valid=mean(cfs.valid.numpy()), columns=mean(told['size'][cfs.valid.numpy()]), proven=mean(decided),
-        proof_seconds=mean(told.seconds), columns_optimal=mean((told['size'] == told.best)[cfs.valid.numpy()]),
+        rows=len(cfs), ms=1e3*took, valid=mean(cfs.valid), columns=mean(told['size'][cfs.valid]), proven=mean(decided),
+        proof_seconds=mean(told.seconds), columns_optimal=mean((told['size'] == told.best)[cfs.valid]),
         ratio_one_two=mean(ratio[same & few]), ratio_worst=float(ratio[same & few].max()), ratio_margin=mean(safe[(same & few).to_numpy()].dropna()),
         ratio_more=mean(ratio[same & ~few]), more=int((same & ~few).sum()),
         l1_proven=mean(far.best - far.bound < 1e-4*(1 + far.best)), l1_seconds=float(far.seconds.median()),
@@ -121,8 +121,8 @@ def networks(rows, seconds):
         took = time.process_time() - start
         told = prove(cf, cfs, 'l0', seconds=seconds)
         decided = (told.bound == told.best) | told.verdict.str.startswith('infeasible')
-        yield dict(data=name, model='network', rows=rows, ms=1e3*took/rows, valid=mean(cfs.valid.numpy()), columns=mean(told['size'][cfs.valid.numpy()]),
-                   proven=mean(decided), proof_seconds=mean(told.seconds), columns_optimal=mean((told['size'] == told.best)[cfs.valid.numpy()]))
+        yield dict(data=name, model='network', rows=rows, ms=1e3*took/rows, valid=mean(cfs.valid), columns=mean(told['size'][cfs.valid]),
+                   proven=mean(decided), proof_seconds=mean(told.seconds), columns_optimal=mean((told['size'] == told.best)[cfs.valid]))
 
 
 def main():

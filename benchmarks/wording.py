@@ -70,7 +70,7 @@ def answers(name, task, rows, seed):
     cfs = cf.explain(texts)
     took = time.process_time() - start
     plain = GradualCF(task.model, task.domain).fit(task.X)  # knows nothing of places, and reads the answers' letters
-    p = plain.logits(cfs.raw, plain.encode(cfs.raw).x).softmax(1).gather(1, cfs.target[:, None])[:, 0]
+    p = plain.logits(cfs.raw, plain.encode(cfs.raw).x).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0]
     changes, reader = cfs.changes(), reader_of(cf.domain)
     found = dict(before=list(cfs.data), after=list(cfs.raw), valid=(p >= cfs.tau).tolist(), seconds=took,
                  legal=bool(cf.domain.legal(cfs.data, cfs.raw).all()), row=changes.row.tolist(), place=changes.feature.tolist(),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io, json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import render, subplots, value_text
-from .search.goals import goal_of
+from .render import plot_text, render, subplots, terminal, value_text, without_math
+from .search.goals import class_labels, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'Counterfactuals']
@@ -41,7 +41,7 @@ def _group_changes(cfs) -> pd.DataFrame:
     "One line for every group that changed: the mean of its entries before and after, as the model reads them."
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     mean = lambda v, i, g: v[i][groups == g].mean().item()
-    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in cfs.changed.nonzero().tolist()]
+    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in np.argwhere(cfs.changed).tolist()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
 
 # %% ../nbs/90_answers.ipynb #c14
@@ -50,17 +50,22 @@ def _row_names(cfs):
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
 
 # %% ../nbs/90_answers.ipynb #c16
-def aimed_at(cfs, i:int, classes=()) -> str: # Position of a row, names of the classes
+def aimed_at(cfs, i:int) -> str: # Position of a row
     "What a row shall be: a class, or a number in an interval."
-    return goal_of(cfs.target).words(cfs.target[i], classes)
+    return cfs.goal.words(cfs.target[i])
 
 # %% ../nbs/90_answers.ipynb #c19
 _STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
 _SIZES = ('size', 'bound')            # What is proven of it, as numbers
 
+def _mean_known(v) -> float: # Numbers, or one of them
+    "The mean of what is known; NaN where nothing is."
+    known = np.atleast_1d(v)[~np.isnan(v)]
+    return float(known.mean()) if len(known) else np.nan
+
 def _standing_text(cfs, i:Any=slice(None)) -> str: # One row, or the mean of some
     "How answers stand, as far as that is known."
-    known = {name: v[i].nanmean().item() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
+    known = {name: _mean_known(v[i]) for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
     return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
 
 def _proof_text(cfs, i:int) -> str:
@@ -81,19 +86,19 @@ def _proofs_text(cfs) -> str:
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
     "What the model said of a row before and after, and how the answer stands."
-    goal = goal_of(cfs.target)
+    goal = cfs.goal
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
     return f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}'
 
 # %% ../nbs/90_answers.ipynb #c25
-def _shown(cfs, classes=(), names=None) -> list:
+def _shown(cfs, names=None) -> list:
     "What is shown of each row: name, goal, went, valid, lines of (feature, before, after)."
     follows = lambda l: ' (follows)' if getattr(l, 'follows', False) else ''
     texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=value_text(l.feature) + follows(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
-    return [dict(name=name, goal=aimed_at(cfs, i, classes), went=went(cfs, i), valid=bool(cfs.valid[i]),
+    return [dict(name=name, goal=aimed_at(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
                  lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
 
@@ -102,9 +107,9 @@ def _show_changes(cfs, most:int=10) -> str:
     return render('answers/changes', rows=_shown(cfs[:most]), more=max(len(cfs) - most, 0))
 
 # %% ../nbs/90_answers.ipynb #c28
-def _text_changes(cfs, classes=(), colour:bool=False, names=None) -> str:
+def _text_changes(cfs, colour:bool=False, names=None) -> str:
     "What changed, as plain text."
-    rows,out = _shown(cfs, classes, names), []
+    rows,out = _shown(cfs, names), []
     wide = {name: max((len(l[name]) for r in rows for l in r['lines']), default=0) for name in ('feature', 'before')}
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for r in rows:
@@ -128,27 +133,29 @@ def _plot_changes(cfs, most:int=5):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
-        ax.set_title(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', fontsize=9)
+        ax.set_title(plot_text(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
     ax.legend(fontsize=8)
     return fig
 
 # %% ../nbs/90_answers.ipynb #c34
+def as_array(v) -> Any: # None stays
+    "A tensor as an array; numbers of 16 bits, which numpy does not have, as 32."
+    if not isinstance(v, Tensor): return v
+    return (v.float() if v.dtype == torch.bfloat16 else v).detach().cpu().numpy()
+
 def _standing(cfs) -> pd.DataFrame:
     "How each answer stands, one line a row; NaN where nobody asked."
-    far = (cfs.xp - cfs.x).flatten(1).norm(dim=1)
+    far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
-    columns |= {name: far*torch.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
-    told = dict(row=_row_names(cfs)) | {name: v.cpu().numpy() for name,v in columns.items()}
-    return pd.DataFrame(told | dict(proof=cfs.proof or ['']*len(far)))
+    columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof or ['']*len(far)))
 
 # %% ../nbs/90_answers.ipynb #c37
 def told_of(cfs) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
-    plain = lambda t: (t.float() if t.dtype == torch.bfloat16 else t).cpu().numpy()
-    names = goal_of(cfs.target).told # of the ends of an interval, or of a class; then what the model said
-    ends = cfs.target.reshape(len(cfs), len(names) - 2).unbind(1)
-    told = dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid)
-    return pd.DataFrame({name: plain(t) for name,t in told.items()})
+    names = cfs.goal.told # of the ends of an interval, or of a class; then what the model said
+    ends = cfs.target.reshape(len(cfs), len(names) - 2).T
+    return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid))
 
 def _check_free(raw, told):
     "Raise `ValueError` for a frame with a column of a name that is added."
@@ -223,15 +230,22 @@ def _unpacked(file:bytes, about:dict) -> Any:
 # %% ../nbs/90_answers.ipynb #c50
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
+def _plain_labels(classes:tuple) -> list:
+    "Labels as JSON can hold them; raises `ValueError` for those that would come back as others."
+    odd = [v for v in classes if not isinstance(v, (str, int, float))]
+    if odd: raise ValueError(f'classes must be texts, numbers or booleans to be saved, got {odd[0]!r}')
+    return list(classes)
+
 def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for a column that would not come back."
     from safetensors.torch import save
     _check_free(cfs.raw, told_of(cfs))
-    kept = {f: getattr(cfs, f) for f in (*_TENSORS, *_STANDINGS, *_SIZES)}
+    kept = {f: getattr(cfs.tensors, f) for f in (*_TENSORS, 'decided', *_STANDINGS, *_SIZES)}
     tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
     (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
     proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
-    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof)
+    labels = dict(classes=_plain_labels(cfs.classes)) if cfs.classes else {}
+    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof | labels)
     members = {'about.json': about, 'tensors.safetensors': save(tensors), 'data.arrow': data, 'raw.arrow': raw}
     with atomic(path) as tmp:
         with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
@@ -260,53 +274,101 @@ def _read(path) -> dict:
     if 'proof' in about: parts['proof'] = about['proof']
     many = {len(v) for v in parts.values() if v is not None}
     if len(many) != 1: raise ValueError(f'all parts must have as many rows, got {sorted(many)}')
-    return parts | dict(tau=about['tau'], optimal=about.get('optimal', ''), among=about.get('among', ''))
+    classes = class_labels(about['classes']) if 'classes' in about else ()
+    target = goal_of(parts['target']).told_of(parts['target'], classes)
+    return parts | dict(target=target, classes=classes, tau=about['tau'], optimal=about.get('optimal', ''),
+                        among=about.get('among', ''))
+
+# %% ../nbs/90_answers.ipynb #e699bac8
+_SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is said of each row
+
+class Tensors(NamedTuple):
+    "Answers as those need them who compute: tensors on one device, classes by their positions."
+    x:Tensor       # As in `Counterfactuals`
+    xp:Tensor
+    mask:Tensor
+    target:Tensor  # Position of each class, long `(n,)`; for numbers, the interval `(n, 2)`
+    prob:Tensor
+    before:Tensor
+    decided:Tensor|None # bool `(n, 2)`
+    found:Tensor|None
+    typical:Tensor|None
+    confirmed:Tensor|None
+    size:Tensor|None
+    bound:Tensor|None
+    valid:Tensor   # bool `(n,)`
+    changed:Tensor # bool `(n, g)`
+
+def _tensors(cfs) -> Tensors:
+    "All that is said of rows, beside what the model reads."
+    here = lambda v: None if v is None else torch.as_tensor(v, device=cfs.x.device)
+    said = {name: here(getattr(cfs, name)) for name in (*_SAID, 'valid') if name != 'target'}
+    target = here(cfs.goal.positions(cfs.target, cfs.classes))
+    groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
+    return Tensors(cfs.x, cfs.xp, cfs.mask, target, changed=changed_groups(cfs.x, cfs.xp, groups), **said)
 
 # %% ../nbs/90_answers.ipynb #c54
+def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # What the model says; 0 for inputs, 1 for answers -> bool `(n,)`
+    "Whether that would do: decided for the target, where that is known, and as probable as `tau`."
+    enough = cfs.goal.reached(v, cfs.target, cfs.tau)
+    return enough if cfs.decided is None else enough & cfs.decided[:, i]
+
 @dataclass(frozen=True, repr=False)
 class Counterfactuals:
     "A batch of inputs, what was changed in them, and what the model says now."
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
     mask:Tensor    # Entries of the groups that changed, bool `(n, *s)`
-    target:Tensor  # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
-    prob:Tensor    # Probability of the target at `xp`, `(n,)`; for numbers, the number itself
+    target:Any     # Label of the class wanted of each row, `(n,)`; for numbers, the interval `(n, 2)`
+    prob:Any       # Probability of the target at `xp`, `(n,)`; for numbers, the number itself
     domain:Domain  # How to decode and draw them
-    before:Tensor  # The same at `x`, `(n,)`
+    before:Any     # The same at `x`, `(n,)`
     tau:float=.5   # Probability from which a counterfactual counts as found, in (0, 1)
     data:Any=None  # Raw inputs as they were handed in
     raw:Any=None   # Raw counterfactuals
-    found:Tensor|None=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
+    decided:Any=None # Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
+    found:Any=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
-    typical:Tensor|None=None   # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
-    confirmed:Tensor|None=None # Share of other models that agree, `(n,)`; None where none was asked
+    typical:Any=None           # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
+    confirmed:Any=None         # Share of other models that agree, `(n,)`; None where none was asked
     proof:Any=None             # What is proven, a list: 'optimal', 'within 3%', 'best so far', 'none exists' or ''
     optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven
     among:str=''               # Which answers a proof speaks of, as 'answers that withstand noise'; '' for all
-    size:Tensor|None=None      # Columns, distance or cost of each answer, `(n,)`; inf where there is none
-    bound:Tensor|None=None     # No answer has less, `(n,)`; inf where there is none at all
+    size:Any=None              # Columns, distance or cost of each answer, `(n,)`; inf where there is none
+    bound:Any=None             # No answer has less, `(n,)`; inf where there is none at all
     explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
+    classes:tuple=()       # Labels of the classes, in the order of the model's outputs; () for 0, 1, …
+
+    def __post_init__(self): # What is said of rows is an array, whatever it was computed with
+        for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
 
     @property
-    def valid(self) -> Tensor: # Found, bool `(n,)`
-        "Whether the target reached probability `tau`, or the number its interval."
-        return self.reached(self.prob)
-
-    def reached(self, v) -> Tensor: # Bool `(n,)`
-        "Whether such an answer of the model would do."
-        return goal_of(self.target).reached(v, self.target, self.tau)
+    def goal(self) -> Any: return NUMBERS if self.target.ndim == 2 else CLASSES # Whether classes are wanted or intervals
 
     @property
-    def changed(self) -> Tensor: # Bool `(n, g)`
+    def tensors(self) -> Tensors: return _tensors(self) # The same for those who compute; classes by their positions
+
+    @property
+    def valid(self) -> np.ndarray: # Found, bool `(n,)`
+        "Whether the model decides for the target with probability `tau`, or says a number of its interval."
+        return _reached(self, self.prob, 1)
+
+    @property
+    def already(self) -> np.ndarray: # Bool `(n,)`
+        "Whether the input itself is there."
+        return _reached(self, self.before, 0)
+
+    @property
+    def changed(self) -> np.ndarray: # Bool `(n, g)`
         "Groups in which anything changed."
-        return changed_groups(self.x, self.xp, self.domain.groups(self.x.shape[1:]).to(self.x.device))
+        return self.tensors.changed.cpu().numpy()
 
     def __len__(self): return len(self.x)
 
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
-        i = [i] if isinstance(i, (int, np.integer)) else i
-        known = {f: getattr(self, f) for f in (*_TENSORS, 'found', *_STANDINGS, *_SIZES)}
+        i = [i] if isinstance(i, (int, np.integer)) else as_array(i)
+        known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', *_SAID)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
         return replace(self, **some, enc=enc, proof=proof, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
@@ -328,21 +390,20 @@ class Counterfactuals:
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
 
     def text(self,
-        classes=(),        # Names of the classes
         colour:bool=False, # Mark what changed, for a terminal
         names=None,        # What the rows are called; None for the index of their frame
     ) -> str:
         "The changes as plain text."
-        return (self.domain.display.text or _text_changes)(self, classes, colour, names)
+        return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     def plot(self, **kw): # A matplotlib figure
         "Draw the changes, as the domain draws them: of `most` rows; in a table `ranges` shades what does as well."
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
-    def _repr_html_(self): return (self.domain.display.show or _show_changes)(self)
+    def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):
-        bar = goal_of(self.target).bar_text(self.tau)
+        bar = self.goal.bar_text(self.tau)
         known = _standing_text(self) + _proofs_text(self)
         return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{known}'
 

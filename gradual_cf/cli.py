@@ -6,28 +6,13 @@
 from __future__ import annotations
 import json, sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, List, Optional
 
-import numpy as np
-import pandas as pd
 import typer
 
 import gradual_cf
-from .core import atomic, _read_json, take_rows
-from .data.datasets import load_task, RECIPES, Task
-from .data.images import pixels
-from .data.tables import tabular
-from .gradual import GradualCF, PAPER
-from .measures.metrics import PLAUSIBLE, evaluate, plot_summary, summary
-from .models.fitted import load_fitted, recognised
-from .models.networks import _read_checkpoint, save_model
-from .paper.ablations import _some_rows
-from .search.goals import goal_of
-from .scale.batch import explain_dataset, explain_ray
-from .use.explorer import explorer, _free_port, _panel_or_why, _serve, _voila
-from .use.letter import letter
-from .use.drawing import save_page
 
 # %% auto #0
 __all__ = ['app']
@@ -36,12 +21,17 @@ __all__ = ['app']
 _ABOUT = 'The least change in an input that makes a network decide otherwise.'
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 
+def _say(text, err=False):
+    "Print what steers no terminal."
+    from gradual_cf.render import terminal
+    typer.echo(terminal(text), err=err)
+
 @contextmanager
 def _clear_errors():
     "Turn a `ValueError` into one line on standard error and exit code 2."
     try: yield
     except ValueError as e:
-        typer.echo(f'error: {e}', err=True)
+        _say(f'error: {e}', err=True)
         raise typer.Exit(2) from None
 
 def _version(value:bool):
@@ -55,8 +45,9 @@ def _main(
 ): pass
 
 # %% ../nbs/92_cli.ipynb #c11
-_DATASET = typer.Argument(..., help=f'Data set: {", ".join(RECIPES)}.')
-_OR_OWN = typer.Argument(None, help=f'Data set: {", ".join(RECIPES)}; none with rows and a fitted --model of your own.')
+_NAMES = 'breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals' # Those of `RECIPES`
+_DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
+_OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
 _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
 _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
@@ -78,28 +69,36 @@ _UP = typer.Option(None, '--increase-only', help='A column that may only grow; r
 _DOWN = typer.Option(None, '--decrease-only', help='A column that may only fall; repeat for more.')
 _MOST = typer.Option(None, '--max-changes', min=1, help='Most columns, blocks or words changed.')
 _RELATIONS = typer.Option(None, '--relations', help='A file of what hangs together in a table, one sentence a line.')
+_TRUST = typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.')
+_CSV = typer.Option(None, '--csv', help='Rows in a CSV file, with a fitted --model of your own.')
+_MANY = typer.Option(1000, '--rows', min=1, help='Rows of the data set, drawn at random.')
+_TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; else the other class.')
 _COST = typer.Option(None, '--cost', help='A JSON file of what changes cost: column to weight, [up, down], difficulty.')
 
 # %% ../nbs/92_cli.ipynb #c13
 def _task(name, data, seed, model=None, full=False, **domain):
     "The task of a data set; raises `ValueError` for an option of its domain that it does not know."
     domain = {k: v for k,v in domain.items() if v is not None}
+    from gradual_cf.data.datasets import load_task
     try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
-_PRESETS = dict(believable=PLAUSIBLE)
+_PRESETS = 'believable',
 
 def _fitted(task, paper, preset=None):
     "The explainer of a task, in the default, the paper's or a named setting."
     if preset is not None and preset not in _PRESETS:
         raise ValueError(f'--preset must be one of {sorted(_PRESETS)}, got {preset!r}')
     if paper and preset: raise ValueError(f'--paper must be left out with --preset, got {preset!r}')
-    return GradualCF(task.model, task.domain, PAPER if paper else _PRESETS.get(preset or '')).fit(task.X)
+    from gradual_cf.gradual import GradualCF, PAPER
+    from gradual_cf.measures.metrics import PLAUSIBLE
+    settings = PAPER if paper else PLAUSIBLE if preset else None
+    return GradualCF(task.model, task.domain, settings, classes=task.classes or None).fit(task.X)
 
 def _json_value(v):
     "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
-    v = v.item() if isinstance(v, np.generic) else v
-    return None if isinstance(v, float) and np.isnan(v) else v
+    v = v.item() if hasattr(v, 'item') else v
+    return None if isinstance(v, float) and v != v else v
 
 def _json_lines(df, *known) -> list: # Names of columns that are left out
     "The lines of a frame as values of JSON."
@@ -140,6 +139,7 @@ def _tied_by(relations, cost):
         lines = [line.strip() for line in _file_text('relations', relations).splitlines()]
         told['relations'] = [line for line in lines if line and not line.startswith('#')]
     if cost is None: return told
+    from gradual_cf.core import _read_json
     text = _file_text('cost', cost)
     try: return told | dict(cost=_read_json(text))
     except ValueError as e: raise ValueError(f'cost must be a JSON file, got {str(cost)!r} ({e})') from None
@@ -147,7 +147,8 @@ def _tied_by(relations, cost):
 # %% ../nbs/92_cli.ipynb #c22
 def _csv_rows(path, columns):
     "The rows of a CSV file, without columns that are not read."
-    try: df = pd.read_csv(path)
+    import pandas as pd
+    try: df = pd.read_parquet(path) if path.suffix == '.parquet' else pd.read_csv(path)
     except (OSError, ValueError) as e:
         raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
     return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
@@ -158,17 +159,24 @@ def _given_rows(task, csv, image, text):
     for name,v in dict(csv=csv, image=image, text=text).items():
         if v is not None and name != takes:
             raise ValueError(f'{name} must not be given for {task.name!r}, which takes {takes}; got {str(v)!r}')
-    if text is not None: return pd.DataFrame({'text': [text]})
-    if image is not None: return pixels(image, 1).numpy()[:, 0]
+    if text is not None:
+        import pandas as pd
+        return pd.DataFrame({'text': [text]})
+    if image is not None:
+        from gradual_cf.data.images import pixels
+        return pixels(image, 1).numpy()[:, 0]
     return task.X_test if csv is None else _csv_rows(csv, task.X.columns)
 
 # %% ../nbs/92_cli.ipynb #c24
-def _own_task(csv, model, **told):
+def _own_task(csv, model, trust=(), **told):
     "A fitted model from a file, and the rows that it reads: a task without labels."
+    from gradual_cf.data.datasets import Task
+    from gradual_cf.data.tables import tabular
+    from gradual_cf.models.fitted import load_fitted, recognised
     if csv is None or model is None:
         got = ' and '.join(repr(file and str(file)) for file in (csv, model))
         raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
-    fitted = load_fitted(model)
+    fitted = load_fitted(model, trust or ())
     known = recognised(fitted)
     df = _csv_rows(csv, known.names if known else ())
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
@@ -176,28 +184,24 @@ def _own_task(csv, model, **told):
         df = df.astype(dict.fromkeys(names, 'category'))
     return Task(csv.stem, df, None, df, None, tabular(df, **told), fitted, None, ())
 
-def _wanted(text):
-    "A target: a class, or the ends of an interval."
-    if text is None: return None
-    low, dots, high = text.partition('..')
-    if dots: return _limit(low), _limit(high)
-    try: return int(text)
-    except ValueError: raise ValueError(f'target must be a class or LOW..HIGH, got {text!r}') from None
+def _wanted(cf, text): # Fitted
+    "A target that was typed: a label, or the ends of an interval; raises `ValueError` for one that the model does not have."
+    return None if text is None else cf.goal.parse(text, cf.classes)
 
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
     "All that is told about one row, as people read it; colour where the terminal has it."
-    names = None if isinstance(cfs.data, pd.DataFrame) else [row]
-    parts = [cfs.text(task.classes, sys.stdout.isatty(), names)]
+    names = None if hasattr(cfs.data, 'columns') else [row]
+    parts = [cfs.text(sys.stdout.isatty(), names)]
     for title,v in {'step by step': plan, 'several ways': several}.items():
-        if v is not None: parts.append(f'{title}\n{v.text(task.classes).partition(chr(10))[2]}') # without its head
+        if v is not None: parts.append(f'{title}\n{v.text().partition(chr(10))[2]}') # without its head
     return '\n'.join(parts)
 
 def _record(cfs, task, row, plan=None, several=None):
     "All that is told about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
-    if isinstance(cfs.data, pd.DataFrame): row = _json_value(cfs.data.index[0])
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs, task.classes))
+    if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs))
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
     if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
     told['changes'] = _json_lines(cfs.changes())
@@ -206,11 +210,11 @@ def _record(cfs, task, row, plan=None, several=None):
     if several is not None: told['answers'] = by(several.changes(), 'answer')
     return told
 
-def _said(cfs, classes):
+def _said(cfs):
     "What was asked of the model and what it said, as values of JSON."
-    goal,heard = goal_of(cfs.target), (cfs.before[0].item(), cfs.prob[0].item())
+    goal,heard = cfs.goal, (cfs.before[0].item(), cfs.prob[0].item())
     names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
-    return goal.record(cfs.target[0], classes) | dict(zip(names, heard))
+    return dict(target=goal.plain(cfs.tensors.target[0], cfs.classes)) | dict(zip(names, heard))
 
 # %% ../nbs/92_cli.ipynb #c34
 def _check_one(row, text, image):
@@ -222,19 +226,24 @@ def _check_one(row, text, image):
 def _explained_row(task, cf, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
+    from gradual_cf.core import take_rows
     one = take_rows(rows, slice(row, row + 1))
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
-    if html: save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}', classes=task.classes)
+    if html:
+        from gradual_cf.use.drawing import save_page
+        save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}')
     return cfs
 
 # %% ../nbs/92_cli.ipynb #c37
-def _write_letter(path, cfs, classes):
+def _write_letter(path, cfs):
     "Write the letter about one row."
     forms = ('md', 'html', 'json')
     form = path.suffix.removeprefix('.')
     if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
-    text = letter(cfs, classes=classes, format=form)[0]
+    from gradual_cf.core import atomic
+    from gradual_cf.use.letter import letter
+    text = letter(cfs, format=form)[0]
     with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
 
 # %% ../nbs/92_cli.ipynb #c40
@@ -243,7 +252,7 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; else the other class.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or LOW..HIGH; else the other class.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
@@ -254,27 +263,28 @@ def _explain(
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
     data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
+    trust:Optional[List[str]]=_TRUST,
 ):
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
         _check_one(row, text, image)
         told = _tied_by(relations, cost)
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        asked:dict[str, Any] = dict(target=_wanted(target), seed=seed) | rules
         if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
-        else: task = _own_task(csv, model, **told)
+        else: task = _own_task(csv, model, trust, **told)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
+        asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
-        if letter_: _write_letter(letter_, cfs, task.classes)
+        if letter_: _write_letter(letter_, cfs)
         more = cfs.plan() if plan else None, cf.explain_many(cfs.data, k=several, **asked) if several else None
-    typer.echo(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
+    _say(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/92_cli.ipynb #c47
 _METRICS = ('valid', 'l1', 'l2', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row')
 
-def _number(v): return None if pd.isna(v) else round(float(v), 6)
+def _number(v): return None if v is None or v != v else round(float(v), 6)
 
 def _measured(table):
     "The frame of `gradual_cf.measures.metrics.evaluate` as one flat object."
@@ -285,28 +295,36 @@ def _measured(table):
     return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
 
 # %% ../nbs/92_cli.ipynb #c50
+def _asked_task(dataset, csv, model, trust, data, seed, full=False, **told):
+    "The task of a data set, or of a fitted model of one's own with the rows of a file."
+    return _task(dataset, data, seed, model, full, **told) if dataset else _own_task(csv, model, trust, **told)
+
 @app.command('evaluate')
 def _evaluate(
-    dataset:str=_DATASET,
-    rows:int=typer.Option(1000, '--rows', min=1, help='Random test rows to explain.'),
-    model:Optional[Path]=_MODEL, data:Optional[Path]=_DATA, seed:int=_SEED,
+    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, rows:int=_MANY,
+    model:Optional[Path]=_OWN, data:Optional[Path]=_DATA, seed:int=_SEED,
     full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
 ):
-    "Explain random test rows and measure validity, L1, L2, coherence, legality and speed."
+    "Explain random rows and measure validity, L1, L2, coherence, legality and speed."
+    from gradual_cf.measures.metrics import evaluate
+    from gradual_cf.paper.ablations import _some_rows
     with _clear_errors():
-        task = _task(dataset, data, seed, model, full, **_tied_by(relations, cost))
-        some, target = _some_rows(task, rows, seed)
+        task = _asked_task(dataset, csv, model, trust, data, seed, full, **_tied_by(relations, cost))
         cf, eps = _fitted(task, paper, preset), () if task.domain.words else (8, 12, None)
+        if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
+        some, target = _some_rows(replace(task, model=cf.model), rows, seed)
+        if cf.classes: target = [cf.classes[t] for t in target]
         table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
-    run = dict(accuracy=_number(task.accuracy()), rows=len(some), seed=seed, dataset=dataset, settings=settings)
-    out = _measured(table) | run
-    typer.echo(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
+    right = _number(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
+    out = _measured(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
+    _say(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/92_cli.ipynb #c53
 def _engine(name, workers, address):
     "The function of an engine with its own options."
+    from gradual_cf.scale.batch import explain_dataset, explain_ray
     if name == 'ray': return explain_ray, dict(workers=workers or 2, address=address)
     if name != 'local': raise ValueError(f"engine must be 'local' or 'ray', got {name!r}")
     if address: raise ValueError(f"address must be left out unless engine is 'ray', got {address!r}")
@@ -314,6 +332,8 @@ def _engine(name, workers, address):
 
 def _trained_on(model, dataset):
     "The data set that is named, or the one a model file was trained on."
+    from gradual_cf.data.datasets import RECIPES
+    from gradual_cf.models.networks import _read_checkpoint
     name = dataset or _read_checkpoint(model)[1].get('data')
     if name in RECIPES: return name
     known = f'one of {sorted(RECIPES)}, since the file does not'
@@ -322,9 +342,11 @@ def _trained_on(model, dataset):
 # %% ../nbs/92_cli.ipynb #c56
 def _counted(task, out, picture):
     "Counts of a folder, and for tables the most frequent changes."
+    import pandas as pd
+    from gradual_cf.measures.metrics import plot_summary, summary
     files = sorted(out.glob('part-*.parquet'))
     valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
-    table = summary(out, task.classes) if task.domain.features else pd.DataFrame()
+    table = summary(out) if task.domain.features else pd.DataFrame()
     if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
     changes = _json_lines(table.groupby('to').head(5)) if len(table) else []
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
@@ -342,10 +364,10 @@ def _counted_text(told):
 @app.command('batch')
 def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
-    model:Path=typer.Option(..., '--model', help='A model file (safetensors).'),
+    model:Path=typer.Option(..., '--model', help='A model file: .safetensors, .json, .ubj, .txt, .cbm, .onnx, .skops.'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, where its file does not say.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Class, or a column of classes; else the other one.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or a column of labels; else the other class.'),
     engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
     address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
@@ -353,40 +375,110 @@ def _batch(
     picture:Optional[Path]=typer.Option(None, '--picture', help='Draw which features change how often to this file.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, json_:bool=_JSON,
+    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
+    csv:Optional[Path]=typer.Option(None, '--csv', help='Training rows of a fitted model; else the rows themselves.'),
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
     with _clear_errors():
         run, told = _engine(engine, workers, address)
         how:Any = told | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        task = _task(_trained_on(model, dataset), data, seed, model)
-        wanted = int(target) if target and target.isdigit() else target
-        try: run(_fitted(task, paper), rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        tied = _tied_by(relations, cost)
+        if model.suffix == '.safetensors': task = _task(_trained_on(model, dataset), data, seed, model, **tied)
+        else: task = _own_task(csv or rows, model, trust, **tied)
+        cf = _fitted(task, paper, preset)
+        known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
+        wanted = next((label for label in known if str(label) == target), target) # else a column
+        try: run(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
         except (OSError, ImportError, RuntimeError) as e: raise ValueError(str(e)) from None
         except KeyboardInterrupt:
-            typer.echo('stopped; what was finished is kept: run the same command again', err=True)
+            _say('stopped; what was finished is kept: run the same command again', err=True)
             raise typer.Exit(130) from None
         told = _counted(task, out, picture)
-    typer.echo(json.dumps(told) if json_ else _counted_text(told))
+    _say(json.dumps(told) if json_ else _counted_text(told))
+
+# %% ../nbs/92_cli.ipynb #9f6c4763
+def _asked_rows(dataset, csv, model, trust, data, seed, rows, paper, preset, tied):
+    "The explainer and the rows that are asked about; those of a data set are drawn from its test rows."
+    import numpy as np
+    task = _asked_task(dataset, csv, model, trust, data, seed, **tied)
+    some = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
+    return _fitted(task, paper, preset), task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test
+
+@app.command('audit')
+def _audit(
+    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, model:Optional[Path]=_OWN, rows:int=_MANY,
+    by:List[str]=typer.Option(..., '--by', help='A column that tells groups apart; repeat for more.'),
+    target:Optional[str]=_TO, least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'),
+    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
+    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
+    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+):
+    "How far do groups have to go, and what sets them apart?"
+    from gradual_cf.use.audit import audit
+    with _clear_errors():
+        rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        asked = dataset, csv, model, trust, data, seed, rows, paper, preset, _tied_by(relations, cost)
+        cf, some = _asked_rows(*asked)
+        goal = dict(target=_wanted(cf, target)) if target else {}
+        if csv is not None: some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
+        found = audit(cf, some, list(by), least=least, seed=seed, progress=sys.stderr.isatty(), **goal, **rules)
+    _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
+
+@app.command('actions')
+def _actions(
+    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, model:Optional[Path]=_OWN, rows:int=_MANY,
+    count:int=typer.Option(4, '--count', min=1, help='Most actions.'), target:Optional[str]=_TO,
+    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
+    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
+    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+):
+    "A few changes that together help as many rows as possible."
+    from gradual_cf.use.actions import actions
+    with _clear_errors():
+        rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        asked = dataset, csv, model, trust, data, seed, rows, paper, preset, _tied_by(relations, cost)
+        cf, some = _asked_rows(*asked)
+        found = actions(cf, some, count, _wanted(cf, target), seed=seed, **rules)
+    told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
+    _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
+
+# %% ../nbs/92_cli.ipynb #24dcc97b
+@app.command('check')
+def _check(
+    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
+    json_:bool=_JSON,
+):
+    "Say what is right with a folder of answers, and what is not."
+    from gradual_cf.scale.batch import check_folder
+    with _clear_errors(): told = check_folder(out)
+    text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
+    lines = [text, *told['faults']] if told['faults'] else [f'{text}; nothing is wrong']
+    _say(json.dumps(told) if json_ else '\n'.join(lines))
+    raise typer.Exit(bool(told['faults']))
 
 # %% ../nbs/92_cli.ipynb #c61
 def _asked_panel(
     dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, paper=False, preset=None,
     block=None, immutable=None, bound=None, increase_only=None, decrease_only=None, max_changes=None,
-    relations=None, cost=None,
+    relations=None, cost=None, trust=None,
 ):
     "The explorer that was asked for on the command line; files are named by texts."
+    from gradual_cf.use.explorer import explorer
     rows,model,relations,cost = (v and Path(v) for v in (rows, model, relations, cost))
     told = _constraints(immutable, bound, increase_only, decrease_only, max_changes) | _tied_by(relations, cost)
     if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
-    else: task = _own_task(rows, model, **told)
+    else: task = _own_task(rows, model, trust, **told)
     cf = _fitted(task, paper, preset)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
-    return explorer(cf, looked_at, _wanted(target), task.classes, seed=seed)
+    return explorer(cf, looked_at, _wanted(cf, target), seed=seed)
 
 # %% ../nbs/92_cli.ipynb #c64
 def _visitor(**asked):
     "What a visitor's page shows: the panel, or why there is none."
+    from gradual_cf.use.explorer import _panel_or_why
     return _panel_or_why(lambda: _asked_panel(**asked))
 
 def _plain(options) -> dict[str, Any]:
@@ -406,7 +498,7 @@ def _app(
     dataset:Optional[str]=_OR_OWN,
     rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.'),
     model:Optional[Path]=_OWN,
-    target:Optional[str]=typer.Option(None, '--target', help='Class to begin with, or LOW..HIGH of a number.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class to begin with, or LOW..HIGH of a number.'),
     block:Optional[int]=_BLOCK,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
@@ -415,16 +507,21 @@ def _app(
     port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port at 127.0.0.1; 0 for any that is free.'),
     open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
+    visitors:int=typer.Option(4, '--visitors', min=1, help='Most visitors at once: each has a process of some 400 MB.'),
+    idle:int=typer.Option(30, '--idle', min=1, help='Minutes after which a visitor who does nothing makes room.'),
+    trust:Optional[List[str]]=_TRUST,
 ):
     "Ask what if in the browser: the explorer as a page of this machine, until Ctrl-C."
-    options = {k: v for k,v in locals().items() if k not in ('port', 'open_', 'token')}
+    options = {k: v for k,v in locals().items() if k not in ('port', 'open_', 'token', 'visitors', 'idle')}
+    from gradual_cf.use.explorer import _free_port, _serve, _voila
     with _clear_errors():
         _voila()
         port = _free_port(port)
         try: _asked_panel(**_plain(options)).close() # once, so that a mistake is said in the terminal
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
     title = f'What if: {dataset or (rows and rows.stem)}'
-    _serve(_visitor_source(options), title, port, token, open_, lambda address: typer.echo(_INVITATION.format(address)))
+    told = lambda address: _say(_INVITATION.format(address))
+    _serve(_visitor_source(options), title, port, token, open_, told, visitors, idle)
 
 # %% ../nbs/92_cli.ipynb #c71
 @app.command('train')
@@ -437,30 +534,35 @@ def _train(
     with _clear_errors():
         task = _task(dataset, data, seed, full=full)
         right = _number(task.accuracy())
+        from gradual_cf.models.networks import save_model
         if out: save_model(task.model, out, data=dataset, accuracy=right)
     info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)
     text = f'{dataset}: test accuracy {right:.3f}, trained on {len(task.X):,} rows'
     if out: text += f', written to {out}'
-    typer.echo(json.dumps(info) if json_ else text)
+    _say(json.dumps(info) if json_ else text)
 
 # %% ../nbs/92_cli.ipynb #c74
 @app.command('reproduce')
 def _reproduce(
-    name:str=typer.Argument(..., help='A table or figure, such as table6, or all.'),
+    name:Optional[str]=typer.Argument(None, help='A table or figure, such as table6, or all.'),
+    list_:bool=typer.Option(False, '--list', help='List what there is.'),
     rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Rows to explain, where the experiment has a choice.'),
     out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; what is finished is not run again.'),
     data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
     from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
+    if list_ or name is None: # nothing is run by mistake
+        _say('\n'.join(f'{n:20} {e.title}' for n,e in _EXPERIMENTS.items()))
+        raise typer.Exit(0 if list_ else 2)
     failed = []
     for n in _EXPERIMENTS if name == 'all' else [name]:
-        try: report = reproduce(n, out, rows, data, seed, lambda s: typer.echo(s, err=True))
+        try: report = reproduce(n, out, rows, data, seed, lambda s: _say(s, err=True))
         except (ValueError, AssertionError) as e:
             failed.append(n)
-            typer.echo(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)
+            _say(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)
             continue
-        typer.echo(json.dumps(report.as_dict()) if json_ else f'{report}\n')
+        _say(json.dumps(report.as_dict()) if json_ else f'{report}\n')
     if failed: raise typer.Exit(3 if name == 'all' else 2)
 
 # %% ../nbs/92_cli.ipynb #c77
@@ -473,32 +575,35 @@ def _field(
     "Print the committed benchmark: how each method did, and who wins what."
     from gradual_cf.paper.reproduce import _checkout
     with _clear_errors():
-        sys.path.append(str(_checkout())) # the benchmarks are no part of the package
+        try: here = _checkout()
+        except ValueError as e:
+            raise ValueError(f'field needs a clone of the repository, where the run is kept: {e}') from None
+        sys.path.append(str(here)) # the benchmarks are no part of the package
         from benchmarks.field import wins
         run = wins.chosen(data, model)
-    typer.echo(json.dumps(wins.field_values(run)) if json_ else wins.field_text(run))
+    _say(json.dumps(wins.field_values(run)) if json_ else wins.field_text(run))
 
 # %% ../nbs/92_cli.ipynb #c80
 def _demo_table(out, rows, seed):
     "Explain rows of the embedded table, print and draw them; whether all were found."
     task = _task('breast_cancer', None, seed)
     cfs = _fitted(task, False).explain(task.X_test.iloc[:rows], seed=seed)
-    typer.echo(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
-    typer.echo(cfs.text(task.classes))
+    _say(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
+    _say(cfs.text())
     cfs.plot(most=rows).savefig(out, dpi=150)
     return bool(cfs.valid.all())
 
 def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
-    target = (task.y_test[:3] + 1) % 10
+    target = [task.classes[(y + 1) % 10] for y in task.y_test[:3]]
     cfs = _fitted(task, False).explain(task.X_test[:3], target, seed)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
-    typer.echo(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
+    _say(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
     for i,(was, to) in enumerate(zip(task.y_test, target)):
         change = f'{blocks.get(i, 0)} blocks of 2×2 pixels, probability {cfs.before[i]:.2f} → {cfs.prob[i]:.2f}'
-        typer.echo(f'{task.classes[was]} as {task.classes[to]}: {change}')
+        _say(f'{task.classes[was]} as {to}: {change}')
     return bool(cfs.valid.all())
 
 # %% ../nbs/92_cli.ipynb #c82
@@ -511,7 +616,7 @@ def _demo(
     "Train on embedded data, explain a few rows, draw them."
     digits = out.with_stem(f'{out.stem}_digit')
     with _clear_errors(): found = _demo_table(out, rows, seed)
-    typer.echo(f'\nThe picture is in {out}\n')
+    _say(f'\nThe picture is in {out}\n')
     with _clear_errors(): found &= _demo_digits(digits, seed)
-    typer.echo(f'\nThe picture is in {digits}')
+    _say(f'\nThe picture is in {digits}')
     raise typer.Exit(0 if found else 3)

@@ -4,7 +4,7 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import functools, json, os, tempfile
+import functools, json, os, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -140,7 +140,7 @@ class Display:
     changes:Callable|None=None # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after
     show:Callable|None=None    # `Counterfactuals` -> HTML
     plot:Callable|None=None    # (`Counterfactuals`, most=) -> matplotlib figure
-    text:Callable|None=None    # (`Counterfactuals`, classes, colour, names) -> plain text for a terminal
+    text:Callable|None=None    # (`Counterfactuals`, colour, names) -> plain text for a terminal
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
@@ -270,14 +270,15 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
     "Yield a temporary path beside `path`; it takes `path`'s place only when all went well."
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd,tmp = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    os.close(fd)
+    tmp = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
+    os.close(os.open(tmp, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)) # less the umask
+    mode = tmp.stat().st_mode
     try:
-        yield Path(tmp)
-        os.chmod(tmp, 0o644)
+        yield tmp
+        tmp.chmod(mode) # some libraries put a file of their own in its place
         os.replace(tmp, path)
     finally:
-        if os.path.exists(tmp): os.unlink(tmp)
+        if tmp.exists(): tmp.unlink()
 
 # %% ../nbs/00_core.ipynb #c46
 def _read_json(text:str) -> dict:

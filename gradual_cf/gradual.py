@@ -18,8 +18,8 @@ from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _brief, _suited, setting, told
-from .search.goals import (CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking,
-                                     lead_of, logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping,
+from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking,
+                                     lead_of, leading, logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping,
                                      target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
@@ -137,7 +137,8 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     level = torch.full(label.shape, h.tau + h.tau_slack*(1 - h.tau), dtype=mu.dtype, device=label.device)
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
-    lead = () if h.logit_margin is None else (Lead(_least_lead(cf.z_train, label, h.logit_margin)),)
+    lead = leading(label, level, h.tau)
+    if h.logit_margin is not None: lead = Lead(_least_lead(cf.z_train, label, h.logit_margin)),
     return Target(label, level, mu, demands=match + lead)
 
 # %% ../nbs/07_gradual.ipynb #c31
@@ -187,7 +188,7 @@ def _from_noise(cf, s, seed): return [s._replace(c=admissible(s.enc, init_compos
 
 def _from_prototypes(cf, s, seed):
     "A prototype for every start of the rows, which may be held near it; their inputs where they are there already."
-    todo,starts = target_prob(s.logits, s.target.label) < cf.settings.tau, s.x[:, None]
+    todo,starts = ~arrived(s.logits, s.target.label, cf.settings.tau), s.x[:, None]
     if todo.any():
         level = torch.full_like(s.target.level, cf.settings.tau)
         asked = s._replace(target=s.target._replace(level=level)).take(todo)
@@ -272,7 +273,7 @@ def _composed_if_needed(cf, s, groups, watch):
 # %% ../nbs/07_gradual.ipynb #c55
 def _refused(cf, s): # Positions of rows, long
     "Rows that are not of the target yet."
-    return (target_prob(s.logits, s.target.label) < cf.settings.tau).nonzero()[:, 0]
+    return (~arrived(s.logits, s.target.label, cf.settings.tau)).nonzero()[:, 0]
 
 def _unfinished(cf, s): # Positions of rows, long
     "Rows that lack some of what is asked."
@@ -471,7 +472,7 @@ class _BestSeen:
         self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = stopping(cf, s).clamp_min(0), self.reached(s)
 
-    def reached(self, s): return target_prob(s.logits, s.target.label) >= self.cf.settings.tau # Bool `(n,)`
+    def reached(self, s): return arrived(s.logits, s.target.label, self.cf.settings.tau) # Bool `(n,)`
 
     def see(self, s):
         "Compare the state after one more step."
@@ -489,7 +490,7 @@ def _best_of(cf, s, states) -> Tensor: # `(n, *s)`
     return best.xp
 
 # %% ../nbs/07_gradual.ipynb #c77
-def _arrived(cf, xp, target): return target_prob(predict(cf.model, xp), target) >= cf.settings.tau # Bool `(n,)`
+def _arrived(cf, xp, target): return arrived(predict(cf.model, xp), target, cf.settings.tau) # Bool `(n,)`
 
 def _winners(cf, enc, ends, target):
     "The place of the answer that suits the class best, among those that arrived."
@@ -532,6 +533,7 @@ class Trace:
     domain:Domain  # How to decode and draw it
     data:Any=None  # The raw input
     tau:float=.5   # Probability at which the row stops
+    classes:tuple=() # Labels of the classes, in the order of the logits; () for 0, 1, …
 
     def __len__(self): return len(self.steps)
     def __iter__(self) -> Iterator[State]: return iter(self.steps)
@@ -541,10 +543,13 @@ class Trace:
         z = self.steps[-1].logits if self.steps else self.before
         goal,label = self.goal, self.target.label
         before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
-        return f'Trace({len(self)} steps to {goal.words(label[0], ())}, {goal.before_it}{before} → {now})'
+        return f'Trace({len(self)} steps to {self.wanted}, {goal.before_it}{before} → {now})'
 
     @property
     def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval
+
+    @property
+    def wanted(self) -> str: return self.goal.words(self.goal.told_of(self.target.label, self.classes)[0]) # In words
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         "All curves as one tidy frame."
@@ -584,7 +589,8 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
     sample = cf.goal.sample(cf, target)
-    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau)
+    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau,
+                 cf.classes)
 
 # %% ../nbs/07_gradual.ipynb #c83
 class GradualCF(Explainer):
@@ -670,7 +676,7 @@ class GradualCF(Explainer):
 
     def trace(self,
         data,        # One raw input
-        target=None, # Class index, or None for the other one of two classes
+        target=None, # Label of a class, or None for the other one of two classes
         seed:int=0,  # Seed of the start
         **constraints, # As `explain` takes them
     ) -> Trace:

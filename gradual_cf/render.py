@@ -5,6 +5,7 @@
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
 import base64, functools, html, io, re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,22 @@ from markupsafe import Markup
 __all__ = []
 
 # %% ../nbs/91_render.ipynb #c19
-def value_text(v, digits:int=6) -> str: # A number, a level, a date, a word; significant digits where there are decimals
+_WRITTEN = 12 # Significant digits up to which a number was written by somebody, and stays as it was written
+_COMPUTED = 6 # Of another number
+
+def _float_text(v) -> str:
+    "A float as it was written, or what was computed in short."
+    written = Decimal(str(v)).normalize()
+    if len(written.as_tuple().digits) <= _WRITTEN and (not v or 1e-7 < abs(v) < 1e16): return f'{written:,f}'
+    return f'{v:,.{_COMPUTED}g}'
+
+def value_text(v, digits:int|None=None) -> str: # A number, a level, a date, a word; significant digits, None for all
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return str(v)
     if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return 'missing'
     if isinstance(v, pd.Timestamp) and v == v.normalize(): return str(v.date())
-    if isinstance(v, (float, np.floating)): return f'{v:,.{digits}g}'
+    if isinstance(v, (float, np.floating)) and (digits or np.isinf(v)): return f'{v:,.{digits or _COMPUTED}g}'
+    if isinstance(v, (float, np.floating)): return _float_text(v)
     return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
 
 # %% ../nbs/91_render.ipynb #c22
@@ -89,6 +100,56 @@ def unescape(text:str, format:str) -> str: # What stands between the marks of a 
     bare = re.sub(r'\\([!-/:-@\[-`{-~])', r'\1', text) if format == 'md' else re.sub('<[^>]*>', '', text)
     return html.unescape(bare.strip())
 
+# %% ../nbs/91_render.ipynb #011cb288
+_SPACE = ' \t\n\r\f' # What HTML and Markdown show as one space
+_ATTRIBUTE = re.compile(r"""[ \t\n\r\f]+([a-z][a-z-]*)(?:=("[^"]*"|'[^']*'|[^\s"'=<>`]+))?""", re.I)
+_LONG_CODE = re.compile(r'&#(?:[0-9]{8,}|x[0-9a-f]{8,});?', re.I) # A sign that no alphabet has
+_AS_SAVED = {('meta', ('charset', 'utf-8')), ('tbody',), ('/tbody',), # What browsers add when they save a page
+             ('meta', ('content', 'text/html; charset=utf-8'), ('http-equiv', 'content-type'))}
+
+def plain_text(text:str) -> str: # Of a page
+    "Words as a browser shows them: entities read, white space as one."
+    if '&' in text: text = html.unescape(_LONG_CODE.sub('\ufffd', text))
+    return re.sub(f'[{_SPACE}]+', ' ', text).strip(' ')
+
+def _tag(text:str) -> tuple: # What stands between < and > -> its name, and its attributes in the order of their names
+    "A tag in one spelling; as it is written where it is no proper one."
+    name = re.match(r'/?[a-z][a-z0-9]*', text, re.I)
+    if name is None: return (text.lower() if text.lower() == '!doctype html' else text,)
+    at,found = name.end(), []
+    while m := _ATTRIBUTE.match(text, at):
+        at,value = m.end(), m[2] or ''
+        found.append((m[1].lower(), plain_text(value[1:-1] if value[:1] in ('"', "'") else value)))
+    whole = text[at:].strip(_SPACE) in ('', '/')
+    return (name[0].lower(), *sorted(found)) if whole else (text,)
+
+def html_pieces(text:str) -> list: # ('words', text) and ('tag', name, *attributes)
+    "A page of HTML, piece by piece."
+    first,*chunks = text.split('<')
+    out,known = [('words', plain_text(first))], {}
+    for chunk in chunks:
+        inside,closed,words = chunk.partition('>')
+        if inside not in known: known[inside] = ('tag', *(_tag(inside) if closed else (inside,)))
+        out.append(known[inside])
+        if words and (shown := plain_text(words)): out.append(('words', shown))
+    saved = lambda piece: piece[1:] in _AS_SAVED or piece[1].startswith('!-- saved from url=(0')
+    return [piece for piece in out if piece[1] and not saved(piece)]
+
+# %% ../nbs/91_render.ipynb #044662fa
+_LITERAL = re.compile(r'\\([!-/:-@\[-`{-~])|(&#?\w{1,32};)')
+_ACTIVE = set('\\`*_[]|~#$<:-+') # Signs that mean something where they stand bare
+
+def _one_spelling(m) -> str:
+    "A sign that is taken literally: with a backslash where it would mean something bare."
+    sign = m[1] or plain_text(m[2])
+    return f'\\{sign}' if sign in _ACTIVE else sign
+
+def md_lines(text:str) -> list:
+    "A text in Markdown, line by line, without those that are empty."
+    lines = (re.sub('[ \t\f]+', ' ', l.strip(_SPACE)) for l in re.split('[\r\n]+', text))
+    lines = (re.sub('-+', '-', l.replace(' ', '')) if l and not set(l) - set('|-: ') else l for l in lines)
+    return [_LITERAL.sub(_one_spelling, l) for l in lines if l]
+
 # %% ../nbs/91_render.ipynb #c9
 @functools.cache
 def environment(format:str, folder:str='') -> ImmutableSandboxedEnvironment: # A folder below `gradual_cf/templates`
@@ -124,3 +185,36 @@ def figure_html(fig, words:str, dpi:int=100) -> str:
     file = io.BytesIO()
     fig.savefig(file, format='png', dpi=dpi, metadata={'Software': None})
     return render('picture', alt=words, png=base64.b64encode(file.getvalue()).decode())
+
+# %% ../nbs/91_render.ipynb #498b9e2f
+_STEERS = re.compile(r'\x1b\[(?:0|1|31|32)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
+
+def terminal(text) -> str: # Bold, red, green and off are our own marks
+    "A text that steers no terminal: what is no sign is written out."
+    return _STEERS.sub(lambda m: m[0] if len(m[0]) > 1 else m[0].encode('unicode_escape').decode(), str(text))
+
+# %% ../nbs/91_render.ipynb #5548e1bb
+_FORMULA = re.compile(r'\s*[=+\-@\t\r]|[\t\r]')
+
+def _no_formula(v):
+    "A cell that no spreadsheet runs."
+    if not isinstance(v, str): return v
+    formula,v = _FORMULA.match(v), re.sub('\r\n?', '\n', v) # a bare \r would begin a line
+    try: float(v.replace(',', ''))
+    except ValueError: return f"'{v}" if formula else v
+    return v
+
+def csv_text(frame:pd.DataFrame) -> str:
+    "A frame as CSV, without its index, that a spreadsheet shows and does not run."
+    cells = frame.set_axis([_no_formula(c) for c in frame.columns], axis=1)
+    own = lambda s: s if pd.api.types.is_numeric_dtype(s) else s.astype(object).map(_no_formula)
+    return cells.apply(own).to_csv(index=False)
+
+# %% ../nbs/91_render.ipynb #d3ac3280
+def plot_text(v) -> str:
+    "A text of data in a figure: a dollar sign is one."
+    return terminal(v).replace('\t', ' ').replace('$', r'\$')
+
+def without_math(page:str) -> str: # HTML
+    "A piece of a page in which a notebook leaves dollar signs as they are."
+    return f'<div class="tex2jax_ignore mathjax_ignore">{page}</div>' if '$' in page else page

@@ -22,7 +22,7 @@ from gradual_cf.search.goals import target_prob
 def holds(e, many, k, target=None):
     "What every collection of answers promises."
     a = many.answers
-    assert a.valid.all() and not a.reached(a.before).any()
+    assert a.valid.all() and not a.already.any()
     groups = e.groups(a.x)
     on = changed_groups(a.x, a.xp, groups)
     assert not (on & a.enc.frozen).any() and (np.diff(many.row) >= 0).all()
@@ -55,7 +55,7 @@ def test_answers_are_valid_distinct_and_irreducible(problem, how):
     many = e.explain_many(t.x[:40], target, k=4)
     holds(e, many, 4)
     one = e.explain(t.x[:40], target)
-    todo = one.valid & ~one.reached(one.before)
+    todo = one.valid & ~one.already
     assert set(many.row.tolist()) == set(todo.nonzero()[:, 0].tolist())
     assert len(many.answers) > 1.5*int(todo.sum())              # most rows have further answers
 
@@ -190,7 +190,7 @@ def test_fitted_models_as_they_are(loans, kind):
     assert many.diversity().answers.mean() > 1.5
     one = e.explain(rows, target=(60., 80.) if kind == 'numbers' else None, increase_only=['income'])
     same = (many.first.xp - one.xp).abs().amax(1) < 1e-5         # the first answer is that of explain
-    assert (same | ~minimal(e, one) | one.reached(one.before)).all()
+    assert (same | ~minimal(e, one) | one.already).all()
     plan = a.plan()
     assert e.domain.legal(a.data.iloc[plan.row], plan.taken.raw).all()
     if hasattr(e.model, 'each'): return

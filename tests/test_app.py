@@ -137,6 +137,28 @@ def test_an_interrupt_leaves_nothing(server):
     assert [p.name for p in server.folder.iterdir() if 'torch' not in p.name] == []
 
 
+@needs_voila
+def test_who_comes_when_all_places_are_taken_is_told_so(folder, tmp_path):
+    cmd = [sys.executable, '-c', 'from gradual_cf.cli import app; app()', 'app', '--model', '<i>model.json', '--rows', '<i>loans.csv', '--visitors', '1']
+    with open(tmp_path/'log', 'w') as log:
+        process = subprocess.Popen([*cmd, '--target', '1', '--port', '0', '--no-open'], cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
+                                   env=os.environ | dict(TMPDIR=str(tmp_path), OMP_NUM_THREADS='1'))
+    with process:
+        try:
+            one = Server(process, process.stdout.readline().split()[-1], tmp_path)
+            process.stdout.readline()
+            for path in ('/', '/?token=', '/?token=x', '/api/kernels', '/api/kernels/x', '/voila/execution/x', '/voila/static/x', '/api/events/subscribe', '/logout', '/voila/files/x'):
+                for method in ('GET', 'POST', 'HEAD'): assert one.get(path, method)[0] < 500, (path, method)
+            assert one.get(f'/?token={one.token}')[0] == 200
+            status, _, text = one.get(f'/?token={one.token}')
+            assert status == 503 and 'The place is taken' in text and '30 minutes' in text and '--visitors' in text
+            assert len(processes('ipykernel', str(tmp_path))) == 1
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+    assert one.token not in (tmp_path/'log').read_text()
+
+
 def refused(*args):
     r = CliRunner().invoke(app, ['app', *map(str, args)])
     assert r.exit_code == 2 and isinstance(r.exception, SystemExit), r.exception

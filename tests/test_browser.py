@@ -33,7 +33,7 @@ score = loans.income/9000 - loans.debt/5000 + loans.months_in_job/40 - 1.3*loans
 domain = tabular(loans, immutable=['age'])
 net = load_model('{HERE}/networks/browser.safetensors')
 named = loans.set_index(pd.Index([f'p{{i}}' for i in range(n - 1)] + ['<img src=x onerror=alert(1)>']))
-explorer(GradualCF(net, domain, tau=.8).fit(loans), named, classes=('refused', 'granted'), units=dict(income='€', debt='€'))'''
+explorer(GradualCF(net, domain, tau=.8, classes=('refused', 'granted')).fit(loans), named, units=dict(income='€', debt='€'))'''
 
 
 @pytest.fixture(scope='module')

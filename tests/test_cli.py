@@ -103,7 +103,7 @@ def test_evaluate_prints_one_object(sh):
 @pytest.mark.parametrize('args,says', [
     (('explain', 'titanic', '--row', 0), 'titanic'),
     (('explain', 'breast_cancer', '--row', 999), 'row must be in 0..142, got 999'),
-    (('explain', 'breast_cancer', '--row', 0, '--target', 7), '0..1, got 7'),
+    (('explain', 'breast_cancer', '--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"),
     (('explain', 'breast_cancer', '--row', 0, '--immutable', 'height'), "['height']"),
     (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
     (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'),
@@ -146,7 +146,7 @@ def curves_task(*args, **kw):
 
 
 def test_a_domain_of_ones_own(monkeypatch, tmp_path):
-    monkeypatch.setattr('gradual_cf.cli.load_task', curves_task)
+    monkeypatch.setattr('gradual_cf.data.datasets.load_task', curves_task)
     run = lambda *args: CliRunner().invoke(app, list(map(str, args)))
     text = run('explain', 'curves', '--row', 3, '--out', tmp_path/'x.png', '--html', tmp_path/'x.html')
     assert text.exit_code == 0 and 'row 3: to be' in text.output and '→' in text.output
@@ -157,3 +157,73 @@ def test_a_domain_of_ones_own(monkeypatch, tmp_path):
     for more, says in ((('--row', 3, '--csv', 'x.csv'), "csv must not be given for 'curves'"), (('--text', 'dull'), 'text must not be given'), (('--row', 3, '--immutable', 'left'), 'immutable must be left out')):
         r = run('explain', 'curves', *more)
         assert r.exit_code == 2 and says in r.stderr, r.output
+
+
+@pytest.fixture(scope='module')
+def loans(tmp_path_factory):
+    "A table of loans as CSV and parquet, and a fitted pipeline in a skops file."
+    io, folder = pytest.importorskip('skops.io'), tmp_path_factory.mktemp('loans')
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(income=rng.integers(12, 90, 240)*100, late=rng.integers(0, 9, 240), debt=rng.integers(0, 40, 240)*50))
+    io.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(df, (df.income/1000 - df.late > 1).astype(int)), folder/'m.skops')
+    df.assign(sex=rng.choice(['f', 'm'], 240)).to_csv(folder/'rows.csv', index=False)
+    df.to_parquet(folder/'rows.parquet')
+    (folder/'cost.json').write_text('{"income": 2, "debt": 1}')
+    (folder/'rules.txt').write_text('debt <= income\n')
+    return folder
+
+
+def run(*args):
+    r = CliRunner().invoke(app, list(map(str, args)))
+    assert r.exception is None or isinstance(r.exception, SystemExit), r.exception
+    return r
+
+
+def test_a_model_of_ones_own_is_asked_by_every_command(loans, tmp_path):
+    own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
+    told = json.loads(run('evaluate', *own, '--rows', 20, '--cost', loans/'cost.json', '--json').stdout)
+    assert told['rows'] == 20 and told['valid'] > .9 and told['accuracy'] is None and told['dataset'] == 'rows'
+    batch = run('batch', loans/'rows.parquet', '--model', loans/'m.skops', '--csv', loans/'rows.csv', '--out', tmp_path/'out', '--max-changes', 2, '--relations', loans/'rules.txt', '--json')
+    assert json.loads(batch.stdout)['rows'] == 240, batch.output
+    found = run('audit', *own, '--by', 'sex', '--rows', 200, '--least', 10, '--target', 1)
+    assert found.exit_code == 0 and 'sex' in found.output, found.output
+    assert any(line['by'] == 'sex' for line in json.loads(run('audit', *own, '--by', 'sex', '--rows', 200, '--least', 10, '--target', 1, '--json').stdout))
+    few = run('actions', *own, '--rows', 100, '--count', 2, '--target', 1, '--immutable', 'debt')
+    assert few.exit_code == 0 and '1. ' in few.output and 'debt' not in few.output, few.output
+
+
+def test_a_word_that_is_none_lists_those_that_are(loans, tmp_path, monkeypatch):
+    own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
+    said = run('explain', 'nope', '--row', 0)
+    assert said.exit_code == 2 and 'heloc' in said.stderr and 'digits' in said.stderr
+    said = run('explain', *own, '--row', 0, '--immutable', 'Foo')
+    assert said.exit_code == 2 and all(name in said.stderr for name in ('Foo', 'income', 'late', 'debt'))
+    said = run('reproduce', '--list')
+    assert said.exit_code == 0 and 'table6' in said.stdout and 'fig' in said.stdout and len(said.stdout.splitlines()) > 8
+    assert run('reproduce').exit_code == 2
+    monkeypatch.setattr('gradual_cf.paper.reproduce._KEEPS', ('nowhere',))
+    said = run('field')
+    assert said.exit_code == 2 and 'needs a clone of the repository' in said.stderr
+
+
+def test_help_imports_nothing_heavy():
+    import subprocess
+    import sys
+    code = """import sys
+from gradual_cf.cli import app
+try: app(sys.argv[1:])
+except SystemExit: pass
+assert not {'torch', 'pandas', 'numpy', 'sklearn', 'matplotlib', 'jinja2'} & set(sys.modules)"""
+    for words in (['--help'], ['explain', '--help'], ['app', '--help'], ['batch', '--help'], ['--version']):
+        start = os.times().children_user
+        subprocess.run([sys.executable, '-c', code, *words], check=True, capture_output=True)
+        assert os.times().children_user - start < .7, words  # seconds of the processor
+
+
+def test_the_help_names_every_data_set():
+    from gradual_cf.cli import _NAMES
+    from gradual_cf.data.datasets import RECIPES
+    assert _NAMES == ', '.join(RECIPES)

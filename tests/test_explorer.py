@@ -56,8 +56,9 @@ def bank():
 @pytest.fixture
 def box(bank):
     "A panel at the first row that is refused."
-    people, _, cf = bank
-    box = explorer(cf, people, classes=('refused', EVIL), units=dict(income='€'), k=1)
+    people, _, _ = bank
+    cf = GradualCF(written.read('people'), tabular(people), classes=('refused', EVIL)).fit(people)
+    box = explorer(cf, people, units=dict(income='€'), k=1)
     box.panel.w.refused.click()
     assert box.wait()
     yield box
@@ -394,8 +395,8 @@ def test_numbers_are_asked_for_an_interval(bank):
 
 def test_words():
     task = load_task('toy_reviews')
-    cf = GradualCF(task.model, task.domain).fit(task.X.iloc[:200])
-    box = explorer(cf, pd.DataFrame(dict(text=['The plot is awful. I found the cast awful. What a <b>plot</b>!'])), classes=task.classes)
+    cf = GradualCF(task.model, task.domain, classes=task.classes).fit(task.X.iloc[:200])
+    box = explorer(cf, pd.DataFrame(dict(text=['The plot is awful. I found the cast awful. What a <b>plot</b>!'])))
     assert box.wait() and {'awful'} <= set(box.panel.shown[1].changes().before)
     locks = box.panel.knobs.locks
     next(lock for lock in locks if lock.description == 'awful').value = True
@@ -411,7 +412,7 @@ def test_words():
 def test_regions():
     task = load_task('digits')
     cf = GradualCF(task.model, task.domain, sigma=2).fit(task.X[:200])
-    box = explorer(cf, task.X_test[:3], target=9, classes=task.classes, k=1)
+    box = explorer(cf, task.X_test[:3], target=9, k=1)
     assert box.wait()
     changed = features(box)
     lock = box.panel.knobs.locks[box.panel.knobs.names.index(min(changed))]

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -60,8 +61,8 @@ def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
     asked,train = apart(loans(60, 3).drop(columns='account')), apart(TRAIN)
     cfs = GradualCF(Failing(cf.model, hole), cf.domain, **how).fit(train).explain(asked)
     plain = GradualCF(cf.model, cf.domain, **how).fit(train).explain(asked)
-    assert cfs.valid.sum() >= plain.valid.sum() - 1 and cfs.valid.double().mean() > .9
-    assert not cfs.prob.isnan().any() and not cfs.xp.isnan().any()
+    assert cfs.valid.sum() >= plain.valid.sum() - 1 and cfs.valid.mean() > .9
+    assert not np.isnan(cfs.prob).any() and not cfs.xp.isnan().any()
 
 
 def test_rows_for_which_a_network_answers_nan_are_named(cf):
@@ -87,7 +88,7 @@ def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, 
     frail = failing(cf, at_a_debt, sigma=0)
     monkeypatch.setenv(FAULT, fault)
     with pytest.raises(kind, match=r'rows 60\.\.79 of ds: .*(card fell off|for row 10 of 20)'): explain_dataset(frail, df, tmp_path/'out', batch_size=20, workers=workers)
-    had = _finished(tmp_path/'out', 90, 20)
+    had = _finished(tmp_path/'out')
     assert {0, 1, 2} <= had and 3 not in had
     monkeypatch.delenv(FAULT)
     if workers: return
@@ -137,7 +138,7 @@ def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
     whole = content(explain_dataset(e, df, tmp_path/'whole', batch_size=10))
     monkeypatch.setenv(FAULT, '45')
     with pytest.raises(KeyboardInterrupt): explain_dataset(e, df, tmp_path/'out', batch_size=10)
-    had = _finished(tmp_path/'out', 60, 10)
+    had = _finished(tmp_path/'out')
     assert 0 < len(had) < 6 and not list((tmp_path/'out').glob('.part*'))
     assert content(explain_dataset(e, df, tmp_path/'out', batch_size=10)) == whole
 
@@ -225,4 +226,4 @@ def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
     out = explain_dataset(cf, loans(20), tmp_path/'out', batch_size=10)
     with filelock.SoftFileLock(out/'.lock'), pytest.raises(ValueError, match='in use by another run'): explain_dataset(cf, loans(20), out, batch_size=10)
     assert kept('a.txt', lambda: 'x', lambda v, path: path.write_text(v), Path.read_text, folder=tmp_path) == 'x'
-    assert sorted(p.name[:5] for p in out.iterdir()) == ['_mani', 'part-', 'part-']
+    assert sorted(p.name[:5] for p in out.iterdir()) == ['_logi', '_mani', 'part-', 'part-']

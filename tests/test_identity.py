@@ -1,16 +1,26 @@
 """Names of what is kept and of what a run was begun with: equal for equal things, and for nothing else."""
 import functools
 import math
+import os
 import pickle
+import subprocess
+import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 from gradual_cf.core import Entrywise
+from gradual_cf.data.tables import tabular
+from gradual_cf.gradual import GradualCF
+from gradual_cf.models.asking import cancelled_when, evaluating
+from gradual_cf.scale.batch import _known_by, explain_dataset
 from gradual_cf.scale.workers import fingerprint, kept
 from gradual_cf.models.networks import tabular_mlp, train
 
@@ -88,3 +98,140 @@ def test_what_could_not_be_made_leaves_nothing(tmp_path):
     with pytest.raises(RuntimeError): kept('seven.txt', make, write, read, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert kept('seven.txt', make, write, read, folder=tmp_path) == 7 and [p.suffix for p in tmp_path.iterdir()] == ['.txt']
+
+
+# ---- models are known by what they say
+
+class Scaled(nn.Module):
+    "Logits times what `factor()` gives: how a model may hide what decides."
+    def __init__(self, **held):
+        super().__init__()
+        self.line = nn.Linear(3, 2).double()
+        self.line.weight.data, self.line.bias.data = torch.tensor([[1., -2, .5], [-1, 1, .25]]).double(), torch.tensor([.1, .2]).double()
+        for name, v in held.items(): setattr(self, name, v)
+
+    def factor(self): return 1.
+    def forward(self, x): return self.line(x)*self.factor()
+
+
+class Held: # an object with a state
+    def __init__(self, v): self.v = v
+    def __call__(self): return self.v
+
+
+def having(factor, **held):
+    "A model of a class of its own, whose factor is read from what it holds."
+    return type('Scaled', (Scaled,), dict(factor=factor))(**held)
+
+
+def with_buffer(v):
+    m = having(lambda self: self.b)
+    m.register_buffer('b', torch.tensor(v).double(), persistent=False)
+    return m
+
+
+def of_class(v): return type('Scaled', (Scaled,), dict(by=v, factor=lambda self: self.by))()
+def with_hook(v): return (m := Scaled(), m.register_forward_hook(lambda m, x, out: out*v))[0]
+def with_pre_hook(v): return (m := Scaled(), m.line.register_forward_pre_hook(lambda m, x: (x[0]*v,)))[0]
+def with_forward(v):
+    m = Scaled()
+    m.forward = lambda x: Scaled.forward(m, x)*v
+    return m
+
+
+def in_module(v):
+    space = dict(FACTOR=v, Scaled=Scaled)
+    exec('class Inner(Scaled):\n    def factor(self): return FACTOR', space)
+    return space['Inner']()
+
+
+def by_default(v):
+    def factor(self, by=v): return by
+    return having(factor)
+
+
+def traced(v):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return torch.jit.trace(having(lambda self: v).eval(), torch.zeros(2, 3).double())
+
+
+def through(f): return lambda x: f(Scaled()(x.double())) # a function, no module
+def times(z, by): return z*by
+class Called:
+    def __init__(self, v): self.inner = Held(v)
+    def __call__(self, x): return Scaled()(x.double())*self.inner()
+
+
+OTHERS = dict( # How a model may hold a number that decides
+    weights=lambda v: (m := Scaled(), m.line.weight.data.mul_(v))[0], bias=lambda v: (m := Scaled(), m.line.bias.data.add_(v))[0],
+    attribute=lambda v: having(lambda self: self.a, a=v), in_a_list=lambda v: having(lambda self: self.a[0], a=[v]),
+    in_a_tuple=lambda v: having(lambda self: self.a[0], a=(v,)), in_a_dict=lambda v: having(lambda self: self.a['by'], a=dict(by=v)),
+    in_a_tensor=lambda v: having(lambda self: self.a[0], a=[torch.tensor(v).double()]), in_an_array=lambda v: having(lambda self: float(self.a[0]), a=np.array([v])),
+    in_an_object=lambda v: having(lambda self: self.a(), a=Held(v)), in_a_closure=lambda v: having(lambda self: v),
+    in_a_default=by_default, in_a_partial=lambda v: having(lambda self: self.a(1.), a=functools.partial(times, by=v)),
+    no_persistent_buffer=with_buffer, attribute_of_the_class=of_class, constant_of_a_module=in_module, hook=with_hook, hook_before=with_pre_hook,
+    own_forward=with_forward, traced=traced, function_of_a_closure=lambda v: through(lambda z: z*v), function_of_a_partial=lambda v: through(functools.partial(times, by=v)),
+    object_with_a_call=Called, only_between_rows=lambda v: lambda x: Scaled()(x.double()) + (v - 1)*((x*4) % 1 != 0).any(1, keepdim=True)*torch.tensor([1., 0.]).double())
+
+
+def quarters():
+    r = np.random.default_rng(0)
+    return pd.DataFrame(r.integers(0, 5, (60, 3))/4, columns=list('abc'))
+
+
+def answering(model):
+    df = quarters()
+    return GradualCF(model, tabular(df), sigma=0).fit(df)
+
+
+@pytest.mark.parametrize('how', OTHERS)
+def test_another_model_does_not_resume_a_folder(how, tmp_path):
+    df, make = quarters()[:12], OTHERS[how]
+    out = explain_dataset(answering(make(1.)), df, tmp_path/'out', batch_size=6)
+    explain_dataset(answering(make(1.)), df, out, batch_size=6)                         # the same one, made again
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    with pytest.raises(ValueError, match=r"model.logits '\w+' there, '\w+ \(\d+ of 180 rows differ, by up to"):
+        explain_dataset(answering(make(1.5)), df, out, batch_size=6)
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+
+
+def test_twenty_three_kinds_of_models_are_told_apart(): assert len(OTHERS) == 23
+
+
+def test_a_model_that_changes_after_fit_is_another_one(tmp_path):
+    cf = answering(having(lambda self: self.a[0], a=[1.]))
+    out = explain_dataset(cf, quarters()[:12], tmp_path/'out', batch_size=6)
+    cf.model.a[0] = 2.
+    with pytest.raises(ValueError, match='model.logits'): explain_dataset(cf, quarters()[:12], out, batch_size=6)
+
+
+def test_the_same_model_is_known_in_another_process_and_with_more_threads(tmp_path):
+    code = ("import sys, torch; sys.path.insert(0, {!r}); torch.set_num_threads({})\n"
+            "from test_identity import *\nexplain_dataset(answering(OTHERS['in_a_list'](1.)), quarters()[:12], {!r}, batch_size=6)")
+    here = str(Path(__file__).parent)
+    for threads in (1, 2): subprocess.run([sys.executable, '-c', code.format(here, threads, str(tmp_path/'out'))], check=True, env=os.environ | dict(OMP_NUM_THREADS='2'))
+    explain_dataset(answering(OTHERS['in_a_list'](1.)), quarters()[:12], tmp_path/'out', batch_size=6)
+
+
+def test_a_model_that_does_not_repeat_itself_is_named_and_may_go_on(tmp_path):
+    noise = torch.Generator().manual_seed(1)
+    def shaky(x): return Scaled()(x.double()) + 1e-7*torch.rand(len(x), 2, generator=noise)
+    cf = answering(shaky)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match='model does not repeat itself: its logits of the same rows are off by up to .*e-'):
+            out = explain_dataset(cf, quarters()[:12], tmp_path/'out', batch_size=6)
+    with pytest.warns(UserWarning, match='repeat'), pytest.raises(ValueError, match='rows differ, by up to'):
+        explain_dataset(answering(lambda x: shaky(x) + 1e-4*x[:, :2]), quarters()[:12], out, batch_size=6)
+
+
+def test_knowing_a_model_touches_no_random_state_and_no_threads(tmp_path):
+    cf, state, threads = answering(Scaled()), torch.random.get_rng_state(), torch.get_num_threads()
+    known = [_known_by(cf)[0] for _ in range(2)]
+    assert (known[0] == known[1]).all() and torch.equal(state, torch.random.get_rng_state()) and torch.get_num_threads() == threads
+
+
+def test_a_run_has_the_same_name_while_other_threads_ask():
+    cf = answering(Scaled())
+    before = fingerprint(type(cf))
+    with evaluating(cf.model), cancelled_when(lambda: False): assert fingerprint(type(cf)) == before

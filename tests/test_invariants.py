@@ -1,4 +1,7 @@
 """What must hold for any input: nothing outside the mask moves, every change is legal, nobody's state is touched."""
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 
@@ -7,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
+from torch import nn
 import written
 
 from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular
@@ -14,6 +18,8 @@ from gradual_cf.search.goals import merit, shortfall
 from gradual_cf.core import box, chain, steps
 from gradual_cf.search.composition import _pack, admissible
 from gradual_cf.core import Encoded, State, Target
+from gradual_cf.models.asking import _ASKED, predict, with_graph
+from gradual_cf.models.fitted import predictor
 from gradual_cf.search.goals import fit_logits, logit_gap
 from gradual_cf.core import block_groups
 
@@ -92,7 +98,7 @@ def test_paper_mode_says_what_it_did(bank):
     df,y,net = bank
     cfs = GradualCF(net, tabular(df), PAPER, sigma=60).fit(df).explain(df.iloc[:60])
     assert not cfs.domain.legal(df.iloc[:60], cfs.raw).all()    # unbounded composites are not legal, and decoding does not hide it
-    p = net(cfs.xp).softmax(1).gather(1, cfs.target[:, None])[:, 0]
+    p = net(cfs.xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0]
     torch.testing.assert_close(p, cfs.prob)
 
 
@@ -123,7 +129,7 @@ def test_numbers_in_any_dtype(bank):
         cf = GradualCF(other, tabular(df)).fit(df)
         cfs = cf.explain(df.iloc[:20])
         assert cfs.xp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and tabular(df).legal(df.iloc[:20], cfs.raw).all()
-        assert cfs.valid.double().mean() > .9 and {p.dtype for p in other.parameters()} == {dtype}
+        assert cfs.valid.mean() > .9 and {p.dtype for p in other.parameters()} == {dtype}
         z = other(cf.encode(cfs.raw).x.to(dtype)).double()      # the network itself, as it is used
         assert (z.argmax(1) == cfs.target)[cfs.valid].double().mean() > .9
 
@@ -194,3 +200,158 @@ def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size(bank):
         assert not near or gap <= stats.within(label, there/100)
 
 
+
+
+# ---- several threads
+
+def dropping(seed=0, rate=.5):
+    "A network with dropout, in train mode but for one layer that was frozen on purpose."
+    parts = nn.Sequential(nn.Linear(3, 16), nn.Dropout(rate), nn.ReLU(), nn.Dropout(rate), nn.Linear(16, 2)).double()
+    r = torch.Generator().manual_seed(seed)
+    for p in parts.parameters(): p.data = torch.randn(p.shape, generator=r).double()
+    parts[4].bias.data -= predict(parts, torch.rand(500, 3, generator=r).double()).mean(0) # both classes occur
+    parts.train()
+    parts[3].eval()
+    return parts
+
+
+def modes(*models): return [m.training for model in models for m in model.modules()]
+def numbers(n=120, seed=0): return pd.DataFrame(np.random.default_rng(seed).normal(0, 1, (n, 3)).round(2), columns=list('abc'))
+
+
+def test_a_pool_of_threads_gets_the_answers_of_one_and_leaves_the_mode():
+    df, net = numbers(), dropping()
+    cf, before = GradualCF(net, tabular(df), sigma=4).fit(df), modes(net)
+    rows = [df.iloc[i:i + 6] for i in range(0, 120, 6)]
+    alone = [cf.explain(r, seed=0) for r in rows]
+    for threads in (2, 8, 20):
+        with ThreadPoolExecutor(threads) as pool: together = list(pool.map(lambda r: cf.explain(r, seed=0), rows))
+        for a,b in zip(alone, together): assert torch.equal(a.xp, b.xp) and torch.equal(a.prob, b.prob)
+        assert modes(net) == before and not _ASKED
+
+
+def test_threads_may_share_parts_of_models_and_fail():
+    df, one = numbers(), dropping()
+    two = nn.Sequential(one[0], nn.Dropout(.5), one[2], one[4]).train() # the same layers, in another model
+    one[3].eval()
+    before = modes(one, two)
+    def breaks(x):
+        if len(x) == 1: raise RuntimeError('no single rows')
+        return one(x)
+    class Breaking(nn.Module):
+        def __init__(self): super().__init__(); self.inner = one
+        def forward(self, x): return breaks(x)
+    broken = Breaking()
+    broken.training = False
+    cfs = [GradualCF(m, tabular(df), sigma=3).fit(df) for m in (one, two, broken)]
+    rows = [df.iloc[i:i + 4] for i in range(0, 40, 4)]
+    alone = [cf.explain(r) for cf in cfs[:2] for r in rows]
+    def ask(job):
+        cf, r = job
+        try: return cf.explain(r)
+        except ValueError as e: return str(e)
+    jobs = [(cf, r) for cf in cfs[:2] for r in rows] + [(cfs[2], df.iloc[[i]]) for i in range(10)]
+    with ThreadPoolExecutor(8) as pool: got = list(pool.map(ask, jobs))
+    for a,b in zip(alone, got): assert torch.equal(a.xp, b.xp)
+    assert all('no single rows' in e for e in got[20:]) and modes(one, two) == before and not broken.training and not _ASKED
+
+
+def test_a_deadline_of_one_thread_is_not_that_of_another():
+    df, net = numbers(), dropping()
+    cf = GradualCF(net, tabular(df), sigma=10).fit(df)
+    alone = cf.explain(df)
+    with ThreadPoolExecutor(6) as pool:
+        hasty = [pool.submit(cf.explain, df, seconds=.001) for _ in range(3)]
+        calm = [pool.submit(cf.explain, df) for _ in range(3)]
+    for job in hasty: job.result()
+    for job in calm: assert torch.equal(job.result().xp, alone.xp)
+
+
+def test_what_was_asked_is_forgotten():
+    net = dropping()
+    cf = GradualCF(net, tabular(df := numbers()), sigma=0).fit(df)
+    cf.explain(df[:3])
+    gone = weakref.ref(net)
+    del net, cf
+    gc.collect()
+    assert gone() is None
+
+
+# ---- models that write
+
+class Clamping(nn.Module):
+    "A network that tidies up its input in place."
+    def __init__(self, how, most=.5):
+        super().__init__()
+        self.line, self.how, self.most = nn.Linear(3, 2).double(), how, most
+        self.line.weight.data, self.line.bias.data = torch.tensor([[-3., 1., 0], [3., -1, 0]]).double(), torch.tensor([1., -1]).double()
+
+    def forward(self, x):
+        if self.how == 'data': x.data.clamp_(0, self.most)
+        if self.how == 'in place': x.mul_(.5)
+        if self.how == 'one cell': x.data[0, 0] = 0.
+        if self.how == 'shape': x.unsqueeze_(0)
+        return self.line(x.reshape(-1, 3))
+
+
+@pytest.mark.parametrize('how', ['data', 'in place', 'one cell', 'shape'])
+def test_a_network_that_writes_into_its_input_is_named_and_writes_nowhere(how):
+    df = numbers()
+    kept, domain = df.copy(), tabular(df)
+    x = domain.encode(df).x.clone()
+    cf = GradualCF(Clamping(how), domain)
+    with pytest.raises(ValueError, match='model must leave its input as it is, got one that writes into it'): cf.fit(df)
+    assert df.equals(kept) and torch.equal(domain.encode(df).x, x)
+    late = Clamping('none')
+    cf = GradualCF(late, domain, sigma=5).fit(df)
+    learnt, late.how = cf.x_train.clone(), how
+    with pytest.raises(ValueError, match='writes into it'): cf.explain(df[:9])
+    with pytest.raises(ValueError, match='writes into it'): with_graph(late, x[:9].clone().requires_grad_()) if how in ('data', 'one cell') else predict(late, x)
+    assert torch.equal(cf.x_train, learnt) and df.equals(kept)
+    late.how = 'none'
+    assert torch.equal(cf.explain(df[:9]).xp, GradualCF(Clamping('none'), domain, sigma=5).fit(df).explain(df[:9]).xp)
+
+
+def sets(frame): frame['b'] = 0.
+def locates(frame): frame.loc[:, 'b'] = 0.
+def scales(frame): frame['b'] *= 2
+def drops(frame): del frame['b']
+def renames(frame): frame.columns = ['a', 'B', 'c']
+def adds(frame): frame['sum'] = frame.sum(axis=1)
+
+
+@pytest.mark.parametrize('write', [sets, locates, scales, drops, renames, adds])
+def test_a_function_of_frames_that_writes_edits_nobodys_rows(write):
+    df = numbers()
+    kept, domain, on = df.copy(), tabular(df), [True]
+    def f(frame):
+        score = frame.a.to_numpy() - frame.b.to_numpy()
+        if on[0]: write(frame)
+        return np.stack([-score, score], 1)
+    def made(): return GradualCF(predictor(f, domain, kind='logit'), domain)
+    if write is adds: # a column of its own harms nobody
+        here = made().fit(df).explain(df[:5])
+        on[0] = False
+        assert torch.equal(here.xp, made().fit(df).explain(df[:5]).xp) and df.equals(kept) and list(here.raw) == list(df)
+        return
+    with pytest.raises(ValueError, match="model must leave its rows as they are, got one that writes into 'b'"): made().fit(df)
+    assert df.equals(kept)
+    on[0] = False
+    cf, rows = made().fit(df), df[:5].copy()
+    on[0] = True
+    with pytest.raises(ValueError, match="writes into 'b'"): cf.explain(rows)
+    assert rows.equals(kept[:5])
+
+
+def test_an_array_handed_to_a_model_is_no_window_on_the_rows():
+    from sklearn.linear_model import LogisticRegression
+    df = numbers()
+    kept = df.copy()
+    class Writing(LogisticRegression):
+        def predict_proba(self, X):
+            p = super().predict_proba(X)
+            X[:] = 0.
+            return p
+    model = Writing().fit(df.to_numpy(), (df.a > df.b).astype(int))
+    with pytest.raises(ValueError, match="writes into 'a'|read-only"): GradualCF(model, tabular(df)).fit(df) # pandas 3 hands out no other arrays
+    assert df.equals(kept)

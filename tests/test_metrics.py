@@ -114,7 +114,7 @@ def test_redundant_counts_what_was_added_for_nothing():
     x,xp = cfs.x.clone(), cfs.xp.clone()
     spare = (~used).to(torch.uint8).argmax(1)
     for i,g in enumerate(spare.tolist()): xp[i, t.groups == g] += 1e-6              # a change that moves nothing
-    more = Counterfactuals(x, xp, cfs.mask, cfs.target, e.model(xp).softmax(1).gather(1, cfs.target[:, None])[:, 0].detach(), t.domain, cfs.before, cfs.tau, x, xp)
+    more = Counterfactuals(x, xp, cfs.mask, cfs.target, e.model(xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0].detach(), t.domain, cfs.before, cfs.tau, x, xp)
     still = more.valid & cfs.valid & ~used[range(40), spare]
     assert still.sum() > 20 and (_redundant(e, more)[still] >= 1).all()
 

@@ -188,4 +188,4 @@ def test_images_texts_and_tables(name):
         steps = plan.taken[np.flatnonzero(plan.row == i).tolist()]
         assert torch.equal(steps.x[0], found.x[i]) and torch.allclose(steps.xp[-1], found.xp[i])
         assert torch.equal(steps.x[1:], steps.xp[:-1]) and steps.prob[-1] == pytest.approx(found.prob[i].item(), abs=1e-5)
-    assert plan.text(task.classes) and 'row' in plan._repr_html_()
+    assert plan.text() and 'row' in plan._repr_html_()

@@ -1,5 +1,6 @@
 "Certificates against asking every legal value there is."
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,8 @@ def every_answer(cf, answer):
     values = [[np.eye(c.width)[c.levels.index(v)] for v in c.offered] if c.kind == 'category' else
               [np.array([(v - c.origin)/c.span]) for v in np.arange(c.low, c.high + 1)] for c in features]
     grid = torch.from_numpy(np.array([np.concatenate(v) for v in itertools.product(*values)]))
-    there = cf.model(grid).softmax(1)
+    z = cf.model(grid)
+    there = torch.where(z.argmax(1, keepdim=True) == torch.arange(z.shape[1]), z.softmax(1), 0.)
     at = np.cumsum([0, *(c.width for c in features)])
     for i, x in enumerate(enc.x):
         inside = ((grid >= enc.low[i] - 1e-9) & (grid <= enc.high[i] + 1e-9)) | (grid == x)
@@ -101,6 +103,67 @@ def test_certificates_equal_asking_everything(seed):
             if valid: assert line.verdict.startswith('optimal') == (size <= least + 3e-5), (norm, i, size, least, line.to_dict())
 
 
+def whispering(width, classes, seed, by=1e-8):
+    "A linear map whose logits are a hundred million times smaller than usual, with rows of every class."
+    line, rng = nn.Linear(width, classes).double(), np.random.default_rng(seed)
+    weight = torch.from_numpy(rng.normal(size=(classes, width)))*by
+    line.weight.data, line.bias.data = weight, -weight.sum(1)/2
+    return nn.Sequential(line)
+
+
+@pytest.mark.parametrize('seed', range(16))
+def test_a_whisper_is_a_decision_and_an_even_chance_is_not(seed):
+    "Certificates and answers where the probability hardly tells the classes apart, or is wanted below one half."
+    classes, tau = (2, .5) if seed < 8 else (2 + seed % 2, .3)
+    X, y, rng = small(seed, classes)
+    X = X if seed % 2 else X.drop(columns='flag')
+    domain = tabular(X)
+    if seed % 4 < 2: # a forest of four trees ties all the time
+        model = ensemble.RandomForestClassifier(4, max_depth=2, random_state=seed, n_jobs=1).fit(pd.get_dummies(X).astype(float), y)
+        told = predictor(lambda f: model.predict_proba(pd.get_dummies(f).reindex(columns=model.feature_names_in_, fill_value=0).astype(float)), domain)
+        if seed % 2 == 0: told = model
+    else: told = whispering(domain.encode(X).x.shape[1], classes, seed)
+    cf = GradualCF(told, domain, tau=tau).fit(X)
+    rows = X.sample(12, random_state=seed)
+    now = predict(cf.model, cf.encode(rows).x).argmax(1)
+    present = predict(cf.model, cf.x_train).argmax(1).unique()
+    if len(present) < classes: pytest.skip('a class that no row has')
+    answer = cf.explain(rows, (now + 1) % classes)
+    z = cf.logits(answer.raw, cf.encode(answer.raw).x)
+    assert (answer.valid <= (z.argmax(1) == answer.target)).all()
+    best = every_answer(cf, answer)
+    for norm in ('l0', 'l1'):
+        told = prove(cf, answer, norm, seconds=20)
+        for i, line in enumerate(told.itertuples()):
+            _, least = wanted(best[i], norm, 0, 0., bool(answer.valid[i]))
+            if bounded(cf): assert line.bound == pytest.approx(least, abs=3e-5), (norm, i, best[i], line)
+            assert line.bound <= least + 3e-5 and (line.verdict != INFEASIBLE or np.isinf(least))
+    assert not np.isinf(best).all()
+
+
+def test_logits_that_hardly_differ_are_valid_only_where_the_model_decides():
+    X, _, _ = small(0)
+    domain = tabular(X.drop(columns='flag'))
+    for dtype in (torch.float32, torch.float64):
+        net = whispering(3, 2, 1).to(dtype)
+        cf = GradualCF(net, domain, tau_slack=0.).fit(X.drop(columns='flag'))
+        for target in (0, 1):
+            answer = cf.explain(X.drop(columns='flag')[:200], target)
+            says = cf.logits(answer.raw, answer.xp).argmax(1) == target
+            assert (answer.valid <= says).all() and (answer.already == (cf.logits(answer.data, answer.x).argmax(1) == target)).all()
+
+
+def test_an_even_chance_is_decided_for_the_first_class():
+    X = pd.DataFrame(dict(a=np.arange(10)))
+    lead = lambda x: torch.where(x < .5, -1., torch.where(x < .8, 0., 1.)) # a tie at 5, 6, 7
+    cf = GradualCF(lambda x: torch.cat([0*x, lead(x)], 1), tabular(X), tau_slack=0.).fit(X)
+    up, down = cf.explain(X, 1), cf.explain(X, 0)
+    assert up.valid.all() and (up.raw.a >= 8).all() and (up.raw.a == X.a)[8:].all()
+    assert up.already.tolist() == [False]*8 + [True]*2 and down.already.tolist() == [True]*8 + [False]*2
+    assert down.valid.all() and (down.raw.a[8:] == 7).all()
+    assert (prove(cf, replace(up, xp=torch.full_like(up.x, 7/9), decided=torch.zeros(10, 2, dtype=torch.bool)))['verdict'] != 'optimal in columns').all()
+
+
 def stepped(seed=0):
     "A rule that needs three columns at once."
     rng = np.random.default_rng(seed)
@@ -125,7 +188,6 @@ def test_what_greedy_missed_is_found():
     model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X)).fit(X)
     answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
-    from dataclasses import replace
     lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask))
     told = prove(cf, lost)
     assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3

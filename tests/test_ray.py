@@ -133,7 +133,7 @@ def test_a_stopped_run_is_resumed_by_either(ray, cf, whole, tmp_path):
     rows, want = whole
     shutil.copytree(rows.parent/'out', out := tmp_path/'out')
     for k in set(range(ROWS//SIZE)) - set(range(0, ROWS//SIZE, 3)): _part_file(out, k).unlink()
-    before = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out, ROWS, SIZE)}
+    before = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out)}
     assert len(before) == 14
     assert content(explain_ray(cf, rows, out, batch_size=SIZE, workers=1)) == want
     assert before == {k: os.stat(_part_file(out, k)).st_mtime_ns for k in before}

@@ -138,7 +138,7 @@ def test_without_the_two_only_swaps_are_left(vectors):
     net = loud(v, texts)
     one = GradualCF(net, dom).fit(texts[:30]).explain(texts[60:66], target=0)
     two = GradualCF(net, sentences(v, length=12, reads=None)).fit(texts[:30]).explain(texts[60:66], target=0)
-    assert one.raw == two.raw and torch.allclose(one.prob, two.prob, atol=1e-5)
+    assert one.raw == two.raw and torch.allclose(one.tensors.prob, two.tensors.prob, atol=1e-5)
 
 
 def test_every_answer_is_legal_and_read_from_its_letters(asked):
@@ -148,7 +148,7 @@ def test_every_answer_is_legal_and_read_from_its_letters(asked):
         assert cf.domain.legal(cfs.data, cfs.raw).all()
         plain = sentences(cf.domain.measures.args[0].vectors, length=12, reads=None)
         said = predict(net, plain.encode(cfs.raw).x).softmax(1)[:, target]
-        assert torch.allclose(said, cfs.prob, atol=1e-5)
+        assert torch.allclose(said, cfs.tensors.prob, atol=1e-5)
         table = cfs.changes()
         assert (table.after.str.split().str.len() != 1).any()
         assert len(table) == (cfs.xp != cfs.x).flatten(2).any(2).sum() and np.isfinite(table.reads).all()

@@ -46,7 +46,7 @@ def run(name, case, budget, limit):
     answers = cf.explain(case.rows, case.target)
     each = (time.process_time() - start)/len(case.rows)
     codes = case.codes(answers.raw)
-    codes[~answers.valid.numpy() | (each > budget)] = np.nan
+    codes[~answers.valid | (each > budget)] = np.nan
     seconds = np.full(len(codes), in_bulk(cf, case, each, limit))
     return codes, seconds, dict(fit=fit, single=single(cf, case) if name in SETTINGS else np.nan, memory=peak.megabytes(), words='')
 

@@ -31,7 +31,7 @@ def our_sets(case):
     many = cf.explain_many(case.rows, case.target, k=ANSWERS)
     seconds = np.full(len(case.rows), (time.process_time() - start)/len(case.rows))
     out, seen = np.full((len(seconds), ANSWERS, len(case.named)), np.nan), many.answers
-    for i, codes, valid in zip(many.row, case.codes(seen.raw), seen.valid.numpy()):
+    for i, codes, valid in zip(many.row, case.codes(seen.raw), seen.valid):
         if valid: out[i, np.isnan(out[i, :, 0]).argmax()] = codes
     return out, seconds
 

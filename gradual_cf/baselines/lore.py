@@ -5,7 +5,6 @@
 # %% ../../nbs/baselines/01_lore.ipynb #c4
 from __future__ import annotations
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
-from ..answers import Counterfactuals
+from ..answers import aimed_at, Counterfactuals
 from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _within_limit
 from ..core import changed_groups, Encoded, take_rows
 from ..data.columns import Column, _read_numbers
@@ -25,7 +24,7 @@ from ..models.networks import load_model, _network, save_model
 from ..scale.workers import kept
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import _class_name, target_prob
+from ..search.goals import arrived, class_words
 
 # %% auto #0
 __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']
@@ -119,7 +118,7 @@ class _Condition:
 class _Rule:
     "All conditions lead to the outcome; precision says how often they really do."
     conditions:tuple # `_Condition`s; empty for a rule that covers all
-    outcome:int      # Class
+    outcome:Any      # Label of a class
     precision:float=np.nan # Share of the training rows covered that the model gives to the outcome; NaN if none is
     coverage:float=0.      # Share of the training rows covered
     changed:tuple=() # The conditions that the explained row does not meet, in a counterfactual rule
@@ -128,9 +127,9 @@ class _Rule:
         "Which rows meet all conditions."
         return np.logical_and.reduce([np.ones(len(df), bool), *(c.covers(df) for c in self.conditions)])
 
-    def sentence(self, classes:Sequence=()) -> str: # Names of the classes; 'class 0' and so on without
+    def sentence(self) -> str:
         "The rule in words: 'denied because …', or 'approved if …' with the conditions that are new."
-        name = _class_name(self.outcome, classes)
+        name = class_words(self.outcome)
         if self.changed: return f'{name} if {" and ".join(map(str, self.changed))}'
         if not self.conditions: return f'{name} in any case'
         return f'{name} because {" and ".join(map(str, self.conditions))}'
@@ -269,7 +268,7 @@ def _measured_rule(lore, low, high, outcome, changed=()):
              if (c := _condition(column, low[at], high[at])) is not None}
     precision = hits.double().mean().item() if len(hits) else np.nan
     new = tuple(found[g] for g in changed if g in found)
-    return _Rule(tuple(found.values()), outcome, precision, inside.double().mean().item(), new)
+    return _Rule(tuple(found.values()), lore.goal.plain(outcome, lore.classes), precision, inside.double().mean().item(), new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
 def _read_row(lore, enc, leaves, own, target, wordy):
@@ -279,7 +278,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
-    if len(at): ok = target_prob(predict(lore.model, at), target.expand(len(at))) >= _enough(lore.settings.tau)
+    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.settings.tau))
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
@@ -299,7 +298,7 @@ def _reasons(lore, enc, target, seed, wordy):
     own = z.argmax(1)
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
-    there, data = target_prob(z, target) >= h.tau, (lore.x_train, lore.groups(enc.x))
+    there, data = arrived(z, target, h.tau), (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
@@ -335,7 +334,7 @@ class LORE(Explainer):
 
     def explain(self,
         data,                # Raw rows: many or one
-        target=None,         # Class index, one per row, or None for the other one of two classes
+        target=None,         # Label of a class, one per row, or None for the other one of two classes
         seed:int=0,          # Seed of the neighbourhoods
         progress:bool=False, # Show a progress bar
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
@@ -351,7 +350,6 @@ class LORE(Explainer):
 def because(
     cfs:Counterfactuals, # Counterfactuals of a table, from any explainer
     lore:LORE,           # Fitted, on the same table and model
-    classes:Sequence=(), # Names of the classes; 'class 0' and so on without
     seed:int=0,          # Seed of the neighbourhoods
 ) -> pd.DataFrame:       # For each row rule, sentence, precision, coverage, changes and valid
     "Join the factual rule of each row with its counterfactual; raises `ValueError` for a `lore` of another table."
@@ -361,11 +359,11 @@ def because(
     said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []
     for i,(rule,_) in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
-        own, name = changes[changes.row == i], _class_name(cfs.target[i].item(), classes)
-        if cfs.before[i] >= cfs.tau: way = f'{name} already'
+        own, name = changes[changes.row == i], aimed_at(cfs, i)
+        if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
-        lines.append(dict(rule=rule, sentence=f'{rule.sentence(classes)}; {way}', precision=rule.precision,
+        lines.append(dict(rule=rule, sentence=f'{rule.sentence()}; {way}', precision=rule.precision,
                           coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))),
                           valid=bool(cfs.valid[i])))
     return pd.DataFrame(lines, index=cfs.data.index if isinstance(cfs.data, pd.DataFrame) else None)

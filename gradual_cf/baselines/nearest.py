@@ -18,7 +18,7 @@ from ..models.asking import evaluating, input_grad, predict, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import target_prob
+from ..search.goals import arrived, target_prob
 from ..search.shorten import _group_sizes, put_back_smallest
 
 # %% auto #0
@@ -38,7 +38,7 @@ def _enough(tau): return tau + .001*(1 - tau) # The probability that a search as
 
 def _away(explainer, enc, target):
     "Positions of the rows that are not where they should be, long."
-    return (target_prob(predict(explainer.model, enc.x), target) < explainer.settings.tau).nonzero()[:, 0]
+    return (~arrived(predict(explainer.model, enc.x), target, explainer.settings.tau)).nonzero()[:, 0]
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c14
 class _Arrivals:
@@ -168,8 +168,8 @@ def _descended(wachter, enc, target, loose, weight):
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
         slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
-        if loose: there = target_prob(wachter.model(xp).detach(), target) >= _enough(h.tau)
-        else: there = prob >= max(h.aim - h.tol, _enough(h.tau))
+        if loose: there = arrived(wachter.model(xp).detach(), target, _enough(h.tau))
+        else: there = arrived(z, target, max(h.aim - h.tol, _enough(h.tau)))
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
         rests[adam.rows] = torch.where(adam.note(loss, h.decay), there, rests[adam.rows])
@@ -293,7 +293,7 @@ def _fista(cem, enc, target, weight):
             enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
         at = _admitted(cem, enc, xp)
-        there, delta = target_prob(cem.model(at), target) >= cem.reach, (at - enc.x).flatten(1)
+        there, delta = arrived(cem.model(at), target, cem.reach), (at - enc.x).flatten(1)
         net = h.beta*delta.abs().sum(1) + delta.square().sum(1)
         best.see(rows, at, net.masked_fill(~there, torch.inf))
     return best, best.dist < torch.inf
@@ -369,8 +369,8 @@ def _enemies(explainer, enc, target, inner, outer, gen):
         for d,r in zip(direction.split(size), u.split(size)):
             points, each = _shell(x[i], free[i], d, r, inner[i], outer[i]), i.repeat_interleave(len(r))
             at = _admitted(explainer, enc.take(each), points.flatten(0, 1))
-            prob = target_prob(predict(explainer.model, at), target[each])
-            far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(prob < _enough(explainer.settings.tau), torch.inf)
+            there = arrived(predict(explainer.model, at), target[each], _enough(explainer.settings.tau))
+            far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(~there, torch.inf)
             dist, nearest = far.view(len(i), -1).min(1)
             best.see(i, at.view_as(points)[every[:len(i)], nearest], dist)
     return best

@@ -17,7 +17,7 @@ from .nearest import (_admitted, _away, _enough, _fixed, _OfImages, _other_logit
 from ..core import Encoded
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
-from ..search.goals import log_prob, target_prob
+from ..search.goals import arrived, log_prob
 
 # %% auto #0
 __all__ = ['FIDO', 'Goyal']
@@ -168,7 +168,7 @@ class FIDO(_OfImages):
         "Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do."
         xp, live = enc.x.clone(), _away(self, enc, target)
         if not len(live): return xp
-        there = lambda z: target_prob(z, target[live]) >= _enough(self.settings.tau)
+        there = lambda z: arrived(z, target[live], _enough(self.settings.tau))
         found = _find_regions(self, _Sought(enc.take(live), target[live], 1, False, there), seed)
         xp[live[found.there]] = found.xp[found.there]
         return _within_limit(self, enc, xp, target)
@@ -248,7 +248,7 @@ def _edited(e, maps, given, target, free):
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source
-        live = (log_prob(z, target).exp() < _enough(e.settings.tau)) & free.any(1) & unused.any(1)
+        live = ~arrived(z, target, _enough(e.settings.tau)) & free.any(1) & unused.any(1)
         if not live.any(): return
         i = live.nonzero()[:, 0]
         if e.linear is None: scores = _slope_scores(e.head, maps[i], given[i], grid, target[i])
@@ -304,7 +304,7 @@ def _edit_rows(e, enc, target):
         *_, (z, source) = _edited(e, maps, given, target, fixed.flatten(1) == 0)
     source, prob = source.unflatten(1, maps.shape[2:]), log_prob(z, target).exp()
     xp = _admitted(e, enc, _collage(enc.x, donors, source))
-    return _Edits(enc.x, donors, source, prob, prob >= e.settings.tau, xp)
+    return _Edits(enc.x, donors, source, prob, arrived(z, target, e.settings.tau), xp)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79
 class Goyal(_OfImages):

@@ -238,8 +238,6 @@ class Column:
     @property
     def places(self) -> int: # Decimals that cells have
         return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
-    @property
-    def decimals(self) -> int: return max(self.digits, 0) # TRANSITION
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps: training numbers with more decimals, ascending
         if self.levels or self.known is None: return np.zeros(0)
@@ -411,8 +409,6 @@ class Category(Column):
         if not self.missing: return x
         alone = (x[:, -1] == 1) & (x[:, :-1] == 0).all(1)
         return np.column_stack([x[:, :-1], np.where(alone, 1., -np.inf)])
-    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
-        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
     def rounded(self, v:np.ndarray) -> np.ndarray: return v
     def one(self, v:np.ndarray) -> np.ndarray: # Positions
         at = v.argmax(1).astype(float)

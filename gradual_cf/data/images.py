@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 
-from ..answers import CHANGED, Counterfactuals
+from ..answers import aimed_at, CHANGED, Counterfactuals
 from ..core import Display, Domain, Encoded, block_groups, check_whole, steps
 from ..render import figure_html, subplots
 
@@ -309,7 +309,7 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
         draw_image(before, cfs.x[i], title=f'before: p {cfs.before[i]:.2f}')
         draw_image(between, torch.where(cfs.mask[i], cfs.xp[i], _DIM*cfs.x[i]), title='what changed')
         outline(between, cfs.mask[i].any(0), color=CHANGED, lw=1.5)
-        draw_image(after, cfs.xp[i], title=f'as class {cfs.target[i]}: p {cfs.prob[i]:.2f}{found}')
+        draw_image(after, cfs.xp[i], title=f'as {aimed_at(cfs, i)}: p {cfs.prob[i]:.2f}{found}')
     return fig
 
 # %% ../../nbs/05_images.ipynb #c95
@@ -318,7 +318,7 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     words = []
     for i in range(min(most, len(cfs))):
         moved = f'probability {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}'
-        words.append(f'image {i}: to class {cfs.target[i]}, {len(cfs[i].changes())} blocks changed, {moved}')
+        words.append(f'image {i}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, {moved}')
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return figure_html(_plot_images(cfs, most), '; '.join(words)) + more
 

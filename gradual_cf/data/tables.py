@@ -18,7 +18,7 @@ from .columns import (Column, _entry_slices, _fit_columns, _interval, _inside, _
                                      _rescaled, _treated)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
-from ..render import subplots, value_text
+from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
 from .relations import _at_fault, _Relations, _ties
 
@@ -331,7 +331,7 @@ def _track(ax, y:float, c:Column, line):
     for value,at,left,colour in ((line.before, a, a >= b, '.3'), (line.after, b, a < b, CHANGED)):
         shift,side = (9, 'left') if left else (-9, 'right')
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
-        ax.annotate(value_text(value), (at, y), (shift, 7), **style)
+        ax.annotate(plot_text(value_text(value)), (at, y), (shift, 7), **style)
 
 # %% ../../nbs/04_tables.ipynb #c62
 def _shade(ax, y:float, c:Column, line): # A line of a region
@@ -351,7 +351,7 @@ def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
     if around: ax.set_xlabel('shaded: what does as well', fontsize=8)
-    names = [f'row {l.index}: {l.feature}\n{went(cfs, l.row)}' for l in lines]
+    names = [plot_text(f'row {l.index}: {l.feature}\n{went(cfs, l.row)}') for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from ..answers import Counterfactuals
+from ..answers import aimed_at, Counterfactuals
 from ..core import Display, Domain, Encoded, token_groups
 from .images import _kept_names
 from .words import (_can_tag, _CLITIC, content_word, _ear, _fits, _ids_now, _in_place, _lookup_form,
@@ -259,13 +259,11 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
     return '… '*(a > 0) + _rewrite(text[a:b], here, swaps, lambda _, swap: form(*swap), plain) + ' …'*(b < len(text))
 
 # %% ../../nbs/06_texts.ipynb #c66
-def _headline(reader, cfs, classes) -> str:
+def _headline(reader, cfs) -> str:
     "Target and probability of one explained text, and how its swaps read on average where that was learnt."
-    label = cfs.target[0].item()
-    name = classes[label] if len(classes) else f'class {label}'
     found,table = '' if cfs.valid[0] else ' (none found)', _changes(reader, cfs)
     reads = f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
-    return f'to be {name}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
+    return f'to be {aimed_at(cfs, 0)}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
 
 # %% ../../nbs/06_texts.ipynb #c68
 def _html_swap(old, new):
@@ -278,21 +276,21 @@ def _html_swap(old, new):
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
 # %% ../../nbs/06_texts.ipynb #c71
-def _show(reader, cfs:Counterfactuals, most:int=10, classes:Sequence=()) -> str: # HTML
+def _show(reader, cfs:Counterfactuals, most:int=10) -> str: # HTML
     "Each text with deletions struck and insertions underlined."
     page = ''
     for i in range(min(most, len(cfs))):
-        head,text = _headline(reader, cfs[i], classes), _marked(reader, cfs[i], _html_swap, _html_plain)
+        head,text = _headline(reader, cfs[i]), _marked(reader, cfs[i], _html_swap, _html_plain)
         page += f'<p><small>{html.escape(head)}</small><br>{text}</p>'
     return page + (f'<p>… and {len(cfs) - most:,} more texts</p>' if len(cfs) > most else '')
 
 # %% ../../nbs/06_texts.ipynb #c73
-def _terminal(reader, cfs:Counterfactuals, classes:Sequence=(), colour:bool=False, names=None) -> str:
+def _terminal(reader, cfs:Counterfactuals, colour:bool=False, names=None) -> str:
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
     each = [cfs[i] for i in range(len(cfs))]
-    return '\n'.join(f'{_headline(reader, one, classes)}\n    {_marked(reader, one, form)}' for one in each)
+    return '\n'.join(f'{_headline(reader, one)}\n    {_marked(reader, one, form)}' for one in each)
 
 # %% ../../nbs/06_texts.ipynb #c75
 def _note(reader, enc:Encoded, raw) -> Encoded:

@@ -19,10 +19,10 @@ from ..answers import Counterfactuals
 from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
 from ..gradual import TABLE
-from ..models.asking import _adapted, predict
-from ..render import subplots
+from ..models.asking import _adapted, labels_of, predict
+from ..render import plot_text, subplots
 from ..search.explainer import Explainer
-from ..search.goals import goal_of, in_target
+from ..search.goals import in_target
 from ..search.plausible import Plausibility
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
@@ -147,7 +147,7 @@ def outliers(
 # %% ../../nbs/measures/00_metrics.ipynb #c30
 def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)`; 0 where the row is not valid
     "How many changed groups can be put back without losing the target."
-    count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid]
+    count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid].tensors
     if not len(some): return count
     target = Target(some.target, torch.full_like(some.prob, cfs.tau))
     rows = Encoded(some.x, torch.zeros_like(some.valid)[:, None])
@@ -195,9 +195,9 @@ def measures(
     held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals."
-    x, xp, target, train, domain = cfs.x, cfs.xp, cfs.target, explainer.x_train, cfs.domain
-    first, lines = dict(valid=cfs.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
-    if domain.kind == 'image': first |= dict(blocks=cfs.changed.sum(1))
+    x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
+    first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
+    if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
     elif len(eps): lines = [dict(metric='coherence', **line) for line in coherence(x, xp, eps).to_dict('records')]
     last = domain.measures(cfs)
     if domain.legal: last = last | dict(legal=domain.legal(cfs.data, cfs.raw).all(1))
@@ -219,7 +219,7 @@ def measures(
 def evaluate(
     explainer:Explainer, # Fitted
     data,                # Raw rows to explain
-    target=None,         # Class index, one per row, or None for the other one of two classes
+    target=None,         # Label of a class, one per row, or None for the other one of two classes
     judge=None,          # An independent model, or None
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     seed:int=0,          # Seed of the search
@@ -253,6 +253,13 @@ def bootstrap(
     return [train(take_rows(X, i), take_rows(y, i)) for i in drawn]
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc20
+def _wanted_of(model, cfs) -> Tensor: # As `Tensors.target`
+    "Where the wanted classes stand among the outputs of another model: by their labels, where both have such."
+    theirs,ours = labels_of(model), () if cfs.explainer is None else labels_of(cfs.explainer.model)
+    if not (cfs.classes and theirs): return cfs.tensors.target
+    target = cfs.goal.told_of(cfs.tensors.target, ours) if ours else cfs.target # as the models call it, whatever we do
+    return torch.as_tensor(cfs.goal.positions(target, theirs), device=cfs.x.device)
+
 def confirm(
     cfs:Counterfactuals, # Answers
     models:Sequence,     # Other models of any kind that the domain can read for, at least one
@@ -260,9 +267,9 @@ def confirm(
     "Ask other models about answers; raises `ValueError` for models of other inputs or classes."
     if not isinstance(models, (list, tuple)) or not models:
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
-    goal = goal_of(cfs.target)
-    said = [goal.agrees(predict(_adapted(cfs.domain, m), cfs.xp), cfs.target) for m in models]
-    return replace(cfs, confirmed=torch.stack(said).to(cfs.prob).mean(0))
+    own = [_adapted(cfs.domain, m) for m in models]
+    said = [cfs.goal.agrees(predict(m, cfs.xp), _wanted_of(m, cfs)) for m in own]
+    return replace(cfs, confirmed=torch.stack(said).to(cfs.tensors.prob).mean(0))
 
 # %% ../../nbs/measures/00_metrics.ipynb #c51
 def _aims(answers):
@@ -294,7 +301,6 @@ def _frames(out):
 # %% ../../nbs/measures/00_metrics.ipynb #c57
 def summary(
     out,        # Folder of `explain_dataset`, or its frame
-    classes=(), # Names of the classes
 ) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first
     "Which features change how often, in which direction and by how much, for each class that is to be reached."
     rows, parts, lines = pd.Series(dtype=float), [], []
@@ -302,12 +308,12 @@ def summary(
         rows = rows.add(_aims(df[df.cf_valid]).value_counts(), fill_value=0)
         parts.append(_change_lines(df))
     for (target, feature), changes in pd.concat(parts).groupby(['target', 'feature']):
-        n, name = int(rows[target]), classes[int(target)] if len(classes) else target
+        n = int(rows[target])
         before, after = (pd.to_numeric(changes[c], errors='coerce').astype(float) for c in ('before', 'after'))
         delta = after - before
         low, median, high = delta.quantile([.25, .5, .75])
         most = changes.after.mode().iloc[0] if delta.isna().all() else None
-        lines.append(dict(to=name, feature=feature, rows=n, changed=len(delta)/n, up=(delta > 0).sum()/n,
+        lines.append(dict(to=target, feature=feature, rows=n, changed=len(delta)/n, up=(delta > 0).sum()/n,
                           down=(delta < 0).sum()/n, low=low, median=median, high=high, most=most))
     names = ['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most']
     table = pd.DataFrame(lines, columns=names)
@@ -322,10 +328,10 @@ def _bars(ax, to, lines):
     margin = dict(xycoords=('axes fraction', 'data'), va='center', fontsize=8)
     for at, line in zip(y, lines.itertuples()): # the median change of a number, or the most frequent new level
         median = f'{line.median:+,.0f}' if abs(line.median) >= 100 else f'{line.median:+.3g}'
-        ax.annotate(f'→ {line.most}' if np.isnan(line.median) else median, (1.02, at), **margin)
+        ax.annotate(plot_text(f'→ {line.most}') if np.isnan(line.median) else median, (1.02, at), **margin)
     ax.annotate('median change', (1.02, 1), xycoords='axes fraction', va='bottom', fontsize=8)
-    ax.set_yticks(y, lines.feature, fontsize=8)
-    ax.set(title=f'to be {to} ({lines.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
+    ax.set_yticks(y, map(plot_text, lines.feature), fontsize=8)
+    ax.set(title=f'to be {plot_text(to)} ({lines.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
     ax.xaxis.set_major_formatter(lambda v, _: f'{abs(v):.0%}')
     ax.axvline(0, color='.3', lw=.8)
     ax.spines[['top', 'right']].set_visible(False)

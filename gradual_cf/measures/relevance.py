@@ -20,7 +20,7 @@ from ..core import Domain
 from ..data.images import _block_names, draw_image
 from ..data.words import _word_spans
 from ..models.asking import check_logits, place, predict
-from ..render import figure_html, render, subplots
+from ..render import figure_html, plot_text, render, subplots, without_math
 from ..search.goals import check_target
 
 # %% auto #0
@@ -208,8 +208,8 @@ def _draw_bars(ax, df:pd.DataFrame, title='', most:int=10): # Lines of feature, 
     top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:most]][::-1]
     short = lambda v: f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
     ax.barh(range(len(top)), top.relevance, color=np.where(top.relevance >= 0, _FOR, _AGAINST))
-    ax.set_yticks(range(len(top)), [f'{str(f)[:30]} = {short(v)}' for f,v in zip(top.feature, top.value)], fontsize=8)
-    for label in ax.get_yticklabels(): label.set_parse_math(False)  # a dollar sign in a name is no mathematics
+    ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)],
+                  fontsize=8)
     ax.axvline(0, color='.3', lw=.8)
     ax.set_title(title, fontsize=9)
 
@@ -321,7 +321,7 @@ class Relevances:
         return _PLOTS.get(self.domain.kind, _bars)(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
-        if self.domain.words: return _paragraphs(self, most)
+        if self.domain.words: return without_math(_paragraphs(self, most))
         return figure_html(self.plot(most=most), _in_words(self, most))
 
     def __len__(self): return len(self.x)
@@ -359,7 +359,7 @@ def relevance(
     spans:Callable=_word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
 ) -> Relevances:
     "Which columns, pixels or words speak for a class."
-    if isinstance(data, Counterfactuals): data, target = data.raw, data.target if target is None else target
+    if isinstance(data, Counterfactuals): data, target = data.raw, data.tensors.target if target is None else target
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
     model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)

@@ -7,14 +7,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from threading import get_ident
+from threading import Lock, get_ident
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 # %% auto #0
-__all__ = ['check_logits', 'pass_rows', 'predict']
+__all__ = ['check_logits', 'pass_rows', 'predict', 'labels_of']
 
 # %% ../../nbs/models/00_asking.ipynb #c6
 _GONE:dict = {} # Thread -> function that says whether nobody waits any more
@@ -35,17 +36,37 @@ def _go_on():
     if gone is not None and gone(): raise Cancelled
 
 # %% ../../nbs/models/00_asking.ipynb #c9
+_ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
+_MODES = Lock()     # Whoever counts, counts alone
+_MOMENTARY = '_GONE', '_ASKED', '_MODES' # Names of what is no part of the program, for a fingerprint of its code
+
+def _hold(modules:list):
+    "Switch modules to eval mode; the first who asks a module notes its mode."
+    with _MODES:
+        for m in modules:
+            held = _ASKED.setdefault(id(m), [m, 0, m.training])
+            held[1] += 1
+            m.training = False
+
+def _release(modules:list):
+    "The last who asked a module puts its mode back, and forgets the module."
+    with _MODES:
+        for m in modules:
+            held = _ASKED[id(m)]
+            held[1] -= 1
+            if held[1]: continue
+            m.training = held[2]
+            del _ASKED[id(m)]
+
 @contextmanager
 def evaluating(model): # A module, or any function of a tensor
     "Switch every sub-module to eval mode; put each back as it was on leaving; raises `Cancelled` where nobody waits."
     _go_on()
-    modules = model.modules() if isinstance(model, nn.Module) else []
-    was = [(m, m.training) for m in modules if hasattr(m, 'training')]  # what torch.jit froze has no mode
-    try:
-        for m,_ in was: m.training = False
-        yield model
-    finally:
-        for m,t in was: m.training = t
+    every = model.modules() if isinstance(model, nn.Module) else []
+    modules = [m for m in every if hasattr(m, 'training')]  # what torch.jit froze has no mode
+    _hold(modules)
+    try: yield model
+    finally: _release(modules)
 
 # %% ../../nbs/models/00_asking.ipynb #c12
 _SHORT = (torch.bfloat16, torch.float16)
@@ -92,6 +113,14 @@ def _is_lead(model, z): # Whether the one output of a model stands for two class
     return (z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1) and not answers_numbers(model)
 
 # %% ../../nbs/models/00_asking.ipynb #c27
+def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
+    "Logits in the dtype of the search; where rounding makes a tie of a decision, its class leads by a hair."
+    out = z.to(x)
+    if not z.is_floating_point() or torch.finfo(z.dtype).bits <= torch.finfo(x.dtype).bits: return out
+    best = torch.zeros_like(out, dtype=torch.bool).scatter_(1, z.argmax(1, keepdim=True), True)
+    lost = (out.argmax(1) != z.argmax(1))[:, None] & best
+    return torch.where(lost, out.detach().nextafter(torch.full_like(out, torch.inf)), out)
+
 class _Asked(nn.Module):
     "A model that takes and gives tensors in the dtype of the search, whatever it does inside."
     def __init__(self, model):
@@ -102,7 +131,7 @@ class _Asked(nn.Module):
         z = _read_logits(self.model(x.to(self.dtype) if self.dtype in _SHORT else x))
         if not isinstance(z, Tensor): return z
         self.single = _is_lead(self.model, z)
-        return two_classes(z.to(x)) if self.single else z.to(x)
+        return two_classes(z.to(x)) if self.single else _narrowed(z, x) if z.ndim == 2 else z.to(x)
 
 # %% ../../nbs/models/00_asking.ipynb #c29
 def answers_numbers(model) -> bool:
@@ -178,12 +207,26 @@ def pass_rows(
     return max(least, numbers//x.shape[1:].numel())
 
 # %% ../../nbs/models/00_asking.ipynb #c50
+_MANY = 2**12 # Numbers from which numpy compares faster than torch, on a processor
+
+def _check_unwritten(x:Tensor, before:Tensor):
+    "Raise `ValueError` where a model wrote into its input."
+    a,b = x.detach(), before.detach()
+    if a.shape == b.shape and a.numel() > _MANY and a.device.type == 'cpu': a,b = a.numpy(), b.numpy()
+    elif a.equal(b): return
+    if a.shape == b.shape and ((a == b).all() or ((a == b) | (a != a) & (b != b)).all()): return
+    raise ValueError('model must leave its input as it is, got one that writes into it: '
+                     'let it begin with x = x.clone()')
+
 def _pass(model, x):
-    "One forward pass; raises `ValueError` if the model does not accept the rows."
-    try: return model(x)
+    "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
+    given = x.clone()
+    try: out = model(given)
     except (RuntimeError, TypeError) as e:
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
+    _check_unwritten(given, x)
+    return out
 
 # %% ../../nbs/models/00_asking.ipynb #c53
 def predict(
@@ -213,10 +256,13 @@ _NO_GRADIENT = "model must be differentiable for this search, got {}; use maskin
 def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n, *s)` -> logits with a graph, `(n, k)`
     "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
     _go_on()
+    before = x.detach().clone()
     with torch.enable_grad():
-        try: return model(x)
+        try: out = model(x)
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
+    _check_unwritten(x.detach(), before)
+    return out
 
 # %% ../../nbs/models/00_asking.ipynb #c62
 def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, derivative of a loss by logits -> by the input
@@ -228,6 +274,14 @@ def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, deriva
 
 # %% ../../nbs/models/00_asking.ipynb #c66
 _OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
+
+_HALF = np.log(.5) - 1e-6 # Log-probability that stays below one half in 32 bits
+
+def _unanimous(least:Tensor, said:list) -> Tensor: # Least log-probabilities `(n, k)`; logits of each model `(n, k)`
+    "A class that one of several models does not decide for is less probable than one half."
+    best = torch.stack([z.argmax(1) for z in said])
+    agreed = (best == best[0]).all(0)[:, None] & (torch.arange(least.shape[1], device=least.device) == best[0][:, None])
+    return torch.where(agreed, least, least.clamp_max(_HALF))
 
 class _Agreed(nn.Module):
     "Several models as one: a class is as probable as the most doubtful of them says; the last column is doubt."
@@ -242,7 +296,7 @@ class _Agreed(nn.Module):
         said = [m(x) for m in self.models]
         if len({z.shape[1:] for z in said}) > 1:
             raise ValueError(f'model must be a list of models of the same classes, got {[z.shape[1] for z in said]}')
-        least = torch.stack([z.log_softmax(1) for z in said]).amin(0)
+        least = _unanimous(torch.stack([z.log_softmax(1) for z in said]).amin(0), said)
         doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
         return torch.cat([least, doubt.log()], 1) + _OFFSET
 
@@ -250,6 +304,15 @@ def _differentiable(model) -> bool:
     "Whether a gradient leads to the input; of several models, through each."
     if isinstance(model, _Agreed): return all(_differentiable(m.model) for m in model.models)
     return getattr(model, 'differentiable', True)
+
+# %% ../../nbs/models/00_asking.ipynb #5a003c6e
+def labels_of(model) -> Any: # In the order of its outputs; () where it names none
+    "What a model calls its classes; raises `ValueError` for several models that call them differently."
+    if isinstance(model, _Asked): return labels_of(model.model)
+    if not isinstance(model, _Agreed): return tuple(getattr(model, 'classes_', ()))
+    named = [labels for m in model.models if (labels := labels_of(m))]
+    if all(labels == named[0] for labels in named): return named[0] if named else ()
+    raise ValueError(f'model must be a list of models that call their classes alike, got {[*map(list, named)]}')
 
 # %% ../../nbs/models/00_asking.ipynb #c69
 def _adapted(domain, model):

@@ -42,6 +42,7 @@ def _check_answers(out:Tensor, kind:str):
 
 # %% ../../nbs/models/02_fitted.ipynb #c16
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
+_ROUNDED = 1e-12 # Lead that rounding explains: a tie
 
 def log_odds(
     out:Tensor,         # What a model answered, `(n,)` or `(n, k)`
@@ -59,7 +60,9 @@ def log_odds(
     if threshold != .5 and z.shape[1] != 2:
         raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
     if threshold != .5: z = z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
-    return z - _TIE*torch.arange(z.shape[1], device=z.device)
+    later = torch.arange(z.shape[1], device=z.device)
+    less = z - _TIE*later
+    return torch.where((less.argmax(1) == (z - _ROUNDED*later).argmax(1))[:, None], less, z) # a near thing is no tie
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Predictor:
     names:tuple=()      # Columns it was fitted on, in its order; empty where it does not say
     threshold:float=.5  # Probability from which the second of two classes is decided, in (0, 1)
     width:int|None=None # Number of columns it was fitted on; None where it does not say
+    classes:tuple=()    # What it calls its classes, in the order of its answers; empty where it does not say
 
     def __post_init__(self):
         if self.kind not in KINDS: raise ValueError(f'kind must be one of {tuple(KINDS)}, got {self.kind!r}')
@@ -87,13 +91,22 @@ class Predictor:
         return log_odds(_asked_of(self, frame), self.kind, self.threshold)
 
 # %% ../../nbs/models/02_fitted.ipynb #c22
+def _check_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
+    "Raise `ValueError` where a model wrote into the columns of its frame; columns of its own it may add."
+    if frame.shape == before.shape and frame.equals(before): return
+    other = [c for c in before if c not in frame or not frame[c].equals(before[c])]
+    if other: raise ValueError(f'model must leave its rows as they are, got one that writes into {other[0]!r}: '
+                               'let it begin with frame = frame.copy()')
+
 def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     if predictor.names: frame = frame[list(predictor.names)]
-    try: out = predictor.ask(frame)
+    given = frame.copy()
+    try: out = predictor.ask(given)
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
-    out = torch.tensor(np.asarray(out, np.float64))
+    _check_unwritten(given, frame)
+    out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
     return out
@@ -132,7 +145,7 @@ def _like_sklearn(model) -> Predictor:
     except ValueError: width = None # XGBoost's before it was fitted
     of_array = (names is None or not len(names)) and hasattr(model, 'n_features_in_')
     return Predictor((lambda frame: ask(frame.to_numpy())) if of_array else ask, kind, model,
-                     () if names is None else tuple(names), width=width)
+                     () if names is None else tuple(names), width=width, classes=tuple(getattr(model, 'classes_', ())))
 
 # %% ../../nbs/models/02_fitted.ipynb #c34
 def _xgboost_booster(model) -> Predictor:
@@ -160,7 +173,7 @@ def _catboost(model) -> Predictor:
     kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
     ask = lambda frame: model.predict(frame, prediction_type=form, thread_count=1)
     names = tuple(model.feature_names_)
-    return Predictor(ask, kind, model, names, width=len(names))
+    return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_))
 
 # %% ../../nbs/models/02_fitted.ipynb #c40
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
@@ -228,6 +241,9 @@ class FrameModel(Adapted):
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
+    @property
+    def classes_(self) -> tuple: return () if self.kind == 'number' else self.predictor.classes # As scikit-learn has it
+
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
     def read(self,
@@ -292,6 +308,9 @@ class TensorModel(Adapted):
         super().__init__()
         self.model,self.kind,self.threshold = model,kind,threshold
         self.scaled = nn.Identity() if scaled is None else scaled
+
+    @property
+    def classes_(self): return getattr(self.model, 'classes_', ()) # Of a network that names them
 
     def forward(self, x:Tensor) -> Tensor:
         return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)
@@ -383,12 +402,97 @@ def _read_onnx(onnxruntime, path):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(path, options)
 
-def _read_skops(skops, path):
-    from skops.io import get_untrusted_types, load
-    strange = get_untrusted_types(file=path)
-    if strange: raise ValueError(f'holds types that are not known to be safe: {strange}')
-    return load(path)
+# %% ../../nbs/models/02_fitted.ipynb #4da9611e
+_DISTANCES = ('BrayCurtis Canberra Chebyshev Euclidean Hamming Haversine Jaccard Mahalanobis Manhattan Minkowski '
+              'SEuclidean')
+_OF_SKLEARN = { # Module -> types and functions that scikit-learn's own estimators are made of
+    '_loss.loss': 'HalfTweedieLoss HalfTweedieLossIdentity',
+    'calibration': '_CalibratedClassifier _SigmoidCalibration _TemperatureScaling',
+    'ensemble._hist_gradient_boosting.predictor': 'TreePredictor',
+    'feature_selection._mutual_info': 'mutual_info_classif mutual_info_regression',
+    'feature_selection._univariate_selection': 'chi2 f_classif f_oneway f_regression r_regression',
+    'gaussian_process._gpc': '_BinaryGaussianProcessClassifierLaplace',
+    'gaussian_process.kernels': 'CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Hyperparameter '
+                                'Matern PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel',
+    'impute._iterative': 'IterativeImputer _ImputerTriplet',
+    'metrics._classification': 'accuracy_score balanced_accuracy_score brier_score_loss f1_score jaccard_score '
+                               'log_loss matthews_corrcoef precision_score recall_score',
+    'metrics._dist_metrics': ' '.join(f'{name}Distance{bits}' for name in _DISTANCES.split() for bits in (32, 64)),
+    'metrics._ranking': 'average_precision_score roc_auc_score top_k_accuracy_score',
+    'metrics._regression': 'explained_variance_score max_error mean_absolute_error mean_squared_error '
+                           'median_absolute_error r2_score root_mean_squared_error',
+    'metrics._scorer': '_CurveScorer _PassthroughScorer _Scorer',
+    'model_selection._split': 'GroupKFold KFold LeaveOneOut RepeatedKFold RepeatedStratifiedKFold ShuffleSplit '
+                              'StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit',
+    'multiclass': '_ConstantPredictor',
+    'neighbors._ball_tree': 'BallTree BallTree32 BallTree64', 'neighbors._kd_tree': 'KDTree KDTree32 KDTree64',
+    'neural_network._stochastic_optimizers': 'AdamOptimizer SGDOptimizer', 'tree._tree': 'Tree',
+    'utils._bunch': 'Bunch', 'utils._metadata_requests': 'MetadataRequest MethodMetadataRequest',
+    'utils.validation': 'check_array'}
+_SAFE = {f'sklearn.{module}.{name}' for module,names in _OF_SKLEARN.items() for name in names.split()} | {'numpy.dtype'}
 
+# %% ../../nbs/models/02_fitted.ipynb #e2ceb340
+_CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'} # These call what they hold
+
+_MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
+
+def _all_nodes(schema) -> list:
+    "Everything that a skops file builds, as its schema tells."
+    todo,out = [schema], []
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict) and '__loader__' in one: out.append(one)
+        if isinstance(one, (dict, list)): todo += one.values() if isinstance(one, dict) else one
+    return out
+
+def _strange_types(path) -> list: # By name
+    "Types of a skops file that are not known to be safe."
+    import zipfile
+    from skops.io import get_untrusted_types
+    with zipfile.ZipFile(path) as z: nodes = _all_nodes(json.loads(z.read('schema.json')))
+    name = lambda node: f'{node.get("__module__")}.{node.get("__class__")}'
+    known = lambda n: n['__loader__'] == 'PartialNode' and name(n['content']['func']) == _MAY_BE_CALLED
+    called = {_CALLED[n['__loader__']] for n in nodes if n['__loader__'] in _CALLED and not known(n)}
+    return sorted((set(get_untrusted_types(file=path)) - _SAFE - {'functools.partial'}) | called)
+
+def _check_grown(left, right, leaf, what:str):
+    "Raise `ValueError` for nodes of a tree that do not point to nodes behind them."
+    at = np.arange(len(leaf))
+    for kids in (np.asarray(left).astype(np.int64), np.asarray(right).astype(np.int64)):
+        if (~leaf & ((kids <= at) | (kids >= len(leaf)))).any():
+            raise ValueError(f'holds a {what} whose nodes do not point to nodes behind them')
+
+def _check_trees(model):
+    "Raise `ValueError` for a tree that cannot be walked."
+    todo,seen = [model], {}
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, (str, bytes, int, float, type, type(None))): continue
+        seen[id(one)] = one # kept, so that no other object gets its number
+        if isinstance(one, (list, tuple, set, dict)): todo += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, np.ndarray): todo += one.ravel().tolist() if one.dtype == object else []
+        elif type(one).__name__ == 'Tree':
+            if not len(one.value) == one.node_count == len(one.children_left):
+                raise ValueError('holds a Tree with more nodes than values')
+            _check_grown(one.children_left, one.children_right, one.children_left == -1, 'Tree')
+            if one.feature.max(initial=-1) >= one.n_features:
+                raise ValueError('holds a Tree that asks about a column that it has not')
+        elif type(one).__name__ == 'TreePredictor':
+            nodes = one.nodes
+            _check_grown(nodes['left'], nodes['right'], nodes['is_leaf'].astype(bool), 'TreePredictor')
+        else: todo += vars(one).values() if hasattr(one, '__dict__') else []
+
+def _read_skops(skops, path, trusted=()):
+    from skops.io import get_untrusted_types, load
+    strange = [name for name in _strange_types(path) if name not in trusted]
+    if strange:
+        raise ValueError(f'holds types that are not known to be safe: {strange}; if you know who wrote it, say '
+                         f'load_fitted(path, trusted={strange}), or --trust on the command line')
+    model = load(path, trusted=get_untrusted_types(file=path))
+    _check_trees(model)
+    return model
+
+# %% ../../nbs/models/02_fitted.ipynb #6e9e0a1b
 _READERS = { # Ending -> library, and how it reads a path
     '.json': ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path)),
     '.ubj': ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path)),
@@ -401,8 +505,10 @@ _INSTEAD = 'save it with skops.io.dump, to ONNX, or with the save_model of XGBoo
 
 def load_fitted(
     path:str|Path, # .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops
+    trusted:Sequence=(), # Further types that a skops file may hold, by name: you answer for what they do
 ) -> Any:          # The fitted model
     "Read a fitted model from a file that cannot run code; raises `ValueError` for a pickle or a broken file."
+    if isinstance(trusted, str): raise ValueError(f'trusted must be a list of names of types, got {trusted!r}')
     path = Path(path)
     if path.suffix not in _READERS:
         raise ValueError(f'path must end in one of {sorted(_READERS)}, got {path.name!r}; {_INSTEAD}')
@@ -410,7 +516,8 @@ def load_fitted(
     if not path.is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
     try:
         _check_survived(path, library)
-        return read(importlib.import_module(library), str(path))
+        module = importlib.import_module(library)
+        return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
     except Exception as e: raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {e}') from e
 

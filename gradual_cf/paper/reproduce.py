@@ -21,7 +21,7 @@ from ..baselines.lore import LORE
 from ..baselines.nearest import CEM, GrowingSpheres, Wachter
 from ..core import atomic, check_whole
 from ..models.asking import predict
-from ..render import subplots
+from ..render import csv_text, subplots
 from ..gradual import PAPER, GradualCF, preset
 from ..search.goals import target_score
 from ..measures.metrics import PLAUSIBLE, confirm, l2_change, measures, n_changed, outliers
@@ -155,7 +155,7 @@ def _write_report(e, name, done, made, out):
         pictures.append(drawn.getvalue())
     names = [f'{name}.png', *(f'{name}-{i + 2}.png' for i in range(len(pictures) - 1))][:len(pictures)]
     for file, df in tables.items():
-        with atomic(out/file) as tmp: df.round(5).to_csv(tmp, index=False)
+        with atomic(out/file) as tmp: tmp.write_text(csv_text(df.round(5)), encoding='utf-8')
     for file, picture in zip(names, pictures): _save_png(picture, out/file)
     with atomic(out/f'{name}.json') as tmp: tmp.write_text(json.dumps(made, indent=1))
     written = [str(out/f) for f in (*tables, *names, f'{name}.json')]
@@ -222,7 +222,7 @@ def _run_table6(part, path):
     cfs = e.explain(some, target, part['seed'])
     seconds = dict(metric='seconds_per_row', mean=(time.perf_counter() - start)/len(cfs))
     table = pd.concat([measures(e, cfs, task.judge), pd.DataFrame([seconds])], ignore_index=True)
-    each = dict(valid=cfs.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
+    each = dict(valid=cfs.tensors.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
     rows = {metric: json.dumps(np.round(v.tolist(), 4).tolist()) for metric, v in each.items()}
     return table.assign(per_row=table.metric.map(rows), data=part['data'], method=part['method'], rows=len(cfs))
 
@@ -306,7 +306,7 @@ def _run_believed(part, path):
     else:
         cfs = confirm(e.explain(some, target, seed), networks)
         table = measures(e, cfs[cfs.valid], None, (), held)
-        table.loc[table.metric == 'valid', 'mean'] = cfs.valid.float().mean().item()
+        table.loc[table.metric == 'valid', 'mean'] = cfs.valid.mean()
         table = table[table.metric.isin(_STANDING)]
     return table[['metric', 'mean']].assign(data=part['data'], method=method, rows=part['rows'])
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..core import atomic
 from ..models.asking import predict
-from ..render import figure_html, render, subplots
+from ..render import csv_text, figure_html, render, subplots
 from ..use.drawing import _png as _picture_file
 
 # %% auto #0
@@ -54,7 +54,7 @@ def _check_results(results, each, classes):
     if not 2 <= len(classes) <= 10: raise ValueError(f'classes must be 2 to 10, one for each key, got {len(classes)}')
     few = {m: len(c) for m, c in results.items() if len(c) < each}
     if few: raise ValueError(f'results must have at least {each} images of each method, got {few}')
-    top = max(int(c.target.max()) for c in results.values())
+    top = max(int(c.tensors.target.max()) for c in results.values())
     if top >= len(classes):
         raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
 
@@ -74,7 +74,7 @@ def questions(
             raise ValueError(f'results must be counterfactuals of images, got another domain for {name!r}')
         some = cfs[rng.permutation(len(cfs))[:each]]
         pixels = map(_png, some.domain.decode(some.xp, None))
-        parts += [(x, png, name, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.target)]
+        parts += [(x, png, name, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.tensors.target)]
     x, png, method, target = zip(*(parts[i] for i in rng.permutation(len(parts))))
     return _Questions(torch.stack(x), png, method, target, tuple(map(str, classes)))
 
@@ -126,7 +126,7 @@ class _Sheet:
 
     def save(self): # Write the file, where there is one
         if self.path is None: return
-        with atomic(self.path) as tmp: self.df.to_csv(tmp, index=False)
+        with atomic(self.path) as tmp: tmp.write_text(csv_text(self.df), encoding='utf-8')
 
 # %% ../../nbs/paper/01_survey.ipynb #c36
 _SIDE = 224 # pixels of the picture in the widget

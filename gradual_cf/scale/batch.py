@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/01_batch.ipynb #c4
 from __future__ import annotations
-import errno, inspect, io, json, platform
+import errno, hashlib, inspect, io, json, platform, re, warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import told_of
 from ..core import atomic, check_whole, _read_json, State, Target
+from ..data.columns import MISSING
+from ..models.asking import predict
 from ..search.explainer import Explainer
-from ..search.goals import CLASSES, NUMBERS
+from ..search.goals import CLASSES, listed, NUMBERS
 from ..gradual import FAR
-from .workers import actors, cut, fingerprint, joined_ray, open_source, processes, serial
+from .workers import actors, cut, fingerprint, joined_ray, open_source, processes, serial, write_array
 
 # %% auto #0
 __all__ = ['batch_fn', 'explain_dataset', 'explain_ray']
@@ -61,14 +63,24 @@ def _raw_rows(explainer, batch):
 
 # %% ../../nbs/scale/01_batch.ipynb #c21
 def _plain_target(explainer, target):
-    "A target for all rows, as JSON can hold it: a class, or the ends of an interval."
+    "A target for all rows, as JSON can hold it: a label, or the ends of an interval."
     aimed = explainer.aimed(target, explainer.z_train[:1])
-    return None if target is None else explainer.goal.plain(aimed[0])
+    return None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
+
+# %% ../../nbs/scale/01_batch.ipynb #83219b93
+def _target_column(explainer, target, there) -> str|None: # Names of all columns
+    "The column with a target for each row; None where one is for all; raises `ValueError` for text that is neither or both."
+    label = target in explainer.classes
+    if not isinstance(target, str) or label and target not in there: return None
+    if label: raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
+    if target in there: return target
+    known = f'one of the labels {listed(explainer.classes)} or ' if explainer.classes else ''
+    raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c24
 def _question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
-    if not isinstance(target, str): target = _plain_target(explainer, target)
+    if not isinstance(target, str) or target in explainer.classes: target = _plain_target(explainer, target)
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     try: json.dumps(question)
@@ -92,7 +104,7 @@ def _by_column(names, raw):
 # %% ../../nbs/scale/01_batch.ipynb #c36
 def batch_fn(
     explainer:Explainer, # Fitted
-    target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
+    target=None,         # Label of a class, name of a column with one per row, or None for the other one of two classes
     seed:int=0,          # Seed of everything random
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Callable:           # dict of arrays -> dict of arrays
@@ -100,10 +112,8 @@ def batch_fn(
     question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
         _check_free(names, batch)
-        wanted = question['target']
-        if isinstance(target, str):
-            _check_there([target], batch)
-            wanted = np.asarray(batch[target])
+        column = _target_column(explainer, target, batch)
+        wanted = question['target'] if column is None else np.asarray(batch[column])
         asked:dict[str, Any] = question | dict(target=wanted)
         cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
         told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
@@ -124,7 +134,8 @@ def _told_types(explainer):
     "Name and Arrow type of what is told about each row."
     import pyarrow as pa
     number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
-    special = dict(cf_target=pa.int64(), cf_valid=pa.bool_())
+    labels = pa.array(explainer.classes).type if explainer.classes else pa.int64()
+    special = dict(cf_target=labels, cf_valid=pa.bool_())
     return {n: special.get(n, number) for n in (*explainer.goal.told, 'cf_valid')}
 
 # %% ../../nbs/scale/01_batch.ipynb #c48
@@ -145,12 +156,34 @@ def _about(rows):
     except ValueError as e: raise ValueError(f'{rows} of ds: {e}') from e
     except Exception as e: raise RuntimeError(f'{rows} of ds: {type(e).__name__}: {e}') from e
 
+@contextmanager
+def _one_thread():
+    "One thread for what shall have the same bits wherever it is asked."
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try: yield
+    finally: torch.set_num_threads(threads)
+
+def _digest(v:np.ndarray) -> str: # Sixteen hexadecimal digits
+    "A short name for the very bits of numbers."
+    return hashlib.sha256(f'{v.dtype} {v.shape} '.encode() + v.tobytes()).hexdigest()[:16]
+
+_ABOUT = b'gradual_cf' # Where a part says what it is
+_FIRST = 16            # Rows of a part of which it keeps what the model said
+
+def _first_said(explainer, table) -> str:
+    "What the model says of the first rows of a part, as a digest."
+    data = explainer.domain.rows(_raw_rows(explainer, table.slice(0, _FIRST).to_pydict()))
+    with _one_thread(): z = explainer.logits(data, explainer.encode(data).x)
+    return _digest(z.cpu().numpy())
+
 class _Work:
     "Explain one part: its number and Arrow table, or the bytes of one, in; Arrow table out."
     def __init__(self, explainer, schema, size, target=None, seed=0, **constraints):
         self.explainer, self.schema, self.size = explainer, schema, size
         self.question:dict[str, Any] = _question(explainer, target, seed, constraints)
-        _check_there([*_columns(explainer), *([target] if isinstance(target, str) else [])], schema.names)
+        _check_there(_columns(explainer), schema.names)
+        _target_column(explainer, target, schema.names)
         _check_free(_columns(explainer), schema.names)
         self.types = _added_types(explainer, schema)
 
@@ -162,7 +195,9 @@ class _Work:
         for c,t in self.types.items():
             v = np.asarray(out[c])
             table = table.append_column(c, pa.array(v.tolist() if v.ndim > 1 else v, type=t, from_pandas=True))
-        return table.add_column(0, 'cf_row', pa.array(np.arange(first, first + len(table))))
+        table = table.add_column(0, 'cf_row', pa.array(np.arange(first, first + len(table))))
+        told = dict(rows=[first, first + len(table) - 1], logits=_first_said(self.explainer, table))
+        return table.replace_schema_metadata({_ABOUT: json.dumps(told)})
 
 # %% ../../nbs/scale/01_batch.ipynb #c55
 _same = partial(fingerprint, paths=True) # A run goes on where it was begun; a domain may name a file
@@ -179,20 +214,78 @@ def _made_up(enc, k):
 # %% ../../nbs/scale/01_batch.ipynb #c60
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(), **constraints)[1]
+    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(explainer.classes), **constraints)[1]
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]
     state, mix = _made_up(enc, explainer.z_train.shape[1]), getattr(explainer, 'loss', None)
     return _same(seen, [term(state) for _,term in mix.terms.values()] if mix else [])
 
+# %% ../../nbs/scale/01_batch.ipynb #25cf9fab
+_DRAWN = 1000          # Rows of each kind that a model is known by, at most, and no more than are trained on …
+_DRAWN_NUMBERS = 2**22 # … and numbers that they hold
+
+def _drawn_rows(e) -> list: # Three tensors, `(m, *s)` each
+    "Training rows, rows between two of them, and rows put together from the values of many."
+    x, gen = e.x_train, torch.Generator().manual_seed(0)
+    n, groups = max(1, min(_DRAWN, len(x), _DRAWN_NUMBERS//x[0].numel())), e.groups(x)
+    some, others = (x[torch.randint(len(x), (n,), generator=gen).to(x.device)] for _ in range(2))
+    way = torch.rand(n, *[1]*(x.ndim - 1), generator=gen).to(x.device)
+    between = some + way.to(x)*(others - some) if x.is_floating_point() else torch.where(way < .5, some, others)
+    between = torch.where((some == MISSING) | (others == MISSING), some, between) # nothing lies between
+    source = torch.randint(len(x), (n, int(groups.max()) + 1), generator=gen).to(x.device)
+    return [some, between, x.gather(0, source[:, groups])]
+
+# %% ../../nbs/scale/01_batch.ipynb #03d9b031
+_REPEATED = 10 # Times what a model was off by from one pass to the next, it may be off by from one run to the next
+
+def _heard(e, x) -> np.ndarray: # `(m, k)`, NaN where the model refuses
+    "What a model says of rows, asked the same way each time."
+    try:
+        with _one_thread(): return predict(e.model, x).cpu().numpy()
+    except Exception: # a model may have words of its own for rows that it never saw
+        return np.full((len(x), e.z_train.shape[1]), np.nan, np.float32)
+
+def _apart(a:np.ndarray, b:np.ndarray) -> float:
+    "The largest difference of logits; infinite where one of them is missing."
+    if a.shape != b.shape or (np.isnan(a) != np.isnan(b)).any(): return np.inf
+    same = (a == b) | np.isnan(a)
+    return float(np.abs(np.where(same, 0., a.astype(float)) - np.where(same, 0., b.astype(float))).max(initial=0.))
+
+def _known_by(e) -> tuple: # Logits `(m, k)`, and how far another pass is off
+    "What a model is known by; warns of one that does not repeat itself."
+    rows = _drawn_rows(e)
+    once, again = (np.concatenate([_heard(e, x) for x in rows]) for _ in range(2))
+    off = _apart(once, again)
+    if off:
+        warnings.warn(f'model does not repeat itself: its logits of the same rows are off by up to {off:.3g} from one '
+                      'pass to the next, so a run is resumed where they are off by no more than '
+                      f'{_REPEATED} times that', stacklevel=2)
+    return once, off
+
+# %% ../../nbs/scale/01_batch.ipynb #d32224c5
+_LOGITS = '_logits.npy'
+
+def _logits_in(out, manifest) -> np.ndarray|None:
+    "The logits that a folder was begun with; None where they are not those of its manifest."
+    try: z = np.load(Path(out)/_LOGITS, allow_pickle=False)
+    except (OSError, ValueError, EOFError): return None
+    return z if _digest(z) == manifest.get('model.logits') else None
+
+def _apart_text(there:np.ndarray|None, now:np.ndarray) -> str:
+    "How logits differ, in words."
+    if there is None: return 'those of the first run are lost'
+    if there.shape != now.shape: return f'rows and classes {there.shape} there, {now.shape} now'
+    other = (there != now) & ~(np.isnan(there) & np.isnan(now))
+    return f'{int(other.any(1).sum()):,} of {len(now):,} rows differ, by up to {_apart(there, now):.3g}'
+
 # %% ../../nbs/scale/01_batch.ipynb #c66
+_FORMAT = 3      # Of folders
 _ASKED_ROWS = 64 # Rows that a domain is asked about
 
-def _manifest(work, source):
+def _manifest(work, source, z, repeats):
     "Everything that decides the output, on one level."
     e, few = work.explainer, next(t for t in source.tables() if len(t)).slice(0, _ASKED_ROWS).to_pydict()
-    weights = isinstance(e.model, nn.Module) and e.model.state_dict()
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
@@ -200,25 +293,38 @@ def _manifest(work, source):
     versions = {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
     nested = dict(
         question=work.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,
-        input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}))
+        input=dict(name=source.name, sha256=source.digest, columns={f.name: str(f.type) for f in source.schema}),
+        model=dict(rows=len(z), logits=_digest(z), repeats=repeats))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
-        format=2, explainer=type(e).__name__, code=_same(type(e)), batch_size=work.size, rows=source.rows,
-        model=_same(e.model, None if weights else e.z_train), place=[e.place[0].type, str(e.place[1])],
-        training_rows=_same(e.x_train), domain=_same(decides),
-        behaviour=_reactions(e, _raw_rows(e, few), **constraints))
+        format=_FORMAT, explainer=type(e).__name__, code=_same(type(e)), batch_size=work.size, rows=source.rows,
+        place=[e.place[0].type, str(e.place[1])], training_rows=_same(e.x_train), domain=_same(decides),
+        behaviour=_reactions(e, _raw_rows(e, few), **constraints), classes=list(map(str, e.classes)))
 
 # %% ../../nbs/scale/01_batch.ipynb #c71
 _MANIFEST = '_manifest.json'
+
+def _manifest_in(out) -> dict:
+    "The manifest of a folder; raises `ValueError` where it cannot be read."
+    path = Path(out)/_MANIFEST
+    try: return _read_json(path.read_text())
+    except (OSError, ValueError): raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
 
 def _write_manifest(path, manifest, finished):
     text = json.dumps(manifest | dict(finished=finished), indent=1, sort_keys=True)
     with atomic(path) as tmp: tmp.write_text(text + '\n')
 
 # %% ../../nbs/scale/01_batch.ipynb #c73
-def _check_manifest(old, new, out):
+_MAY_DIFFER = {'finished', 'input.name', 'model.repeats'}
+
+def _check_manifest(old, new, out, z=None):
     "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
     told = lambda v: json.dumps(v, sort_keys=True)
-    diff = [k for k in sorted({*old, *new} - {'finished', 'input.name'}) if told(old.get(k)) != told(new.get(k))]
+    diff = [k for k in sorted({*old, *new} - _MAY_DIFFER) if told(old.get(k)) != told(new.get(k))]
+    if 'model.logits' in diff and z is not None:
+        there, off = _logits_in(out, old), [m.get('model.repeats') for m in (old, new)]
+        most = _REPEATED*max(v for v in off if isinstance(v, (int, float)))
+        if there is not None and _apart(there, z) <= most: diff.remove('model.logits')
+        else: new = new | {'model.logits': f'{new["model.logits"]} ({_apart_text(there, z)})'}
     diff = '; '.join(f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3])
     same = 'the same model, settings and input'
     if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
@@ -226,21 +332,69 @@ def _check_manifest(old, new, out):
 # %% ../../nbs/scale/01_batch.ipynb #c76
 def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
 
+_NO_SUM = '0'*64 # Stands where the checksum will be
+_SUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
+
+def _checksum(raw:bytes) -> tuple[bytes, bytes]: # The checksum of a part with zeros in its place, and what stands there
+    "What the checksum of a part is, and what it says it is."
+    found = None
+    for found in _SUM.finditer(raw, max(0, len(raw) - _FOOTER)): pass # the last one
+    if found is None: return b'', b'none'
+    rest = raw[:found.start(1)] + _NO_SUM.encode() + raw[found.end(1):]
+    return hashlib.sha256(rest).hexdigest().encode(), found[1]
+
+_FOOTER = 2**22 # Bytes at the end of a part that hold its metadata, at most
+
+def _run_of(manifest) -> str:
+    "A short name for a run."
+    told = {k: v for k,v in manifest.items() if k not in ('finished', 'input.name')}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
 # %% ../../nbs/scale/01_batch.ipynb #c79
-def _finished(out, rows, size):
-    "Numbers of the parts that are there and whole."
-    import pyarrow as pa, pyarrow.parquet as pq
-    def whole(k):
-        try: return pq.read_metadata(_part_file(out, k)).num_rows == min(size, rows - k*size)
-        except (pa.ArrowException, OSError): return False
-    return {k for k in range(-(-rows//size)) if _part_file(out, k).is_file() and whole(k)}
+def _told_by(path) -> dict|None:
+    "What a part says of itself; None where a byte of it is not as it was written."
+    import pyarrow.parquet as pq
+    raw = path.read_bytes()
+    counted, says = _checksum(raw)
+    if counted != says: return None
+    return json.loads(pq.read_metadata(io.BytesIO(raw)).metadata[_ABOUT])
+
+def _standing(out, manifest, k) -> str: # 'whole', 'missing', 'damaged', or what else it holds
+    "How a part stands."
+    path, size = _part_file(out, k), manifest['batch_size']
+    if not path.is_file(): return 'missing'
+    told, last = _told_by(path), min((k + 1)*size, manifest['rows']) - 1
+    if told is None: return 'damaged'
+    if told['run'] != _run_of(manifest): return 'rows of another run'
+    return 'whole' if told['rows'] == [k*size, last] else 'rows {}..{}'.format(*told['rows'])
+
+def _finished(out, manifest=None) -> set: # None for the manifest that lies there
+    "Numbers of the parts that are there and whole; raises `ValueError` for a part that belongs elsewhere."
+    manifest, done = manifest or _manifest_in(out), set()
+    for k in range(-(-manifest['rows']//manifest['batch_size'])):
+        how = _standing(out, manifest, k)
+        if how == 'whole': done.add(k)
+        elif how not in ('missing', 'damaged'):
+            raise ValueError('out must hold parts of this run in their places, '
+                             f'got {str(_part_file(out, k))!r} with {how}: move it away, and run the same call again')
+    return done
 
 # %% ../../nbs/scale/01_batch.ipynb #c81
-def _write_part(out, k, table):
-    "Write a part atomically; raises `OSError` where the disk is full."
+def _sealed(path, table, run):
+    "Write a part with what it says of itself, and its checksum last."
     import pyarrow.parquet as pq
+    told = json.loads(table.schema.metadata[_ABOUT]) | dict(run=run, sha256=_NO_SUM)
+    pq.write_table(table.replace_schema_metadata({_ABOUT: json.dumps(told)}), path)
+    raw = path.read_bytes()
+    counted, zeros = _checksum(raw)
+    with open(path, 'r+b') as f:
+        f.seek(raw.rindex(zeros))
+        f.write(counted)
+
+def _write_part(out, k, table, run):
+    "Write a part atomically; raises `OSError` where the disk is full."
     try:
-        with atomic(_part_file(out, k)) as tmp: pq.write_table(table, tmp)
+        with atomic(_part_file(out, k)) as tmp: _sealed(tmp, table, run)
     except OSError as e:
         if e.errno != errno.ENOSPC: raise
         text = f'no space is left for part {k}; what was finished is kept: make room and run the same call again'
@@ -248,8 +402,8 @@ def _write_part(out, k, table):
 
 # %% ../../nbs/scale/01_batch.ipynb #c87
 @contextmanager
-def _claimed(out, manifest):
-    "Begin or resume a folder: yields the finished parts; raises `ValueError` for the folder of another run."
+def _claimed(out, manifest, z):
+    "Begin or resume a folder: yields its run and finished parts; raises `ValueError` for the folder of another run."
     from filelock import FileLock, Timeout
     out.mkdir(parents=True, exist_ok=True)
     try: lock = FileLock(out/'.lock').acquire(timeout=0)
@@ -258,12 +412,14 @@ def _claimed(out, manifest):
         path, there = out/_MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
         if there and _MANIFEST not in there:
             raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
-        try: old = _read_json(path.read_text()) if there else manifest
-        except ValueError: raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
-        _check_manifest(old, manifest, out)
+        old = _manifest_in(out) if there else manifest
+        _check_manifest(old, manifest, out, z)
+        done = _finished(out, old)
         for p in out.glob('.part-*'): p.unlink()
         _write_manifest(path, old, False)
-        yield _finished(out, manifest['rows'], manifest['batch_size'])
+        if _digest(z) == old['model.logits']:
+            with atomic(out/_LOGITS) as tmp: write_array(z, tmp)
+        yield _run_of(old), done
         _write_manifest(path, old, True)
 
 # %% ../../nbs/scale/01_batch.ipynb #c93
@@ -274,12 +430,13 @@ def _run(explainer, ds, out, size, progress, engine, **question):
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
     work = _Work(explainer, source.schema, size, **question)
-    with _claimed(out, _manifest(work, source)) as done:
+    z, repeats = _known_by(explainer)
+    with _claimed(out, _manifest(work, source, z, repeats), z) as (run, done):
         there = sum(min(size, source.rows - k*size) for k in done)
         rows:Any = dict(unit='row', unit_scale=True, desc=source.name)
         with tqdm(total=source.rows, initial=there, disable=not progress, **rows) as bar:
             for k,table in engine(work, cut(source, size, done)) if there < source.rows else ():
-                _write_part(out, k, table)
+                _write_part(out, k, table, run)
                 bar.update(len(table))
     return out
 
@@ -288,7 +445,7 @@ def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
-    target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
+    target=None,         # Label of a class, name of a column with one per row, or None for the other one of two classes
     batch_size:int=1024, # Rows of a part, ≥ 1: explained together, and lost by a kill
     seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process with its threads
@@ -300,12 +457,36 @@ def explain_dataset(
     engine = partial(processes, count=workers) if workers else serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
 
+# %% ../../nbs/scale/01_batch.ipynb #a99cb0e6
+def check_folder(
+    out:str|Path, # Folder of a run
+) -> dict:        # rows, parts, whole, finished, faults: sentences, none where all is as it was written
+    "What is right with a folder of answers, and what is not; raises `ValueError` for another folder."
+    out = Path(out)
+    manifest = _manifest_in(out)
+    if manifest.get('format') != _FORMAT:
+        raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
+    check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
+    names = [_part_file(out, k).name for k in range(-(-manifest['rows']//manifest['batch_size']))]
+    how = {name: _standing(out, manifest, k) for k,name in enumerate(names)}
+    whole, missing = (sum(v == word for v in how.values()) for word in ('whole', 'missing'))
+    again = 'run the same call again'
+    faults = [f'{name} is damaged: {again}, and it is made anew' for name,v in how.items() if v == 'damaged']
+    faults += [f'{name} holds {v}: move it away, and {again}' for name,v in how.items() if v.startswith('rows')]
+    if missing: faults.append(f'{missing:,} of {len(names):,} parts are missing: {again}')
+    elif not manifest.get('finished'): faults.append(f'the run did not come to its end: {again}')
+    if _logits_in(out, manifest) is None: faults.append(f'{_LOGITS} does not hold the logits of the manifest: {again}')
+    strange = sorted({p.name for p in out.iterdir() if p.name[0] != '.'} - {*names, _MANIFEST, _LOGITS})
+    faults += [f'{name} is no file of a run: move it away' for name in strange]
+    finished = bool(manifest.get('finished'))
+    return dict(rows=manifest['rows'], parts=len(names), whole=whole, finished=finished, faults=faults)
+
 # %% ../../nbs/scale/01_batch.ipynb #c100
 def explain_ray(
     explainer:Explainer, # Fitted
     ds,                  # As `explain_dataset` takes it
     out,                 # Folder on this machine for the parts and the manifest; one of the same run is resumed
-    target=None,         # Class index, name of a column with one per row, or None for the other one of two classes
+    target=None,         # Label of a class, name of a column with one per row, or None for the other one of two classes
     batch_size:int=1024, # Rows of a part, ≥ 1
     seed:int=0,          # Seed of everything random
     workers:int=2,       # Actors of one thread each, ≥ 1

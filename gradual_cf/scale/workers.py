@@ -57,7 +57,8 @@ def _program(f:Callable) -> tuple:
     if not isinstance(f, FunctionType): return f,
     code, there = f.__code__, f.__globals__
     constants = [k for k in code.co_consts if k is not f.__doc__]
-    return code.co_code, code.co_names, constants, {n: there[n] for n in sorted(_globals(code)) if n in there}
+    called = sorted(_globals(code) & {*there} - {*there.get('_MOMENTARY', ())})
+    return code.co_code, code.co_names, constants, {n: there[n] for n in called}
 
 # %% ../../nbs/scale/00_workers.ipynb #c22
 def _function_parts(f):

@@ -8,6 +8,7 @@ import inspect, operator, time
 from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
@@ -21,9 +22,9 @@ from ..answers import Counterfactuals
 from ..data.columns import _on_steps
 from ..core import Domain, Encoded, Target, changed_groups
 from .plausible import crowd, held_back, lonelier
-from .goals import CLASSES, NUMBERS, in_target, said
+from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
-                                      answers_numbers, check_lead, check_logits, place, predict)
+                                      answers_numbers, check_lead, check_logits, labels_of, place, predict)
 from .proven import answered, by_default, region
 from ..use.plans import Plan, plan_of
 
@@ -139,7 +140,8 @@ def _signature(cls):
     "The signature of an explainer, with a keyword for each setting."
     kind = inspect.Parameter
     first = [kind('model', kind.POSITIONAL_OR_KEYWORD), kind('domain', kind.POSITIONAL_OR_KEYWORD, annotation='Domain'),
-             kind('settings', kind.POSITIONAL_OR_KEYWORD, default=None, annotation=cls.__name__ + '|None')]
+             kind('settings', kind.POSITIONAL_OR_KEYWORD, default=None, annotation=cls.__name__ + '|None'),
+             kind('classes', kind.KEYWORD_ONLY, default=None)]
     value = lambda f: {} if f.default is MISSING else f.default
     more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
     return inspect.Signature(first + more)
@@ -165,13 +167,17 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     _check_steady(cf.model, x[:64])
-    return cf.model, z
+    outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
+    if not cf.classes or len(cf.classes) == outputs: return cf.model, z
+    raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c42
 def _described(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
-    learnt = 'not fitted' if cf.z_train is None else f'{len(cf.x_train):,} training rows{cf.goal.counted(cf.z_train)}'
+    named = f', {len(cf.classes)} classes ({listed(cf.classes)})' if cf.classes else ''
+    learnt = 'not fitted' if cf.z_train is None else \
+        f'{len(cf.x_train):,} training rows{named or cf.goal.counted(cf.z_train)}'
     own = [f'{f.name}={_brief(v)}' for f in fields(usual)
            if (v := getattr(cf.settings, f.name)) != getattr(usual, f.name)]
     return f'{type(cf).__name__}({", ".join([*([about] if about else []), repr(cf.domain), learnt, *own])})'
@@ -190,7 +196,8 @@ def _aimed(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for numbers,
     "The target of each row; raises `ValueError` for one that the model or the method does not know."
     if cf.goal is not CLASSES and not cf.reaches_intervals:
         raise ValueError(f'model must answer with classes for {type(cf).__name__}, got numbers')
-    return cf.goal.read(target, z[:, :-1] if isinstance(cf.model, _Agreed) else z) # the last column of several is doubt
+    own = z[:, :-1] if isinstance(cf.model, _Agreed) else z # the last column of several is doubt
+    return cf.goal.read(target, own, cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #c51
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
@@ -230,9 +237,10 @@ class _Over(Exception):
     "The time is over."
 
 def _until(model, until:float):
-    "A context in which a model raises `_Over` from some time on; a plain function does not."
+    "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."
+    me = get_ident()
     def check(*asked):
-        if time.perf_counter() > until: raise _Over
+        if time.perf_counter() > until and get_ident() == me: raise _Over
     return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
 _FIRST_ROWS = 4 # Rows of the first batch
@@ -281,9 +289,19 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
-    return Counterfactuals(enc.x, xp, mask, target, said(new, target), cf.domain, said(z, target), tau=cf.settings.tau,
-                           data=data, raw=raw, found=said(before_decoding, target), enc=enc, explainer=cf,
-                           typical=typical)
+    decided = torch.stack([in_target(z, target), in_target(new, target)], 1)
+    return Counterfactuals(enc.x, xp, mask, cf.goal.told_of(target, cf.classes), said(new, target), cf.domain,
+                           said(z, target), tau=cf.settings.tau, data=data, raw=raw, found=said(before_decoding, target),
+                           enc=enc, explainer=cf, typical=typical, decided=decided, classes=cf.classes)
+
+# %% ../../nbs/search/00_explainer.ipynb #18186334
+def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
+    "What classes are called; raises `ValueError` for labels of numbers."
+    own = labels_of(cf.model) or labels_of(model)
+    if cf.goal is NUMBERS and classes is not None:
+        raise ValueError(f'classes must be left out for a model that answers with numbers, got {classes!r}')
+    if cf.goal is NUMBERS or classes is None and not own: return ()
+    return class_labels(own if classes is None else classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
 class Explainer:
@@ -301,6 +319,8 @@ class Explainer:
         model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that shall all agree
         domain:Domain, # From `tabular`, `images`, `sentences` or your own
         settings:Any=None, # A record of settings; None for those that suit the domain
+        *,
+        classes=None,  # Labels of the classes, in the order of the model's outputs; None for those that it names
         **changes,     # Single settings by name
     ):
         self.domain = domain
@@ -308,6 +328,7 @@ class Explainer:
         self.model = _asked(_adapted(domain, model))
         own = self.model.model if isinstance(self.model, _Asked) else self.model
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
+        self.classes:tuple = _labels(self, model, classes) # What its classes are called; () for 0, 1, …
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
@@ -356,7 +377,7 @@ class Explainer:
 
     def ask(self,
         data,             # Raw inputs: many rows or one
-        target=None,      # Class index, one per row, or None for the other one of two classes
+        target=None,      # Label of a class, one per row, or None for the other one of two classes
         max_changes=None, # Most groups changed: a number, or one per row
         **rules,          # immutable, bounds, increase_only, decrease_only
     ) -> tuple[Any, Encoded, Tensor, Tensor]: # Raw rows, encoded rows, logits `(n, k)`, targets
@@ -377,8 +398,9 @@ class Explainer:
         raise NotImplementedError
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target: # Targets of the rows, and the rows
-        "What rows must reach: here the probability `tau`, and nothing else."
-        return Target(label, torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device))
+        "What rows must reach: here the decision and the probability `tau`, and nothing else."
+        level = torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device)
+        return Target(label, level, demands=leading(label, level, self.settings.tau))
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: # Rows and groups `(q,)`, rows with the value, merits `(q,)`
         "The best value of each group of each row alone, as far as the method knows it: here nothing."
@@ -397,7 +419,7 @@ class Explainer:
     # What it answers
     def explain(self,
         data,            # Raw inputs, as `fit` takes them: many rows or one
-        target=None,     # Class index, one per row, or None for the other one of two classes
+        target=None,     # Label of a class, one per row, or None for the other one of two classes
         seed:int=0,      # Seed of everything random
         progress:bool=False, # Show a progress bar
         *,
@@ -444,7 +466,7 @@ class Explainer:
 
     def explain_many(self,
         data,            # Raw inputs, as `fit` takes them: many rows or one
-        target=None,     # Class index, one per row, or None for the other one of two classes
+        target=None,     # Label of a class, one per row, or None for the other one of two classes
         k:int=5,         # Most answers of a row, ≥ 1
         diversity:float=.5, # Weight of what an answer covers anew against its nearness, in [0, 1]
         seed:int=0,      # Seed of everything random

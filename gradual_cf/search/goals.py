@@ -5,7 +5,8 @@
 # %% ../../nbs/02_goals.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import numpy as np
 import torch
@@ -208,13 +209,54 @@ def mix(
         if not ok: raise ValueError(f'{k} must be a (weight, term) pair, got {v!r}')
     return _Mix(**terms)
 
+# %% ../../nbs/02_goals.ipynb #86e3e2cf
+def class_labels(labels) -> tuple: # In the order of the model's outputs; () for none
+    "Labels as plain values; raises `ValueError` for what cannot tell classes apart."
+    one_line = not isinstance(labels, (str, bytes)) and hasattr(labels, '__len__')
+    if not one_line or getattr(labels, 'ndim', 1) != 1 or len(labels) == 1:
+        raise ValueError(f'classes must be a list of at least two labels, got {labels!r}')
+    plain = tuple(v.item() if isinstance(v, (np.generic, Tensor)) else v for v in labels)
+    twice = sorted({str(v) for v in plain if sum(str(v) == str(u) for u in plain) > 1})
+    if twice: raise ValueError(f'classes must be labels that are written differently, got {twice} more than once')
+    return plain
+
+_MOST_NAMED = 20 # Labels that an error lists
+
+def listed(labels:tuple) -> str:
+    "Labels as an error lists them."
+    more = f', … ({len(labels)} in all)' if len(labels) > _MOST_NAMED else ''
+    return ', '.join(map(repr, labels[:_MOST_NAMED])) + more
+
+# %% ../../nbs/02_goals.ipynb #4972c9ee
+def _position(v, labels:tuple) -> int:
+    "Where a label stands; raises `ValueError` for one that the model does not have."
+    v = v.item() if isinstance(v, np.generic) else v
+    same = [i for i,label in enumerate(labels) if isinstance(v, bool) <= isinstance(label, bool) and v == label]
+    if same: return same[0]
+    raise ValueError(f'target must be one of the labels {listed(labels)}, got {v!r}')
+
+def positions(target, labels:tuple) -> Any: # A label, or one for each row -> the same as positions
+    "Where labels stand among the model's outputs; raises `ValueError` for one that the model does not have."
+    plain = target.tolist() if hasattr(target, 'tolist') else target
+    if isinstance(plain, str) or not hasattr(plain, '__len__'): return _position(plain, labels)
+    nested = [v for v in plain if hasattr(v, '__len__') and not isinstance(v, str)]
+    if nested: raise ValueError(f'target must be one of the labels {listed(labels)}, or one a row, got {nested[0]!r}')
+    place = {v: _position(v, labels) for v in dict.fromkeys(plain)}
+    return [place[v] for v in plain]
+
 # %% ../../nbs/02_goals.ipynb #c64
-def check_target(target, z:Tensor) -> Tensor: # Class, one a row, or None; logits at the inputs `(n, k)` -> long `(n,)`
-    "Read `target`; raises `ValueError` if it is out of range or of the wrong length."
+def check_target(
+    target,          # Label, one a row, or None
+    z:Tensor,        # Logits at the inputs, `(n, k)`
+    labels:tuple=(), # Labels of the classes; () for 0, 1, …
+) -> Tensor:         # Positions, long `(n,)`
+    "Read `target`; raises `ValueError` for an unknown class or the wrong length."
     n,k = z.shape
     if target is None and k > 2:
-        raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes')
+        known = f': {listed(labels)}' if labels else ''
+        raise ValueError(f'target must be given when there are more than two classes, got None with {k} classes{known}')
     if target is None: return 1 - z.argmax(1)
+    if labels: target = positions(target, labels)
     t = np.asarray(target.cpu() if isinstance(target, Tensor) else target)
     if not np.issubdtype(t.dtype, np.integer):
         raise ValueError(f'target must be an integer class index, got {target!r}')
@@ -242,11 +284,18 @@ def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a r
     return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
 # %% ../../nbs/02_goals.ipynb #c58
-def _class_name(t, classes):
-    "A class by its name, where there is one."
-    return str(classes[t]) if len(classes) else f'class {t}'
+def class_words(label) -> str:
+    "A class as people call it: by its label, and where that is a number, as the class of that number."
+    number = isinstance(label, (int, float, np.number)) and not isinstance(label, bool)
+    return f'class {label}' if number else str(label)
+
+def _class_name(t:int, labels=()) -> str: # Position of a class
+    "The same of a position."
+    return class_words(labels[t] if labels else t)
 
 _SURE = 1e-12 # Probabilities nearer to 1 than that count as that
+_EVEN = np.log(.5) + 1e-6 # Below this log-probability the numbers of a softmax do not tell which class leads
+_TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
 
 class ClassGoal:
     "A class is wanted, and the model says how probable it is."
@@ -265,13 +314,19 @@ class ClassGoal:
         if z.ndim == 2 and z.shape[1] > target.max(): return self.holds(z, target)
         raise ValueError(f'models must answer for class {int(target.max())}, got outputs of shape {tuple(z.shape)}')
 
-    def lacks(self, s): return s.target.level.double().log().to(s.logits) - self.log_prob(s.logits, s.target.label)
+    def lacks(self, s):
+        p = self.log_prob(s.logits, s.target.label)
+        lack = s.target.level.double().log().to(s.logits) - p
+        even = (lack <= 0) & (p < _EVEN) & (s.target.level >= .5)
+        return lack.masked_fill(even & ~self.holds(s.logits, s.target.label), _TIED) if even.any() else lack
+
     def reached(self, v, target, tau): return v >= tau
+    def arrived(self, z, target, tau): return self.holds(z, target) & self.reached(self.heard(z, target), target, tau)
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, `(n,)`
         p = self.log_prob(z.double(), target)
         return (p - torch.log(-torch.expm1(p.clamp_max(-_SURE))) - np.log(tau/(1 - tau))).to(z)
 
-    def height(self, cfs): return cfs.prob # What a plan lets rise, `(n,)`
+    def height(self, cfs): return cfs.tensors.prob # What a plan lets rise, `(n,)`
 
     # What training rows say of it
     def address(self, z, n_ref, match): return fit_logits(z, n_ref, match=match) # Where each class lives
@@ -282,18 +337,30 @@ class ClassGoal:
         return (z - mu).abs().mean(1)
 
     # How a target is read, kept and written
-    def read(self, target, z): return check_target(target, z)
-    def plain(self, target) -> int: return int(target) # As `explain` takes it; of one row
-    def parse(self, typed) -> int: return int(typed)
-    def written(self, target) -> str: return str(int(target)) # With all its digits, in a letter
-    def reread(self, texts) -> Tensor: return torch.tensor([int(t) for t in texts]) # What `written` wrote
-    def record(self, target, classes) -> dict: # For JSON
-        return dict(target=int(target), target_name=self.words(target, classes))
+    def read(self, target, z, labels=()): return check_target(target, z, labels) # As `explain` takes it -> a tensor
+    def told_of(self, target:Tensor, labels=()) -> np.ndarray: # The inverse, one a row
+        where,alike = target.cpu().numpy(), len(set(map(type, labels))) < 2
+        return np.array(labels, None if alike else object)[where] if labels else where
 
-    def anything(self) -> int: return 0   # Some target
-    def first(self, z, z_train) -> int: return 1 if len(z) == 2 else int(z.argsort(descending=True)[1]) # To begin with
-    def words(self, target, classes) -> str: return _class_name(target.item(), classes)
-    def name(self, plain, classes) -> str|None: return _class_name(plain, classes) # None where a target has no name
+    def positions(self, target, labels=()): return np.array(positions(target, labels) if labels else target)
+    def plain(self, target, labels=()) -> Any: # Of one row, as JSON can hold it
+        return labels[int(target)] if labels else int(target)
+
+    def parse(self, typed:str, labels=()) -> Any:
+        "A label that was typed; raises `ValueError` for one that the model does not have."
+        known = labels or tuple(map(int, [typed] if typed.strip().lstrip('-').isdigit() else []))
+        same = [label for label in known if str(label) == typed.strip()]
+        if same: return same[0]
+        raise ValueError(f'target must be {"one of the labels " + listed(labels) if labels else "a class"}, got {typed!r}')
+
+    def written(self, target) -> str: return quote(str(target), safe='') # In one word, in a letter
+    def reread(self, texts, labels=()) -> list: return [self.parse(unquote(t), labels) for t in texts]
+    def anything(self, labels=()) -> Any: return labels[0] if labels else 0 # Some target
+    def first(self, z, z_train, labels=()) -> Any: # To begin with
+        return self.plain(1 if len(z) == 2 else z.argsort(descending=True)[1], labels)
+
+    def words(self, target) -> str: return class_words(target)
+    def name(self, target) -> str|None: return class_words(target) # None where a target has no name
     def counted(self, z) -> str: return f', {z.shape[1]} classes'
     def text(self, v, form='.2f') -> str: return format(float(v), form)
     def sided(self, v, tau) -> str: return sided_percent(v, tau)
@@ -315,8 +382,9 @@ class IntervalGoal:
     def agrees(self, z, target): return self.holds(z, target)
     def lacks(self, s): return self.beyond(s.logits[:, 0], s.target.label)
     def reached(self, v, target, tau): return (v >= target[..., 0]) & (v <= target[..., 1])
+    def arrived(self, z, target, tau): return self.holds(z, target)
     def lead(self, z, target, tau): return -self.beyond(z[:, 0], target)
-    def height(self, cfs): return -self.beyond(cfs.prob, cfs.target).clamp_min(0)
+    def height(self, cfs): return -self.beyond(cfs.tensors.prob, cfs.tensors.target).clamp_min(0)
 
     # What training rows say of it
     def address(self, z, n_ref, match): return None
@@ -325,9 +393,13 @@ class IntervalGoal:
     def gap(self, z, target, cf): return self.beyond(z[:, 0], target).clamp_min(0)
 
     # How a target is read, kept and written
-    def read(self, target, z): return check_interval(target, len(z)).to(z)
-    def plain(self, target) -> tuple: return tuple(v if np.isfinite(v) else None for v in target.tolist())
-    def parse(self, typed) -> tuple: # 'LOW..HIGH'
+    def read(self, target, z, labels=()): return check_interval(target, len(z)).to(z)
+    def told_of(self, target, labels=()) -> np.ndarray: return target.cpu().numpy()
+    def positions(self, target, labels=()) -> np.ndarray: return target
+    def plain(self, target, labels=()) -> tuple:
+        return tuple(v if np.isfinite(v) else None for v in target.tolist())
+
+    def parse(self, typed, labels=()) -> tuple: # 'LOW..HIGH'
         low,dots,high = typed.partition('..')
         try: ends = tuple(float(v) if v.strip() else None for v in (low, high))
         except ValueError: ends = ()
@@ -335,13 +407,12 @@ class IntervalGoal:
         return ends
 
     def written(self, target) -> str: return '..'.join(map(repr, target.tolist()))
-    def reread(self, texts) -> Tensor:
+    def reread(self, texts, labels=()) -> Tensor:
         return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
-    def record(self, target, classes) -> dict: return dict(target=[*self.plain(target)])
-    def anything(self) -> tuple: return 0., 1.
-    def first(self, z, z_train) -> tuple: return round(z_train.median().item(), 2), None
-    def name(self, plain, classes) -> str|None: return None
-    def words(self, target, classes) -> str:
+    def anything(self, labels=()) -> tuple: return 0., 1.
+    def first(self, z, z_train, labels=()) -> tuple: return round(z_train.median().item(), 2), None
+    def name(self, target) -> str|None: return None
+    def words(self, target) -> str:
         low,high = target.tolist()
         if low == -np.inf: return f'at most {value_text(high)}'
         return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
@@ -369,6 +440,10 @@ def target_prob(z:Tensor, target:Tensor) -> Tensor: # Logits `(..., k)`, targets
 def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target for all, or one a row -> bool `(m,)`
     "Whether rows belong to a class, or numbers to an interval."
     return goal_of(target).holds(z, target)
+
+def arrived(z:Tensor, target:Tensor, tau:float) -> Tensor: # Logits `(n, k)`, targets -> bool `(n,)`
+    "Whether rows are decided for their target, and with probability `tau`; for an interval, whether they lie inside."
+    return goal_of(target).arrived(z, target, tau)
 
 def said(z:Tensor, target:Tensor) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
     "What a model says of a target: its probability; for an interval, the number itself."
@@ -405,6 +480,10 @@ class Lead(NamedTuple):
 
     def kept(self, s) -> Lead: # What rows must keep, from what they have
         return Lead(torch.minimum(self.lead, lead_of(s.logits, s.target.label)))
+
+def leading(label:Tensor, level:Tensor, tau:float) -> tuple: # Targets, levels `(n,)` -> demands
+    "That the target leads at all, where `tau` alone does not say so."
+    return () if tau >= .5 or goal_of(label).numbers else (Lead(torch.zeros_like(level)),)
 
 # %% ../../nbs/02_goals.ipynb #c84
 def _known(lack):

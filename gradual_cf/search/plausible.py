@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
+from .goals import (arrived, Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
 from .masking import _legal_values, _trials, gain_groups, in_group, _plain_lack
 from .shorten import _with_followers, put_back
@@ -569,7 +569,7 @@ def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at the
         now = s.take(todo)
         s.put(todo, moved(explainer, now, now.x.clone()))
         yield from _walk(explainer, s, todo, (explainer.settings.sparsity_weight, price), rounds)
-    there = live[target_prob(s.logits[live], s.target.label[live]) >= explainer.settings.tau]
+    there = live[arrived(s.logits[live], s.target.label[live], explainer.settings.tau)]
     if not len(there): return
     s.put(there, _smaller(explainer, _lowered(s.take(there))))
     yield there

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import CLASSES, lacking, most_groups, target_prob
+from .goals import arrived, CLASSES, lacking, leading, most_groups
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _arrived, _conditions_kept, _readings
@@ -225,7 +225,7 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
 def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     known,begin = _nothing_known(enc), enc.x.clone()
-    there = (target_prob(z, target) >= cf.settings.tau).cpu().numpy()
+    there = arrived(z, target, cf.settings.tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
     rows,many = np.flatnonzero(~there), _AT_ONCE if until < np.inf else len(there)
     for some in np.split(rows, range(many, len(rows), many)) if len(rows) else ():
@@ -235,7 +235,7 @@ def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_
 def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Tensor, rows:np.ndarray):
     "Sweep some rows, and write down what comes of it."
     tau,x,i = cf.settings.tau, enc.x, torch.from_numpy(rows)
-    some,aim = enc.take(i), cf.aim(target[i])
+    some,aim = enc.take(i), cf.aim(target[i]).without('lead') # that the target leads, the model says at last
     aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
     free = ~some.frozen & (room > 0)[:, None]
@@ -338,7 +338,7 @@ _NOT_BEGUN = 'not begun: the time was over'
 
 def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
     "Answers with what is proven of them."
-    size = np.where(answers.valid.cpu().numpy(), known.size, np.inf)
+    size = np.where(answers.valid, known.size, np.inf)
     proof = [_proof(*row) for row in zip(size, known.bound, known.distance, known.distance_bound)]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
@@ -376,7 +376,7 @@ def answered(
         xp,begun = find(enc, target)
         answers = cf.measure(data, enc, z, xp, target)
         if begun.all(): return answers
-        return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid.cpu().numpy()])
+        return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid])
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
@@ -426,14 +426,16 @@ class _Reopened(NamedTuple):
 def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
-    target = cf.aim(answer.target)
+    target = cf.aim(answer.tensors.target)
     target = target._replace(level=torch.full_like(target.level, answer.tau)).without('gap')
+    lead = () if target.lead is not None else leading(target.label, target.level, answer.tau)
+    target = target._replace(demands=target.demands + lead)
     s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
     on,relations = changed_groups(enc.x, answer.xp, cf.groups(enc.x)), cf.ties['relations']
     if relations is not None: on &= ~relations.consequences(enc.x, answer.xp) # what came along is no choice
     far = (answer.xp - enc.x).abs().flatten(1).sum(1)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1))
-    told = [v.cpu().numpy() for v in (on.sum(1), far.double(), answer.valid, most)]
+    told = [v.cpu().numpy() for v in (on.sum(1), far.double(), answer.tensors.valid, most)]
     if relations is None: told[2] &= _lawful_rows(cf, enc, answer.xp, told[3]) # whoever made it
     return _Reopened(cf, answer, s, *told)
 
@@ -480,7 +482,7 @@ _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certified:
     "Certificates for a model with bounds."
     start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
-    aim = Target(q.answer.target, torch.full_like(q.s.x[:, 0], q.answer.tau))
+    aim = Target(q.answer.tensors.target, torch.full_like(q.s.x[:, 0], q.answer.tau))
     demands = _Demands(q.cf, readings, q.s.enc, aim, q.answer.tau)
     found,xp,toll = _searched(demands, _PRICES[norm], _Limits(seconds), [start])
     size = q.far if norm == 'l1' else q.columns.astype(float)
@@ -527,7 +529,7 @@ def _smaller(q:_Reopened, known:_Certified) -> Counterfactuals:
     better = known.best < np.where(q.valid, known.size, np.inf)*(1 - _SAME_SIZE)
     if known.xp is None or not better.any(): return q.answer
     xp = torch.where(torch.from_numpy(better)[:, None].to(q.s.x.device), known.xp, q.answer.xp)
-    return q.cf.measure(q.answer.data, q.s.enc, q.s.logits, xp, q.answer.target)
+    return q.cf.measure(q.answer.data, q.s.enc, q.s.logits, xp, q.answer.tensors.target)
 
 # %% ../../nbs/search/10_proven.ipynb #c33
 def _check_norm(cf, norm:str, seconds:float):
@@ -644,12 +646,12 @@ def region(
     open_ = np.broadcast_to(np.isin(names, list(free)), changed.shape)
     at = enc._replace(x=answers.xp, frozen=torch.from_numpy(~(changed | open_)).to(enc.frozen.device))
     q = _question_of(grid, at, np.full(len(changed), len(names)))
-    valid,lines = answers.valid.cpu().numpy(), []
-    for label,i in _of_one_target(answers.target):
+    valid,lines = answers.valid, []
+    for label,i in _of_one_target(answers.tensors.target):
         i = i[valid[i]]
         if not len(i): continue
         some = q.take(i)
-        if readings is None: holds = partial(_counted, cf, some, answers.target[torch.from_numpy(i)])
+        if readings is None: holds = partial(_counted, cf, some, answers.tensors.target[torch.from_numpy(i)])
         else:
             kept = _conditions_kept(readings, some, label, np.full(len(i), float(answers.tau)))
             holds = partial(_certified, some, kept)

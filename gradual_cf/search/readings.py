@@ -16,7 +16,7 @@ from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, lo
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
                                       _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
 from .boxes import _Grid, _grid_of, _Question
-from .goals import in_target, target_prob
+from .goals import arrived
 from .trees import _Trees
 
 # %% auto #0
@@ -227,20 +227,21 @@ def _interval_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
 def _odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
 
 def _wanted(level, lead) -> np.ndarray: # Log-odds, `(n,)`
-    "What a class must lead by, at least, over each other one."
-    return _odds(level) if lead is None else np.maximum(_odds(level), lead)
+    "What a class must lead by, at least, over each other one: enough for its level, and to be decided for."
+    return np.maximum(_odds(level), 0. if lead is None else max(lead, 0.))
 
 def _of_two(link:_Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n,)`
     "Which way the one score of two classes must go, and the log-odds of the target from its threshold on."
     sign = 1. if label == 1 else -1.
-    return sign, _wanted(level, lead) + sign*_odds(link.threshold) + sign*_TIE
+    return sign, _wanted(level, lead) + sign*_odds(link.threshold)
 
 def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "A share, and how many times the share of each other class."
     k,eye = len(link.base), np.eye(len(link.base))
     if k == 1:
         sign,need = _of_two(link, label, level, lead)
-        return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need)) - link.base[0]), 0.)]
+        return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need - _TIE)) - link.base[0]), 0.)]
+    if lead is None and np.min(level, initial=.5) < .5: lead = 0. # several classes may have such a share
     times = [] if lead is None else [eye[label] - np.exp(lead)*eye[j] for j in range(k) if j != label]
     return [(eye[label], level - link.base[label], 0.), *((v, 0*level - v @ link.base, 0.) for v in times)]
 
@@ -249,9 +250,9 @@ def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     k,eye,base = len(link.base), np.eye(len(link.base)), link.base
     if k == 1:
         sign,need = _of_two(link, label, level, lead)
-        return [(sign*np.ones(1), need/link.factor - sign*base[0], 0.)]
+        return [(sign*np.ones(1), (need + _TIE*min(sign, 0.))/link.factor - sign*base[0], 0.)]
     shift = _odds(link.threshold) if k == 2 else 0.
-    over = lambda j: _wanted(level, lead) + shift*(1 if label > j else -1) + _TIE*(label - j)
+    over = lambda j: _wanted(level, lead) + shift*(1 if label > j else -1) + _TIE*min(label - j, 0)
     return [(eye[label] - eye[j], over(j)/link.factor - base[label] + base[j], np.log(k - 1)/link.factor)
             for j in range(k) if j != label]
 
@@ -270,7 +271,6 @@ def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> lis
 
 # %% ../../nbs/search/09_readings.ipynb #3c9846ae
 def _arrived(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
-    "Whether the model decides rows for their target."
+    "Whether the model decides rows for their target, as surely as `tau`."
     z = predict(cf.model, torch.from_numpy(x).to(*cf.place))
-    ok = in_target(z, target) if cf.numbers else target_prob(z, target) >= tau
-    return ok.cpu().numpy()
+    return arrived(z, target, tau).cpu().numpy()

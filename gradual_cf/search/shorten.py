@@ -255,10 +255,10 @@ _NEVER = 2. # A probability that nobody reaches
 def _must_keep(explainer, cfs, z):
     "The target that each row must keep, from what it has."
     enc = _enc_of(explainer, cfs)
-    aim,p = explainer.aim(cfs.target, enc), cfs.prob
+    aim,p = explainer.aim(cfs.tensors.target, enc), cfs.tensors.prob
     level = torch.minimum(p*_EXACT, aim.level).clamp_min(cfs.tau*_EXACT)
     kept = tuple(d.kept(State(enc, cfs.xp, z, aim)) for d in aim.demands)
-    return aim._replace(level=torch.where(cfs.valid, level, _NEVER), demands=kept)
+    return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
 
 def _enc_of(explainer, cfs):
     "What the question allowed; read again for answers from a file."
@@ -275,13 +275,13 @@ def improve(
     enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
-        got = explainer.measure(take_rows(cfs.data, rows), enc.take(rows), z[rows], new.xp, cfs.target[rows])
-        return new._replace(xp=got.xp), replace(got, tau=cfs.tau).valid
-    live = (cfs.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
+        got = explainer.measure(take_rows(cfs.data, rows), enc.take(rows), z[rows], new.xp, cfs.tensors.target[rows])
+        return new._replace(xp=got.xp), replace(got, tau=cfs.tau).tensors.valid
+    live = (cfs.tensors.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
     done = None
     for done in improve_states(explainer, s, moves, live, measured): pass
     if done is None: return cfs
-    return replace(explainer.measure(cfs.data, enc, z, done.xp, cfs.target), tau=cfs.tau)
+    return replace(explainer.measure(cfs.data, enc, z, done.xp, cfs.tensors.target), tau=cfs.tau)
 
 # %% ../../nbs/search/04_shorten.ipynb #c48
 def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, groups `(q,)`, prices, lacks `(n, q)`

@@ -18,7 +18,7 @@ from ..core import changed_groups, check_whole, Encoded, take_rows
 from ..data.columns import _entry_slices, _numbers
 from ..data.tables import _Cost
 from ..models.asking import predict
-from ..render import count_text, render, subplots, value_text
+from ..render import count_text, plot_text, render, subplots, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import goal_of
 from .alternatives import several
@@ -215,7 +215,7 @@ def _reached(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n
 def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a change: row, group, before, after (raw)
     "What answers changed by themselves, in numbers."
     if not len(answers): return pd.DataFrame(columns=['row', 'group', 'before', 'after'])
-    on = (_own_changes(rows.explainer, answers.x, answers.xp) & answers.valid[:, None]).cpu().numpy()
+    on = (_own_changes(rows.explainer, answers.x, answers.xp) & answers.tensors.valid[:, None]).cpu().numpy()
     both,parts = [rows.explainer.domain.encode(v).x for v in (answers.data, answers.raw)], []
     for g,(c,at) in enumerate(zip(rows.columns, rows.at)):
         there = np.flatnonzero(on[:, g])
@@ -441,7 +441,7 @@ def _true_costs(rows, actions, terms:_Terms) -> tuple[np.ndarray, list]: # `(n, 
         at = torch.as_tensor(place[i, a], device=rows.enc.x.device)
         cfs = some.measured(_at_place(some, some.enc, _pairs(some, [action])[0], at)[0], standing=False)
         price = _price_of(rows.explainer.domain)(cfs.x, cfs.xp)
-        good = cfs.valid & _lawful(cfs) & (price < most)
+        good = cfs.tensors.valid & _lawful(cfs) & (price < most)
         cost[i, a],after[a][i] = torch.where(good, price, torch.inf).double().cpu().numpy(), cfs.xp
     return cost, after
 
@@ -482,7 +482,7 @@ def _plot_actions(told):
     left.barh(y, [(told.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
     beside = dict(textcoords='offset points', va='center', fontsize=8)
     for at,share in zip(y, sums.share): left.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
-    left.set_yticks(y, [textwrap.fill(f'{i}. {w}', _WRAP) for i,w in enumerate(told.words, 1)], fontsize=8)
+    left.set_yticks(y, [plot_text(textwrap.fill(f'{i}. {w}', _WRAP)) for i,w in enumerate(told.words, 1)], fontsize=8)
     left.set(xlim=(0, 1.2), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
     if len(y): left.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
     right.plot(sums.cost, y, 'o-', color='.3', ms=4)
@@ -551,7 +551,7 @@ class Actions:
         "Which row is helped by which action; 0 and no cost where none helps."
         cost = np.where(self.helped, self.cost.min(1, initial=np.inf), np.nan)
         told = dict(row=_row_names(self.answers), action=self.taken, cost=cost)
-        before,after = (v.double().cpu().numpy() for v in (self.answers.before, self.answers.prob))
+        before,after = (v.astype(float) for v in (self.answers.before, self.answers.prob))
         return pd.DataFrame(told | dict(before=before, after=after))
 
     def remaining(self): # Raw rows
@@ -582,7 +582,7 @@ class Actions:
         "Draw what the first actions help together, and what that costs."
         return _plot_actions(self)
 
-    def _repr_html_(self): return _html_actions(self)
+    def _repr_html_(self): return without_math(_html_actions(self))
 
 # %% ../../nbs/use/02_actions.ipynb #c85
 def _needy_rows(cf, question) -> tuple: # Those rows, how many are there already, and what all shall be
@@ -592,14 +592,14 @@ def _needy_rows(cf, question) -> tuple: # Those rows, how many are there already
         raise ValueError('target must be the same for all rows, got several: the actions are shared')
     there = _there_by_now(rows)
     if there.all(): raise ValueError(f'rows must have one that is not there yet, got {len(rows)} that all are')
-    return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum()), goal_of(target).plain(target[0])
+    return rows.take((~there).nonzero()[:, 0].tolist()), int(there.sum()), cf.goal.plain(target[0], cf.classes)
 
 # %% ../../nbs/use/02_actions.ipynb #c87
 def actions(
     cf:Explainer,         # Fitted, of a table
     rows,                 # Raw rows, as `explain` takes them
     k:int=4,              # Most actions, ≥ 1
-    target=None,          # Class, or interval of numbers, for all rows; None for the other one of two classes
+    target=None,          # Label of a class, or interval of numbers, for all rows; None for the other one of two classes
     *,
     free:bool=False,      # Whether each row goes along an action only as far as it needs
     worth:float|None=None,# Most that helping a row may cost; None for any cost: more rows first, then cheaper ones

@@ -15,9 +15,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names
+from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
-from ..render import change_text, count_text, render, subplots, value_text
+from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
+                               without_math)
 from ..search.goals import most_groups
 from ..search.proven import _MENU
 from ..search.shorten import _group_sizes
@@ -27,9 +28,13 @@ from .plans import _Between, _lawful, _own_changes
 __all__ = ['minimal', 'Alternatives', 'plot_ways']
 
 # %% ../../nbs/use/00_alternatives.ipynb #c8
+def _newly(cfs) -> Tensor: # bool `(n,)`
+    "Rows that have what they want, and did not have it before."
+    return torch.as_tensor(cfs.valid & ~cfs.already, device=cfs.x.device)
+
 def _stands(explainer, cfs, enc):
     "Whether answers are legal, and have what the settings ask for beside the target, bool `(n,)` each."
-    return torch.stack([_lawful(cfs), explainer.content(enc, cfs.xp, cfs.target)])
+    return torch.stack([_lawful(cfs), explainer.content(enc, cfs.xp, cfs.tensors.target)])
 
 def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     "Changes that can be put back one by one."
@@ -39,7 +44,8 @@ def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     row,g = (between.on & (between.on.sum(1, keepdim=True) > 1)).nonzero(as_tuple=True) # one change alone is never idle
     if not len(row): return idle
     less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-    row,g,less = row[less.valid], g[less.valid], less[less.valid]
+    good = less.tensors.valid
+    row,g,less = row[good], g[good], less[good]
     if not len(row): return idle
     enc = between.enc.take(row)
     idle[row, g] = (_stands(explainer, less, enc) | ~_stands(explainer, cfs[row], enc)).all(0)
@@ -63,7 +69,7 @@ def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
         sizes = _group_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
         g = sizes.masked_fill(~idle, -torch.inf)[rows].argmax(1, keepdim=True)
         xp[rows] = between.rows(rows, between.on[rows].scatter(1, g, False))
-        cfs = explainer.measure(cfs.data, between.enc, between.z, xp, cfs.target, standing=False)
+        cfs = explainer.measure(cfs.data, between.enc, between.z, xp, cfs.tensors.target, standing=False)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c15
 _SAME,_TINY = 1e-6, 1e-12 # Share of the largest distance below which two answers are one; a distance that divides
@@ -130,10 +136,10 @@ class _Pool:
         "Keep what is valid and new, without its idle changes."
         if not len(row): return
         cfs = self.measured(row, xp)
-        good = cfs.valid & ~cfs.reached(cfs.before)
+        good = _newly(cfs)
         if not good.any(): return
         kept,row = _reduced(self.explainer, cfs[good]), row[good]
-        content = self.explainer.content(self.enc.take(row), kept.xp, kept.target)
+        content = self.explainer.content(self.enc.take(row), kept.xp, kept.tensors.target)
         self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, kept.xp])
         self.content = torch.cat([self.content, content])
 
@@ -335,17 +341,17 @@ class Alternatives:
 
     def df(self) -> pd.DataFrame: # One line an answer
         "The answers in short: row, answer, features, changes, distance, probability (number)."
-        a,on = self.answers, self.answers.changed
+        a,on = self.answers, self.answers.tensors.changed
         names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
         features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
         far = (a.xp - a.x).flatten(1).norm(dim=1).double().cpu().numpy()
         named = {'row': self.row, 'answer': self.number, 'features': pd.Series(features, dtype=object)}
         return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': far,
-                             goal_of(a.target).said: a.prob.double().cpu().numpy()})
+                             a.goal.said: a.prob.astype(float)})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
         "Answers of a row, sets of features, features that any changes; means over pairs: Jaccard distance, distance."
-        on,xp,out = self.answers.changed.cpu().numpy(), self.answers.xp.flatten(1).double().cpu(), []
+        on,xp,out = self.answers.changed, self.answers.xp.flatten(1).double().cpu(), []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
@@ -353,10 +359,9 @@ class Alternatives:
         return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
 
     def text(self,
-        classes=(), # Names of the classes
     ) -> str:
         "The answers as plain text."
-        return _text_several(self, classes)
+        return terminal(_text_several(self))
 
     def plot(self,
         row:int=0,  # Position of the row
@@ -365,7 +370,7 @@ class Alternatives:
         "Draw the answers of one row side by side."
         return _plot_several(self, row, most)
 
-    def _repr_html_(self): return _html_several(self)
+    def _repr_html_(self): return without_math(_html_several(self))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c50
 def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
@@ -373,17 +378,17 @@ def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, 
     before = dict(zip(lines.feature, lines.before))
     return before, {(l.feature, l.answer): l.after for l in lines.itertuples()}
 
-def _said(v, target) -> list: return [goal_of(target).text(p) for p in v.tolist()] # As people read them
+def _said(v, goal) -> list: return [goal.text(p) for p in v.tolist()] # As people read them
 
-def _shown_answers(several, classes=(), most:int|None=None) -> list:
+def _shown_answers(several, most:int|None=None) -> list:
     "What is shown of the first rows: name, aim, what is said of it now and of each answer, and the changes of each."
     lines,out = several.changes(), []
     for i,name in enumerate(_row_names(several.first)[:most]):
         answers,own = several[i], lines[lines.row == i]
         before,after = _crossed(own)
-        now, = _said(several.first.before[i:i + 1], several.first.target)
-        out.append(dict(name=name, aim=aimed_at(several.first, i, classes), now=now, before=before, after=after,
-                        said=_said(answers.prob, several.first.target),
+        now, = _said(several.first.before[i:i + 1], several.first.goal)
+        out.append(dict(name=name, aim=aimed_at(several.first, i), now=now, before=before, after=after,
+                        said=_said(answers.prob, several.first.goal),
                         parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
     return out
 
@@ -395,10 +400,10 @@ def _html_several(several) -> str:
     return render('answers/several', rows=_shown_answers(several, most=_SHOWN), more=max(len(several) - _SHOWN, 0))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c55
-def _text_several(several, classes=()) -> str:
+def _text_several(several) -> str:
     "Every answer as a line of plain text: its changes, and what the model says of it."
     out = []
-    for row in _shown_answers(several, classes):
+    for row in _shown_answers(several):
         out.append(f'row {row["name"]}: to be {row["aim"]}, {count_text(len(row["said"]), "answer")}')
         told = enumerate(zip(row['parts'], row['said']), 1)
         out += [f'    {n}. {", ".join(map(change_text, part))}  ({said})' for n,(part,said) in told]
@@ -426,7 +431,7 @@ def _panel(ax, n:int, before:dict, after:dict, domain):
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
         side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
-        ax.annotate(value_text(after[feature, n]), (b, -y), (0, 5), **style)
+        ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c63
 def _plot_several(several, row:int, most:int):
@@ -436,13 +441,13 @@ def _plot_several(several, row:int, most:int):
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
     size = 1.6 + 1.7*len(answers), .9 + .42*len(before)
     fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
-    for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.target)), 1):
+    for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.goal)), 1):
         _panel(ax, n, before, after, answers.domain)
         ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-    names = [f'{f}\n{value_text(v)} now' for f,v in before.items()]
+    names = [plot_text(f'{f}\n{value_text(v)} now') for f,v in before.items()]
     axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
     return fig
 
@@ -502,15 +507,16 @@ def plot_ways(
     if not len(menu) or menu['columns'].map(len).max() > 2:
         raise ValueError('menu must hold ways of one or two columns: ways(cf, rows, target, k=2)')
     share = _shares(menu)
-    best = np.maximum(share.max(0).fillna(0), share.max(1).fillna(0))
+    best = np.maximum(share.max(axis=0).fillna(0), share.max(axis=1).fillna(0))
     some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
     share = share.loc[some, some]
     fig,ax = subplots(figsize=(2.2 + .55*len(some), 1.4 + .45*len(some)))
     ax.imshow(share, cmap='Oranges', vmin=0, vmax=1, aspect='auto')
     for (i,j),v in np.ndenumerate(share.to_numpy()):
         if v == v: ax.text(j, i, f'{v:.0%}', ha='center', va='center', fontsize=8, color='w' if v > .6 else '.2')
-    ax.set_xticks(range(len(some)), some, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
-    ax.set_yticks(range(len(some)), some, fontsize=8)
+    names = list(map(plot_text, some))
+    ax.set_xticks(range(len(some)), names, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
+    ax.set_yticks(range(len(some)), names, fontsize=8)
     ax.set_title(f'share of {menu.row.nunique()} rows that these columns lead to the target', fontsize=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
@@ -551,12 +557,13 @@ def _check_led(cfs:Counterfactuals, row:Tensor, menu:pd.DataFrame, many:int):
         j = apart[0]
         told = f'a distance of {said[j]:.4g} in row {row[j]}, where it is {far[j]:.4g}'
         raise ValueError(_OTHERS.format(many, told))
-    lost = {*row.tolist()} - {*row[cfs.valid].tolist()}
+    lost = {*row.tolist()} - {*row[cfs.tensors.valid].tolist()}
     if lost: raise ValueError(_OTHERS.format(many, f'ways of row {min(lost)} to another target'))
 
 def _allowed(explainer, cfs:Counterfactuals, enc:Encoded) -> Tensor: # bool `(n,)`
     "Whether answers change what their question leaves open, no farther and in no more columns."
-    open_ = ~(cfs.changed & enc.frozen).any(1) & (cfs.changed.sum(1) <= most_groups(explainer, enc))
+    changed = cfs.tensors.changed
+    open_ = ~(changed & enc.frozen).any(1) & (changed.sum(1) <= most_groups(explainer, enc))
     if enc.low is None or enc.high is None: return open_
     within = (cfs.xp >= enc.low - _EDGE) & (cfs.xp <= enc.high + _EDGE)
     return open_ & (within | (cfs.xp == cfs.x)).all(1)
@@ -569,16 +576,16 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
     data = take_rows(answer.data, row)
     raw = _with_cells(answer.domain, data, map(zip, there['columns'], there['values']))
     some,z = enc.take(row), explainer.logits(data, answer.x[row])
-    cfs = replace(explainer.measure(data, some, z, explainer.encode(raw).x, answer.target[row], False), tau=answer.tau)
+    cfs = replace(explainer.measure(data, some, z, explainer.encode(raw).x, answer.tensors.target[row], False), tau=answer.tau)
     _check_led(cfs, row, there, len(answer))
-    good = cfs.valid & ~cfs.reached(cfs.before) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
+    good = _newly(cfs) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
     return row[good], cfs.xp[good]
 
 # %% ../../nbs/use/00_alternatives.ipynb #5667e624
 def _beside(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
     "Answers, and beside each what `ways` says of its row; raises `ValueError` for a menu of other rows."
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    own = (answer.valid & ~answer.reached(answer.before)).nonzero()[:, 0]
+    own = _newly(answer).nonzero()[:, 0]
     led,there = _led(explainer, answer, enc, menu)
     row,xp = torch.cat([own, led]), torch.cat([answer.xp[own], there])
     on = changed_groups(answer.x[row], xp, explainer.groups(xp)).cpu().numpy()
@@ -592,5 +599,5 @@ def _beside(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) ->
     at = row[kept]
     if not len(at): return Alternatives(answer, answer[:0], at.cpu().numpy())
     data,z = take_rows(answer.data, at), explainer.logits(answer.data, answer.x)[at]
-    answers = explainer.measure(data, enc.take(at), z, xp[kept], answer.target[at])
+    answers = explainer.measure(data, enc.take(at), z, xp[kept], answer.tensors.target[at])
     return Alternatives(answer, replace(answers, tau=answer.tau), at.cpu().numpy())

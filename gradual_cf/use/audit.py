@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
 from ..core import check_whole, comparable, take_rows
-from ..render import render, subplots, value_text
+from ..render import plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent, target_prob
 
@@ -82,6 +82,7 @@ _EVEN = .5 # Probability from which a row that has reached tau is not refused, e
 
 def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:dict) -> tuple:
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
+    if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
     data,enc,z,aim = cf.ask(rows, target, **rules)
     refused = ~in_target(z, aim) & (target_prob(z, aim) < max(cf.settings.tau, _EVEN))
     if not refused.any():
@@ -95,14 +96,14 @@ _SHARES = ('refused', 'recourse') # Measures that are shares: 0 or 1 for each ro
 
 def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name -> rows it is known of, and its values
     "The four measures; raises `ValueError` where no row has an answer."
-    valid = answers.valid.cpu().numpy()
+    valid = answers.valid
     if not valid.any():
         raise ValueError(f'rows must hold some with an answer, got none among {len(valid)} that are refused: '
                          'the constraints may leave no way')
     found = refused.copy()
     found[refused] = valid
     price,some = answers.domain.cost, answers[valid]
-    way,changes = (v.double().cpu().numpy() for v in (spent(some.x, some.xp, price), some.changed.sum(1)))
+    way,changes = (v.double().cpu().numpy() for v in (spent(some.x, some.xp, price), some.tensors.changed.sum(1)))
     return {'refused': (np.ones(len(refused), bool), refused.astype(float)), 'recourse': (refused, valid.astype(float)),
             'distance' if price is None else 'cost': (found, way), 'changes': (found, changes)}
 
@@ -223,7 +224,7 @@ def _tests(measures:dict, groups:list, least:int, resamples:int, seed:int) -> di
 # %% ../../nbs/use/03_audit.ipynb #c49
 def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
     "How often and how far (alone) each group changes each column, beside the others."
-    entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.changed
+    entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.tensors.changed
     alone = lambda g: spent(answers.x, torch.where(entries == g, answers.xp, answers.x), answers.domain.cost)
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
     changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
@@ -261,14 +262,14 @@ def _group_shown(audit, by, name, lines:pd.DataFrame, most:int=3) -> dict:
     return dict(name=name, rows='' if pd.isna(rows) else f'{rows:,}', withheld=lines.rows.isna().all(),
                 lines=list(lines.itertuples()), often=list(often.itertuples()))
 
-def _audit_page(audit, format:str, classes=()) -> str: # 'txt' or 'html'
+def _audit_page(audit, format:str) -> str: # 'txt' or 'html'
     "Who was asked, what stands out, every group, and how the numbers came about."
     once,every = (_told_once(v) for v in (audit.differences, audit.frame.dropna(subset='corrected')))
     differences = [dict(line=l, columns=_columns_apart(audit, l)) for l in once.head(_MOST_TOLD).itertuples()]
     bodies = [(by, [_group_shown(audit, by, name, of) for name,of in lines.groupby('group', sort=False)])
               for by,lines in audit.frame.groupby('by', sort=False)]
     return render('audit/page', format, asked=len(audit.refused), refused=int(audit.refused.sum()),
-                  answered=int(audit.answers.valid.sum()), aim=aimed_at(audit.answers, 0, classes),
+                  answered=int(audit.answers.valid.sum()), aim=aimed_at(audit.answers, 0),
                   priced=audit.answers.domain.cost is not None, once=len(once), every=len(every), level=audit.level,
                   differences=differences, more=max(len(once) - _MOST_TOLD, 0), bodies=bodies,
                   measures=list(dict.fromkeys(audit.frame.measure)), withheld=audit.withheld, least=audit.least,
@@ -313,7 +314,7 @@ def _audit_plot(audit):
     y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
     fig,axes = subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True)
     for ax,lines in zip(axes, measures): _measure_panel(ax, lines, audit.level, y.tolist())
-    labels = [l.group + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
+    labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
     axes[0].set_yticks(y, labels, fontsize=8)
     for ax in axes: ax.spines[['top', 'right', 'left']].set_visible(False)
     return fig
@@ -346,17 +347,15 @@ class Audit:
         said = f'{n} groups, {found} differences found, {len(self.withheld)} groups withheld'
         return f'audit of {len(self.refused):,} rows in {said}'
 
-    def text(self,
-        classes=(), # Names of the classes
-    ) -> str:
+    def text(self) -> str:
         "The findings as a page of plain text: numbers, and no causes."
-        return _audit_page(self, 'txt', classes)
+        return terminal(_audit_page(self, 'txt'))
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
         return _audit_plot(self)
 
-    def _repr_html_(self): return _audit_page(self, 'html')
+    def _repr_html_(self): return without_math(_audit_page(self, 'html'))
 
 # %% ../../nbs/use/03_audit.ipynb #c71
 def _check_audit(least, resamples, crossed, level):
@@ -383,7 +382,7 @@ def audit(
     cf:Explainer,      # Fitted
     rows,              # Raw rows, those refused and those not; columns that the model does not read are left out
     by,                # Columns of `rows` that tell groups apart; or a Series or a frame, one line for each row
-    target=1,          # What the rows want to be: a class index, or an interval of numbers
+    target=None,       # What the rows want to be: a label, or an interval of numbers; None for the second of two classes
     least:int=30,      # Smallest group that is measured, ≥ 2
     level:float=.05,   # Corrected p-value up to which a difference counts as found, in (0, 1)
     crossed:int=2,     # Most columns of groups that are crossed, ≥ 1

@@ -16,8 +16,8 @@ import torch
 from ..answers import aimed_at, CHANGED, Counterfactuals, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
-from ..render import count_text, render, rounded_text, value_text
-from ..search.goals import CLASSES, NUMBERS, _class_name, goal_of, said
+from ..render import count_text, plot_text, render, rounded_text, value_text
+from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
 from .letter import _enough_said, _ways
@@ -58,7 +58,7 @@ def _percent(c, cell) -> float:
 _SHEET = f'<style>{render("drawing/style", "css", changed=CHANGED)}\n</style>'
 
 # %% ../../nbs/use/05_drawing.ipynb #c17
-def _table_fields(cfs:Counterfactuals, classes=(), units=None) -> dict: # One row
+def _table_fields(cfs:Counterfactuals, units=None) -> dict: # One row
     "What changed in a row of a table, each change on its track."
     lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _ways(cfs)[0])}
     also = {line.feature: line for line in _ranges(cfs)}
@@ -76,7 +76,7 @@ def _table_fields(cfs:Counterfactuals, classes=(), units=None) -> dict: # One ro
 # %% ../../nbs/use/05_drawing.ipynb #c20
 def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
-    goal_is,price,one = goal_of(cfs.target), cfs.domain.cost, cfs.quality().iloc[0]
+    goal_is,price,one = cfs.goal, cfs.domain.cost, cfs.quality().iloc[0]
     facts = dict(changes=one.changes)
     if price is None: facts['distance'] = f'{one.distance:.3g}'
     else: facts['cost'] = f'{price(cfs.x, cfs.xp)[0].item():.3g}'
@@ -90,7 +90,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
 # %% ../../nbs/use/05_drawing.ipynb #c23
 def _plan_picture(plan, units=None) -> str: # Of one answer
     "The steps of a plan as an ordered list."
-    domain,goal,steps = plan.answers.domain, goal_of(plan.answers.target), []
+    domain,goal,steps = plan.answers.domain, plan.answers.goal, []
     for _,part in plan.changes().groupby('step'):
         then = goal.text(part[goal.said].iloc[-1], '.0%')
         steps.append(dict(changes=[_changed(domain, line, units) for line in part.itertuples()], then=then))
@@ -99,7 +99,7 @@ def _plan_picture(plan, units=None) -> str: # Of one answer
 # %% ../../nbs/use/05_drawing.ipynb #c25
 def _others_table(several, units=None) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
-    a,goal,domain = several.answers, goal_of(several.answers.target), several.first.domain
+    a,goal,domain = several.answers, several.answers.goal, several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
     how = lambda t: '' if np.isnan(t) else f', typical {t:.0%}'
     heads = [goal.text(p, '.0%') + how(t) for p,t in zip(a.prob.tolist(), typical)]
@@ -128,16 +128,16 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
     "Pictures side by side, each with a line below it."
     return dict(side=_SIDE, pictures=[dict(png=_pixels_png(x), caption=text, alt=alt) for x,text,alt in parts])
 
-def _image_fields(cfs:Counterfactuals, classes=(), units=None) -> dict: # One image
+def _image_fields(cfs:Counterfactuals, units=None) -> dict: # One image
     "Before, what changed, after."
     n,dim = len(cfs.changes()), .25
     changed = cfs.xp[0].where(cfs.mask[0], dim*cfs.x[0])
     return _images((cfs.x[0], 'before', 'the image before'),
                    (changed, f'{n} blocks changed', f'the {n} blocks that changed'),
-                   (cfs.xp[0], 'after', f'the image after, to be {aimed_at(cfs, 0, classes)}'))
+                   (cfs.xp[0], 'after', f'the image after, to be {aimed_at(cfs, 0)}'))
 
 # %% ../../nbs/use/05_drawing.ipynb #c31
-def _text_fields(cfs:Counterfactuals, classes=(), units=None) -> dict: # One text
+def _text_fields(cfs:Counterfactuals, units=None) -> dict: # One text
     "A text with the words that changed."
     words:Any = cfs.domain.words
     text,end,parts = cfs.data[0], 0, []
@@ -151,10 +151,10 @@ def _text_fields(cfs:Counterfactuals, classes=(), units=None) -> dict: # One tex
 # %% ../../nbs/use/05_drawing.ipynb #c34
 _FIELDS = dict(table=_table_fields, image=_image_fields, text=_text_fields) # Kind of data -> what its template shows
 
-def _picture(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # One row
+def _picture(cfs:Counterfactuals, units=None) -> str: # One row
     "What changed, as the kind of data wants it."
     fields = _FIELDS.get(cfs.domain.kind)
-    return cfs._repr_html_() if fields is None else render(f'drawing/{cfs.domain.kind}', **fields(cfs, classes, units))
+    return cfs._repr_html_() if fields is None else render(f'drawing/{cfs.domain.kind}', **fields(cfs, units))
 
 def _others_picture(several, units=None) -> str: # Of one row
     "Other answers, as the kind of data wants them."
@@ -181,10 +181,10 @@ def _spoken(cfs:Counterfactuals, units=None) -> str:
     told = '; '.join(f'{c["name"]}{c["before"]} → {c["after"]}' for c in few)
     return f'{count_text(len(lines), "change")}: {told}' + f' and {len(lines) - _SPOKEN} more'*(len(lines) > _SPOKEN)
 
-def _sentence(cfs:Counterfactuals, classes:Sequence=(), units=None) -> str: # Plain text
+def _sentence(cfs:Counterfactuals, units=None) -> str: # Plain text
     "An answer in a sentence, for a live region."
-    a,b = (goal_of(cfs.target).text(v[0], '.0%') for v in (cfs.before, cfs.prob))
-    goal = f'{aimed_at(cfs, 0, classes)}, {a} → {b}'
+    a,b = (cfs.goal.text(v[0], '.0%') for v in (cfs.before, cfs.prob))
+    goal = f'{aimed_at(cfs, 0)}, {a} → {b}'
     if not cfs.valid[0]: return f'No answer found under these rules. Nearest: {goal}.'
     return f'{_spoken(cfs, units)}. Now {goal}.' if cfs.mask[0].any() else f'Nothing to change. {goal}.'
 
@@ -200,25 +200,28 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     xp = trace[i - 1].xp if i else trace.x
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
     mask = expand_groups(on.to(xp.device), trace.groups)
-    now,before = (said(z, label) for z in (_logits(trace, i), trace.before))
+    logits = _logits(trace, i), trace.before
+    now,before = (said(z, label) for z in logits)
+    decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
     raw = domain.decode(xp, trace.data, True)
-    return Counterfactuals(trace.x, xp, mask, label, now, domain, before, trace.tau, trace.data, raw)
+    wanted = trace.goal.told_of(label, trace.classes)
+    return Counterfactuals(trace.x, xp, mask, wanted, now, domain, before, trace.tau, trace.data, raw, decided,
+                           classes=trace.classes)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4062658
-def _in_words(trace:Trace, i:int, classes:Sequence=()) -> str: # Three sentences
+def _in_words(trace:Trace, i:int) -> str: # Three sentences
     "The state after `i` steps in words."
     changed = _state(trace, i).changes().feature.tolist() if i else []
     names = ', '.join(map(str, changed)) or 'nothing'
     what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
-    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits(trace, i), classes)}'
+    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits(trace, i))}'
 
-def _class_opinion(trace, z, classes) -> str:
-    label,best = int(trace.target.label), _class_name(z.argmax().item(), classes)
+def _class_opinion(trace, z) -> str:
+    label,best = int(trace.target.label), _class_name(z.argmax().item(), trace.classes)
     prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
-    return f'The network says {best}; probability of {_class_name(label, classes)} {prob:.2f}, logit gap {gap:.2f}.'
+    return f'The network says {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
-def _number_opinion(trace, z, classes) -> str:
-    return f'The model says {z.item():.4g}; it shall be {trace.goal.words(trace.target.label[0], classes)}.'
+def _number_opinion(trace, z) -> str: return f'The model says {z.item():.4g}; it shall be {trace.wanted}.'
 
 _OPINIONS = {CLASSES: _class_opinion, NUMBERS: _number_opinion}
 
@@ -252,7 +255,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
     ax = fig.subplots()
     changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
-    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center', parse_math=False)
+    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center')
              for k in range(_MOST_LINES + 1)]
     title = ax.set_title('nothing changed yet', loc='left', fontsize=9)
     ax.set_axis_off()
@@ -262,7 +265,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
         old = {l.feature for l in changes[i - 1]} if i > 1 else set()
         for t in texts: t.set(text='', weight='normal')
         for t,l in zip(texts, changes[i][:_MOST_LINES]):
-            t.set(text=f'{str(l.feature)[:34]}:  {short(l.before)} → {short(l.after)}',
+            t.set(text=plot_text(f'{str(l.feature)[:34]}:  {short(l.before)} → {short(l.after)}'),
                   weight='normal' if l.feature in old else 'bold')
         more = len(changes[i]) - _MOST_LINES
         if more > 0: texts[-1].set_text(f'… and {more} more')
@@ -337,15 +340,15 @@ _CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others have
 _ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'),
             NUMBERS: (_number_panel, 'of the training rows')}
 
-def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
+def _canvas(trace:Trace) -> tuple:
     "All panels of a trace."
     from matplotlib.figure import Figure
     fig = Figure(figsize=(9.6, 4.6), layout='constrained')
     halves:Any = fig.subfigures(2, 1, height_ratios=[1.1, 1])
     top,bottom = halves
     axs = bottom.subplots(1, 3)
-    names = [str(c)[:9] for c in classes] or [str(k) for k in range(trace.before.shape[1])]
-    target,(first,title) = trace.goal.words(trace.target.label[0], classes), _ANSWERS[trace.goal]
+    names = [plot_text(str(c)[:9]) for c in trace.classes] or [str(k) for k in range(trace.before.shape[1])]
+    target,(first,title) = plot_text(trace.wanted), _ANSWERS[trace.goal]
     panels = (_CHANGES.get(trace.domain.kind, _change_panel)(top, trace), first(axs[0], trace, names),
               _logit_panel(axs[1], trace, names, title.format(target)), _loss_panel(axs[2], trace))
     for ax in axs: ax.tick_params(labelsize=7)
@@ -358,12 +361,11 @@ def _canvas(trace:Trace, classes:Sequence=()) -> tuple:
 # %% ../../nbs/use/05_drawing.ipynb #67c5c451
 def frames(
     trace:Trace, # From `GradualCF.trace`
-    classes:Sequence=(), # Names of the classes
     dpi:int=80,  # Resolution
 ) -> list[_Frame]: # One for the input and one for each step
     "Draw every state of a trace."
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    fig,moving,move = _canvas(trace, classes)
+    fig,moving,move = _canvas(trace)
     fig.set_dpi(dpi)
     canvas = FigureCanvasAgg(fig)
     move(len(trace))
@@ -376,26 +378,25 @@ def frames(
         move(i)
         for artist in moving: artist.draw(canvas.get_renderer())
         frame = _Frame(_png(np.asarray(canvas.buffer_rgba())))
-        frame.text = _in_words(trace, i, classes)
+        frame.text = _in_words(trace, i)
         pictures.append(frame)
     return pictures
 
 # %% ../../nbs/use/05_drawing.ipynb #6f07149c
-def _pictures(trace, classes):
+def _pictures(trace):
     "The frames of a trace, or pictures as they are; raises `ValueError` where there are none."
-    pictures = frames(trace, classes) if isinstance(trace, Trace) else list(trace)
+    pictures = frames(trace) if isinstance(trace, Trace) else list(trace)
     if not pictures: raise ValueError('trace must have at least one picture, got none')
     return pictures
 
 # %% ../../nbs/use/05_drawing.ipynb #341a3dbf
 def stepper(
     trace,            # A `Trace`, or pictures from `frames`
-    classes:Sequence=(), # Names of the classes
     interval:int=600, # Milliseconds a picture stays while playing
 ):                    # An ipywidgets box
     "A slider through the steps of a trace; needs no kernel once it is shown."
     import ipywidgets as W
-    pictures = _pictures(trace, classes)
+    pictures = _pictures(trace)
     def page(f):
         words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'
         return W.VBox([W.Image(value=bytes(f), format='png', layout=W.Layout(max_width='100%')), W.HTML(words)])
@@ -408,9 +409,9 @@ def stepper(
     return W.VBox([W.HBox([play, slider]), stack])
 
 # %% ../../nbs/use/05_drawing.ipynb #9eaaca9b
-def _step_page(trace, title:str='Gradual construction', classes:Sequence=(), interval:int=600) -> str: # As in `stepper`
+def _step_page(trace, title:str='Gradual construction', interval:int=600) -> str: # As in `stepper`
     "The stepper as one HTML page without outside requests."
-    pictures = _pictures(trace, classes)
+    pictures = _pictures(trace)
     data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
     return render('stepper/page', title=title, last=len(pictures) - 1, interval=interval, frames=data)
 
@@ -418,7 +419,7 @@ def _step_page(trace, title:str='Gradual construction', classes:Sequence=(), int
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`
-    **kw,          # `title`, `classes` and `interval`, as of the stepper
+    **kw,          # `title` and `interval`, as of the stepper
 ) -> Path:
     "Write `_step_page` to a file."
     with atomic(path) as tmp: tmp.write_text(_step_page(trace, **kw), encoding='utf-8')

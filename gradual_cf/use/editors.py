@@ -38,7 +38,7 @@ __all__ = []
 class _Question(NamedTuple):
     "What a person asks of one row."
     row:int         # Position of the row
-    target:Any      # Class; for numbers, the interval (low, high)
+    target:Any      # Label of a class; for numbers, the interval (low, high)
     preset:str      # A name among the presets
     locked:tuple=() # Names of columns, blocks or words that stay
     bounds:tuple=() # (column, (low, high)), cells
@@ -135,15 +135,15 @@ def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
     for step in range(1, len(desk) + 1):
         row = (after + step) % len(desk)
         z = desk.logits(row)[None]
-        if not in_target(z, desk.cf.goal.read(target, z))[0]: return row
+        if not in_target(z, desk.cf.aimed(target, z))[0]: return row
     return None
 
 # %% ../../nbs/use/06_editors.ipynb #c26
 def _checked_target(desk:_Desk, target) -> Any: # Class; for numbers, an interval
     "The target of a panel, or the one it starts with for None; raises `ValueError` for what is none."
-    z,goal = desk.logits(0), desk.cf.goal
-    if target is None: return goal.first(z, desk.cf.z_train)
-    return goal.plain(desk.cf.aimed(target, z[None])[0])
+    z,cf = desk.logits(0), desk.cf
+    if target is None: return cf.goal.first(z, cf.z_train, cf.classes)
+    return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
 
 # %% ../../nbs/use/06_editors.ipynb #c29
 def _as_cells(c, desk:_Desk, values) -> tuple:
@@ -160,9 +160,8 @@ def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
 # %% ../../nbs/use/06_editors.ipynb #c32
 def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
-    goal,label = cf.goal, cf.goal.read(target, z)
-    p = goal.heard(z, label).double()
-    return p.item(), bool(goal.reached(p, label, cf.settings.tau))
+    goal,label = cf.goal, cf.aimed(target, z)
+    return goal.heard(z, label).double().item(), bool(goal.arrived(z, label, cf.settings.tau))
 
 def _hand_said(desk:_Desk, q:_Question) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
@@ -204,7 +203,7 @@ def _others(desk:_Desk, q:_Question):
         cf,menu,own = desk.explainer(q), _menu(desk, q), _answer(desk, q._replace(number=1))
         if menu is not None and _NONE_FOUND not in menu.proof.tolist():
             beside = _beside(cf, own, menu, desk.k)
-            if len(beside.answers) > int(own.valid): return beside
+            if len(beside.answers) > int(own.valid.sum()): return beside
         return cf.explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 

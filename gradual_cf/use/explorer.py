@@ -4,8 +4,8 @@
 
 # %% ../../nbs/use/07_explorer.ipynb #c4
 from __future__ import annotations
-import base64, html, logging, os, secrets, signal, socket, sys
-from collections.abc import Callable, Sequence
+import base64, html, logging, os, secrets, signal, socket, sys, time
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.resources import files
@@ -18,9 +18,9 @@ from typing import Any
 import pandas as pd
 
 from ..answers import aimed_at
-from ..render import render
+from ..render import csv_text, render
 from ..search.explainer import Explainer
-from ..search.goals import NUMBERS, _class_name
+from ..search.goals import class_words, NUMBERS
 from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
 from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
 
@@ -38,14 +38,15 @@ def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer
     return pd.concat(lines) if kept else pd.DataFrame()
 
 # %% ../../nbs/use/07_explorer.ipynb #c12
-def _target_knob(desk:_Desk, target, classes:Sequence, layout):
+def _target_knob(desk:_Desk, target, layout):
     "A choice of the wanted class; for numbers, a field for an interval."
     import ipywidgets as W
     if desk.cf.goal is NUMBERS:
         ends = ['' if v is None else f'{v:g}' for v in target]
         return W.Text(value='..'.join(ends), description='target', continuous_update=False, layout=layout,
                       tooltip='LOW..HIGH; a side may be empty')
-    options = [(_class_name(t, classes), t) for t in range(len(desk.logits(0)))]
+    labels = desk.cf.classes or range(len(desk.logits(0)))
+    options = [(class_words(label), label) for label in labels]
     return W.Dropdown(options=options, value=target, description='target', layout=layout)
 
 # %% ../../nbs/use/07_explorer.ipynb #c15
@@ -56,13 +57,13 @@ _BUTTONS = dict(previous=('Previous', 'The row before'), next=('Next', 'The row 
                 release=('Open everything', 'No locks, all ranges open, nothing moved by hand'))
 _NUMBERS = ('first', 'second', 'third', 'fourth', 'fifth')
 
-def _widgets(desk:_Desk, target, classes:Sequence, preset:str) -> SimpleNamespace:
+def _widgets(desk:_Desk, target, preset:str) -> SimpleNamespace:
     "The widgets of a panel, by name."
     import ipywidgets as W
     wide,auto = W.Layout(width='210px'), W.Layout(width='auto')
     return SimpleNamespace(
         find=W.Text(description='row', placeholder='its index', continuous_update=False, layout=wide),
-        target=_target_knob(desk, target, classes, wide),
+        target=_target_knob(desk, target, wide),
         preset=W.Dropdown(options=list(desk.presets), value=preset, description='preset', layout=wide),
         number=W.Dropdown(options=[('first', 1)], value=1, description='answer', layout=wide),
         **{name: W.Button(description=text, tooltip=tip, layout=auto) for name,(text,tip) in _BUTTONS.items()},
@@ -97,7 +98,7 @@ def _show_said(panel, said:dict):
     names,write = panel.desk.names, lambda v: panel.desk.cf.goal.text(v, '.0%')
     where = dict(name=names[panel.row], number=f'{panel.row + 1:,}', many=f'{len(names):,}')
     told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
-                               wanted=panel.desk.cf.goal.name(panel.goal(), panel.classes))
+                               wanted=panel.desk.cf.goal.name(panel.goal()))
     for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', **told))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
@@ -114,9 +115,9 @@ def _show_error(panel, e):
 
 def _show_answer(panel, answered):
     q,cfs = panel.shown = answered
-    _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0, panel.classes)))
-    _put(panel, 'picture', _picture(cfs, panel.classes, panel.units))
-    panel.say(_sentence(cfs, panel.classes, panel.units))
+    _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0)))
+    _put(panel, 'picture', _picture(cfs, panel.units))
+    panel.say(_sentence(cfs, panel.units))
     for place,text in dict(plan='…', others='…', nowhere='').items(): _put(panel, place, _soft(text))
     panel.right.remove_class('cfx-busy')
 
@@ -136,13 +137,13 @@ _SHOW = dict(row=_show_row, error=_show_error, said=_show_said, answer=_show_ans
 # %% ../../nbs/use/07_explorer.ipynb #c26
 class _Panel:
     "A row, its knobs, and what is shown of its answer."
-    def __init__(self, desk:_Desk, target, classes:Sequence, units, preset:str):
-        self.desk,self.classes,self.units = desk, classes, units
+    def __init__(self, desk:_Desk, target, units, preset:str):
+        self.desk,self.units = desk, units
         self.lock,self.quiet,self.row,self.kept = RLock(), 0, 0, []
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.worker = _Worker(lambda parts: parts(), self.show)
-        w = self.w = _widgets(desk, target, classes, preset)
+        w = self.w = _widgets(desk, target, preset)
         self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, units)
         self.children,self.right = _laid_out(w, self.knobs)
         for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
@@ -166,7 +167,8 @@ class _Panel:
 
     def goal(self) -> Any: # As a question has it
         "The target that is chosen."
-        return self.desk.cf.goal.parse(self.w.target.value)
+        chosen,cf = self.w.target.value, self.desk.cf
+        return cf.goal.parse(chosen) if cf.goal is NUMBERS else chosen
 
     def ask(self, *_):
         "Put the question that the knobs ask."
@@ -218,8 +220,8 @@ class _Panel:
             if self.shown is None: return self.say('There is no answer to keep yet.')
             q,cfs = self.shown
             self.kept.append((self.desk.names[q.row], q, cfs))
-            data = base64.b64encode(_kept_frame(self.kept).to_csv(index=False).encode()).decode()
-            lines = [dict(name=name, text=_sentence(cfs, self.classes, self.units)) for name,_,cfs in self.kept]
+            data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
+            lines = [dict(name=name, text=_sentence(cfs, self.units)) for name,_,cfs in self.kept]
             self.w.tray.value = render('explorer/tray', lines=lines, data=data)
             self.say(f'Kept: {len(self.kept)} in the tray.')
 
@@ -260,8 +262,7 @@ def _check_panel(desk:_Desk, preset, k, units):
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them
-    target=None,         # Wanted class, or (low, high) for a model of numbers; None for the second of two classes
-    classes:Sequence=(), # Names of the classes
+    target=None,         # Label of the wanted class, or (low, high) for a model of numbers; None for the second of two classes
     units:dict|None=None,# Column -> unit that is written behind its values
     preset:str|None=None,# 'nearest', 'believable' or 'paper'; None for the settings of `cf`
     k:int=5,             # Most answers side by side, in 1..5
@@ -272,7 +273,7 @@ def explorer(
     own = next(name for name,settings in desk.presets.items() if settings is None)
     preset = own if preset is None else preset
     _check_panel(desk, preset, k, units)
-    panel = _Panel(desk, _checked_target(desk, target), classes, units, preset)
+    panel = _Panel(desk, _checked_target(desk, target), units, preset)
     box = _box_class()(panel.children)
     box.add_class('cfx-panel')
     box.panel = panel
@@ -308,7 +309,7 @@ def _write_folder(folder, source, title):
 
 # %% ../../nbs/use/07_explorer.ipynb #c61
 _EXTENSIONS = ['@jupyter-widgets/jupyterlab-manager', '@voila-dashboards/widgets-manager8']
-_IDLE = 600 # Seconds after which a process without a visitor ends
+
 
 def _policy(port): # A line of HTTP
     "Where the page may load from: this server, and what it carries itself."
@@ -328,7 +329,7 @@ def _settings(folder, port, token) -> dict[str, Any]:
         show_tracebacks=False, file_allowlist=[], extension_allowlist=_EXTENSIONS)
     return dict(
         Voila=server, VoilaConfiguration=page, KernelRestarter=dict(restart_limit=0, time_to_dead=1.),
-        MappingKernelManager=dict(cull_idle_timeout=_IDLE, cull_interval=60),
+        MappingKernelManager=dict(cull_interval=60),
         IdentityProvider=dict(cookie_options=dict(samesite='Strict')))
 
 # %% ../../nbs/use/07_explorer.ipynb #c66
@@ -361,18 +362,32 @@ def _only_kernels_of(folder):
         def _kernel_dirs_default(self): return [str(folder/'kernels')]
     return Kernels
 
-def _let_leave(handler, notebook, cwd):
-    "Give a visitor the cookie without which the page may not end its process."
-    handler.xsrf_token
+_STARTS = 10 # Seconds in which a process appears
 
-def _server(folder, port, token):
+def _let_in(visitors:int, idle:int) -> Callable: # (handler, notebook, cwd)
+    "What is done when a page is asked for: a place, or a page that says that there is none."
+    from tornado.web import Finish
+    asked:list = [] # Of visitors whose process has not appeared yet: until when they count, and the processes then
+    def let_in(handler, notebook, cwd):
+        handler.xsrf_token # the cookie without which the page may not end its process
+        now,there = time.monotonic(), len(handler.kernel_manager.list_kernel_ids())
+        asked[:] = [(until, before) for until,before in asked if now < until and there <= before]
+        if there + len(asked) < visitors: return asked.append((now + _STARTS, there))
+        handler.set_status(503)
+        handler.set_header('Retry-After', '60')
+        handler.finish(render('app/full', visitors=visitors, minutes=idle))
+        raise Finish
+    return let_in
+
+def _server(folder, port, token, visitors:int, idle:int):
     "Voilà for what a folder holds, not yet started."
     from traitlets.config import Config
     settings = _settings(folder, port, token)
+    settings['MappingKernelManager'] |= dict(cull_idle_timeout=60*idle, cull_connected=True)
     settings['Voila']['identity_provider_class'] = _door(_policy(port))
     kernels = _only_kernels_of(folder)
-    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_leave)
-    logging.getLogger('tornado').setLevel(logging.ERROR) # a request that was refused is no error of ours
+    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_in(visitors, idle))
+    logging.getLogger('tornado').setLevel(logging.CRITICAL) # what is refused is no error of ours, and has the token
     voila = _voila()(config=Config(settings))
     voila.initialize([])
     voila.template_paths.insert(0, str(_TEMPLATES))
@@ -388,7 +403,8 @@ def _open_browser(folder, address):
     Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 # %% ../../nbs/use/07_explorer.ipynb #c73
-def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print):
+def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print,
+           visitors:int=4, idle:int=30): # Most at once; minutes after which one who does nothing makes room
     "Serve the widget in the last line of some Python until interrupted; `say` is told the address of the page."
     from tornado.ioloop import IOLoop
     secret = secrets.token_urlsafe(24) if token else ''
@@ -396,7 +412,7 @@ def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=T
     with TemporaryDirectory(prefix='gradual_cf-app-') as name:
         folder = Path(name)
         _write_folder(folder, source, title)
-        voila = _server(folder, port, secret)
+        voila = _server(folder, port, secret, visitors, idle)
         if hasattr(signal, 'SIGHUP'): signal.signal(signal.SIGHUP, signal.default_int_handler)
         loop = IOLoop.current()
         loop.add_callback(say, address)

@@ -16,22 +16,24 @@ import numpy as np
 import pandas as pd
 import torch
 from jinja2 import meta, TemplateError
+from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import aimed_at, Counterfactuals, goal_of, _row_names
-from ..core import comparable, Domain, _read_json
-from ..data.columns import _inward, _read_numbers, Column, _entry_slices, MISSING
+from ..answers import aimed_at, Counterfactuals, _row_names
+from ..core import comparable, Domain
+from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
-from ..render import environment, exact_text, sided_percent, unescape, value_text, with_unit
+from ..render import (environment, exact_text, html_pieces, md_lines, sided_percent, unescape, value_text,
+                               with_unit)
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
 from ..search.robust import _among
-from ..search.goals import NUMBERS, _class_name, in_target, said as model_says
+from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
 from .alternatives import _beside, Alternatives
-from .plans import _Between, _lawful
+from .plans import _Between
 
 # %% auto #0
 __all__ = ['letter', 'check_letter']
@@ -56,7 +58,8 @@ def _cell_text(c:Column, v) -> str:
     "One cell of a column without levels."
     if v is None: return value_text(v)
     if c.measure: return str(v) if getattr(v, 'tzinfo', None) else value_text(v)
-    return exact_text(v, c.decimals) if isinstance(v, (int, float, np.number)) else _visible(v)
+    if not isinstance(v, (int, float, np.number)): return _visible(v)
+    return exact_text(abs(v) if v == 0 else v, max(c.digits, 0)) # zero has no sign
 
 def _column_texts(c:Column, df:pd.DataFrame) -> list: # `n` texts
     "The cells of a column as texts."
@@ -119,53 +122,19 @@ _AT_ONCE = 2**13 # Rows with one change put back that are asked about together
 def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` each; what is left, `(n, g)`
     "Put each change back alone and ask the model."
     between = _Between(explainer, answer)
-    needed,left = between.on.clone(), answer.prob.new_zeros(between.on.shape)
+    needed,left = between.on.clone(), answer.tensors.prob.new_zeros(between.on.shape)
     for places in between.on.nonzero().split(_AT_ONCE):
         if not len(places): break # nothing was found for any row
         row,g = places.unbind(1)
         less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-        needed[row, g],left[row, g] = ~less.valid, goal_of(less.target).height(less)
+        needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
     return between.on, needed, left
 
 # %% ../../nbs/use/04_letter.ipynb #c29
-_NOISE = 6 # Decimals of a number, counted in its column's steps, behind which floats end
-
 def _numeric(domain:Domain) -> list: # (position, column, its entry) each
     "The columns that are not categories, with the place of their number in an encoded row."
     places = zip(domain.features, _entry_slices(domain.features))
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
-
-def _tidy(domain:Domain, answer) -> Tensor: # `(n, d)`
-    "The answers with numbers that their columns could hold: the next ones on the way."
-    out = answer.xp.clone()
-    for _,c,entry in _numeric(domain):
-        if c.unit or c.form or c.digits <= c.decimals: continue
-        x,xp,scale = answer.x[:, entry], answer.xp[:, entry], 10.**c.decimals
-        before,after = c.decoded(x.double()), c.decoded(xp.double())
-        steps = (after*scale).round(decimals=_NOISE)
-        next_ = torch.where(after > before, steps.ceil(), steps.floor())/scale
-        fits = (x != xp) & (x != MISSING) & (xp != MISSING) & (next_ >= c.low) & (next_ <= c.high)
-        out[:, entry] = torch.where(fits, c.encoded(next_), xp.double()).to(xp)
-    return out
-
-# %% ../../nbs/use/04_letter.ipynb #c32
-def _as_told(explainer, answer) -> Counterfactuals:
-    "The answers with no more decimals than their columns have, where these reach the target too."
-    xp = _tidy(answer.domain, answer)
-    if xp.equal(answer.xp): return answer
-    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    if enc.low is not None: xp = torch.where((xp < enc.low) | (xp > enc.high), answer.xp, xp)
-    asked = answer.data, enc, explainer.logits(answer.data, answer.x)
-    measured = lambda xp: replace(explainer.measure(*asked, xp, answer.target), tau=answer.tau)
-    new = measured(xp)
-    good = new.valid & _lawful(new) & explainer.content(enc, new.xp, answer.target)
-    out = measured(torch.where(good[:, None], new.xp, answer.xp))
-    moved = (out.xp != answer.xp).any(1)
-    if answer.proof is not None: # another number is no proven one
-        proof = ['' if new else told for new,told in zip(moved.tolist(), answer.proof)]
-        known = {name: getattr(answer, name) for name in ('optimal', 'among', 'size', 'bound')}
-        out = replace(out, proof=proof, **known)
-    return out if answer.confirmed is None else replace(out, confirmed=torch.where(moved, torch.nan, answer.confirmed))
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = '{{ name }} is %s than the model asks for: {{ before }}.'
@@ -302,14 +271,21 @@ def _proven_line(among:str, what:str) -> str: # Of which answers; '' for all
 
 def _opinion(answer, i:int) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    return tuple(goal_of(answer.target).sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
+    return tuple(answer.goal.sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
 
-def _standing_lines(answer, i:int) -> list:
-    "How an answer stands, in sentences."
+def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
+    "How an answer stands, as far as that is known."
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
     proven = answer.proof is not None and answer.proof[i] == 'optimal'
-    stands = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in known.items() if v == v]
-    return [*stands, _proven_line(answer.among, _PROVEN[answer.optimal])] if proven else stands
+    more = dict(proven=[answer.optimal, answer.among]) if proven else {}
+    return {name: v for name,v in known.items() if v == v} | more
+
+def _standing_lines(stands:dict) -> list:
+    "How an answer stands, in sentences."
+    lines = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in stands.items() if name in _STANDING]
+    if 'proven' not in stands: return lines
+    what,among = stands['proven']
+    return [*lines, _proven_line(among, _PROVEN[what])]
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):
@@ -335,25 +311,28 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     settings = _name_of(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
     return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
 
-def _proof(digests:dict, answer, i:int) -> str:
+_MEANS_MORE = re.compile(r"[<>&|$*_~#`'!()@^=/%;?]") # In some format; in JSON these stand in texts only
+
+def _plain_json(told) -> str:
+    "JSON that means nothing in HTML or Markdown."
+    return _MEANS_MORE.sub(lambda m: f'\\u{ord(m[0]):04x}', json.dumps(told, separators=(',', ':')))
+
+def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
     "What a check has to know besides the record, in one line."
-    told = digests | dict(target=goal_of(answer.target).written(answer.target[i]), tau=answer.tau)
-    return ' '.join(f'{name}={v}' for name,v in told.items())
+    known = digests | dict(target=answer.goal.written(answer.target[i]), tau=answer.tau)
+    return Markup(' '.join(f'{name}={v}' for name,v in known.items()) + f' told={_plain_json(told)}')
 
 # %% ../../nbs/use/04_letter.ipynb #287ce107
 def _number_said(c:Column, v:float, unit:str) -> str:
     "An end of a region, as the column is written."
     if c.measure or c.levels: return c.text(v)
-    return with_unit(exact_text(round(v) if c.unit else v, c.decimals), unit)
+    return with_unit(exact_text(round(v) if c.unit else v, max(c.digits, 0)), unit)
 
 def _enough_said(c:Column, line, way:str, unit:str) -> str: # '' where one value alone is certified
     "A line of a region in words."
     if line.levels: return ' or '.join(map(_visible, line.levels)) if len(line.levels) > 1 else ''
     if line.low == line.high: return ''
     ends = line.low, line.high
-    if not c.measure and not c.levels: # with the decimals of the column, where the answer itself has no more
-        inside,own = _inward(*ends, c.decimals), _read_numbers(c, pd.Series([line.value]))[0]
-        ends = inside if inside[0] <= own <= inside[1] else ends
     low,high = (_number_said(c, float(end), unit) for end in ends)
     if way == 'up' and line.high >= c.high: return f'at least {low}'
     return f'at most {high}' if way == 'down' and line.low <= c.low else f'{low} to {high}'
@@ -369,7 +348,7 @@ def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(explainer, said, answer, others) -> dict: # Position of a row -> ways
+def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: ((column, after), …) and probability
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
     if isinstance(others, pd.DataFrame): others = _beside(explainer, answer, others)
@@ -377,14 +356,19 @@ def _other_ways(explainer, said, answer, others) -> dict: # Position of a row ->
         raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
                          f'got {others!r}')
     if not len(others.answers): return {}
-    more,out = _as_told(explainer, others.answers), {}
-    for k,(i,record) in enumerate(zip(others.row.tolist(), _records(said, more))):
+    more,out = others.answers, {}
+    texts = [_column_texts(c, more.domain.rows(more.raw)) for c in more.domain.features]
+    for k,(i,changed) in enumerate(zip(others.row.tolist(), more.tensors.changed)):
         if more.xp[k].equal(answer.xp[i]): continue
-        after = _opinion(more, k)[1]
-        told = goal_of(answer.target).before_it + after
-        changes = [_change(s, line) for s,line in zip(said, record) if line['after']]
-        out.setdefault(i, []).append(dict(changes=changes, said=told))
+        after = [[g, texts[g][k]] for g in changed.nonzero()[:, 0].tolist()]
+        out.setdefault(i, []).append([after, more.prob[k].item()])
     return out
+
+def _way(said:list, record:list, goal, tau:float, way) -> dict:
+    "One other way as a letter shows it."
+    after,p = way
+    changes = [_change(said[g], record[g] | dict(after=text)) for g,text in after]
+    return dict(changes=changes, said=goal.before_it + goal.sided(p, tau))
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
 def _nothing_else(explainer, answer, others) -> list: # A bool for each row
@@ -393,32 +377,55 @@ def _nothing_else(explainer, answer, others) -> list: # A bool for each row
     nowhere = {(i, chosen[0]) for i,chosen,proof in zip(others.row, others['columns'], others.proof)
                if len(chosen) == 1 and proof == _NONE_EXISTS}
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.changed)).tolist()
+    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.tensors.changed)).tolist()
     return [any(free) and all((i, name) in nowhere for name,open_ in zip(names, free) if open_)
             for i,free in enumerate(left)]
+
+# %% ../../nbs/use/04_letter.ipynb #59fefb1d
+def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or freed), (entry, least) and (entry, most)
+    "What the question of each row did not allow, where that is not what the table says of it."
+    own = explainer.encode(answer.data)
+    enc = own if answer.enc is None else answer.enc
+    out:list = [dict(fixed=on.nonzero()[:, 0].tolist()) for on in enc.frozen != own.frozen]
+    for side in ('low', 'high'):
+        here,there = getattr(enc, side), getattr(own, side)
+        if here is None: continue
+        differ = here.isfinite() if there is None else here.isfinite() & (here != there)
+        for i,d in differ.nonzero().tolist(): out[i].setdefault(side, []).append([d, here[i, d].item()])
+    return out
+
+def _all_told(explainer, answer, others, ranges:bool, date:str) -> list: # A dict of JSON for each row
+    "What letters say besides what follows from their records."
+    here = answer.tensors
+    there = in_target(explainer.logits(answer.raw, answer.xp), here.target) & here.valid
+    ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
+    rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
+    return [dict(row=_visible(row), date=date, said=[answer.before[i].item(), answer.prob[i].item() if found else None],
+                 asked=asked, ranges=ranges, stands=_stands(answer, i) if found else {},
+                 alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = 'no agreement' # Of several models
 
-def _decisions(explainer, z:Tensor, classes) -> list:
-    "What the model decided, by name."
+def _decisions(explainer, z:Tensor) -> list:
+    "What the model decided, by the labels of its classes."
     if explainer.goal is NUMBERS: return [value_text(v) for v in z[:, 0].tolist()]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
-    return [_DOUBT if t == doubt else _visible(_class_name(t, classes)) for t in z.argmax(1).tolist()]
+    return [_DOUBT if t == doubt else _visible(_class_name(t, explainer.classes)) for t in z.argmax(1).tolist()]
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, said:list, classes, others, enough:dict, date:str) -> Iterator[dict]:
+def _all_fields(explainer, answer, said:list, told:list) -> Iterator[dict]:
     "All that the letters say, row by row."
     chosen,needed,left = (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
     records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc), _digests(explainer)
-    ways,nothing_else = _other_ways(explainer, said, answer, others), _nothing_else(explainer, answer, others)
-    alone = _proven_line(_among(explainer, None), _NOTHING_ELSE)
-    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x), classes)
-    there = in_target(explainer.logits(answer.raw, answer.xp), answer.target)
-    for i,(row,found) in enumerate(zip(_row_names(answer), (answer.valid & there).tolist())):
+    enough = _enough(explainer, answer, said) if any(t['ranges'] for t in told) else {}
+    alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE), answer.goal
+    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x))
+    for i,known in enumerate(told):
+        found,wide = known['said'][1] is not None, enough.get(i, {}) if known['ranges'] else {}
         record = records[i] if found else [line | dict(after='') for line in records[i]]
-        changes = {g: _change(said[g], line, not chosen[i][g], enough.get(i, {}).get(g, ''))
+        changes = {g: _change(said[g], line, not chosen[i][g], wide.get(g, ''))
                    for g,line in enumerate(record) if line['after']}
         order = sorted(changes, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
         strict = [g for g in order if needed[i][g]]
@@ -426,46 +433,77 @@ def _all_fields(explainer, answer, said:list, classes, others, enough:dict, date
         reasons = [said[g].words[way[i, g]](**{f: changes[g][f] for f in _WORD_FIELDS})
                    for g in strict or [g for g in order if chosen[i][g]]]
         before,after = _opinion(answer, i)
-        sure = dict(number=answer.target.is_floating_point(), before=before, after=after if found else None,
+        sure = dict(number=answer.goal.numbers, before=before, after=after if found else None,
                     level=f'{100*answer.tau:.6g}%', alone=bool(strict), further=', '.join(idle),
-                    lines=_standing_lines(answer, i) + [alone]*nothing_else[i] if found else [])
-        yield dict(row=_visible(row), date=date, decision=decisions[i], found=found,
-                   wanted=_visible(aimed_at(answer, i, classes)), reasons=[_visible(r) for r in reasons],
-                   changes=[changes[g] for g in order], ways=ways.get(i, []), kept=_kept(said, held[i], changes),
-                   sure=sure, record=record, proof=_proof(digests, answer, i))
+                    lines=_standing_lines(known['stands']) + [alone]*known['alone'])
+        ways = [_way(said, record, goal, answer.tau, way) for way in known['ways']]
+        yield dict(row=known['row'], date=known['date'], decision=decisions[i], found=found,
+                   wanted=_visible(aimed_at(answer, i)), reasons=[_visible(r) for r in reasons],
+                   changes=[changes[g] for g in order], ways=ways, kept=_kept(said, held[i], changes),
+                   sure=sure, record=record, proof=_proof(digests, answer, i, known))
 
 # %% ../../nbs/use/04_letter.ipynb #c72
 _PROOF = re.compile(r'model=(?P<model>\w+) data=(?P<data>\w+) settings=(?P<settings>\w+) target=(?P<target>\S+?) '
-                    r'tau=(?P<tau>[\d.e-]+)')
-_LINES = dict(md=re.compile(r'^\|\s*(\d+)\s*\|(.*)\|\s*$', re.M),
-              html=re.compile(r'<tr data-line="?(\d+)"?[^>]*>(.*?)</tr>', re.S))
-_CELLS = dict(md=lambda line: re.split(r'(?<!\\)\|', line),
-              html=re.compile(r'<t[dh][^>]*>(.*?)</t[dh]>', re.S).findall)
+                    r'tau=(?P<tau>[\d.e-]+) told=(?={)')
+
+def _md_record(text:str, count:int) -> list: # Lines of cells
+    "The last table with lines that are numbered up to `count`."
+    run,whole = [], []
+    for line in text.splitlines():
+        cells = re.split(r'(?<!\\)\|', line.strip()) if line.lstrip()[:1] == '|' else []
+        number = cells[1].strip() if len(cells) > 4 else ''
+        if number != str(len(run) + 1): run = [] # which may be the first of another table
+        if number == str(len(run) + 1): run.append(cells[1:-1])
+        if len(run) == count: run,whole = [], run
+    return [[unescape(cell, 'md') for cell in line] for line in whole]
+
+def _html_record(pieces:list) -> list: # Lines of cells
+    "The rows of tables with `data-line`: that number, and their cells."
+    out,inside = [], False
+    for kind,name,*attributes in pieces:
+        if kind == 'words' and inside: out[-1][-1] += name
+        if kind == 'words': continue
+        number = dict(attributes).get('data-line') if name == 'tr' else None
+        if name in ('tr', '/tr'): inside = number is not None
+        if number is not None: out.append([number])
+        elif inside and name in ('td', 'th'): out[-1].append('')
+    return out
 
 # %% ../../nbs/use/04_letter.ipynb #c73
-def _numbered(text:str) -> list: # (number, before, after) as texts
-    "The numbered lines of a record; raises `TypeError` for JSON with values that are no texts."
+def _once(pairs) -> dict:
+    "An object of JSON; raises `ValueError` where a name is given twice."
+    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
+    return dict(pairs)
+
+def _taken_apart(text:str, count:int) -> tuple: # Format, what is seen, (number, before, after), where the proof is
+    "A letter of any format; raises `KeyError`, `TypeError` or `ValueError` for JSON that is none."
     if text.lstrip().startswith('{'):
-        lines = [(str(l['number']), l['before'], l['after']) for l in _read_json(text)['record']]
-        for v in (v for line in lines for v in line):
+        told = json.loads(text, object_pairs_hook=_once)
+        lines = [(str(l['number']), l['before'], l['after']) for l in told['record']]
+        for v in (v for line in lines for v in (*line, told['proof'])):
             if not isinstance(v, str): raise TypeError(f'a letter holds texts, got {v!r}')
-        return lines
-    format = 'html' if '<tr data-line' in text else 'md'
-    return [(number, *(unescape(cell, format) for cell in _CELLS[format](line)[-2:]))
-            for number,line in _LINES[format].findall(text)]
+        return ('json', json.dumps(told, ensure_ascii=False, indent=1).splitlines(), lines, told['proof'])
+    if '<tr' in (low := text.lower()) and 'data-line' in low:
+        pieces = html_pieces(text)
+        record,proof = _html_record(pieces), '\n'.join(name for kind,name,*_ in pieces if kind == 'words')
+        return ('html', pieces, [(l[0], *l[-2:]) for l in record], proof)
+    return ('md', md_lines(text), [(l[0].strip(), *l[-2:]) for l in _md_record(text, count)], text)
 
 # %% ../../nbs/use/04_letter.ipynb #c76
-def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; and what is in the proof
+def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; the proof; how it looks
     "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
-    try: lines = _numbered(text)
-    except (KeyError, TypeError, ValueError): lines = []
-    proof = [found.groupdict() for found in _PROOF.finditer(text)]
+    try: format,seen,lines,where = _taken_apart(text, count)
+    except (KeyError, TypeError, ValueError, RecursionError): format,seen,lines,where = '', [], [], ''
     if [l[0] for l in lines] != [str(i + 1) for i in range(count)] or any(len(l) != 3 for l in lines):
-        raise ValueError(f'text must hold a record of {count} numbered lines, got {[l[0] for l in lines]}')
-    if not proof:
-        raise ValueError('text must hold a line with model=… data=… settings=… target=… tau=…, got none')
+        got = [l[0][:9] for l in lines[:count + 1]]
+        raise ValueError(f'text must hold a record of {count} numbered lines, got {got}')
+    proof = [*_PROOF.finditer(where)][-1:] # a level may hold another one, before it
+    try: told = json.JSONDecoder(object_pairs_hook=_once).raw_decode(where, proof[0].end())[0]
+    except (IndexError, ValueError, RecursionError):
+        wanted = 'model=… data=… settings=… target=… tau=… told={…}'
+        raise ValueError(f'text must hold a line with {wanted}, got none') from None
     before,after = zip(*(l[1:] for l in lines))
-    return dict(before=before, after=after) | proof[-1] # a level may hold another one, before it
+    return dict(before=before, after=after) | proof[0].groupdict() | dict(told=told, format=format, seen=seen)
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 _MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
@@ -494,8 +532,8 @@ _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
     "Raise `ValueError` where a row has what it wants already."
-    there = in_target(explainer.logits(answer.data, answer.x), answer.target) | answer.reached(answer.before)
-    done = there.nonzero()[:, 0].tolist()
+    there = in_target(explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
+    done = np.flatnonzero(there | answer.already).tolist()
     if not done: return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that have the target already, '
@@ -521,8 +559,10 @@ def _proven(text:str, fields:dict) -> str:
     except ValueError as e:
         raise ValueError(f'template must show every line of record, and proof: {e}; '
                          "{% include 'record' %} does both") from None
+    del read['format'], read['seen']
     wrote = {side: tuple(l[side] for l in record) for side in ('before', 'after')}
-    if read == wrote | cast(re.Match, _PROOF.search(fields['proof'])).groupdict(): return text
+    proof = cast(re.Match, _PROOF.search(fields['proof']))
+    if read == wrote | proof.groupdict() | dict(told=json.loads(fields['proof'][proof.end():])): return text
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #c83
@@ -541,7 +581,6 @@ def letter(
     units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
     words:dict|None=None,    # Column -> why it counted: a sentence; for numbers one for too low, one for too high
     why:dict|None=None,      # Column -> why nobody was asked to change it
-    classes:Sequence=(),     # Names of the classes
     others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
     ranges:bool=True,        # Say how much is enough, where the model can be bounded: up to a tenth of a second a row
     date=None,               # A date or a text; None for today
@@ -553,10 +592,8 @@ def letter(
     if not len(answer): return []
     _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
-    answer = _as_told(explainer, answer)
-    day,enough = _date_text(date), _enough(explainer, answer, said) if ranges else {}
-    told = _all_fields(explainer, answer, said, classes, others, enough, day)
-    return [_proven(write(**fields), fields) for fields in told]
+    told = _all_told(explainer, answer, others, bool(ranges), _date_text(date))
+    return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told)]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
 def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
@@ -567,41 +604,170 @@ def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with t
     after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, after)]
     return tuple(domain.rows(_frame_of(domain, dtypes, texts)) for texts in (before, after))
 
-def _aims(explainer, letters:list) -> Tensor: # As `Counterfactuals.target`
+def _aims(explainer, letters:list) -> Any: # As `explain` takes them
     "What the letters say is to be reached; raises `ValueError` for another kind of target."
     aims,classes = [l['target'] for l in letters], explainer.z_train.shape[1]
-    try: out = explainer.goal.reread(aims)
+    try: out = explainer.goal.reread(aims, explainer.classes)
     except ValueError: raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}') from None
-    if explainer.goal is NUMBERS or 0 <= out.min() and out.max() < classes: return out
+    if explainer.goal is NUMBERS or explainer.classes or 0 <= min(out) and max(out) < classes: return out
     raise ValueError(f'text must aim at one of {classes} classes, got {aims}')
 
-def _stand(explainer, frame, aims:Tensor, letters:list) -> tuple: # `(n,)` each
+def _stand(explainer, frame, aims, letters:list) -> tuple: # `(n,)` each
     "What the model says of rows, and whether that is the target."
     z = explainer.logits(frame, explainer.encode(frame).x)
-    aims = explainer.goal.read(aims, z)
+    aims = explainer.aimed(aims, z)
     p = model_says(z, aims)
     tau = torch.tensor([float(l['tau']) for l in letters]).to(p)
     return p, in_target(z, aims) & goal_of(aims).reached(p, aims, tau)
 
+_SAME = 1e-5 # Difference of two answers of one model about one row, relative to numbers above 1
+
+def _near(a:Tensor, b:Tensor) -> Tensor: return (a - b).abs() <= _SAME*b.abs().clamp_min(1) # bool `(n,)`
+
+def _ways_stand(explainer, letters:list) -> tuple: # bool `(n,)` each; letters without other ways have no bad ones
+    "Whether all other ways of letters lead to the target, are legal, and whether the model says of them what is told."
+    found = [(i, l, dict(way), p) for i,l in enumerate(letters) for way,p in l['told']['ways']]
+    good = np.ones((3, len(letters)), bool)
+    if not found: return tuple(good)
+    there = [l | dict(after=[way.get(g, '') for g in range(len(l['before']))]) for _,l,way,_ in found]
+    frames = _both_frames(explainer, there)
+    p,led = _stand(explainer, frames[1], _aims(explainer, there), there)
+    said = torch.tensor([p for *_,p in found], dtype=torch.float64).to(p)
+    lawful = torch.as_tensor(cast(Any, explainer.domain).legal(*frames).all(1))
+    at = [i for i,*_ in found]
+    for kept,now in zip(good, (led, lawful, _near(said, p))): np.logical_and.at(kept, at, now.cpu().numpy())
+    return tuple(good)
+
+# %% ../../nbs/use/04_letter.ipynb #47b11664
+_FAR = 1e300    # No number of a letter is as large
+_LONGEST = 1000 # Signs of a reference or a date
+_ASKED = {'fixed', 'low', 'high'}
+_TOLD = {'row', 'date', 'said', 'asked', 'ranges', 'stands', 'alone', 'ways'}
+
+def _fits(told, explainer) -> bool:
+    "Whether a dictionary is one that letters about such a table tell."
+    groups,entries = len(explainer.domain.features), explainer.x_train.shape[1]
+    number = lambda v: type(v) in (int, float) and abs(v) < _FAR
+    place = lambda v, most: type(v) is int and 0 <= v < most
+    among = {_among(explainer, dict.fromkeys(kinds)) for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
+    line = lambda v: type(v) is str and len(v) <= _LONGEST and _visible(v) == v
+    try:
+        (p,q),asked,stands,ways = (told[name] for name in ('said', 'asked', 'stands', 'ways'))
+        what,answers = stands.get('proven', ('distance', ''))
+        limits = [limit for side in ('low', 'high') for limit in asked.get(side, [])]
+        return told.keys() == _TOLD and stands.keys() <= {*_STANDING, 'proven'} and asked.keys() <= _ASKED and all((
+            line(told['row']), line(told['date']), type(told['ranges']) is bool, type(told['alone']) is bool,
+            number(p), q is None or number(q), what in _PROVEN, answers == '' or answers in among,
+            all(number(stands.get(name, 0.)) for name in _STANDING), all(place(g, groups) for g in asked['fixed']),
+            all(place(d, entries) and number(v) for d,v in limits),
+            all(number(p) and way and all(place(g, groups) and type(t) is str for g,t in way) for way,p in ways)))
+    except (AttributeError, KeyError, TypeError, ValueError): return False
+
+def _asked_again(enc, told:list):
+    "Encoded rows with what their questions did not allow."
+    frozen,limits = enc.frozen.clone(), {}
+    for i,t in enumerate(told): frozen[i, t['asked']['fixed']] ^= True
+    for side,end in (('low', -np.inf), ('high', np.inf)):
+        own,lines = getattr(enc, side), [(i, *line) for i,t in enumerate(told) for line in t['asked'].get(side, [])]
+        limits[side] = torch.full_like(enc.x, end) if own is None and lines else own
+        if not lines: continue
+        i,d,v = zip(*lines)
+        limits[side] = limits[side].clone()
+        limits[side][list(i), list(d)] = torch.tensor(v, dtype=torch.float64).to(enc.x)
+    return enc._replace(frozen=frozen, **limits)
+
+# %% ../../nbs/use/04_letter.ipynb #c3d8786e
+def _measured_again(explainer, letters:list) -> Counterfactuals:
+    "The answers that letters hold; raises `ValueError` where the model says something else of them."
+    told,(data,raw) = [l['told'] for l in letters], _both_frames(explainer, letters)
+    enc,xp = _asked_again(explainer.encode(data), told), explainer.encode(raw).x
+    z = explainer.logits(data, enc.x)
+    aims = explainer.aimed(_aims(explainer, letters), z)
+    new = explainer.measure(data, enc, z, xp, aims)
+    says = new.tensors
+    told_of = lambda name, like: torch.tensor([t['stands'].get(name, np.nan) for t in told],
+                                              dtype=torch.float64).to(like)
+    typical = says.prob*torch.nan if says.typical is None else says.typical
+    said = torch.tensor([[np.nan if v is None else v for v in t['said']] for t in told], dtype=torch.float64)
+    before,after = said.to(says.prob).unbind(1)
+    now = [model_says(explainer.logits(frame, x), aims) for frame,x in ((data, enc.x), (raw, xp))]
+    for said,there in ((before, now[0]), (after, now[1]), (told_of('typical', typical), typical)):
+        off = ~_near(said, there) & ~said.isnan()
+        if off.any():
+            i = int(off.nonzero()[0])
+            raise ValueError(f'text must tell what the model says, {there[i].item():.6g}, got {said[i].item():.6g}')
+    after = torch.where(after.isnan(), before, after)
+    stands = {name: told_of(name, says.prob) for name in _STANDING}
+    return replace(new, raw=raw, xp=xp, before=before, prob=after, **stands)
+
+def _differ(seen:list, own:list, i:int) -> str: # Two pages that differ
+    "Where a letter first differs from what its record gives, in words."
+    k = next((k for k,(a,b) in enumerate(zip(seen, own)) if a != b), min(len(seen), len(own)))
+    def plain(v):
+        if isinstance(v, str) or v[0] == 'words': return v if isinstance(v, str) else v[1]
+        return '<' + ' '.join([v[1], *(f'{name}="{value}"' for name,value in v[2:])]) + '>'
+    got,would = (plain(some[k]) if k < len(some) else 'nothing' for some in (seen, own))
+    begin = max(next((j for j,(a,b) in enumerate(zip(got, would)) if a != b), min(len(got), len(would))) - _CONTEXT, 0)
+    cut = lambda text: '…'*(begin > 0) + text[begin:begin + 3*_CONTEXT] + '…'*(len(text) > begin + 3*_CONTEXT)
+    return (f'text must be the letter that its record gives, got in letter {i}: {cut(got)!r}, where its record gives '
+            f'{cut(would)!r} (words of your own, as names or a template, must be those that letter was given)')
+
+_CONTEXT = 40 # Signs before a difference that are shown
+
+def _check_seen(explainer, letters:dict, template, said): # Position -> a letter about this model
+    "Raise `ValueError` for a letter in which a person sees something else than its record gives."
+    if not letters: return
+    some,writers = list(letters.values()), {}
+    fields = _all_fields(explainer, _measured_again(explainer, some), said, [l['told'] for l in some])
+    for i,l,told in zip(letters, some, fields):
+        form = l['format']
+        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form)
+        own = _taken_apart(writers[form](**told), len(l['before']))[1]
+        if own != l['seen']: raise ValueError(_differ(l['seen'], own, i))
+
 # %% ../../nbs/use/04_letter.ipynb #c90
+def _untested(told:dict) -> str: # 'confirmed', 'proven', both or neither
+    "What a letter says that its record and the model do not show."
+    proven = 'proven' in told['stands'] or told['alone']
+    return ', '.join(['confirmed']*('confirmed' in told['stands']) + ['proven']*proven)
+
 def check_letter(
     text,         # A letter, or a list of letters, in any format
     cf:Explainer, # A fitted explainer with the model that is asked
     rows=None,    # The same rows as the bank has them; None where there are only letters
+    template:str|None=None, # The bank's template, as `letter` was given it; None for the letter of the house
+    names:dict|None=None,   # As `letter` was given them
+    units:dict|None=None,   # As `letter` was given them
+    words:dict|None=None,   # As `letter` was given them
+    why:dict|None=None,     # As `letter` was given it
+    date=None,              # The day that all letters must bear; None for any
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
-    "Read values back from letters, ask the model about them, say whether its decision flips; or `ValueError`."
+    "Write letters again from their values, ask the model about them, say whether its decision flips; or `ValueError`."
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
+    said = _columns_said(cf.domain, names, units, words, why)
     read = [_read_letter(t, len(cf.domain.features)) for t in ([text] if isinstance(text, str) else text)]
     if not read: raise ValueError('text must be at least one letter, got none')
-    frames,aims = _both_frames(cf, read), _aims(cf, read)
+    for l in read:
+        if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
+        if date is not None and l['told']['date'] != _date_text(date):
+            raise ValueError(f'text must be of {_date_text(date)}, got a letter of {l["told"]["date"]}')
+    frames,aims,digests = _both_frames(cf, read), _aims(cf, read), _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
     told['legal'] = cast(Any, cf.domain).legal(*frames).all(1)
-    told |= {name: [l[name] == digest for l in read] for name,digest in _digests(cf).items()}
+    led,lawful,same = _ways_stand(cf, read)
+    told['flips'],told['legal'] = told['flips'] & led, told['legal'] & lawful
+    told |= {name: [l[name] == digest for l in read] for name,digest in digests.items()}
+    own = {i: l for i,l in enumerate(read) if all(l[name] == digest for name,digest in digests.items())}
+    other = [i for i in own if not same[i]]
+    if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
+    _check_seen(cf, own, template, said)
     if rows is not None: # as the bank's files have them
-        own = cf.domain.rows(rows)
-        if len(own) != len(read): raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(own)}')
-        told['row'] = np.all([comparable(own[c]) == comparable(frames[0][c]) for c in frames[0]], 0)
-    return pd.DataFrame(told)
+        files = cf.domain.rows(rows)
+        if len(files) != len(read):
+            raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(files)}')
+        told['row'] = np.all([comparable(files[c]) == comparable(frames[0][c]) for c in frames[0]], 0)
+    told |= {name: [l['told'][key] for l in read] for name,key in (('reference', 'row'), ('date', 'date'))}
+    return pd.DataFrame(told | dict(untested=[_untested(l['told']) for l in read]))

@@ -13,9 +13,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, goal_of, _row_names, went
+from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, went
 from ..core import changed_groups, take_rows
-from ..render import change_text, count_text, render, subplots
+from ..render import change_text, count_text, plot_text, render, subplots, terminal, without_math
 
 # %% auto #0
 __all__ = ['Plan']
@@ -32,7 +32,7 @@ class _Between:
     "The rows between inputs and answers."
     def __init__(self, explainer, cfs):
         self.explainer,self.cfs,self.groups = explainer,cfs,explainer.groups(cfs.x)
-        self.on = _own_changes(explainer, cfs.x, cfs.xp) & cfs.valid[:, None]
+        self.on = _own_changes(explainer, cfs.x, cfs.xp) & cfs.tensors.valid[:, None]
         self.enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
         self.z = explainer.logits(cfs.data, cfs.x)
 
@@ -45,19 +45,19 @@ class _Between:
     def measured(self, rows, made) -> Counterfactuals:
         "What the model says of such rows."
         cfs,enc,xp = self.cfs, self.enc.take(rows), self.rows(rows, made)
-        data,z,target = take_rows(cfs.data, rows), self.z[rows], cfs.target[rows]
+        data,z,target = take_rows(cfs.data, rows), self.z[rows], cfs.tensors.target[rows]
         return replace(self.explainer.measure(data, enc, z, xp, target, standing=False), tau=cfs.tau)
 
     def asked(self, rows, made) -> tuple[Tensor, Tensor]:
         "How high such rows stand, and whether they are legal, `(q,)` each."
         parts = [self.measured(i, on) for i,on in zip(rows.split(_AT_ONCE), made.split(_AT_ONCE))]
-        return torch.cat([goal_of(p.target).height(p) for p in parts]), torch.cat([_lawful(p) for p in parts])
+        return torch.cat([p.goal.height(p) for p in parts]), torch.cat([_lawful(p) for p in parts])
 
 # %% ../../nbs/use/01_plans.ipynb #c10
 def _lawful(cfs):
     "Whether each row is legal, bool `(q,)`."
-    if cfs.domain.legal is None: return torch.ones_like(cfs.prob, dtype=torch.bool)
-    return torch.as_tensor(cfs.domain.legal(cfs.data, cfs.raw).all(1), device=cfs.prob.device)
+    if cfs.domain.legal is None: return torch.ones(len(cfs), dtype=torch.bool, device=cfs.x.device)
+    return torch.as_tensor(cfs.domain.legal(cfs.data, cfs.raw).all(1), device=cfs.x.device)
 
 # %% ../../nbs/use/01_plans.ipynb #c12
 def _choices(m:int) -> Tensor: # bool `(2**m, m)`
@@ -166,24 +166,24 @@ def _taken(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row o
     return replace(b, x=a.xp, data=a.raw, before=a.prob, mask=mask, found=None, enc=None), rows
 
 # %% ../../nbs/use/01_plans.ipynb #c31
-def _shown_steps(plan, classes=()) -> list:
+def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
-    cfs,goal,steps = plan.answers, goal_of(plan.answers.target), {}
+    cfs,goal,steps = plan.answers, plan.answers.goal, {}
     for (i,number),part in plan.changes().groupby(['row', 'step']):
         lines = list(part.itertuples())
         then = dict(value=lines[-1][-1], then=goal.text(lines[-1][-1], '.3f'))
         what = ', '.join(map(change_text, lines))
         steps.setdefault(i, []).append(dict(number=number, lines=lines, what=what, **then))
     def head(i, name):
-        to_be = f'row {name}: to be {aimed_at(cfs, i, classes)}'
+        to_be = f'row {name}: to be {aimed_at(cfs, i)}'
         if not cfs.valid[i]: return f'{to_be}: no counterfactual, so no plan'
         return f'{to_be}, {went(cfs, i)}, ' + (count_text(len(steps[i]), 'step') if i in steps else 'nothing to change')
     return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(_row_names(cfs))]
 
-def _text_plan(plan, classes=()) -> str:
+def _text_plan(plan) -> str:
     "The steps of every answer as plain text."
     line = lambda s: f'    {s["number"]}. {s["what"]}  ({s["then"]})'
-    return '\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(plan, classes))
+    return '\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(plan))
 
 def _html_plan(plan, most:int=10) -> str:
     "The steps of the first answers as a table, with one body for each row that was asked about."
@@ -195,7 +195,7 @@ _LONGEST = 48 # Characters of a step in a picture
 
 def _stair(ax, plan, i:int, steps:list):
     "One row: the model's answer over the steps."
-    cfs,goal = plan.answers, goal_of(plan.answers.target)
+    cfs,goal = plan.answers, plan.answers.goal
     y = [cfs.before[i].item(), *(s['value'] for s in steps)]
     ax.step(range(len(y)), y, where='post', color='.6', lw=1.2)
     ax.plot(range(len(y)), y, 'o', color=CHANGED, ms=5)
@@ -217,7 +217,7 @@ def _plot_plan(plan, most:int=10):
         _stair(ax, plan, i, row['steps'])
         head = f'row {row["name"]}: to be {aimed_at(plan.answers, i)}'
         told = [f'{s["number"]}. {brief(s["what"])}  ({s["then"]})' for s in row['steps']]
-        beside.text(0, .5, '\n'.join([head, *told]), va='center', fontsize=8)
+        beside.text(0, .5, plot_text('\n'.join([head, *told])), va='center', fontsize=8)
         beside.axis('off')
     if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig
@@ -233,22 +233,21 @@ class Plan:
     @property
     def exact(self) -> np.ndarray: # bool `(n,)`
         "Whether all orders of an answer were compared; beyond ten changes they are not."
-        return (self.answers.changed.sum(1) <= _MOST_COMPARED).cpu().numpy()
+        return self.answers.changed.sum(1) <= _MOST_COMPARED
 
     def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, probability (number)
         "Every step as lines of a tidy frame, with the probability (number) after it."
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
         at = df.row.to_numpy(int)
-        name = goal_of(self.answers.target).said
-        df = df.assign(row=self.row[at], **{name: self.taken.prob.double().cpu().numpy()[at]})
+        name = self.answers.goal.said
+        df = df.assign(row=self.row[at], **{name: self.taken.prob.astype(float)[at]})
         df.insert(1, 'step', step[at])
         return df
 
     def text(self,
-        classes=(), # Names of the classes
     ) -> str:
         "The steps as plain text."
-        return _text_plan(self, classes)
+        return terminal(_text_plan(self))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1
@@ -256,7 +255,7 @@ class Plan:
         "Draw a staircase for each row: the probability (number) after each step."
         return _plot_plan(self, most)
 
-    def _repr_html_(self): return _html_plan(self)
+    def _repr_html_(self): return without_math(_html_plan(self))
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 

@@ -121,7 +121,7 @@ def test_what_hangs_together_stays_together(case, how, changes, cost, share, ord
     loose = made._replace(rules=made.rules | dict(max_changes=None))
     assert not (found := faults(loose, made.rows, cfs.raw)), found
     z = torch.from_numpy(ask(cfs.raw)).softmax(1)[torch.arange(ASKED), target]
-    np.testing.assert_allclose(z.numpy(), cfs.prob.numpy(), atol=1e-6)
+    np.testing.assert_allclose(z.numpy(), cfs.prob, atol=1e-6)
     order = list(order)
     check_same(cf.explain(made.rows.iloc[order], target[order], **asked(made)).raw, cfs.raw.iloc[order])
     check_same(cf.explain(made.rows.iloc[[order[0]]], target[[order[0]]], **asked(made)).raw, cfs.raw.iloc[[order[0]]])

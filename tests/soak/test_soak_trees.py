@@ -93,9 +93,9 @@ def test_what_trees_say_of_an_answer_is_what_is_said_of_it(case, k, how, changes
         assume(False)
     assert not (found := faults(made, made.rows, cfs.raw)), found
     own = said(cfs.raw)[np.arange(len(p)), target]
-    np.testing.assert_allclose(own, cfs.prob.numpy(), atol=2e-6)
+    np.testing.assert_allclose(own, cfs.prob, atol=2e-6)
     sure = np.abs(own - cf.settings.tau) > 1e-5
-    assert ((own >= cf.settings.tau) == cfs.valid.numpy())[sure].all()
+    assert ((own >= cf.settings.tau) == cfs.valid)[sure].all()
     order = list(order)
     check_same(cf.explain(made.rows.iloc[order], target[order], **asked(made)).raw, cfs.raw.iloc[order])
     check_same(cf.explain(made.rows.iloc[[order[0]]], target[[order[0]]], **asked(made)).raw, cfs.raw.iloc[[order[0]]])

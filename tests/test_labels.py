@@ -1,0 +1,217 @@
+"""Targets are labels: as the model calls its classes, wherever a target comes in or goes out."""
+import json
+import os
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from shell import shell
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+from gradual_cf.all import Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular
+from gradual_cf.baselines.lore import LORE, because
+from gradual_cf.baselines.nearest import GrowingSpheres
+from gradual_cf.models.fitted import load_fitted
+from gradual_cf.scale.batch import batch_fn, explain_dataset
+from gradual_cf.search.goals import CLASSES
+from gradual_cf.search.proven import prove, ways
+from gradual_cf.use.drawing import frames, stepper
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(0, 1, (300, 3)).round(2), columns=['income', 'debt', 'age'])
+SCORE = X.income - .6*X.debt + .2*X.age
+
+KINDS = dict(text=['refused', 'granted'], swapped=['granted', 'refused'], signs=[-1, 1], from_one=[1, 2], booleans=[False, True],
+             decimals=[0., 1.], digits=[*range(3, 10)], sizes=['S', 'M', 'L', 'very large & <b>']) # In the order of the score
+MODELS = dict(linear=lambda: LogisticRegression(), forest=lambda: RandomForestClassifier(15, max_depth=4, random_state=0),
+              pipeline=lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+              boosted=lambda: HistGradientBoostingClassifier(max_iter=15, random_state=0))
+
+
+def labelled(labels):
+    "A label for each row: the higher the score, the later in the list."
+    rank = np.argsort(np.argsort(SCORE.to_numpy()))*len(labels)//len(X)
+    return np.array(labels)[rank]
+
+
+def fitted(kind='text', model='linear'):
+    return MODELS[model]().fit(X, labelled(KINDS[kind]))
+
+
+def network():
+    "One score, as logits of two classes."
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = nn.Linear(3, 2)
+            with torch.no_grad(): self.line.weight.copy_(torch.tensor([[-3., 2., -.5], [3., -2., .5]])), self.line.bias.copy_(torch.tensor([1.2, -1.2]))
+        def forward(self, x): return self.line(x)
+    return Net()
+
+
+CASES = [(kind, 'linear') for kind in KINDS] + [('digits', 'forest'), ('sizes', 'boosted'), ('signs', 'pipeline'), ('swapped', 'forest')]
+
+
+@pytest.mark.parametrize('kind,model', CASES)
+def test_who_asks_for_a_label_gets_it(kind, model):
+    labels, m = KINDS[kind], fitted(kind, model)
+    cf = GradualCF(m, tabular(X), tau=.3 if len(labels) > 2 else .5).fit(X)
+    for label in labels:
+        rows = X[m.predict(X) != label].iloc[:3]
+        a = cf.explain(rows, target=label)
+        sure = a.valid & (a.prob > .5)
+        assert a.valid.any() and (m.predict(a.raw[sure]) == label).all() and (a.target == label).all() if sure.any() else len(labels) > 2
+        assert a.df().cf_target.tolist() == [label]*3 and f'to be {CLASSES.words(label)}' in a.text()
+    mixed = np.random.default_rng(1).choice(np.array(labels), 4)
+    forms = mixed, mixed.tolist(), pd.Series(mixed, index=range(50, 54)), pd.Categorical(mixed)
+    for target in forms if labels[0] != 'S' else forms[:3]:
+        a = cf.explain(X.iloc[:4], target)
+        assert a.target.tolist() == mixed.tolist() and (m.predict(a.raw) == mixed)[a.valid & (a.prob > .5)].all()
+    if isinstance(labels[0], (int, float)): assert cf.explain(X.iloc[:4], torch.tensor(mixed)).target.tolist() == mixed.tolist()
+
+
+@pytest.mark.parametrize('kind,target', [
+    ('text', 'maybe'), ('text', 1), ('signs', 0), ('from_one', 0), ('digits', 2), ('digits', '5'), ('decimals', True), ('text', ['granted', 'so']),
+    ('booleans', 'True'), ('text', np.nan), ('text', [['granted'], ['refused']])])
+def test_an_unknown_label_is_an_error_that_lists_them(kind, target):
+    cf = GradualCF(fitted(kind), tabular(X)).fit(X)
+    with pytest.raises(ValueError, match='^target must be one of the labels ') as e: cf.explain(X.iloc[:2], target)
+    assert all(repr(label) in str(e.value) for label in KINDS[kind])
+
+
+def test_what_no_label_is_needed_for_and_what_one_is():
+    cf = GradualCF(fitted('text'), tabular(X)).fit(X)
+    a = cf.explain(X.iloc[:8])
+    assert (a.target != fitted('text').predict(X.iloc[:8])).all()
+    many = GradualCF(fitted('digits'), tabular(X)).fit(X)
+    with pytest.raises(ValueError, match='7 classes: 3, 4, 5, 6, 7, 8, 9'): many.explain(X.iloc[:2])
+    with pytest.raises(ValueError, match=r'one per row \(2\)'): many.explain(X.iloc[:2], [3, 4, 5])
+    assert '7 classes (3, 4, 5, 6, 7, 8, 9)' in repr(many) and "2 classes ('granted', 'refused')" in repr(cf)
+
+
+def test_a_network_is_told_its_labels_once_and_everything_says_them():
+    labels = 'refused', 'granted'
+    cf = GradualCF(network(), tabular(X), classes=labels).fit(X)
+    rows = X[cf.logits(X, cf.encode(X).x).argmax(1).numpy() == 0].iloc[:12]
+    a = cf.explain(rows, target='granted')
+    several, plan, trace = cf.explain_many(rows.iloc[:2], 'granted', k=2), a[:2].plan(), cf.trace(rows.iloc[:1], 'granted')
+    page = stepper(trace)
+    shown = [a.text(), a._repr_html_(), several.text(), several._repr_html_(), plan.text(), plan._repr_html_(), repr(trace),
+             *(f.text for f in frames(trace)), letter(a[:1], date='1 May')[0], letter(a[:1], format='html', date='1 May')[0]]
+    assert all('granted' in text and 'class 1' not in text and 'class 0' not in text for text in shown) and page is not None
+    assert (check_letter(letter(a), cf, rows).flips).all() and 'target=granted' in letter(a[:1])[0]
+    assert evaluate(cf, rows, 'granted', eps=()).set_index('metric').loc['valid', 'mean'] == 1
+    plain = GradualCF(network(), tabular(X)).fit(X)
+    same = plain.explain(rows, 1)
+    assert torch.equal(same.xp, a.xp) and same.target.tolist() == [1]*12 and 'class 1' in same.text()
+    helped = actions(cf, rows, 2, target='granted')
+    assert helped.goal == 'granted' and set(helped.answers.target) == {'granted'}
+    told = audit(cf, X, (X.age > 0).rename('old'), target='granted', resamples=99)
+    assert 'to be granted' in told.text() and 'class 1' not in told._repr_html_()
+    assert audit(cf, X, (X.age > 0).rename('old'), resamples=99).answers.target[0] == 'granted' # the second of two, where nobody says
+    assert GrowingSpheres(network(), tabular(X), classes=labels).fit(X).explain(rows[:2], 'granted').target.tolist() == ['granted']*2
+    lore = LORE(network(), tabular(X), classes=labels).fit(X)
+    assert because(a[:2], lore).sentence.str.contains('refused .*; granted if ').all()
+
+
+def test_labels_of_a_fitted_model_can_be_renamed_and_positions_asked_for():
+    m = fitted('signs')
+    cf = GradualCF(m, tabular(X), classes=['refused', 'granted']).fit(X)
+    a = cf.explain(X[m.predict(X) == -1].iloc[:4], 'granted')
+    assert (m.predict(a.raw) == 1).all() and a.target.tolist() == ['granted']*4
+    b = GradualCF(m, tabular(X), classes=range(2)).fit(X).explain(X[m.predict(X) == -1].iloc[:4], 1)
+    assert torch.equal(a.xp, b.xp) and b.target.tolist() == [1]*4
+
+
+@pytest.mark.parametrize('classes,says', [
+    (['a'], 'at least two labels'), ('ab', 'list of at least two'), (['a', 'a'], r"\['a'\] more than once"), ([1, '1'], 'more than once'),
+    (['a', 'b', 'c'], "a label for each of 2 outputs of the model, got 'a', 'b', 'c'")])
+def test_labels_that_cannot_be_are_refused(classes, says):
+    with pytest.raises(ValueError, match=says): GradualCF(network(), tabular(X), classes=classes).fit(X)
+
+
+def test_numbers_have_no_labels():
+    ask = predictor(lambda df: df.income.to_numpy(), tabular(X), kind='number')
+    with pytest.raises(ValueError, match='classes must be left out'): GradualCF(ask, tabular(X), classes=['low', 'high'])
+    assert GradualCF(ask, tabular(X)).fit(X).explain(X.iloc[:2], (1, None)).target.tolist() == [[1, np.inf]]*2
+
+
+def test_several_models_must_call_their_classes_alike():
+    up, down = fitted('text'), LogisticRegression().fit(X, labelled(['refused', 'granted']))
+    down.classes_ = down.classes_[::-1]
+    with pytest.raises(ValueError, match='call their classes alike'): GradualCF([up, down], tabular(X))
+    both = GradualCF([up, fitted('text', 'forest')], tabular(X)).fit(X)
+    a = both.explain(X.iloc[:5], 'granted')
+    assert a.valid.all() and (up.predict(a.raw) == 'granted').all() and both.classes == ('granted', 'refused')
+
+
+def test_other_models_are_asked_by_label():
+    m = fitted('text')
+    a = GradualCF(m, tabular(X)).fit(X).explain(X.iloc[:10], 'granted')
+    class Turned:
+        "The same answers, its columns the other way round."
+        classes_, feature_names_in_ = m.classes_[::-1], list(X)
+        def predict(self, df): return m.predict(df)
+        def predict_proba(self, df): return m.predict_proba(df)[:, ::-1]
+    assert (confirm(a, [Turned()]).confirmed == 1).all()
+    renamed = GradualCF(m, tabular(X), classes=['yes', 'no']).fit(X).explain(X.iloc[:10], 'yes')
+    assert (confirm(renamed, [Turned(), m]).confirmed == 1).all()
+
+
+def test_proofs_and_ways_take_labels():
+    cf = GradualCF(fitted('swapped', 'forest'), tabular(X)).fit(X)
+    rows = X[cf.model.predictor.source.predict(X) == 'refused'].iloc[:4]
+    a = cf.explain(rows, 'granted', optimal='columns')
+    assert len(ways(cf, rows, 'granted', k=1)) and a.valid.all()
+    assert len(prove(cf, a)) == 4 and cf.explain(rows, 'granted', robust=dict(noise=dict(income=.01))).target.tolist() == ['granted']*4
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
+    cf = GradualCF(fitted(kind), tabular(X)).fit(X)
+    a = cf.explain(X.iloc[:4], KINDS[kind][-1])
+    b = Counterfactuals.load(a.save(tmp_path/'a.zip'), cf.domain)
+    assert b.target.tolist() == a.target.tolist() and b.target.dtype == a.target.dtype and b.classes == a.classes
+    assert b.text() == a.text() and torch.equal(b.tensors.target, a.tensors.target)
+    assert pickle.loads(pickle.dumps(a.target)).tolist() == a.target.tolist()
+    with pytest.raises(ValueError, match='texts, numbers or booleans'): replace(a, classes=(pd.Timestamp(0), pd.Timestamp(1)), target=np.array([pd.Timestamp(0)]*4)).save(tmp_path/'b.zip')
+
+
+@pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes'])
+def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
+    labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X)).fit(X)
+    explain_dataset(cf, X.iloc[:20], tmp_path/'one', target=labels[-1], batch_size=8)
+    one = pd.read_parquet(tmp_path/'one')
+    assert one.cf_target.tolist() == [labels[-1]]*20
+    wanted = X.iloc[:20].assign(goal=rng.choice(np.array(labels), 20))
+    explain_dataset(cf, wanted, tmp_path/'each', target='goal', batch_size=8, workers=0)
+    assert pd.read_parquet(tmp_path/'each').cf_target.tolist() == wanted.goal.tolist()
+    assert batch_fn(cf, labels[0])({c: X[c].to_numpy()[:2] for c in X})['cf_target'].tolist() == [labels[0]]*2
+    with pytest.raises(ValueError, match='labels .* or one of the columns'): explain_dataset(cf, wanted, tmp_path/'no', target='gaol')
+    if kind == 'text':
+        with pytest.raises(ValueError, match='which is both'): explain_dataset(cf, wanted.rename(columns={'goal': 'granted'}), tmp_path/'no', target='granted')
+
+
+def test_the_command_line_takes_labels(tmp_path):
+    sh = shell(os.environ['GRADUAL_CF_CACHE'])
+    xgboost = pytest.importorskip('lightgbm')
+    m = xgboost.LGBMClassifier(n_estimators=10, verbose=-1).fit(X, labelled(KINDS['text']))
+    m.booster_.save_model(tmp_path/'m.txt')
+    X.to_csv(tmp_path/'x.csv', index=False)
+    assert load_fitted(tmp_path/'m.txt') is not None # a Booster has no labels
+    def ask(*args, code=0):
+        done = sh(*args, code=code)
+        return done.stdout + done.stderr
+    one = json.loads(ask('explain', 'breast_cancer', '--row', 3, '--target', 'malignant', '--json'))
+    assert one['target'] == 'malignant' and one['valid'] and 'target_name' not in one
+    assert 'to be malignant' in ask('explain', 'breast_cancer', '--row', 3, '--target', 'malignant')
+    assert "labels 'malignant', 'benign', got '1'" in ask('explain', 'breast_cancer', '--row', 3, '--target', 1, code=2)
+    assert json.loads(ask('explain', '--csv', tmp_path/'x.csv', '--model', tmp_path/'m.txt', '--row', 0, '--target', 1, '--json'))['target'] == 1
+
