@@ -536,6 +536,7 @@ def test_a_batch_keeps_what_is_missing(tmp_path):
 
 IDENTIFIERS = {
     'more than fifty levels': [f'town {i % 51}' for i in range(200)],
+    'sixty clients with three orders each': [f'client {i % 60}' for i in range(200)],
     'all different': [f'client {i}' for i in range(200)],
     'days written as no date': [f'{1 + i % 28}.{1 + i % 12}.2020' for i in range(200)],
 }
@@ -552,6 +553,21 @@ def test_identifiers_ask_for_a_decision(case):
     assert tabular(df, categorical={'who': ['who']}).features[0].kind == 'category'
     assert tabular(df.astype({'who': 'category'})).features[0].kind == 'category'
     assert len(tabular(df.drop(columns='who')).features) == 1
+
+
+@pytest.mark.parametrize('levels, rows', [(100, 7000), (51, 510), (1000, 10_000)])
+def test_many_levels_that_come_again_and_again_are_a_category(levels, rows):
+    df = pd.DataFrame(dict(city=[f'city {i % levels}' for i in range(rows)], x=filler(rows)))
+    assert tabular(df).features[0].kind == 'category' and tabular(df).features[0].width == levels
+    with pytest.raises(ValueError, match='must not have an identifier'): tabular(df.head(9*levels))
+
+
+def test_limits_that_all_rows_share_are_held_once():
+    df = pd.DataFrame(dict(city=[f'city {i % 100}' for i in range(7000)], x=filler(7000)))
+    same = tabular(df).encode(df)
+    own = tabular(df, increase_only=['x']).encode(df)
+    assert same.low.stride(0) == same.high.stride(0) == 0 and own.low.stride(0) > 0
+    assert (own.low[:, -1] == own.x[:, -1]).all() and (same.low[:, -1] == same.low[0, -1]).all()
 
 
 BAD_COLUMNS = {

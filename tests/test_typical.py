@@ -17,6 +17,7 @@ from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
 from gradual_cf.models.asking import predict
 from gradual_cf.measures.metrics import outliers
+from gradual_cf.search import masking, plausible
 
 
 def people(n=700, seed=0):
@@ -386,3 +387,48 @@ def test_several_answers_in_company(case):
     many, plain = cf.explain_many(some, 1, k=3), GradualCF(net, domain).fit(X).explain_many(some, 1, k=3)
     assert many.answers.typical.min() > plain.answers.typical.min() and many.answers.typical.mean() > plain.answers.typical.mean()
     assert many.answers.valid.all() and len(many.answers) >= 6
+
+
+# Wide tables: what is asked is asked in parts
+
+def many_levels(levels=40, n=800):
+    "A table with a category of many levels, and a network by hand that likes some of them."
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(a=rng.normal(size=n).round(2), b=rng.normal(size=n).round(2), city=pd.Categorical([f'city {i % levels}' for i in range(n)])))
+    domain, net = tabular(df), torch.nn.Linear(levels + 2, 2)
+    with torch.no_grad():
+        weight = torch.cat([torch.tensor([4., -3.]), torch.linspace(-1.5, 1.5, levels)])
+        net.weight.copy_(torch.stack([-weight, weight]))
+        net.bias.copy_(torch.tensor([1., -1.]))
+    return df, domain, net
+
+
+@pytest.mark.parametrize('settings', [None, PLAUSIBLE])
+def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch):
+    df, domain, net = many_levels()
+    cf = GradualCF(net, domain, settings).fit(df)
+    rows = df[(cf.z_train.argmax(1) == 0).numpy()].head(30)
+    whole = cf.explain(rows, 1)
+    held = []
+    trials = masking._trials
+    def counted(*parts):
+        t = trials(*parts)
+        held.append(t.numel())
+        return t
+    for module in (masking, plausible):
+        monkeypatch.setattr(module, '_NUMBERS', 4000)
+        monkeypatch.setattr(module, '_trials', counted)
+    parts = cf.explain(rows, 1)
+    assert torch.equal(parts.xp, whole.xp) and whole.valid.all()
+    assert max(held) <= 4000 and len(held) > 10
+
+
+def test_the_form_of_one_column_is_the_form_of_the_table():
+    df, domain, _ = many_levels()
+    df['when'] = pd.Series(pd.Categorical(['low', 'mid', 'high'][i % 3] for i in range(len(df))).as_ordered())
+    domain = tabular(df, levels={'when': ['low', 'high']}, integer=['a'], scale='quantile')
+    x = domain.encode(df.head(20)).x
+    for entry in (0, 1, 42): # two numbers and an ordinal
+        at, v = torch.tensor([entry]), torch.rand(20, 7, 1, dtype=x.dtype, generator=torch.Generator().manual_seed(entry))
+        whole = domain.project(masking._trials(x, v, at).flatten(0, 1), x.repeat_interleave(7, 0)).view(20, 7, -1)[:, :, at]
+        assert torch.equal(domain.project.alone(at, x)(v), whole)

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from ..core import comparable
 from ..render import value_text
@@ -131,15 +130,16 @@ def _on_the_way(levels:np.ndarray) -> Callable: # Encoded levels `(q,)`; (c, x) 
     "Let an ordinal go no further than the last level on its way that is offered."
     def project(c, x):
         p = torch.from_numpy(levels).to(x)
-        least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(1, keepdim=True)
+        least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(-1, keepdim=True)
         return torch.where((c == x) | least.isinf(), x, p[best])
     return project
 
-def _one_of(offered:Tensor) -> Callable: # bool `(w,)`; (c, x) -> c, `(n, w)` each
+def _one_of(offered:Tensor) -> Callable: # bool `(w,)`; (c, x) -> c, `(…, w)` each
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     def project(c, x):
         allowed = offered.to(x.device) | (x > .5)
-        return one_hot(c.masked_fill(~allowed, -torch.inf).argmax(1), len(offered)).to(c)
+        largest = c.masked_fill(~allowed, -torch.inf).argmax(-1, keepdim=True)
+        return torch.zeros_like(c).scatter_(-1, largest, 1.)
     return project
 
 # %% ../../nbs/data/00_columns.ipynb #c31
@@ -406,6 +406,7 @@ class Category(Column):
         if len(new := cells[at < 0]):
             raise ValueError(f'data must have known levels {list(self.levels)} in column {self.name!r}, got {new[0]!r}')
         return np.eye(self.width)[at]
+    def encoded(self, raw:Any) -> Any: return raw # 0 or 1 as they are
     def exact(self, x:np.ndarray) -> np.ndarray: # The missing level is the largest only where it is alone
         if not self.missing: return x
         alone = (x[:, -1] == 1) & (x[:, :-1] == 0).all(1)
@@ -501,7 +502,8 @@ def _are_whole(there:pd.Series) -> bool: # Cells that are not missing
     return len(v) > 0 and bool((v % 1 == 0).all() and (np.abs(v) < _ALL_WHOLE).all())
 
 # %% ../../nbs/data/00_columns.ipynb #c78
-_MOST_LEVELS = 50 # A column of more names than that is taken for an identifier
+_FEW_LEVELS = 50  # A column of more names than that is taken for an identifier …
+_OFTEN = 10       # … unless a name stands in that many rows on average
 
 def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Sequence=()) -> tuple: # Class and form
     "Kind of a column: the user has the last word, after dtype and cells; raises `ValueError` for an identifier."
@@ -511,7 +513,8 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
     if s.name in integer: return Integer, form
     if cls is Category and s.name not in decided and not isinstance(s.dtype, pd.CategoricalDtype):
         n = there.nunique()
-        if n > 2 and (n > _MOST_LEVELS or n >= len(there)):
+        rare = n > _FEW_LEVELS and len(there) < _OFTEN*n
+        if n > 2 and (rare or n >= len(there)):
             raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of '
                              f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into '
                              'numbers or dates')

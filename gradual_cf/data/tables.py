@@ -56,7 +56,9 @@ class _Table:
         return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
 
     def encoded(self, raw:np.ndarray) -> np.ndarray: # `(…, d)`
-        return np.concatenate([c.encoded(raw[..., at]) for c,at in zip(self.columns, self.at)], -1)
+        out = np.empty(raw.shape)
+        for c,at in zip(self.columns, self.at): out[..., at] = c.encoded(raw[..., at])
+        return out
 
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
@@ -105,15 +107,16 @@ def _frame(table:_Table, data) -> pd.DataFrame:
 
 # %% ../../nbs/04_tables.ipynb #c16
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
-    "The values that each entry of each row may take."
+    "The values that each entry of each row may take; limits that all rows share are held once."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
     if down.any(): high = np.where(down, np.fmin(high, raw), high)
-    ends = [np.broadcast_to(end, raw.shape).copy() for end in _inward(low, high, table.entries('digits'))]
+    low,high = np.broadcast_arrays(*np.atleast_2d(low, high))
+    ends = [end.copy() for end in _inward(low, high, table.entries('digits'))]
     for c,at in zip(table.columns, table.at):
         if not len(c.between): continue
         i = at.start
-        ends[0][:, i],ends[1][:, i] = _inside(c, *(np.broadcast_to(v, raw.shape)[:, i] for v in (low, high)))
-    return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
+        ends[0][:, i],ends[1][:, i] = _inside(c, low[:, i], high[:, i])
+    return tuple(torch.from_numpy(table.encoded(end)).expand(raw.shape) for end in ends)
 
 def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
@@ -130,7 +133,7 @@ def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
 def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
-    x = torch.from_numpy(table.encoded(raw)).nan_to_num(MISSING)
+    x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
     low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
@@ -149,6 +152,12 @@ def _one_by_one(rules, c, x):
     for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
     return c
 
+def _alone(whole:Entrywise, rules:dict, entry:Tensor, x:Tensor) -> Callable: # v `(n, q, 1)` -> v
+    "What the form demands of several numbers of one column in each row; `rules`: entry -> rule of its column."
+    old,consts = x[:, None, entry], [k[entry] for k in whole.beside(x)]
+    rule = rules.get(int(entry[0]), lambda v, old: v)
+    return lambda v: rule(whole.f(v, old, *consts), old)
+
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
@@ -156,6 +165,8 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     whole = Entrywise(partial(_own_stays, even.f), *even.consts)
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
+    by_entry = {at.start: rule for at,rule in rules}
+    if rules and table.relations is None: setattr(form, 'alone', partial(_alone, whole, by_entry))
     if table.relations is None: return form
     project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))

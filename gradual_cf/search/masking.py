@@ -80,16 +80,24 @@ def gain_groups(s:Tensor, step:Tensor, groups:Tensor, free:Tensor) -> Tensor: # 
 def _trials(xp:Tensor, values:Tensor, entry:Tensor) -> Tensor:
     "Every candidate of one group, put into the rows as they stand."
     t = xp.flatten(1)[:, None].repeat(1, values.shape[1], 1)
-    t[:, :, entry] = values
+    t[:, :, _as_slice(entry)] = values
     return t.view(*t.shape[:2], *xp.shape[1:])
+
+def _as_slice(entry): # Ascending positions, long `(w,)`; what lies side by side is written eight times as fast
+    "Positions as a slice, where they lie side by side."
+    first,last = int(entry[0]), int(entry[-1])
+    return slice(first, last + 1) if last - first + 1 == len(entry) else entry
 
 def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
     enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
     v = values.to(s.x).expand(n, -1, -1)
+    by_itself = hasattr(project, 'alone') # a table's columns, whose levels are legal as they are offered
+    if by_itself and w > 1: return v
     if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
     if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
     if project is None: return v
+    if by_itself: return project.alone(entry, s.x)(v)
     if hasattr(project, 'narrow'):
         return project.narrow(entry.repeat(q).expand(n, -1), s.x)(v.reshape(n, q*w)).view(n, q, w)
     whole = project(_trials(s.xp, v, entry).flatten(0, 1), s.x.repeat_interleave(q, 0))
@@ -109,7 +117,7 @@ def every_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`
 def _distances(s, v, entry):
     "Distance from the input with the values `v` in some entries, `(n, q)`."
     others = (s.xp - s.x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
-    return ((v - s.x.flatten(1)[:, None, entry]).square().sum(2) + others).sqrt()
+    return ((v - s.x.flatten(1)[:, None, entry]).square_().sum(2) + others).sqrt()
 
 def _tied(group, relations, price, s, t):
     "Trials `(n, q, *s)` with all that follows, what they cost, and which stay or break a relation, `(n, q)`."
@@ -139,17 +147,26 @@ def _last_stretch(s, best, score, entry, may, project, tied):
     new,trial = yield from _best_of(s, finer, entry, may, tied)
     return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
 
-def _best_in_group(s, may, group, groups, propose, project, tied=None):
-    "The best candidate of one group: merit `(n,)` and trial `(n, *s)`; yields questions."
-    entry = (groups.flatten() == group).nonzero()[:, 0]
-    values = _legal_values(s, propose(s.x, group), entry, project)
-    score,best = yield from _best_of(s, values, entry, may, tied)
+def _best_value(s, may, values, entry, project, tied):
+    "The best of the values proposed, and of the last stretch before it: merit `(n,)` and trial `(n, *s)`."
+    score,best = yield from _best_of(s, _legal_values(s, values, entry, project), entry, may, tied)
     there = (score > 0).nonzero()[:, 0]
     if len(entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
     now = few, best[there], score[there], entry, may[there]
     score[there],best[there] = yield from _last_stretch(*now, project, tied)
     return score, best
+
+_NUMBERS = 2**22 # Numbers of the candidates that are held at a time
+
+def _best_in_group(s, may, group, groups, propose, project, tied=None):
+    "The best candidate of one group, a few rows at a time: merit `(n,)` and trial `(n, *s)`; yields questions."
+    entry,values = (groups.flatten() == group).nonzero()[:, 0], propose(s.x, group)
+    n,size,found = len(s.x), max(1, _NUMBERS//(values.shape[1]*s.x[0].numel())), []
+    for i in [slice(at, at + size) for at in range(0, n, size)]:
+        own = values[i] if len(values) > 1 else values
+        found.append((yield from _best_value(s.take(i), may[i], own, entry, project, tied)))
+    return tuple(map(torch.cat, zip(*found)))
 
 # %% ../../nbs/01_masking.ipynb #c47
 def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield questions; questions -> answers

@@ -320,6 +320,7 @@ def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n
 _LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
+_NUMBERS = 2**22            # Numbers of candidates, or of near rows, that are held at a time
 
 def _pasted(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
     "Near rows pasted over rows, as far as these may change."
@@ -328,9 +329,10 @@ def _pasted(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d
     if enc.low is not None: t = t.clamp(enc.low[:, None], cast(Tensor, enc.high)[:, None])
     return torch.where(frozen, x, t)
 
-def _by_circle(number:Tensor) -> list: # (number of a circle, positions of its rows)
-    "Rows of one target at a time."
-    return [(j, (number == j).nonzero()[:, 0]) for j in number.unique().tolist()]
+def _by_circle(number:Tensor, entries:int) -> list: # (number of a circle, positions of its rows); entries of a row
+    "Rows of one target at a time, and no more than their near rows leave room for."
+    most = max(1, _NUMBERS//(_AROUND*entries))
+    return [(j, i) for j in number.unique().tolist() for i in (number == j).nonzero()[:, 0].split(most)]
 
 def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets."
@@ -338,7 +340,7 @@ def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)
     near = enc.x.new_zeros(len(enc.x), 2, _AROUND, dtype=torch.long)
     lonely,strange = enc.x.new_zeros(len(enc.x), 2), enc.x.new_zeros(len(enc.x))
-    for j,i in _by_circle(number):
+    for j,i in _by_circle(number, enc.x.shape[1]):
         c = company.circles[j]
         near[i] = _nearest_rows(c, enc.x[i])
         within = _pasted(company, c, near[i], enc.take(i))
@@ -367,7 +369,7 @@ class _Company:
     def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`
         "How lonely and how strange candidates are."
         lonely,strange = t.new_zeros(*t.shape[:2], 2), t.new_zeros(t.shape[:2])
-        for j,i in _by_circle(b.circle):
+        for j,i in _by_circle(b.circle, t.shape[2]):
             c = self.circles[j]
             lonely[i] = _loneliness_of(c, b.near[i], t[i])
             strange[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
@@ -396,8 +398,8 @@ def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Te
     return torch.cat(values, 1)[..., None]
 
 # %% ../../nbs/search/05_plausible.ipynb #c39
-def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, bool `(n, q)`
-    "Every value of every free group put into the rows, and which of them are new and free."
+def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> Iterator[tuple]:
+    "Every value of every free group put into the rows `(n, q, d)`, and which are new and free `(n, q)`, in blocks."
     trials,may,relations = [], [], explainer.ties['relations']
     for g in free.any(0).nonzero()[:, 0].tolist():
         entry = explainer.company.entries[g]
@@ -406,17 +408,25 @@ def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> 
         t,kept = (t, new) if relations is None else relations.tried(s, t, g)
         trials.append(t)
         may.append(new & kept)
-    return torch.cat(trials, 1), torch.cat(may, 1)
+        if sum(t.numel() for t in trials) < _NUMBERS: continue
+        yield torch.cat(trials, 1), torch.cat(may, 1)
+        trials,may = [], []
+    if trials: yield torch.cat(trials, 1), torch.cat(may, 1)
 
 # %% ../../nbs/search/05_plausible.ipynb #c41
-def _glance(explainer, s:State, circle:_Circle, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q)`
-    "What candidates lack of company at most, as far as loneliness goes."
-    b,k,rows = s.target.company, min(_AROUND, len(circle.x)//2), torch.arange(len(t), device=t.device)[:, None]
-    lonely = []
-    for h in (0, 1):
-        near = b.near[:, h, :k]
+def _ten_nearest(s:State, circle:_Circle) -> list: # For each half, `(n, 10, d)`
+    "The near rows that are nearest to where rows stand."
+    b,k,rows = s.target.company, min(_AROUND, len(circle.x)//2), torch.arange(len(s.xp), device=s.xp.device)[:, None]
+    out = []
+    for near in (b.near[:, h, :k] for h in (0, 1)):
         ten = _squared(s.xp[:, None], circle.x[near])[:, 0].topk(min(NEIGHBOURS, k), largest=False).indices
-        lonely.append(_squared(t, circle.x[near[rows, ten]]).sqrt().mean(2) - b.lonely[:, h, None])
+        out.append(circle.x[near[rows, ten]])
+    return out
+
+def _glance(s:State, ten:list, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q)`
+    "What candidates lack of company at most, as far as loneliness goes."
+    bars = s.target.company.lonely
+    lonely = [_squared(t, near).sqrt().mean(2) - bars[:, h, None] for h,near in enumerate(ten)]
     return _LONELY*torch.stack(lonely).amax(0).clamp_min(0)
 
 # %% ../../nbs/search/05_plausible.ipynb #c44
@@ -441,14 +451,21 @@ def _way(explainer, s:State) -> Tensor: # `(n,)`
 # %% ../../nbs/search/05_plausible.ipynb #c49
 _LISTED = 64 # Candidates that are compared with all near rows
 
+def _foremost(seen:Tensor, *more:Tensor) -> tuple: # What candidates look worth `(n, q)`, and more of them `(n, q, …)`
+    "The candidates that look best."
+    some,rows = seen.topk(min(_LISTED, seen.shape[1])).indices, torch.arange(len(seen), device=seen.device)[:, None]
+    return tuple(v[rows, some] for v in (seen, *more))
+
 def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:tuple, finer:bool) -> tuple:
     "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
-    t,may = _candidates(explainer, s, free, circle, finer)
-    short,price = _plain_lack(explainer.model, s, t), _price(explainer, s, t)
-    seen = _worth(short + _glance(explainer, s, circle, t), *price, fare).masked_fill(~may, -torch.inf)
-    some,rows = seen.topk(min(_LISTED, t.shape[1])).indices, torch.arange(len(t), device=t.device)
-    t,may,short,dist,count = (v[rows[:, None], some] for v in (t, may, short, *price))
-    lack = explainer.company.lacks(s.target.company, t)
+    ten,best = _ten_nearest(s, circle), None
+    for t,may in _candidates(explainer, s, free, circle, finer):
+        short,price = _plain_lack(explainer.model, s, t), _price(explainer, s, t)
+        seen = _worth(short + _glance(s, ten, t), *price, fare).masked_fill(~may, -torch.inf)
+        now = _foremost(seen, t, may, short, *price)
+        best = now if best is None else _foremost(*(torch.cat(pair, 1) for pair in zip(best, now)))
+    _,t,may,short,dist,count = cast(tuple, best)
+    lack,rows = explainer.company.lacks(s.target.company, t), torch.arange(len(t), device=t.device)
     both = short.clamp_min(0) + lack.clamp_min(0)
     worth = _worth(both, dist, count, fare).masked_fill(~may, -torch.inf)
     best,i = worth.max(1)
@@ -460,9 +477,11 @@ _FEW = 64 # Rows that are searched at a time: their candidates fit a processor's
 def _best(explainer, s:State, free:Tensor, fare:tuple=_FREE, finer:bool=False) -> tuple:
     "The best candidate of each row: rows `(n, d)` and their worth `(n,)`, -inf where there is none."
     xp,worth = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
-    able = free.any(1)
-    for j,i in _by_circle(s.target.company.circle):
-        for few in i[able[i]].split(_FEW):
+    able,entries = free.any(1), s.x.shape[1]
+    most = max(_PASTED + _SPREAD + _ATOMS + len(_TENTHS), *(len(c.offered) for c in explainer.company.columns))
+    size = max(1, min(_FEW, _NUMBERS//(most*entries)))
+    for j,i in _by_circle(s.target.company.circle, entries):
+        for few in i[able[i]].split(size):
             if not len(few): continue
             some = s._replace(on=None, c=None).take(few)
             xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], fare, finer)
