@@ -280,7 +280,7 @@ def _read(path) -> dict:
     return parts | dict(target=target, classes=classes, tau=about['tau'], optimal=about.get('optimal', ''),
                         among=about.get('among', ''))
 
-# %% ../nbs/90_answers.ipynb #47757838
+# %% ../nbs/90_answers.ipynb #6db471d1
 _SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is said of each row
 
 def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found, …, valid, changed

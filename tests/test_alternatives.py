@@ -56,7 +56,7 @@ def test_answers_are_valid_distinct_and_irreducible(problem, how):
     holds(e, many, 4)
     one = e.explain(t.x[:40], target)
     todo = one.valid & ~one.already
-    assert set(many.row.tolist()) == set(todo.nonzero()[:, 0].tolist())
+    assert set(many.row.tolist()) == set(np.flatnonzero(todo).tolist())
     assert len(many.answers) > 1.5*int(todo.sum())              # most rows have further answers
 
 

@@ -306,7 +306,7 @@ def _differentiable(model) -> bool:
     if isinstance(model, _Agreed): return all(_differentiable(m.model) for m in model.models)
     return getattr(model, 'differentiable', True)
 
-# %% ../../nbs/models/00_asking.ipynb #acdc81b8
+# %% ../../nbs/models/00_asking.ipynb #5c57c07d
 def labels_of(model) -> Any: # In the order of its outputs; () where it names none
     "What a model calls its classes; raises `ValueError` for several models that call them differently."
     if isinstance(model, _Asked): return labels_of(model.model)

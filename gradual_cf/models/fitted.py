@@ -163,7 +163,8 @@ def _xgboost_booster(model) -> Predictor:
     "A Booster of XGBoost."
     objective = json.loads(model.save_config())['learner']['objective']['name']
     kind = 'logit' if objective.split(':')[0] in ('binary', 'multi') else 'number'
-    return Predictor(partial(_ask_booster, model, kind == 'logit'), kind, model, tuple(model.feature_names or ()), width=model.num_features())
+    ask = partial(_ask_booster, model, kind == 'logit')
+    return Predictor(ask, kind, model, tuple(model.feature_names or ()), width=model.num_features())
 
 # %% ../../nbs/models/02_fitted.ipynb #c36
 def _lightgbm_booster(model) -> Predictor:
@@ -377,7 +378,7 @@ def predictor(
     model = _matched(replace(known, **changes), domain.display.columns)
     return _exact(FrameModel(model, domain.write, domain.features))
 
-# %% ../../nbs/models/02_fitted.ipynb #59b4ef38
+# %% ../../nbs/models/02_fitted.ipynb #9a4e090e
 def _one_answer(ask, output, frame):
     "One output of several: of a list, or a column."
     out = ask(frame)

@@ -294,7 +294,7 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
                            said(z, target), tau=cf.settings.tau, data=data, raw=raw, found=said(before_decoding, target),
                            enc=enc, explainer=cf, typical=typical, decided=decided, classes=cf.classes)
 
-# %% ../../nbs/search/00_explainer.ipynb #33a5af38
+# %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
 def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
@@ -303,7 +303,7 @@ def _labels(cf, model, classes) -> tuple: # The model as it was given, and what 
     if cf.goal is NUMBERS or classes is None and not own: return ()
     return class_labels(own if classes is None else classes)
 
-# %% ../../nbs/search/00_explainer.ipynb #9e054426
+# %% ../../nbs/search/00_explainer.ipynb #038e6649
 def _check_domain(model, domain):
     "Raise `ValueError` for what is no domain."
     if hasattr(domain, 'encode'): return
