@@ -166,16 +166,12 @@ def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole 
 
 def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
     "The legal number at each place."
-    between = _place_between(c)
-    before = np.searchsorted(between, place)
+    places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of what is between the steps
+    before = np.searchsorted(places, place)
     v = np.round((place - before)*c.step, c.digits) + 0.
-    if not len(between): return v
-    there = between[np.minimum(before, len(between) - 1)] == place
-    return np.where(there, c.between[np.minimum(before, len(between) - 1)], v)
-
-def _place_between(c:Column) -> np.ndarray: # Ascending
-    "The places of the numbers between the steps."
-    return np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1)
+    if not len(places): return v
+    near = np.minimum(before, len(places) - 1)
+    return np.where(places[near] == place, c.between[near], v)
 
 # %% ../../nbs/data/00_columns.ipynb #c33
 _SAME = 1e-6 # Steps by which a number may differ from one that is written: .1 + .2 is .3
@@ -694,18 +690,6 @@ def _entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
     "Where the entries of each column stand."
     ends = np.cumsum([c.width for c in columns]).tolist()
     return [slice(end - c.width, end) for c,end in zip(columns, ends)]
-
-def _on_steps(columns:Sequence[Column], enc:Any) -> Any: # `Encoded` rows with limits -> the same
-    "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
-    low,high,frozen = enc.low.clone(), enc.high.clone(), enc.frozen.clone()
-    for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
-        if not len(c.between): continue
-        i = at.start
-        first,last = _inward(*(c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)), c.digits)
-        none = torch.as_tensor(first > last).to(frozen.device)
-        low[:, i],high[:, i] = (torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low)) for v in (first, last))
-        frozen[:, g] |= none
-    return enc._replace(low=low, high=high, frozen=frozen)
 
 # %% ../../nbs/data/00_columns.ipynb #c115
 def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in

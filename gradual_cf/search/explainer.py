@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
 from ..answers import Counterfactuals
-from ..data.columns import _on_steps
+from ..data.columns import _entry_slices, _inward
 from ..core import Domain, Encoded, Target, changed_groups
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
@@ -221,6 +221,18 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     return domain.note(enc, data)._replace(most=_most_changes(max_changes, enc))
 
 # %% ../../nbs/search/00_explainer.ipynb #c68
+def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
+    "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
+    low,high,frozen = enc.low.clone(), enc.high.clone(), enc.frozen.clone()
+    for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
+        if not len(c.between): continue
+        i = at.start
+        first,last = _inward(*(c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)), c.digits)
+        none = torch.as_tensor(first > last).to(frozen.device)
+        low[:, i],high[:, i] = (torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low)) for v in (first, last))
+        frozen[:, g] |= none
+    return enc._replace(low=low, high=high, frozen=frozen)
+
 def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slice) -> Tensor:
     "What the search finds of some rows, from their inputs or from where they begin."
     if begin is None: return cf.search(enc.take(i), target[i], seed)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -125,30 +125,24 @@ def line_search(
 _LOOKS = 16 # Parts of the way to a number
 _KNOWN = 12 # Halvings of a part that a model in 32 bits answers alike in any company
 
-class _Stretch(NamedTuple):
-    "The way of one number in each row, in places of its column."
-    column:Tensor   # Which column, long `(n,)`
-    own:np.ndarray  # The last place that does not hold, `(n,)`
-    there:np.ndarray# The answer's, `(n,)`
-
-def _stretches(columns:list, starts:list, s, column:Tensor) -> _Stretch: # `column`: of each row, long `(n,)`
-    "Between each row's own number and its answer."
+def _stretches(columns:Sequence, starts:list, s, column:Tensor) -> tuple: # `column`: of each row, long `(n,)`
+    "Places of each row's own number and of its answer, `(n,)` each."
     own,there = np.zeros(len(column), np.int64), np.zeros(len(column), np.int64)
     for g in column.unique().tolist():
         c,rows = columns[g], (column == g).nonzero()[:, 0].cpu().numpy()
         if not c.ordered: continue
         a,b = (c.exact(v[rows, starts[g]].double().cpu().numpy()[:, None])[:, 0] for v in (s.x, s.xp))
-        at = c.place(np.nan_to_num(a))
-        beyond = (c.at(at) != a) & (b < a) # the first legal value below a number between two of them
         known = ~(np.isnan(a) | np.isnan(b))
-        own[rows],there[rows] = np.where(known, at + beyond, 0), np.where(known, c.place(np.nan_to_num(c.rounded(b))), 0)
-    return _Stretch(column, own, there)
+        at,to = (c.place(np.nan_to_num(v)) for v in (a, c.rounded(b)))
+        at += (c.at(at) != a) & (b < a) # between two legal values; the lower one is on the way down
+        own[rows],there[rows] = np.where(known, at, 0), np.where(known, to, 0)
+    return own, there
 
-def _placed_at(columns:list, starts:list, xp, stretch:_Stretch, place:np.ndarray) -> tuple: # Rows, legal ones bool `(n,)`
-    "Rows with one number at a place."
+def _placed_at(columns:Sequence, starts:list, xp:Tensor, column:Tensor, place:np.ndarray) -> tuple: # Rows; bool `(n,)`
+    "Rows with one number at a place, and whether that may be proposed."
     out,legal = xp.clone(), torch.ones(len(xp), dtype=torch.bool, device=xp.device)
-    for g in stretch.column.unique().tolist():
-        c,rows = columns[g], (stretch.column == g).nonzero()[:, 0].cpu().numpy()
+    for g in column.unique().tolist():
+        c,rows = columns[g], (column == g).nonzero()[:, 0].cpu().numpy()
         if not c.ordered: continue
         v = c.at(place[rows])
         out[rows, starts[g]] = torch.as_tensor(c.encoded(v)).to(xp)
@@ -158,12 +152,12 @@ def _placed_at(columns:list, starts:list, xp, stretch:_Stretch, place:np.ndarray
 def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     "Bring one number of each row to the last place that holds."
     columns,starts = explainer.domain.features, [at.start for at in _entry_slices(explainer.domain.features)]
-    stretch,best = _stretches(columns, starts, s, column), s.xp.clone()
-    own,there = stretch.own, stretch.there
+    (own,there),best = _stretches(columns, starts, s, column), s.xp.clone()
     def holds(place):
-        new,legal = _placed_at(columns, starts, s.xp, stretch, place)
+        new,legal = _placed_at(columns, starts, s.xp, column, place)
         new = _reasked(explainer, s, admissible(s.enc, new, explainer.project))
-        ok = legal & (lacking(explainer, new) <= 0) & torch.as_tensor((place != there) & (place != own)).to(legal)
+        between = torch.as_tensor((place != there) & (place != own)).to(legal)
+        ok = legal & between & (lacking(explainer, new) <= 0)
         best[ok] = new.xp[ok]
         return ok.cpu().numpy() | (place == there)
     def look(part): return own + (there - own)*part//_LOOKS
