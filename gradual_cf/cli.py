@@ -438,7 +438,7 @@ def _actions(
     "A few changes that together help as many rows as possible."
     from gradual_cf.use.actions import actions
     with _clear_errors():
-        rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        rules:dict[str, Any] = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         asked = dataset, csv, model, trust, data, seed, rows, paper, preset, _tied_by(relations, cost)
         cf, some = _asked_rows(*asked)
         found = actions(cf, some, count, _wanted(cf, target), seed=seed, **rules)

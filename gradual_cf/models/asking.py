@@ -212,7 +212,8 @@ _MANY = 2**12 # Numbers from which numpy compares faster than torch, on a proces
 
 def _check_unwritten(x:Tensor, before:Tensor):
     "Raise `ValueError` where a model wrote into its input."
-    a,b = x.detach(), before.detach()
+    a:Any = x.detach()
+    b:Any = before.detach()
     if a.shape == b.shape and a.numel() > _MANY and a.device.type == 'cpu': a,b = a.numpy(), b.numpy()
     elif a.equal(b): return
     if a.shape == b.shape and ((a == b).all() or ((a == b) | (a != a) & (b != b)).all()): return

@@ -61,7 +61,7 @@ def _grid_of(columns:Sequence) -> _Grid:
     named = np.array([not c.ordered for c in columns])
     first,none = np.r_[0, np.cumsum([c.width for c in columns])], np.zeros(len(columns), np.int64)
     grid = _Grid(tuple(columns), first, named, none, none.copy(), {})
-    for g in np.flatnonzero(~named):
+    for g in np.flatnonzero(~named).tolist():
         c = columns[g]
         low,high = grid.inside(g, *np.array([[c.low], [c.high]]))
         grid.low[g],grid.high[g] = low[0], high[0]
@@ -95,14 +95,14 @@ def _own_positions(grid:_Grid, x:np.ndarray, missing:float) -> tuple: # Position
             if c.missing: own[:, g] = np.where(np.abs(part[:, 0] - missing) < 1e-6, _MISSING, own[:, g])
     return own, near
 
-def _rows_of(grid:_Grid, enc, most:np.ndarray, missing:float) -> _Rows:
+def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
     "Encoded rows with their limits, in positions."
     x = enc.x.detach().cpu().double().numpy()
     own,near = _own_positions(grid, x, missing)
     ends = [np.tile(v, (len(x), 1)) for v in (grid.low, grid.high)]
-    for g in np.flatnonzero(~grid.named) if enc.low is not None else ():
-        limits = (limit[:, grid.first[g]].detach().cpu().double().numpy() for limit in (enc.low, enc.high))
-        low,high = grid.inside(g, *map(grid.columns[g].decoded, limits))
+    limits = [] if enc.low is None else [v.detach().cpu().double().numpy() for v in (enc.low, enc.high)]
+    for g in np.flatnonzero(~grid.named).tolist() if limits else ():
+        low,high = grid.inside(g, *(grid.columns[g].decoded(v[:, grid.first[g]]) for v in limits))
         ends[0][:, g],ends[1][:, g] = np.maximum(ends[0][:, g], low), np.minimum(ends[1][:, g], high)
     frozen = enc.frozen.detach().cpu().numpy()
     ends[1] = np.where(frozen, ends[0] - 2, ends[1])
@@ -293,7 +293,7 @@ def _own_only(q:_Question, b:_Boxes, where:np.ndarray) -> tuple: # bool `(b, g)`
 
 _HAIR = 1e-6 # Room for rounding in a limit, in steps
 
-def _reached(q:_Question, g:int|np.intp, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
+def _reached(q:_Question, g:int, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
     "The last legal step on the way to a number."
     c = q.grid.columns[g]
     v = np.clip(c.decoded(far), -_FARTHEST, _FARTHEST)
@@ -313,7 +313,7 @@ def _closed(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be s
     left = (budget - b.cost.sum(1))[:, None] + b.cost - q.price.toll # for a column's way
     full = (changed >= q.rows.most[b.row])[:, None]
     low,high = _own_only(q, b, b.stays & ((left < 0) | full))
-    for g in np.flatnonzero(~q.grid.named):
+    for g in np.flatnonzero(~q.grid.named).tolist():
         i = np.flatnonzero(np.isfinite(left[:, g]) & (low[:, g] < high[:, g]))
         if g in q.price.tables or not len(i): continue
         room,own,near = np.maximum(left[i, g], 0), q.rows.own[b.row[i], g], q.rows.near[b.row[i], g]

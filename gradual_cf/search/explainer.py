@@ -223,11 +223,12 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
 # %% ../../nbs/search/00_explainer.ipynb #c68
 def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
     "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
-    low,high,frozen = enc.low.clone(), enc.high.clone(), enc.frozen.clone()
+    low,high,frozen = cast(Tensor, enc.low).clone(), cast(Tensor, enc.high).clone(), enc.frozen.clone()
     for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
         if not len(c.between): continue
         i = at.start
-        first,last = _inward(*(c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)), c.digits)
+        ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
+        first,last = _inward(*ends, digits=c.digits)
         none = torch.as_tensor(first > last).to(frozen.device)
         low[:, i],high[:, i] = (torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low)) for v in (first, last))
         frozen[:, g] |= none
