@@ -122,10 +122,10 @@ def several(e, rows, k):
     many, ms_many = cpu(lambda: e.explain_many(rows, k=k))
     a, table = many.answers, many.diversity()
     table = table[table.answers > 0]
-    reached = ask(e, a.raw, a.target) >= a.tau
+    reached = ask(e, a.raw, a.tensors.target) >= a.tau
     alike = a.raw.assign(_row=many.row).duplicated()
     told = many.df()
-    content = e.content(a.enc, a.xp, a.target)
+    content = e.content(a.enc, a.xp, a.tensors.target)
     return dict(rows=len(rows), k=k, found=len(table)/len(rows), answers=table.answers.mean(), full=(table.answers == k).mean(),
                 valid=reached.double().mean().item(), legal=e.domain.legal(a.data, a.raw).all(1).mean(),
                 minimal=(irreducible_by_hand(e, a) if e.company is None else minimal(e, a).numpy()).mean(),
@@ -137,7 +137,7 @@ def several(e, rows, k):
 
 def rise(e, cfs, i, orders):
     "Mean share of the whole rise after each step but the last, for each order of one answer's changed columns, `(orders,)`."
-    old, new, target = cfs.data.iloc[[i]], cfs.raw.iloc[[i]], cfs.target[[i]]
+    old, new, target = cfs.data.iloc[[i]], cfs.raw.iloc[[i]], cfs.tensors.target[[i]]
     made = [order[:j] for order in orders for j in range(1, len(order))]
     rows = pd.concat([old]*len(made), ignore_index=True)
     for c in orders[0]: rows[c] = np.where([c in m for m in made], new[c].iloc[0], old[c].iloc[0])

@@ -59,7 +59,7 @@ def row(name, settings, task, judge, svm, x, target):
     start = time.perf_counter()
     cfs = cf.explain(x, target)
     took = time.perf_counter() - start
-    t,xp = cfs.target, cfs.xp
+    t,xp = cfs.tensors.target, cfs.xp
     mean = lambda v: round(torch.as_tensor(v).double().mean().item(), 4)
     blocks = changed_groups(cfs.x, xp, task.domain.groups(xp.shape[1:])).sum(1)
     by_svm = svm.predict(xp.flatten(1).numpy())

@@ -60,7 +60,7 @@ def ours(task, rows, name='default', cls=GradualCF, hyper={}, rounds=3):
         start = time.process_time()
         cfs = cf.explain(rows)
         took.append(time.process_time() - start)
-    return line(f'gradual_cf, {name}', task.model, cfs.x, cfs.xp, cfs.target, statistics.median(took)/len(rows), f'{min(took)/len(rows)*1e3:.2f}–{max(took)/len(rows)*1e3:.2f} ms in {rounds} calls'), cfs
+    return line(f'gradual_cf, {name}', task.model, cfs.x, cfs.xp, cfs.tensors.target, statistics.median(took)/len(rows), f'{min(took)/len(rows)*1e3:.2f}–{max(took)/len(rows)*1e3:.2f} ms in {rounds} calls'), cfs
 
 
 def peer(name, task, cfs, folder, venvs, limit):
@@ -74,7 +74,7 @@ def peer(name, task, cfs, folder, venvs, limit):
     got, x = np.load(folder/f'{name}.npz'), cfs.x
     n, failed = len(got['xp']), r.stderr.count('row ')
     xp = torch.from_numpy(got['xp']).to(x)
-    return line(name, task.model, x[:n], xp, cfs.target[:n], np.mean(got['seconds']), f'{failed} rows raised an error' if failed else '')
+    return line(name, task.model, x[:n], xp, cfs.tensors.target[:n], np.mean(got['seconds']), f'{failed} rows raised an error' if failed else '')
 
 
 def draw(df, path):

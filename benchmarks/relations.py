@@ -247,8 +247,8 @@ def measured(name, t, rows, priced):
     begin = time.perf_counter()
     without = plain.explain(some)
     took_plain = time.perf_counter() - begin
-    lost = (~cfs.valid).nonzero()[:, 0].tolist()
-    proven = sum(provable(cf, cfs.enc, cfs.target, i) for i in lost)
+    lost = np.flatnonzero(~cfs.valid).tolist()
+    proven = sum(provable(cf, cfs.enc, cfs.tensors.target, i) for i in lost)
     line = dict(data=name, rows=len(some), broken=sum(broken(t, cfs).values()), legal=domain.legal(cfs.data, cfs.raw).all(1).mean(),
                 broken_without=sum(broken(t, without).values()), valid=cfs.valid.mean(),
                 proven=1 - proven/max(len(some) - len(lost) + proven, 1), columns=columns(cf, cfs), columns_without=columns(plain, without),
@@ -272,7 +272,7 @@ def costs(t, some):
     took = time.perf_counter() - begin
     own = cf.domain.cost(cfs.x, cfs.xp)
     rows = np.flatnonzero(cfs.valid).tolist()
-    best = np.array([least_cost(cf, cfs.enc, cfs.target, i, own[i].item()) for i in rows])
+    best = np.array([least_cost(cf, cfs.enc, cfs.tensors.target, i, own[i].item()) for i in rows])
     mine = own[rows].double().numpy()
     ratio = mine/np.maximum(best, 1e-9)
     return dict(priced=len(some), broken_priced=sum(broken(t, cfs).values()), valid_priced=len(rows)/len(some), cost=mine.mean(),

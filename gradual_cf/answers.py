@@ -7,7 +7,8 @@ from __future__ import annotations
 import io, json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
@@ -279,33 +280,16 @@ def _read(path) -> dict:
     return parts | dict(target=target, classes=classes, tau=about['tau'], optimal=about.get('optimal', ''),
                         among=about.get('among', ''))
 
-# %% ../nbs/90_answers.ipynb #e699bac8
+# %% ../nbs/90_answers.ipynb #6db471d1
 _SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is said of each row
 
-class Tensors(NamedTuple):
+def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found, …, valid, changed
     "Answers as those need them who compute: tensors on one device, classes by their positions."
-    x:Tensor       # As in `Counterfactuals`
-    xp:Tensor
-    mask:Tensor
-    target:Tensor  # Position of each class, long `(n,)`; for numbers, the interval `(n, 2)`
-    prob:Tensor
-    before:Tensor
-    decided:Tensor|None # bool `(n, 2)`
-    found:Tensor|None
-    typical:Tensor|None
-    confirmed:Tensor|None
-    size:Tensor|None
-    bound:Tensor|None
-    valid:Tensor   # bool `(n,)`
-    changed:Tensor # bool `(n, g)`
-
-def _tensors(cfs) -> Tensors:
-    "All that is said of rows, beside what the model reads."
     here = lambda v: None if v is None else torch.as_tensor(v, device=cfs.x.device)
     said = {name: here(getattr(cfs, name)) for name in (*_SAID, 'valid') if name != 'target'}
-    target = here(cfs.goal.positions(cfs.target, cfs.classes))
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
-    return Tensors(cfs.x, cfs.xp, cfs.mask, target, changed=changed_groups(cfs.x, cfs.xp, groups), **said)
+    return SimpleNamespace(x=cfs.x, xp=cfs.xp, mask=cfs.mask, changed=changed_groups(cfs.x, cfs.xp, groups),
+                           target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
 
 # %% ../nbs/90_answers.ipynb #c54
 def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # What the model says; 0 for inputs, 1 for answers -> bool `(n,)`
@@ -346,7 +330,7 @@ class Counterfactuals:
     def goal(self) -> Any: return NUMBERS if self.target.ndim == 2 else CLASSES # Whether classes are wanted or intervals
 
     @property
-    def tensors(self) -> Tensors: return _tensors(self) # The same for those who compute; classes by their positions
+    def tensors(self) -> Any: return _tensors(self) # The same for those who compute; classes by their positions
 
     @property
     def valid(self) -> np.ndarray: # Found, bool `(n,)`

@@ -240,7 +240,11 @@ def box(
     "Keep values between bounds; raises `ValueError` where `low` exceeds `high`."
     lo,hi = (torch.as_tensor(v, dtype=torch.float64) for v in (low, high))
     if (lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.tolist()} and {hi.tolist()}')
-    return Entrywise(lambda c, x, lo, hi: c.clamp(lo, hi), lo, hi)
+    return Entrywise(_clamped, lo, hi)
+
+def _clamped(c, x, lo, hi): return c.clamp(lo, hi) # Functions with a name go to other processes, and into files
+
+def _onto_grid(c, x, u, o, grid): return torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
 
 def steps(
     size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
@@ -248,21 +252,23 @@ def steps(
 ) -> Entrywise:      # (c, x) -> c
     "Round to a grid: whole numbers stay whole."
     size = torch.as_tensor(size, dtype=torch.float64)
-    onto = lambda c, x, u, o, grid: torch.where(grid > 0, o + ((c - o)/u).round()*u, c)
-    return Entrywise(onto, torch.where(size > 0, size, 1.), origin, size > 0)
+    return Entrywise(_onto_grid, torch.where(size > 0, size, 1.), origin, size > 0)
 
 def chain(
     *projections:Callable, # (c, x) -> c each
 ) -> Callable:             # (c, x) -> c
     "Apply projections from left to right."
-    def project(c, x):
-        for f in projections: c = f(c, x)
-        return c
-    def narrow(at, x):
-        links = [f.narrow(at, x) for f in projections]
-        return lambda v: functools.reduce(lambda v, f: f(v), links, v)
-    if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', narrow)
+    project = functools.partial(_in_turn, projections)
+    if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', functools.partial(_narrowed, projections))
     return project
+
+def _in_turn(projections, c, x):
+    for f in projections: c = f(c, x)
+    return c
+
+def _narrowed(projections, at, x):
+    links = [f.narrow(at, x) for f in projections]
+    return lambda v: functools.reduce(lambda v, f: f(v), links, v)
 
 # %% ../nbs/00_core.ipynb #c43
 @contextmanager

@@ -609,11 +609,17 @@ class GradualCF(Explainer):
 
     def fit(self,
         data, # Training rows, raw
+        y=None, # Nothing: the model is fitted already
     ):
-        "Learn where each class lives in logit space; returns the explainer."
-        super().fit(data)
-        self.held = {}
-        return self._learn()
+        "Learn where each class lives in logit space; returns the explainer. Where that fails, it stays as it was."
+        old = dict(vars(self))
+        try:
+            super().fit(data, y)
+            self.held = {}
+            return self._learn()
+        except BaseException:
+            vars(self).update(old)
+            raise
 
     def _learn(self):
         "Learn from what the model said of the training rows."

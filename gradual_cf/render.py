@@ -4,13 +4,15 @@
 
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
-import base64, functools, html, io, re
+import base64, functools, html, io, json, re
+from collections.abc import Callable, Sequence
+from datetime import date as _Date
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import FunctionLoader, PackageLoader, StrictUndefined, TemplateNotFound
+from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, TemplateError, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
@@ -44,6 +46,17 @@ def change_text(line) -> str: # Has `feature`, `before` and `after`
 def count_text(n:int, noun:str) -> str: # How many, of what in the singular
     "A number of things."
     return f'{n:,} {noun}' + 's'*(n != 1)
+
+# %% ../nbs/91_render.ipynb #98c6d6c6
+_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
+           'November', 'December')
+
+def date_text(date) -> str:
+    "A date in words, whatever the machine's language is."
+    if isinstance(date, str): return date
+    day = _Date.today() if date is None else date
+    if not isinstance(day, _Date): raise ValueError(f'date must be a date or a text, got {date!r}')
+    return f'{day.day} {_MONTHS[day.month - 1]} {day.year}'
 
 # %% ../nbs/91_render.ipynb #c25
 def share_text(v:float) -> str: return f'{v:.1%}' # Of rows, in [0, 1]
@@ -150,6 +163,70 @@ def md_lines(text:str) -> list:
     lines = (re.sub('-+', '-', l.replace(' ', '')) if l and not set(l) - set('|-: ') else l for l in lines)
     return [_LITERAL.sub(_one_spelling, l) for l in lines if l]
 
+# %% ../nbs/91_render.ipynb #77a221ca
+def _md_record(text:str, count:int) -> list: # Lines of cells
+    "The last table with lines that are numbered up to `count`."
+    run,whole = [], []
+    for line in text.splitlines():
+        cells = re.split(r'(?<!\\)\|', line.strip()) if line.lstrip()[:1] == '|' else []
+        number = cells[1].strip() if len(cells) > 4 else ''
+        if number != str(len(run) + 1): run = [] # which may be the first of another table
+        if number == str(len(run) + 1): run.append(cells[1:-1])
+        if len(run) == count: run,whole = [], run
+    return [[unescape(cell, 'md') for cell in line] for line in whole]
+
+def _html_record(pieces:list) -> list: # Lines of cells
+    "The rows of tables with `data-line`: that number, and their cells."
+    out,inside = [], False
+    for kind,name,*attributes in pieces:
+        if kind == 'words' and inside: out[-1][-1] += name
+        if kind == 'words': continue
+        number = dict(attributes).get('data-line') if name == 'tr' else None
+        if name in ('tr', '/tr'): inside = number is not None
+        if number is not None: out.append([number])
+        elif inside and name in ('td', 'th'): out[-1].append('')
+    return out
+
+def once(pairs) -> dict:
+    "An object of JSON; raises `ValueError` where a name is given twice."
+    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
+    return dict(pairs)
+
+def taken_apart(text:str, count:int) -> tuple: # Format, what is seen, (number, before, after), where the proof is
+    "A letter of any format; raises `KeyError`, `TypeError` or `ValueError` for JSON that is none."
+    if text.lstrip().startswith('{'):
+        told = json.loads(text, object_pairs_hook=once)
+        lines = [(str(l['number']), l['before'], l['after']) for l in told['record']]
+        for v in (v for line in lines for v in (*line, told['proof'])):
+            if not isinstance(v, str): raise TypeError(f'a letter holds texts, got {v!r}')
+        return ('json', json.dumps(told, ensure_ascii=False, indent=1).splitlines(), lines, told['proof'])
+    if '<tr' in (low := text.lower()) and 'data-line' in low:
+        pieces = html_pieces(text)
+        record,proof = _html_record(pieces), '\n'.join(name for kind,name,*_ in pieces if kind == 'words')
+        return ('html', pieces, [(l[0], *l[-2:]) for l in record], proof)
+    return ('md', md_lines(text), [(l[0].strip(), *l[-2:]) for l in _md_record(text, count)], text)
+
+# %% ../nbs/91_render.ipynb #1afd7310
+_CONTEXT = 40 # Signs before a difference that are shown
+
+def first_difference(seen:list, own:list) -> tuple: # Two pages that differ, piece by piece -> a text of each
+    "Where two pages first differ, in words."
+    k = next((k for k,(a,b) in enumerate(zip(seen, own)) if a != b), min(len(seen), len(own)))
+    def plain(v):
+        if isinstance(v, str) or v[0] == 'words': return v if isinstance(v, str) else v[1]
+        return '<' + ' '.join([v[1], *(f'{name}="{value}"' for name,value in v[2:])]) + '>'
+    a,b = (plain(some[k]) if k < len(some) else 'nothing' for some in (seen, own))
+    begin = max(next((j for j,two in enumerate(zip(a, b)) if two[0] != two[1]), min(len(a), len(b))) - _CONTEXT, 0)
+    end = begin + 3*_CONTEXT
+    return tuple('…'*(begin > 0) + text[begin:end] + '…'*(len(text) > end) for text in (a, b))
+
+# %% ../nbs/91_render.ipynb #a7537199
+_MEANS_MORE = re.compile(r"[<>&|$*_~#`'!()@^=/%;?]") # In some format; in JSON these stand in texts only
+
+def plain_json(told) -> str:
+    "JSON that means nothing in HTML or Markdown."
+    return _MEANS_MORE.sub(lambda m: f'\\u{ord(m[0]):04x}', json.dumps(told, separators=(',', ':')))
+
 # %% ../nbs/91_render.ipynb #c9
 @functools.cache
 def environment(format:str, folder:str='') -> ImmutableSandboxedEnvironment: # A folder below `gradual_cf/templates`
@@ -165,6 +242,21 @@ def environment(format:str, folder:str='') -> ImmutableSandboxedEnvironment: # A
     made.filters |= dict(value=value_text, share=share_text, bound=bound_text)
     made.tests['missing'] = pd.isna
     return made
+
+# %% ../nbs/91_render.ipynb #a463a14b
+def compiled(environment, text:str, fields:Sequence, what:str) -> Callable: # (**fields) -> text
+    "A template; `ValueError` for a mistake in it, a field that there is not, and later for what it cannot do."
+    try:
+        unknown = meta.find_undeclared_variables(environment.parse(text)) - set(fields)
+        template = environment.from_string(text)
+    except TemplateError as e:
+        raise ValueError(f'{what} must be a template of Jinja2, got line {getattr(e, "lineno", "?")}: {e}') from None
+    if unknown: raise ValueError(f'{what} must have fields among {sorted(fields)}, got {sorted(unknown)}')
+    def write(**fields):
+        try: return template.render(fields)
+        except (TemplateError, ArithmeticError, TypeError, ValueError) as e:
+            raise ValueError(f'{what} must use fields as they are, got: {e}') from None
+    return write
 
 # %% ../nbs/91_render.ipynb #c12
 def render(name:str, format:str='html', /, **fields) -> str: # 'letter/record'; 'html', 'md', 'txt' or 'json'

@@ -33,9 +33,9 @@ def holds(e, many, k, target=None):
         assert (apart > 1e-6).all()
     for i,g in on.nonzero().tolist():                           # brute force: put each change back alone
         less = torch.where(groups == g, a.x[i], a.xp[i])[None]
-        if not target_prob(e.model(less), a.target[i:i + 1]) >= a.tau: continue
+        if not target_prob(e.model(less), a.tensors.target[i:i + 1]) >= a.tau: continue
         asked = a.enc.take(slice(i, i + 1))
-        assert not e.content(asked, less, a.target[i:i + 1]) and e.content(asked, a.xp[i:i + 1], a.target[i:i + 1])
+        assert not e.content(asked, less, a.tensors.target[i:i + 1]) and e.content(asked, a.xp[i:i + 1], a.tensors.target[i:i + 1])
 
 
 def test_rows_of_which_each_has_a_best_single_change():
@@ -56,7 +56,7 @@ def test_answers_are_valid_distinct_and_irreducible(problem, how):
     holds(e, many, 4)
     one = e.explain(t.x[:40], target)
     todo = one.valid & ~one.already
-    assert set(many.row.tolist()) == set(todo.nonzero()[:, 0].tolist())
+    assert set(many.row.tolist()) == set(np.flatnonzero(todo).tolist())
     assert len(many.answers) > 1.5*int(todo.sum())              # most rows have further answers
 
 
@@ -240,7 +240,7 @@ def test_irreducible_is_a_measure_and_agrees_with_brute_force():
     want = torch.ones(60, dtype=torch.bool)
     for i,g in changed_groups(cfs.x, cfs.xp, t.groups).nonzero().tolist():
         less = torch.where(t.groups == g, cfs.x[i], cfs.xp[i])[None]
-        if cfs.valid[i] and target_prob(t.model(less), cfs.target[i:i + 1]) >= cfs.tau: want[i] = False
+        if cfs.valid[i] and target_prob(t.model(less), cfs.tensors.target[i:i + 1]) >= cfs.tau: want[i] = False
     assert 0 < want.sum() < 60 and torch.equal(minimal(e, cfs), want)
     assert minimal(e, improve(e, cfs, [put_back])).all()
     table = evaluate(e, t.x[:60], eps=()).set_index('metric')
@@ -301,7 +301,7 @@ def test_believable_answers_where_they_are_asked_for(loans):
     e = GradualCF(written.read('loans'), tabular(df), PLAUSIBLE).fit(df)
     many = e.explain_many(df.iloc[:12], k=3)
     a = many.answers
-    content = e.content(a.enc, a.xp, a.target)
+    content = e.content(a.enc, a.xp, a.tensors.target)
     assert a.valid.all() and minimal(e, a).all() and content.any() and a.typical is not None
     for i in set(many.row.tolist()):                        # all of a row, or none because it has none
         assert len(content[np.flatnonzero(many.row == i).tolist()].unique()) == 1

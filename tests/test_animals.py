@@ -74,7 +74,7 @@ def test_there_are_no_patches_of_many_colours(task, found):
 
 def test_no_block_is_there_in_vain(task, found):
     cf,cfs = found
-    s = cf.start(cfs.enc, cfs.target)._replace(xp=cfs.xp, logits=predict(task.model, cfs.xp))
+    s = cf.start(cfs.enc, cfs.tensors.target)._replace(xp=cfs.xp, logits=predict(task.model, cfs.xp))
     groups = cf.groups(cfs.x)
     before,after = (changed_groups(cfs.x, v, groups).sum() for v in (cfs.xp, put_back(cf, s).xp))
     assert before - after <= .15*before and preset(images(channels=3)).moves == (put_back,)

@@ -142,7 +142,7 @@ def test_families_are_corrected_no_less_than_a_closed_test_of_all_intersections_
 
 def test_lines_hold_what_pandas_counts(told):
     cf, rows, a = told
-    answers = cf.explain(rows.drop(columns='region'), target=1)
+    answers = cf.explain(rows.drop(columns='region'), target='granted')
     refused = answers.before < .5
     np.testing.assert_array_equal(a.refused, refused)
     standing = answers.quality().set_index(rows.index)
@@ -172,7 +172,7 @@ def test_a_ratio_to_next_to_nothing_has_no_upper_end_and_one_to_nothing_is_none(
 def test_what_is_no_table_is_audited_by_groups_told_apart(kind):
     p = toy.PROBLEMS[kind]()
     cf = GradualCF(p.model, p.domain, sigma=0).fit(p.x)
-    a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), resamples=99)
+    a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), target=1, resamples=99)
     assert line(a, '1', 'refused').rows == 100 and 'group 0' in set(a.columns.column)
 
 
@@ -237,7 +237,7 @@ def test_constraints_of_each_row_stay_with_their_rows():
     read, bounds = rows.drop(columns='region'), [dict(income=(None, int(v) + 25)) for v in rows.income]
     a = audit(cf, rows, 'sex', resamples=99, bounds=bounds, immutable=['debt'])
     kept = [b for b, r in zip(bounds, a.refused) if r]
-    plain = cf.explain(read[a.refused], target=1, bounds=kept, immutable=['debt'])
+    plain = cf.explain(read[a.refused], target='granted', bounds=kept, immutable=['debt'])
     assert a.answers.xp.equal(plain.xp) and 0 < a.answers.valid.sum() < len(kept)
     assert (a.answers.raw.income - a.answers.data.income).max() <= 25
 

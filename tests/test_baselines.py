@@ -432,7 +432,7 @@ def test_because_says_when_there_is_nothing_to_say(bank):
     cfs = cf.explain(df.iloc[:20], target=1)
     out = because(cfs, lore, ['no', 'yes'])
     assert list(out.valid) == cfs.valid.tolist() and out.valid.any() and not out.valid.all()
-    assert out.sentence[~out.valid].str.endswith('no way to yes was found').all() and out.sentence[(cfs.before >= .5).numpy()].str.endswith('yes already').all()
+    assert out.sentence[~out.valid].str.endswith('no way to yes was found').all() and out.sentence[cfs.before >= .5].str.endswith('yes already').all()
     other = tabular(df.drop(columns='job'))
     net2 = tabular_mlp(other.encode(df.drop(columns='job').iloc[:1]).x.shape[1], seed=0)
     with pytest.raises(ValueError, match='lore must be fitted on rows'): because(cfs, LORE(toy.sharpen(net2, other.encode(df.drop(columns='job')).x.float()), other).fit(df.drop(columns='job')))

@@ -172,7 +172,7 @@ def loans(tmp_path_factory):
     df.assign(sex=rng.choice(['f', 'm'], 240)).to_csv(folder/'rows.csv', index=False)
     df.to_parquet(folder/'rows.parquet')
     (folder/'cost.json').write_text('{"income": 2, "debt": 1}')
-    (folder/'rules.txt').write_text('debt <= income\n')
+    (folder/'rules.txt').write_text('debt <= income + 9999\n')
     return folder
 
 

@@ -1,16 +1,19 @@
 """Targets are labels: as the model calls its classes, wherever a target comes in or goes out."""
+import copy
+import io
 import json
 import os
 import pickle
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from shell import shell
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
@@ -215,3 +218,94 @@ def test_the_command_line_takes_labels(tmp_path):
     assert "labels 'malignant', 'benign', got '1'" in ask('explain', 'breast_cancer', '--row', 3, '--target', 1, code=2)
     assert json.loads(ask('explain', '--csv', tmp_path/'x.csv', '--model', tmp_path/'m.txt', '--row', 0, '--target', 1, '--json'))['target'] == 1
 
+
+
+# What people hand over
+
+def copies(thing):
+    "The same, through everything that copies."
+    joblib.dump(thing, file := io.BytesIO())
+    file.seek(0)
+    return pickle.loads(pickle.dumps(thing)), joblib.load(file), copy.copy(thing), copy.deepcopy(thing)
+
+
+@pytest.mark.parametrize('make', [
+    lambda: fitted('text'), lambda: fitted('digits', 'forest'), network, lambda: [network(), network()],
+    lambda: RandomForestClassifier(5, random_state=0).fit(X.to_numpy(), labelled(['a', 'b']))], ids=['linear', 'forest', 'network', 'two', 'of arrays'])
+def test_explainers_and_answers_are_copied_whole(make):
+    cf = GradualCF(make(), tabular(X)).fit(X)
+    target = (cf.classes or (0, 1))[-1]
+    a = cf.explain(X.iloc[:3], target)
+    for other in copies(cf): assert torch.equal(other.explain(X.iloc[:3], target).xp, a.xp)
+    for other in copies(a):
+        assert other.text() == a.text() and other.target.tolist() == a.target.tolist() and len(other.region())
+        assert (other.raw[other.valid] == a.raw[a.valid]).all(None)
+
+
+class Lent:
+    "A frame of another library: all that is known of it is that pandas can have it."
+    def __init__(self, df): self.df = df
+    def to_pandas(self): return self.df
+    def __len__(self): return len(self.df)
+
+
+@pytest.mark.parametrize('form', [Lent, pd.DataFrame.to_numpy, lambda df: df.to_dict('records')])
+def test_rows_of_any_make_are_read(form):
+    cf = GradualCF(network(), tabular(X)).fit(form(X))
+    assert torch.equal(cf.explain(form(X.iloc[:3]), 1).xp, cf.explain(X.iloc[:3], 1).xp)
+
+
+@pytest.mark.parametrize('do,says', [
+    (lambda cf: cf.explain(X.to_numpy()[:3, :2]), r'an array `\(n, 3\)`, got ndarray of shape \(3, 2\)'),
+    (lambda cf: cf.explain('rows'), 'list of dicts, .* got str'), (lambda cf: tabular(Lent(X)), r'write df.to_pandas\(\)'),
+    (lambda cf: cf.fit(X, [0]*300), 'labels too .list.: the model is fitted already'), (lambda cf: cf.explain(1, X.iloc[:2]), 'rows must come first'),
+    (lambda cf: GradualCF(cf.domain, network()), 'model must come first and domain second'), (lambda cf: GradualCF(network(), X), 'as tabular, images and sentences make it, got DataFrame')])
+def test_what_is_handed_over_in_the_wrong_place_is_named(do, says):
+    with pytest.raises(ValueError, match=says): do(GradualCF(network(), tabular(X)).fit(X))
+
+
+def test_a_fit_that_fails_leaves_what_was():
+    cf = GradualCF(network(), tabular(X)).fit(X)
+    before = cf.explain(X.iloc[:3], 1)
+    for bad in (X[['age']], X.iloc[:0], X.assign(age='old')):
+        with pytest.raises(ValueError): cf.fit(bad)
+        assert torch.equal(cf.explain(X.iloc[:3], 1).xp, before.xp)
+
+
+def test_masks_and_numbers_of_answers_work_on_frames():
+    a = GradualCF(network(), tabular(X)).fit(X).explain(X.iloc[:9], 1)
+    for mask in (a.valid, a.prob > .5, a.changed[:, 0], a.typical > .1, a.target == 1):
+        assert isinstance(mask, np.ndarray) and len(a.raw[mask]) == mask.sum() == len(a[mask]) and len(a.raw.loc[mask]) == mask.sum()
+    assert a.raw.assign(p=a.prob).p.tolist() == a.prob.tolist()
+    assert torch.equal(a.tensors.valid, torch.from_numpy(a.valid)) and a.tensors.target.dtype == torch.long
+
+
+# Several outputs, and no classes at all
+
+def test_one_of_several_outputs_is_chosen_by_name():
+    domain, two = tabular(X), np.c_[labelled(['lost', 'repaid']), labelled(['a', 'b', 'c'])]
+    both = RandomForestClassifier(10, random_state=0).fit(X, two)
+    with pytest.raises(ValueError, match='got 2 outputs: choose one by predictor.*output='): GradualCF(both, domain).fit(X)
+    a = GradualCF(predictor(both, domain, output=1), domain, tau=.6).fit(X).explain(X.iloc[:5], 'c')
+    assert (both.predict(a.raw)[:, 1] == 'c')[a.valid].all() and a.valid.any()
+    with pytest.raises(ValueError, match=r'output must be in 0\.\.1, got 7'): predictor(both, domain, output=7)
+    line = LinearRegression().fit(X, np.c_[SCORE, -SCORE])
+    with pytest.raises(ValueError, match='one number, got 2 outputs: choose one'): GradualCF(line, domain).fit(X)
+    a = GradualCF(predictor(line, domain, output=1), domain).fit(X).explain(X.iloc[:3], (1, None))
+    assert a.valid.all() and (line.predict(a.raw)[:, 1] >= 1 - 1e-9).all()
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = network(), network()
+        def forward(self, x): return self.one(x), -self.other(x)
+    with pytest.raises(ValueError, match='choose one by predictor'): GradualCF(Heads(), domain).fit(X)
+    a = GradualCF(predictor(Heads(), domain, output=1), domain).fit(X).explain(X.iloc[:3], 1)
+    b = GradualCF(predictor(Heads(), domain, output=0), domain).fit(X).explain(a.raw, 0)
+    assert a.valid.all() and torch.equal(b.x, b.xp)
+
+
+def test_outlier_detectors_have_the_labels_of_outliers():
+    odd = IsolationForest(random_state=0).fit(X)
+    cf = GradualCF(odd, tabular(X)).fit(X)
+    a = cf.explain(X[odd.predict(X) == -1].iloc[:4], target=1)
+    assert cf.classes == (-1, 1) and a.valid.all() and (odd.predict(a.raw) == 1).all()

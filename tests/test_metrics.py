@@ -115,7 +115,7 @@ def test_redundant_counts_what_was_added_for_nothing():
     spare = (~used).to(torch.uint8).argmax(1)
     for i,g in enumerate(spare.tolist()): xp[i, t.groups == g] += 1e-6              # a change that moves nothing
     more = Counterfactuals(x, xp, cfs.mask, cfs.target, e.model(xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0].detach(), t.domain, cfs.before, cfs.tau, x, xp)
-    still = more.valid & cfs.valid & ~used[range(40), spare]
+    still = more.tensors.valid & cfs.tensors.valid & ~used[range(40), spare]
     assert still.sum() > 20 and (_redundant(e, more)[still] >= 1).all()
 
 
@@ -138,7 +138,7 @@ def test_evaluate_measures_everything_that_applies(name):
     want |= dict(breast_cancer={'coherence', 'judge'}, digits={'blocks', 'judge'}, toy_reviews={'words', 'coherence'})[name]
     assert want <= set(t.metric) and t[~t.metric.isin(['coherence', 'reads', 'tag_kept'])]['mean'].notna().all()
     one = t[t.metric != 'coherence'].set_index('metric')['mean']
-    reached = target_prob(predict(cf.model, cfs.xp), cfs.target) >= cf.settings.tau
+    reached = target_prob(predict(cf.model, cfs.xp), cfs.tensors.target) >= cf.settings.tau
     assert one.valid == reached.double().mean() and (reached.all() or name == 'digits' and reached.sum() >= 7)
     assert one.legal == 1 and 0 <= one.out_of_range <= (name == 'digits')
 

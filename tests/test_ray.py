@@ -1,4 +1,6 @@
 """Ray: the same folder as without it, joined by address, also when an actor is killed. One Ray for all; skips where it is not installed."""
+import io
+import json
 import os
 import shutil
 import signal
@@ -11,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 
-from gradual_cf.scale.batch import _finished, _part_file, explain_dataset, explain_ray
+from gradual_cf.scale.batch import _ABOUT, _finished, _part_file, explain_dataset, explain_ray
 from test_batch import content, ends_at_row_70, explainer, loans
 
 ROWS, SIZE = 400, 10
@@ -78,7 +81,11 @@ def whole(cf, tmp_path_factory):
     return d/'r.parquet', content(explain_dataset(cf, d/'r.parquet', d/'out', batch_size=SIZE))
 
 
-def parts(folder): return {k: v for k,v in folder.items() if k.startswith('part')}
+def parts(folder):
+    "Tables and what the model said of them; a frame and a file are two runs, which each part says of itself."
+    read = {k: pq.read_table(io.BytesIO(v)) for k,v in folder.items() if k.startswith('part')}
+    told = lambda t: {k: v for k,v in json.loads(t.schema.metadata[_ABOUT]).items() if k in ('rows', 'logits')}
+    return {k: (t.to_pydict(), told(t)) for k,t in read.items()}
 
 
 @pytest.fixture(scope='module')

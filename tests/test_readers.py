@@ -53,7 +53,7 @@ def bank():
 def told(bank):
     cf,df = bank
     cfs = cf.explain(df[:20])
-    i = int((cfs.valid & cfs.mask.any(1)).nonzero()[0])
+    i = int((cfs.valid & cfs.changed.any(1)).argmax())
     return json.loads(letter(cfs[i:i + 1], format='json', explainer=cf)[0])
 
 

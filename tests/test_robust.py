@@ -167,7 +167,7 @@ def test_the_plausible_preset_says_what_is_proven():
     a = cf.explain(rows, 1)
     assert a.among == 'plausible answers with a lead' and _IS_OPTIMAL in a.proof
     known = torch.tensor([told == _IS_OPTIMAL for told in a.proof])
-    assert cf.content(a.enc, a.xp, a.target)[known].all()
+    assert cf.content(a.enc, a.xp, a.tensors.target)[known].all()
     _, enc, z, label = cf.ask(rows, 1)
     own = cf.search(enc, label)
     fine = cf.content(enc, own, label)

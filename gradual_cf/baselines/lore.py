@@ -318,9 +318,9 @@ class LORE(Explainer):
                              f'got one of kind {domain.kind!r} without')
         super().__init__(model, domain, settings, **changes)
 
-    def fit(self, data):
+    def fit(self, data, y=None):
         "Keep the training rows, from which mutations are drawn; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         groups = self.groups(self.x_train).cpu()
         self.positions = [np.flatnonzero(groups == g) for g in range(len(self.domain.features))]
         self.common = self.x_train.double().mean(0).cpu().numpy()
@@ -556,9 +556,9 @@ class ABELE(_OfImages):
     "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
     Settings = ABELESettings
 
-    def fit(self, data):
+    def fit(self, data, y=None):
         "Train the autoencoder, or take the kept one; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         h = self.settings
         auto = _autoencoder_for(self.x_train, h.latent, h.width, batches=h.batches, lr=h.lr)
         self.auto = auto.to(*self.place).requires_grad_(False)

@@ -199,9 +199,9 @@ class Wachter(Explainer):
     "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
     Settings = WachterSettings
 
-    def fit(self, data) -> Wachter:
+    def fit(self, data, y=None) -> Wachter:
         "Learn the median absolute deviation of every entry; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         self.mad = _median_deviation(self.x_train)
         return self
 
@@ -303,9 +303,9 @@ class CEM(Explainer):
     "Pertinent negatives by an elastic net (Dhurandhar et al., 2018)."
     Settings = CEMSettings
 
-    def fit(self, data) -> CEM:
+    def fit(self, data, y=None) -> CEM:
         "Learn the box, and the autoencoder if asked for; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         self.low, self.high = self.x_train.amin(0), self.x_train.amax(0)
         own = self.settings.autoencoder is True
         self.coder = _train_autoencoder(self.x_train) if own else self.settings.autoencoder
@@ -405,9 +405,9 @@ class GrowingSpheres(Explainer):
     "Counterfactuals from the nearest enemy, for any model (Laugel et al., 2018)."
     Settings = SpheresSettings
 
-    def fit(self, data) -> GrowingSpheres:
+    def fit(self, data, y=None) -> GrowingSpheres:
         "Learn how far the data reach; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         self.reach = (self.x_train.amax(0) - self.x_train.amin(0)).norm().item()
         return self
 

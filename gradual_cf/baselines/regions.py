@@ -158,9 +158,9 @@ class FIDO(_OfImages):
     "Smallest deletion and supporting regions of images (Chang et al., 2019)."
     Settings = _FIDOSettings
 
-    def fit(self, data):
+    def fit(self, data, y=None):
         "Learn the mean colour; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         self.colour = self.x_train.mean((0, 2, 3), keepdim=True)[0]
         return self
 
@@ -311,9 +311,9 @@ class Goyal(_OfImages):
     "Parts of an image that should be like parts of another (Goyal et al., 2019)."
     Settings = _GoyalSettings
 
-    def fit(self, data):
+    def fit(self, data, y=None):
         "Cut the network and keep the mean features of the training images; returns the explainer."
-        super().fit(data)
+        super().fit(data, y)
         with evaluating(self.network), torch.no_grad():
             x = self.x_train[:2]
             features, self.head = self.settings.halves or _halves(self.network, x)

@@ -284,7 +284,9 @@ class Column:
     def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
         if not self.unit or self.knots is None: return None
-        return lambda c, x: torch.where(c == x, c, self.encoded(self.decoded(c.double()).round()).to(c))
+        return self.whole
+    def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to whole numbers; one's own stay
+        return torch.where(c == x, c, self.encoded(self.decoded(c.double()).round()).to(c))
     def outside(self, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> where nobody may have them
         return ~((v >= self.low) & (v <= self.high)) | np.isin(v, self.codes)
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`

@@ -79,12 +79,21 @@ def _with_columns(df:pd.DataFrame, new:dict) -> pd.DataFrame:
     return df
 
 # %% ../../nbs/04_tables.ipynb #c12
+def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
+    "Rows of any make as a frame; raises `ValueError` for what holds none."
+    if isinstance(data, pd.DataFrame): return data
+    if hasattr(data, 'to_pandas'): return data.to_pandas() # frames of Polars, Arrow and others
+    if isinstance(data, dict): return pd.DataFrame([data])
+    if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return pd.DataFrame(data)
+    if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
+        return pd.DataFrame(data, columns=list(names)).infer_objects()
+    got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
+    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got {got}')
+
 def _frame(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order; raises `ValueError` where they are others."
-    if isinstance(data, pd.DataFrame): df = data
-    elif isinstance(data, dict): df = pd.DataFrame([data])
-    elif isinstance(data, pd.Series): df = pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
-    else: raise ValueError(f'data must be a DataFrame, a Series or a dict, got {type(data).__name__}')
+    df = _as_frame(data, table.names)
     got,names = list(df.columns), table.names
     if got == names:
         df = _with_columns(df, {c: _cast(df[c], dtype) for c,dtype in table.dtypes.items() if df[c].dtype != dtype})
@@ -134,6 +143,15 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     return Encoded(x, frozen, low, high, most)
 
 # %% ../../nbs/04_tables.ipynb #c26
+def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step
+def _followed(relations, form, c, x): return relations.follow(form(c, x), x)
+
+def _one_by_one(rules, c, x):
+    "Columns that have rules of their own."
+    c = c.clone()
+    for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
+    return c
+
 def _alone(whole:Entrywise, rules:dict, entry:Tensor, x:Tensor) -> Callable: # v `(n, q, 1)` -> v
     "What the form demands of several numbers of one column in each row; `rules`: entry -> rule of its column."
     old,consts = x[:, None, entry], [k[entry] for k in whole.beside(x)]
@@ -144,17 +162,13 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
     even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
-    whole = Entrywise(lambda c, x, *k: torch.where(c == x, c, even.f(c, x, *k)), *even.consts) # own values stay
+    whole = Entrywise(partial(_own_stays, even.f), *even.consts)
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
-    def one_by_one(c, x):
-        c = c.clone()
-        for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
-        return c
-    form = chain(whole, *([one_by_one] if rules else []))
+    form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
     by_entry = {at.start: rule for at,rule in rules}
     if rules and table.relations is None: setattr(form, 'alone', partial(_alone, whole, by_entry))
     if table.relations is None: return form
-    def project(c, x): return table.relations.follow(form(c, x), x)
+    project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
     return project
 
@@ -229,6 +243,8 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
     return np.stack(out, 1) & ~_at_fault(table.relations.ties, old, new)
 
 # %% ../../nbs/04_tables.ipynb #c46
+_LISTED = 30 # Columns that an error lists
+
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
@@ -238,7 +254,8 @@ def _check_names(columns:Sequence[Column], **named):
             raise ValueError(f'{arg} must be a list of columns, got {one}{names!r}')
         bad = [c for c in names if c not in known]
         hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
-        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}')
+        there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
+        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
 # %% ../../nbs/04_tables.ipynb #c48
 def _check_rows(arg, rows, n):
@@ -363,7 +380,8 @@ def _check_frame(df, integer, siblings, categorical):
     "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
     if not isinstance(df, pd.DataFrame) or not len(df):
         size = f' of length {len(df)}' if hasattr(df, '__len__') else ''
-        raise ValueError(f'df must be a DataFrame with rows, got {type(df).__name__}{size}')
+        hint = ': write df.to_pandas()' if hasattr(df, 'to_pandas') else ''
+        raise ValueError(f'df must be a DataFrame with rows, got {type(df).__name__}{size}{hint}')
     twice = list(dict.fromkeys(df.columns[df.columns.duplicated()]))
     if twice: raise ValueError(f'df must have distinct column names, got {twice} more than once')
     bad = [c for c in df.columns if isinstance(c, (bool, np.bool_))] # Python takes them for 1 and 0
@@ -436,12 +454,14 @@ class _Cost:
         return out
 
 # %% ../../nbs/04_tables.ipynb #c86
+def _groups_of(groups, shape): return groups # Of every row, whatever their number
+
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_written, table)
-    return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=lambda s: groups,
+    return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
                   project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults='table',

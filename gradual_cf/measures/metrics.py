@@ -148,7 +148,7 @@ def outliers(
 def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)`; 0 where the row is not valid
     "How many changed groups can be put back without losing the target."
     count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid].tensors
-    if not len(some): return count
+    if not len(some.x): return count
     target = Target(some.target, torch.full_like(some.prob, cfs.tau))
     rows = Encoded(some.x, torch.zeros_like(some.valid)[:, None])
     less = put_back_smallest(explainer, State(rows, some.xp, None, target))
@@ -253,7 +253,7 @@ def bootstrap(
     return [train(take_rows(X, i), take_rows(y, i)) for i in drawn]
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc20
-def _wanted_of(model, cfs) -> Tensor: # As `Tensors.target`
+def _wanted_of(model, cfs) -> Tensor: # As `answers.tensors.target`
     "Where the wanted classes stand among the outputs of another model: by their labels, where both have such."
     theirs,ours = labels_of(model), () if cfs.explainer is None else labels_of(cfs.explainer.model)
     if not (cfs.classes and theirs): return cfs.tensors.target

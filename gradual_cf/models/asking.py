@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 # %% auto #0
-__all__ = ['check_logits', 'pass_rows', 'predict', 'labels_of']
+__all__ = ['check_logits', 'pass_rows', 'predict']
 
 # %% ../../nbs/models/00_asking.ipynb #c6
 _GONE:dict = {} # Thread -> function that says whether nobody waits any more
@@ -92,7 +92,8 @@ def _one_of(outputs, what):
     two = [v for v in outputs if isinstance(v, (Tensor, np.ndarray)) and v.ndim == 2]
     if len(two) == 1: return two[0]
     got = f'{what} with {len(two)}'
-    raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {got}')
+    raise ValueError(f'model must return raw logits of shape (n, k), or one such tensor among others, got {got}; '
+                     'of several, choose one by predictor(model, domain, output=…)')
 
 # %% ../../nbs/models/00_asking.ipynb #c21
 def _read_logits(out):
@@ -305,7 +306,7 @@ def _differentiable(model) -> bool:
     if isinstance(model, _Agreed): return all(_differentiable(m.model) for m in model.models)
     return getattr(model, 'differentiable', True)
 
-# %% ../../nbs/models/00_asking.ipynb #5a003c6e
+# %% ../../nbs/models/00_asking.ipynb #5c57c07d
 def labels_of(model) -> Any: # In the order of its outputs; () where it names none
     "What a model calls its classes; raises `ValueError` for several models that call them differently."
     if isinstance(model, _Asked): return labels_of(model.model)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ def _check_answers(out:Tensor, kind:str):
         raise ValueError(f"kind must be 'proba' for a model whose answers sum to one, got {kind!r}")
 
 # %% ../../nbs/models/02_fitted.ipynb #c16
+_CHOOSE = 'got {} outputs: choose one by predictor(model, domain, output=…)'
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 _ROUNDED = 1e-12 # Lead that rounding explains: a tie
 
@@ -51,6 +53,7 @@ def log_odds(
 ) -> Tensor:            # Centred log-odds `(n, k)`; `(n, 1)` for numbers
     "Turn answers of any kind into logits; raises `ValueError` for answers that are not of that kind."
     single = out.ndim == 1 or out.shape[1] == 1
+    if kind == 'number' and not single: raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
     _check_answers(out, kind)
     if kind == 'proba':
         out = out.clamp(_LEAST, 1 - _LEAST)
@@ -106,6 +109,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
     _check_unwritten(given, frame)
+    if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must decide one thing, {_CHOOSE.format(len(out))}')
     out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
@@ -123,9 +127,11 @@ def _one_thread(model):
     return model
 
 # %% ../../nbs/models/02_fitted.ipynb #c30
+def _of_array(ask, frame): return ask(frame.to_numpy()) # Of a model that was fitted on no frame
+
 def _like_sklearn(model) -> Predictor:
     "A model with scikit-learn's methods."
-    from sklearn.base import is_regressor
+    from sklearn.base import is_outlier_detector, is_regressor
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
     try: check_is_fitted(model)
@@ -143,18 +149,21 @@ def _like_sklearn(model) -> Predictor:
     if names is None: names = getattr(model, 'feature_names_', None)
     try: width = getattr(model, 'n_features_in_', None)
     except ValueError: width = None # XGBoost's before it was fitted
+    labels = getattr(model, 'classes_', (-1, 1) if is_outlier_detector(model) else ())
     of_array = (names is None or not len(names)) and hasattr(model, 'n_features_in_')
-    return Predictor((lambda frame: ask(frame.to_numpy())) if of_array else ask, kind, model,
-                     () if names is None else tuple(names), width=width, classes=tuple(getattr(model, 'classes_', ())))
+    return Predictor(partial(_of_array, ask) if of_array else ask, kind, model,
+                     () if names is None else tuple(names), width=width, classes=tuple(labels))
 
 # %% ../../nbs/models/02_fitted.ipynb #c34
+def _ask_booster(model, margin, frame):
+    import xgboost
+    return model.predict(xgboost.DMatrix(frame, enable_categorical=True), output_margin=margin)
+
 def _xgboost_booster(model) -> Predictor:
     "A Booster of XGBoost."
-    import xgboost
     objective = json.loads(model.save_config())['learner']['objective']['name']
     kind = 'logit' if objective.split(':')[0] in ('binary', 'multi') else 'number'
-    matrix = lambda frame: xgboost.DMatrix(frame, enable_categorical=True)
-    ask = lambda frame: model.predict(matrix(frame), output_margin=kind == 'logit')
+    ask = partial(_ask_booster, model, kind == 'logit')
     return Predictor(ask, kind, model, tuple(model.feature_names or ()), width=model.num_features())
 
 # %% ../../nbs/models/02_fitted.ipynb #c36
@@ -163,15 +172,14 @@ def _lightgbm_booster(model) -> Predictor:
     objective = str(model.dump_model(num_iteration=1)['objective']).split(' ')[0]
     kind = 'proba' if objective in ('binary', 'multiclass', 'multiclassova', 'cross_entropy') else 'number'
     named = tuple(n for n in model.feature_name() if not n.startswith('Column_'))
-    ask = lambda frame: model.predict(frame, num_threads=1)
-    return Predictor(ask, kind, model, named, width=model.num_feature())
+    return Predictor(partial(model.predict, num_threads=1), kind, model, named, width=model.num_feature())
 
 # %% ../../nbs/models/02_fitted.ipynb #c38
 def _catboost(model) -> Predictor:
     "A model of CatBoost, also one that was read from a file."
     if not model.is_fitted(): raise ValueError(f'model must be fitted, got {type(model).__name__}, which is not')
     kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
-    ask = lambda frame: model.predict(frame, prediction_type=form, thread_count=1)
+    ask = partial(model.predict, prediction_type=form, thread_count=1)
     names = tuple(model.feature_names_)
     return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_))
 
@@ -304,16 +312,18 @@ class TensorModel(Adapted):
         kind:str='logit',   # What it answers, one of `KINDS`
         threshold:float=.5, # Probability from which the second of two classes is decided
         scaled:nn.Module|None=None, # Encoded rows -> what the network reads; None where that is the same
+        output:Any=None,    # Which of several outputs; None where there is one
     ):
         super().__init__()
-        self.model,self.kind,self.threshold = model,kind,threshold
+        self.model,self.kind,self.threshold,self.output = model,kind,threshold,output
         self.scaled = nn.Identity() if scaled is None else scaled
 
     @property
     def classes_(self): return getattr(self.model, 'classes_', ()) # Of a network that names them
 
     def forward(self, x:Tensor) -> Tensor:
-        return log_odds(self.model(self.scaled(x)), self.kind, self.threshold)
+        out = self.model(self.scaled(x))
+        return log_odds(out if self.output is None else out[self.output], self.kind, self.threshold)
 
 # %% ../../nbs/models/02_fitted.ipynb #c63
 class _Affine(nn.Module):
@@ -355,28 +365,44 @@ def predictor(
     threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
+    output:Any=None,    # Which of several outputs: a position, or a key of a dict; None where there is one
 ) -> nn.Module:
     "A model that answers frames, or a network with its own scaling, as one that explainers take; raises `ValueError`."
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
-    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', threshold, scaled)
+    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', threshold, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = known or Predictor(ask)
+    if output is not None: known = _one_output(known, output)
     changes = dict(kind=kind or known.kind, threshold=threshold, names=tuple(names) if names else known.names)
     model = _matched(replace(known, **changes), domain.display.columns)
     return _exact(FrameModel(model, domain.write, domain.features))
 
+# %% ../../nbs/models/02_fitted.ipynb #9a4e090e
+def _one_answer(ask, output, frame):
+    "One output of several: of a list, or a column."
+    out = ask(frame)
+    return out[output] if isinstance(out, (list, dict)) else np.asarray(out)[:, output]
+
+def _one_output(known:Predictor, output:int) -> Predictor:
+    "One of several outputs of a fitted model, with its labels."
+    several = len(known.classes) and np.ndim(known.classes[0])
+    try: labels = tuple(known.classes[output]) if several else ()
+    except (IndexError, TypeError):
+        raise ValueError(f'output must be in 0..{len(known.classes) - 1}, got {output!r}') from None
+    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels) # nothing else is read of it
+
 # %% ../../nbs/models/02_fitted.ipynb #c78
-def _network(net, domain, kind, threshold, scaled):
+def _network(net, domain, kind, threshold, scaled, output=None):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
-    if scaled is None: return TensorModel(net, kind, threshold)
+    if scaled is None: return TensorModel(net, kind, threshold, output=output)
     columns = domain.features
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
     if any(c.knots is not None for c in columns): raw = _Decoded(columns)
     else: raw = _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in columns)))
-    return TensorModel(net, kind, threshold, raw)
+    return TensorModel(net, kind, threshold, raw, output)
 
 # %% ../../nbs/models/02_fitted.ipynb #c82
 _ROWS = 'rows = lambda n: numpy.array([[0.], [-1e9], [1e9], [numpy.nan]])*numpy.ones(n)'

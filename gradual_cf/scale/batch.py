@@ -67,7 +67,7 @@ def _plain_target(explainer, target):
     aimed = explainer.aimed(target, explainer.z_train[:1])
     return None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
 
-# %% ../../nbs/scale/01_batch.ipynb #83219b93
+# %% ../../nbs/scale/01_batch.ipynb #240935f2
 def _target_column(explainer, target, there) -> str|None: # Names of all columns
     "The column with a target for each row; None where one is for all; raises `ValueError` for text that is neither or both."
     label = target in explainer.classes

@@ -294,7 +294,7 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
                            said(z, target), tau=cf.settings.tau, data=data, raw=raw, found=said(before_decoding, target),
                            enc=enc, explainer=cf, typical=typical, decided=decided, classes=cf.classes)
 
-# %% ../../nbs/search/00_explainer.ipynb #18186334
+# %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
 def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
@@ -302,6 +302,25 @@ def _labels(cf, model, classes) -> tuple: # The model as it was given, and what 
         raise ValueError(f'classes must be left out for a model that answers with numbers, got {classes!r}')
     if cf.goal is NUMBERS or classes is None and not own: return ()
     return class_labels(own if classes is None else classes)
+
+# %% ../../nbs/search/00_explainer.ipynb #038e6649
+def _check_domain(model, domain):
+    "Raise `ValueError` for what is no domain."
+    if hasattr(domain, 'encode'): return
+    if isinstance(model, Domain):
+        raise ValueError(f'model must come first and domain second, got {model!r} and then {type(domain).__name__}')
+    raise ValueError(f'domain must be a Domain, as tabular, images and sentences make it, got {type(domain).__name__}')
+
+def _check_no_labels(y):
+    "Raise `ValueError` for labels of training rows."
+    if y is None: return
+    raise ValueError(f'fit must be called with the rows alone, got labels too ({type(y).__name__}): the model is fitted '
+                     'already, and an explainer learns from what it says')
+
+def _check_rows(cf, data, target):
+    "Raise `ValueError` where a target comes first and rows come second."
+    if not cf.domain.features or not isinstance(target, pd.DataFrame): return
+    raise ValueError(f'rows must come first and the target second, got a frame as target and {data!r} as rows')
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
 class Explainer:
@@ -323,6 +342,7 @@ class Explainer:
         classes=None,  # Labels of the classes, in the order of the model's outputs; None for those that it names
         **changes,     # Single settings by name
     ):
+        _check_domain(model, domain)
         self.domain = domain
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
         self.model = _asked(_adapted(domain, model))
@@ -355,14 +375,21 @@ class Explainer:
     # What it learns, and how it reads
     def fit(self,
         data, # Training rows, raw
+        y=None, # Nothing: the model is fitted already
     ):
-        "Look at the training data once; returns the explainer."
-        self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
-        data = self.domain.rows(data)
-        self.domain = self.domain.learn(self.domain, data)
-        x = self.encode(data).x
-        self.model,self.z_train = _checked(self, data, x)
-        self.x_train = x
+        "Look at the training data once; returns the explainer. Where that fails, it stays as it was."
+        _check_no_labels(y)
+        old = dict(vars(self))
+        try:
+            self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
+            data = self.domain.rows(data)
+            self.domain = self.domain.learn(self.domain, data)
+            x = self.encode(data).x
+            self.model,self.z_train = _checked(self, data, x)
+            self.x_train = x
+        except BaseException:
+            vars(self).update(old)
+            raise
         return self
 
     def check_fitted(self): _check_fitted(self)
@@ -383,6 +410,7 @@ class Explainer:
     ) -> tuple[Any, Encoded, Tensor, Tensor]: # Raw rows, encoded rows, logits `(n, k)`, targets
         "Read a question: rows, target and constraints."
         self.check_fitted()
+        _check_rows(self, data, target)
         data = self.domain.rows(data)
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
         z = _check_finite(self.logits(data, enc.x), self.goal.numbers)

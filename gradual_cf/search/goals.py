@@ -209,7 +209,7 @@ def mix(
         if not ok: raise ValueError(f'{k} must be a (weight, term) pair, got {v!r}')
     return _Mix(**terms)
 
-# %% ../../nbs/02_goals.ipynb #86e3e2cf
+# %% ../../nbs/02_goals.ipynb #b3d40b1a
 def class_labels(labels) -> tuple: # In the order of the model's outputs; () for none
     "Labels as plain values; raises `ValueError` for what cannot tell classes apart."
     one_line = not isinstance(labels, (str, bytes)) and hasattr(labels, '__len__')
@@ -227,7 +227,7 @@ def listed(labels:tuple) -> str:
     more = f', … ({len(labels)} in all)' if len(labels) > _MOST_NAMED else ''
     return ', '.join(map(repr, labels[:_MOST_NAMED])) + more
 
-# %% ../../nbs/02_goals.ipynb #4972c9ee
+# %% ../../nbs/02_goals.ipynb #49f9bccf
 def _position(v, labels:tuple) -> int:
     "Where a label stands; raises `ValueError` for one that the model does not have."
     v = v.item() if isinstance(v, np.generic) else v

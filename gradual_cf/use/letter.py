@@ -8,14 +8,12 @@ import json, re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date as _Date
 from decimal import Decimal
 from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from jinja2 import meta, TemplateError
 from markupsafe import Markup
 from torch import Tensor
 
@@ -24,8 +22,8 @@ from ..core import comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
-from ..render import (environment, exact_text, html_pieces, md_lines, sided_percent, unescape, value_text,
-                               with_unit)
+from ..render import (compiled, date_text, environment, exact_text, first_difference, once, plain_json,
+                               sided_percent, taken_apart, value_text, with_unit)
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
@@ -150,21 +148,6 @@ def _sentences(c:Column, told) -> dict: # 'up', 'down' and 'other' -> sentence
     wanted = 'a sentence, or a pair (up, down)' if c.ordered else 'one sentence'
     raise ValueError(f'words must hold {wanted} for column {c.name!r}, got {told!r}')
 
-# %% ../../nbs/use/04_letter.ipynb #c38
-def _compiled(environment, text:str, fields:Sequence, what:str) -> Callable: # (**fields) -> text
-    "A template; `ValueError` for a mistake in it, a field that there is not, and later for what it cannot do."
-    try:
-        unknown = meta.find_undeclared_variables(environment.parse(text)) - set(fields)
-        template = environment.from_string(text)
-    except TemplateError as e:
-        raise ValueError(f'{what} must be a template of Jinja2, got line {getattr(e, "lineno", "?")}: {e}') from None
-    if unknown: raise ValueError(f'{what} must have fields among {sorted(fields)}, got {sorted(unknown)}')
-    def write(**fields):
-        try: return template.render(fields)
-        except (TemplateError, ArithmeticError, TypeError, ValueError) as e:
-            raise ValueError(f'{what} must use fields as they are, got: {e}') from None
-    return write
-
 # %% ../../nbs/use/04_letter.ipynb #c42
 _FORMATS = 'md', 'html', 'json'
 _FIELDS = ('row', 'date', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure', 'record',
@@ -183,7 +166,7 @@ _WORD_FIELDS = 'name', 'before', 'after'
 def _said(c:Column, names, units, words, why) -> _Said:
     "What is said about a column; raises `ValueError` for sentences that are none."
     sentences,plain = _sentences(c, words.get(c.name)), environment('')
-    ready = {way: _compiled(plain, text, _WORD_FIELDS, 'words') for way,text in sentences.items()}
+    ready = {way: compiled(plain, text, _WORD_FIELDS, 'words') for way,text in sentences.items()}
     unit = units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
     reason = _visible(why[c.name]) if c.name in why else None
@@ -311,16 +294,10 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     settings = _name_of(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
     return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
 
-_MEANS_MORE = re.compile(r"[<>&|$*_~#`'!()@^=/%;?]") # In some format; in JSON these stand in texts only
-
-def _plain_json(told) -> str:
-    "JSON that means nothing in HTML or Markdown."
-    return _MEANS_MORE.sub(lambda m: f'\\u{ord(m[0]):04x}', json.dumps(told, separators=(',', ':')))
-
 def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
     "What a check has to know besides the record, in one line."
     known = digests | dict(target=answer.goal.written(answer.target[i]), tau=answer.tau)
-    return Markup(' '.join(f'{name}={v}' for name,v in known.items()) + f' told={_plain_json(told)}')
+    return Markup(' '.join(f'{name}={v}' for name,v in known.items()) + f' told={plain_json(told)}')
 
 # %% ../../nbs/use/04_letter.ipynb #287ce107
 def _number_said(c:Column, v:float, unit:str) -> str:
@@ -446,59 +423,16 @@ def _all_fields(explainer, answer, said:list, told:list) -> Iterator[dict]:
 _PROOF = re.compile(r'model=(?P<model>\w+) data=(?P<data>\w+) settings=(?P<settings>\w+) target=(?P<target>\S+?) '
                     r'tau=(?P<tau>[\d.e-]+) told=(?={)')
 
-def _md_record(text:str, count:int) -> list: # Lines of cells
-    "The last table with lines that are numbered up to `count`."
-    run,whole = [], []
-    for line in text.splitlines():
-        cells = re.split(r'(?<!\\)\|', line.strip()) if line.lstrip()[:1] == '|' else []
-        number = cells[1].strip() if len(cells) > 4 else ''
-        if number != str(len(run) + 1): run = [] # which may be the first of another table
-        if number == str(len(run) + 1): run.append(cells[1:-1])
-        if len(run) == count: run,whole = [], run
-    return [[unescape(cell, 'md') for cell in line] for line in whole]
-
-def _html_record(pieces:list) -> list: # Lines of cells
-    "The rows of tables with `data-line`: that number, and their cells."
-    out,inside = [], False
-    for kind,name,*attributes in pieces:
-        if kind == 'words' and inside: out[-1][-1] += name
-        if kind == 'words': continue
-        number = dict(attributes).get('data-line') if name == 'tr' else None
-        if name in ('tr', '/tr'): inside = number is not None
-        if number is not None: out.append([number])
-        elif inside and name in ('td', 'th'): out[-1].append('')
-    return out
-
-# %% ../../nbs/use/04_letter.ipynb #c73
-def _once(pairs) -> dict:
-    "An object of JSON; raises `ValueError` where a name is given twice."
-    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
-    return dict(pairs)
-
-def _taken_apart(text:str, count:int) -> tuple: # Format, what is seen, (number, before, after), where the proof is
-    "A letter of any format; raises `KeyError`, `TypeError` or `ValueError` for JSON that is none."
-    if text.lstrip().startswith('{'):
-        told = json.loads(text, object_pairs_hook=_once)
-        lines = [(str(l['number']), l['before'], l['after']) for l in told['record']]
-        for v in (v for line in lines for v in (*line, told['proof'])):
-            if not isinstance(v, str): raise TypeError(f'a letter holds texts, got {v!r}')
-        return ('json', json.dumps(told, ensure_ascii=False, indent=1).splitlines(), lines, told['proof'])
-    if '<tr' in (low := text.lower()) and 'data-line' in low:
-        pieces = html_pieces(text)
-        record,proof = _html_record(pieces), '\n'.join(name for kind,name,*_ in pieces if kind == 'words')
-        return ('html', pieces, [(l[0], *l[-2:]) for l in record], proof)
-    return ('md', md_lines(text), [(l[0].strip(), *l[-2:]) for l in _md_record(text, count)], text)
-
 # %% ../../nbs/use/04_letter.ipynb #c76
 def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; the proof; how it looks
     "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
-    try: format,seen,lines,where = _taken_apart(text, count)
+    try: format,seen,lines,where = taken_apart(text, count)
     except (KeyError, TypeError, ValueError, RecursionError): format,seen,lines,where = '', [], [], ''
     if [l[0] for l in lines] != [str(i + 1) for i in range(count)] or any(len(l) != 3 for l in lines):
         got = [l[0][:9] for l in lines[:count + 1]]
         raise ValueError(f'text must hold a record of {count} numbered lines, got {got}')
     proof = [*_PROOF.finditer(where)][-1:] # a level may hold another one, before it
-    try: told = json.JSONDecoder(object_pairs_hook=_once).raw_decode(where, proof[0].end())[0]
+    try: told = json.JSONDecoder(object_pairs_hook=once).raw_decode(where, proof[0].end())[0]
     except (IndexError, ValueError, RecursionError):
         wanted = 'model=… data=… settings=… target=… tau=… told={…}'
         raise ValueError(f'text must hold a line with {wanted}, got none') from None
@@ -506,16 +440,6 @@ def _read_letter(text:str, count:int) -> dict: # before, after: a text for each 
     return dict(before=before, after=after) | proof[0].groupdict() | dict(told=told, format=format, seen=seen)
 
 # %% ../../nbs/use/04_letter.ipynb #c78
-_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
-           'November', 'December')
-
-def _date_text(date) -> str:
-    "A date in words, whatever the machine's language is."
-    if isinstance(date, str): return date
-    day = _Date.today() if date is None else date
-    if not isinstance(day, _Date): raise ValueError(f'date must be a date or a text, got {date!r}')
-    return f'{day.day} {_MONTHS[day.month - 1]} {day.year}'
-
 def _knowing(answer, explainer):
     "Who answers for the answers; raises `ValueError` for what are no answers about a table, or nobody."
     if not isinstance(answer, Counterfactuals):
@@ -547,7 +471,7 @@ def _writer(template, format:str) -> Callable: # (**fields) -> text
         text = "{% extends 'letter' %}" if template is None else template
         kind = type(text).__name__
         if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {kind}')
-        write = _compiled(environment(format, 'letter'), text, _FIELDS, 'template')
+        write = compiled(environment(format, 'letter'), text, _FIELDS, 'template')
         return lambda **fields: re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
     return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
@@ -592,7 +516,7 @@ def letter(
     if not len(answer): return []
     _check_refused(explainer, answer)
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
-    told = _all_told(explainer, answer, others, bool(ranges), _date_text(date))
+    told = _all_told(explainer, answer, others, bool(ranges), date_text(date))
     return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told)]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
@@ -700,19 +624,8 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
     stands = {name: told_of(name, says.prob) for name in _STANDING}
     return replace(new, raw=raw, xp=xp, before=before, prob=after, **stands)
 
-def _differ(seen:list, own:list, i:int) -> str: # Two pages that differ
-    "Where a letter first differs from what its record gives, in words."
-    k = next((k for k,(a,b) in enumerate(zip(seen, own)) if a != b), min(len(seen), len(own)))
-    def plain(v):
-        if isinstance(v, str) or v[0] == 'words': return v if isinstance(v, str) else v[1]
-        return '<' + ' '.join([v[1], *(f'{name}="{value}"' for name,value in v[2:])]) + '>'
-    got,would = (plain(some[k]) if k < len(some) else 'nothing' for some in (seen, own))
-    begin = max(next((j for j,(a,b) in enumerate(zip(got, would)) if a != b), min(len(got), len(would))) - _CONTEXT, 0)
-    cut = lambda text: '…'*(begin > 0) + text[begin:begin + 3*_CONTEXT] + '…'*(len(text) > begin + 3*_CONTEXT)
-    return (f'text must be the letter that its record gives, got in letter {i}: {cut(got)!r}, where its record gives '
-            f'{cut(would)!r} (words of your own, as names or a template, must be those that letter was given)')
-
-_CONTEXT = 40 # Signs before a difference that are shown
+_FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
+           '(words of your own, as names or a template, must be those that letter was given)')
 
 def _check_seen(explainer, letters:dict, template, said): # Position -> a letter about this model
     "Raise `ValueError` for a letter in which a person sees something else than its record gives."
@@ -722,8 +635,8 @@ def _check_seen(explainer, letters:dict, template, said): # Position -> a letter
     for i,l,told in zip(letters, some, fields):
         form = l['format']
         if form not in writers: writers[form] = _writer(None if form == 'json' else template, form)
-        own = _taken_apart(writers[form](**told), len(l['before']))[1]
-        if own != l['seen']: raise ValueError(_differ(l['seen'], own, i))
+        own = taken_apart(writers[form](**told), len(l['before']))[1]
+        if own != l['seen']: raise ValueError(_FORGED.format(i, *first_difference(l['seen'], own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
 def _untested(told:dict) -> str: # 'confirmed', 'proven', both or neither
@@ -750,8 +663,8 @@ def check_letter(
     if not read: raise ValueError('text must be at least one letter, got none')
     for l in read:
         if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
-        if date is not None and l['told']['date'] != _date_text(date):
-            raise ValueError(f'text must be of {_date_text(date)}, got a letter of {l["told"]["date"]}')
+        if date is not None and l['told']['date'] != date_text(date):
+            raise ValueError(f'text must be of {date_text(date)}, got a letter of {l["told"]["date"]}')
     frames,aims,digests = _both_frames(cf, read), _aims(cf, read), _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
