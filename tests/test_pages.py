@@ -46,6 +46,7 @@ ELSEWHERE = {
     'beginnings of names': 'paste_ l1_',
     'of torch, nltk, pickle, LightGBM, nbdev and packaging': 'grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
         'PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
+    'of this test': 'test_pages reviewed txt',
     'of examples': 'capital_gain MACHINE ssh subtitle _datasets _goals _masking j2'}
 
 
