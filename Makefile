@@ -46,6 +46,7 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/ratios.py
 	$(BIN)/python benchmarks/batch.py
+	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
 	-$(BIN)/python benchmarks/gpu.py

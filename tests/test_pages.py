@@ -1,0 +1,152 @@
+"""What pages say is true of the code: names in code font exist, and each "cannot" and "not yet" was looked at."""
+import functools
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import gradual_cf.all as public
+from gradual_cf.paper.reproduce import results
+
+ROOT = Path(__file__).resolve().parent.parent
+REVIEWED = ROOT/'tests'/'reviewed.txt'
+PAGES = sorted(p for p in (ROOT/'nbs').rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(ROOT).parts))
+
+
+def cells(page, kind): return [''.join(c['source']) for c in json.loads(page.read_text())['cells'] if c['cell_type'] == kind]
+def name_of(page): return page.relative_to(ROOT).with_suffix('').as_posix().removeprefix('nbs/')
+
+
+@functools.cache
+def texts():
+    "Name of each page -> what it says, code blocks left out."
+    told = {name_of(p): '\n\n'.join(cells(p, 'markdown')) for p in PAGES}
+    told |= {name: (ROOT/f'{name}.md').read_text() for name in ('README', 'CONTRIBUTING')}
+    return {name: re.sub(r'```.*?```', '', text, flags=re.S) for name, text in told.items()}
+
+
+@functools.cache
+def known():
+    "Every word of the code: of the package, the cells of pages, tests, benchmarks and what runs them, and of the tables."
+    files = [p for top in ('gradual_cf', 'tests', 'benchmarks', 'docs', '.ci', '.github') for p in (ROOT/top).rglob('*')
+             if p.suffix in ('.py', '.mjs', '.html', '.json', '.csv', '.yml', '.sh', '.css', '') and p.is_file() and p != Path(__file__)]
+    files += [ROOT/f for f in ('Makefile', 'settings.ini', 'setup.py', 'constraints.txt', 'pytest.ini')]
+    said = [p.read_text(errors='ignore') for p in files] + [c for p in PAGES for c in cells(p, 'code')]
+    return set(re.findall(r'\w+', '\n'.join(said))) | {p.stem for p in PAGES} | set(re.findall(r'\w+', ' '.join(p.name for p in (*files, *ROOT.glob('*.*')))))
+
+
+def code_of(text): return re.findall(r'(?<!`)`([^`\n]+)`(?!`)', text)
+
+
+# Words in code font that no code of ours knows, and why they may stand
+ELSEWHERE = {
+    'of which the page says that they are gone': 'bisect restore',
+    'beginnings of names': 'paste_ l1_',
+    'of torch, nltk, pickle, LightGBM, nbdev and packaging': 'grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
+        'PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
+    'of this test': 'test_pages reviewed txt',
+    'of examples': 'capital_gain MACHINE ssh subtitle _datasets _goals _masking j2'}
+
+
+@pytest.mark.parametrize('page', texts())
+def test_words_in_code_font_stand_in_the_code(page):
+    words = {w for code in code_of(texts()[page]) for w in re.findall(r'[A-Za-z_]\w+', code)}
+    assert not sorted(words - known() - set(' '.join(ELSEWHERE.values()).split())), 'no code knows these: mend the page'
+
+
+def test_files_that_pages_name_are_there():
+    made = ('results/', 'site/')
+    for page, text in texts().items():
+        for path in re.findall(r'(?:benchmarks|tests|nbs|docs|\.ci|gradual_cf)/[\w./-]*\w', ' '.join(code_of(text))):
+            assert (ROOT/path).exists() or (ROOT/f'{path}.py').exists() or any(part in path for part in made), f'{page}: {path}'
+
+
+def test_targets_of_make_and_commands_are_there():
+    targets = set(re.findall(r'^([\w-]+):', (ROOT/'Makefile').read_text(), re.M))
+    commands = (ROOT/'gradual_cf'/'cli.py').read_text()
+    options = '\n'.join(p.read_text() for top in ('gradual_cf', 'benchmarks', 'tests', '.ci', 'docs')
+                        for p in (ROOT/top).rglob('*') if p.is_file() and p.suffix in ('.py', '.css', ''))
+    for page, text in texts().items():
+        for code in code_of(text):
+            if m := re.match(r'make ([a-z-]+)$', code.split(' JOBS')[0]): assert m[1] in targets, f'{page}: {code}'
+            if m := re.match(r'gradual-cf ([a-z]+)', code): assert re.search(rf"\b{m[1]}\b", commands), f'{page}: {code}'
+            for option in re.findall(r'(?<!\w)--([a-z][\w-]+)', code):
+                there = option in options or option.replace('-', '_') in options
+                assert there or not re.search(r'gradual-cf|benchmarks|^--', code), f'{page}: {code}'
+
+
+def parameters(f):
+    "Names of what a function or a record takes; None where it takes any."
+    try: given = inspect.signature(f).parameters
+    except (TypeError, ValueError): return None
+    return None if any(p.kind is p.VAR_KEYWORD for p in given.values()) else set(given)
+
+
+def test_calls_in_code_font_name_arguments_that_there_are():
+    for page, text in texts().items():
+        for code in code_of(text):
+            call = re.fullmatch(r'([A-Za-z]\w*)\(([^()]*)\)', code)
+            takes = call and parameters(getattr(public, call[1], None))
+            if not takes: continue
+            bad = [k for k in re.findall(r'(?:^|[ ,(])(\w+)=', call[2]) if k not in takes]
+            assert not bad, f'{page}: {code} names {bad}'
+
+
+# Each "cannot" and "not yet" was true when it was looked at
+
+DENIED = re.compile(r"\b(?:cannot|can't|not yet|nobody yet|nothing yet|no [\w-]+ yet|yet\.|not possible|not supported|unsupported|not implemented)")
+
+def denials():
+    "Sentences that deny something: 'page :: sentence'."
+    out = []
+    for page, text in texts().items():
+        for sentence in re.split(r'(?<=[.!?:])\s+|\n|\|', text):
+            if DENIED.search(sentence): out.append(f'{page} :: {sentence.strip()}')
+    return sorted(set(out))
+
+
+def test_what_pages_deny_was_looked_at():
+    seen, now = set(REVIEWED.read_text().splitlines()), denials()
+    new, gone = [s for s in now if s not in seen], sorted(seen - set(now))
+    assert not new, 'is that true today? Then add it to tests/reviewed.txt:\n' + '\n'.join(new)
+    assert not gone, 'no page says that any more, take it out of tests/reviewed.txt:\n' + '\n'.join(gone)
+
+
+# Figures that prose quotes from a table of results: page, the words around them, and what the table says
+
+def refined(data, setting, way, column): return results('refine.csv').set_index(['data', 'setting', 'way']).loc[(data, setting, way), column]
+def ablated(value, column):
+    table = results('ablations.csv').query('data == "heloc" and axis == "loss"').set_index('value')
+    return table[column][table.index.str.startswith(value)].item()
+def found_by_lore():
+    run = results('field.parquet')
+    return 100*run.query('data == "wine" and model == "forest" and method == "our LORE"').found.mean()
+
+
+FIGURES = [
+    ('paper/00_ablations', r'distance of (\S+) with the logit distribution and (\S+) without', lambda: [ablated(v, 'l2') for v in ('with ', 'without')]),
+    ('search/04_shorten', r"HELOC's default goes from a distance of (\S+) to (\S+), the paper's setting from (\S+) to (\S+),",
+     lambda: [refined('heloc', s, w, 'l2') for s in ('default', 'paper') for w in ('as found', 'both')]),
+    ('explanations/against_the_field', r"LORE finds (\S+)% on Wine's forest", lambda: [found_by_lore()]),
+]
+
+
+@pytest.mark.parametrize('page, words, told', FIGURES, ids=[f[0] for f in FIGURES])
+def test_figures_in_prose_are_those_of_the_table(page, words, told):
+    said = re.search(words, texts()[page])
+    assert said, f'{page} says it in other words: mend FIGURES'
+    for quoted, value in zip(said.groups(), told(), strict=True):
+        decimals = len(quoted.partition('.')[2])
+        assert round(float(value), decimals) == float(quoted), f'{page} says {quoted}, the table {value}'
+
+
+def test_the_networks_of_limits_disagree_as_the_page_says():
+    judge = results('loans.csv').groupby(['data', 'setting']).judge.mean()
+    assert judge['heloc', 'paper mode'] > judge['heloc', 'default'] and judge['uci_credit', 'paper mode'] < judge['uci_credit', 'default']
+
+
+def test_wide_tables_keep_to_their_memory():
+    wide = results('wide.csv').set_index(['settings', 'levels', 'columns'])
+    assert wide.peak['default', 1000, 3] <= .5 and wide.peak['believable', 0, 300] <= .6 and (wide.valid == 1).all()
