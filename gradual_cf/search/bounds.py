@@ -344,16 +344,29 @@ def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.n
     rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, at)
     return of(rows)
 
+_HELD = 2**22 # Numbers that are asked about at a time
+
+def _moved_at(of, grid:_Grid, start:np.ndarray, said:np.ndarray, g:int, at:np.ndarray) -> tuple: # bool `(j,)`, `(q, m)`
+    "Which features of one row a column moves, and these at positions; `said`: all features of the row."
+    moved,parts,size = np.zeros(len(said), bool), [], max(1, _HELD//max(start.shape[1], len(said)))
+    for i in range(0, len(at), size):
+        now = _features_at(of, grid, start, g, at[i:i + size])
+        here = (~_same(now, said)).any(0)
+        parts.append((here, now[:, here]))
+        moved |= here
+    values = np.repeat(said[None, moved], len(at), 0)
+    for i,(here,now) in enumerate(parts): values[i*size:i*size + len(now), here[moved]] = now
+    return moved, values
+
 def _opened(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
     "Which column moves which feature; None where one has two, or where parts do not say what the whole says."
     start,own,values = of(x[:1])[0], _own_positions(grid, x, np.nan)[0], []
     owner,at = np.full(len(start), -1), [_asked_positions(grid, g, own[:, g]) for g in range(len(grid.columns))]
     for g,there in enumerate(at):
-        said = _features_at(of, grid, x[:1], g, there) if len(there) else np.zeros((0, len(start)))
-        moved = (~_same(said, start)).any(0)
+        moved,said = _moved_at(of, grid, x[:1], start, g, there)
         if (owner[moved] >= 0).any(): return None
         owner[moved] = g
-        values.append(said[:, moved])
+        values.append(said)
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
         if not every and not _one_way(values[g]): return None
     ask = lambda g, there: _features_at(of, grid, x[:1], g, there)[:, owner == g]
