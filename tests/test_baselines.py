@@ -157,7 +157,7 @@ def test_lore_recovers_axis_and_threshold(stepped):
         assert why.rule.precision > .95 and why.rule.coverage == pytest.approx((df.income <= why.rule.conditions[0].high).mean(), abs=1e-9)
         assert why.others and why.others[0].changed[0].feature == 'income' and abs(why.others[0].changed[0].low - 1500) < 60
     assert cfs.valid.all() and set(cfs.changes().feature) == {'income'}
-    words = because(GradualCF(model, domain, sigma=0).fit(df).explain(low), lore, ['denied', 'approved'])
+    words = because(GradualCF(model, domain, sigma=0, classes=['denied', 'approved']).fit(df).explain(low, 'approved'), LORE(model, domain, classes=['denied', 'approved']).fit(df))
     assert words.sentence.str.fullmatch(r'denied because income ≤ 1,\d{3}(\.\d+)?; approved if income becomes 1,\d{3}(\.\d+)?').all()
     assert list(words.index) == list(low.index) and words.precision.gt(.95).all()
 
@@ -206,7 +206,7 @@ def test_constraints_hold(bank, cls):
     assert domain.legal(old, new).all() and (new.age == old.age).all() and (new.late >= old.late).all() and list(new.dtypes) == list(old.dtypes)
     assert ((new.income == old.income) | new.income.between(400, 3000)).all() and ((new.late == old.late) | (new.late >= 0)).all()
     assert (old.astype(object) != new.astype(object)).any(axis=1).any() and cfs.valid.mean() > .5
-    assert (cfs.xp == cfs.x)[cfs.before >= cfs.tau].all() and (cfs.found >= cfs.tau).equal(cfs.valid)
+    assert (cfs.xp == cfs.x)[cfs.before >= cfs.tau].all() and np.array_equal(cfs.found >= cfs.tau, cfs.valid)
 
 
 @named
@@ -427,10 +427,10 @@ def test_neighbourhoods_are_near_and_balanced(bank):
 
 def test_because_says_when_there_is_nothing_to_say(bank):
     df, net = bank
-    lore = LORE(net, tabular(df), **QUICK[LORE]).fit(df)
-    cf = GradualCF(net, tabular(df, immutable=[c for c in df if c != 'age'])).fit(df)
-    cfs = cf.explain(df.iloc[:20], target=1)
-    out = because(cfs, lore, ['no', 'yes'])
+    lore = LORE(net, tabular(df), classes=['no', 'yes'], **QUICK[LORE]).fit(df)
+    cf = GradualCF(net, tabular(df, immutable=[c for c in df if c != 'age']), classes=['no', 'yes']).fit(df)
+    cfs = cf.explain(df.iloc[:20], target='yes')
+    out = because(cfs, lore)
     assert list(out.valid) == cfs.valid.tolist() and out.valid.any() and not out.valid.all()
     assert out.sentence[~out.valid].str.endswith('no way to yes was found').all() and out.sentence[cfs.before >= .5].str.endswith('yes already').all()
     other = tabular(df.drop(columns='job'))

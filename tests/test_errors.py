@@ -33,7 +33,7 @@ BAD_FRAMES = {
     'unknown category':   (lambda d: d.assign(job='actor'), "'actor'"),
     'text in a number':   (lambda d: d.assign(age='old'), "column 'age'"),
     'empty frame':        (lambda d: d[:0], 'empty frame'),
-    'not a frame':        (lambda d: d.to_numpy(), 'DataFrame'),
+    'not a frame':        (lambda d: d.income.tolist(), 'data must be a frame'),
 }
 
 @pytest.mark.parametrize('case', BAD_FRAMES)

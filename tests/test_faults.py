@@ -136,7 +136,7 @@ def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
     e,df = failing(cf, counted, sigma=5), loans(60)
     monkeypatch.delenv(FAULT, raising=False)
     whole = content(explain_dataset(e, df, tmp_path/'whole', batch_size=10))
-    monkeypatch.setenv(FAULT, '45')
+    monkeypatch.setenv(FAULT, '120')
     with pytest.raises(KeyboardInterrupt): explain_dataset(e, df, tmp_path/'out', batch_size=10)
     had = _finished(tmp_path/'out')
     assert 0 < len(had) < 6 and not list((tmp_path/'out').glob('.part*'))

@@ -263,7 +263,7 @@ def test_a_network_of_numbers():
     cf = GradualCF(predictor(net, domain, 'number'), domain).fit(df)
     low, high = cf.z_train.quantile(.6).item(), cf.z_train.quantile(.7).item()
     cfs = cf.explain(df[:50], target=(low, high))
-    assert cfs.valid.all() and ((cfs.prob >= low) & (cfs.prob <= high)).all()
+    assert cfs.valid.all() and ((cfs.tensors.prob >= low) & (cfs.tensors.prob <= high)).all()
 
 
 class Labels(ClassifierMixin, BaseEstimator):
@@ -315,7 +315,7 @@ def test_bad_words_are_clear_errors(tmp_path):
     cf = GradualCF(LinearRegression().fit(df, y), domain).fit(df)
     for target, says in ((1, 'an interval'), (None, 'an interval'), ((3, 2), 'low ≤ high'), ([(0, 1)]*3, 'one per row'), ('ab', 'an interval'), ((np.nan, 1), 'low ≤ high')):
         with pytest.raises(ValueError, match=says): cf.explain(df[:2], target=target)
-    with pytest.raises(ValueError, match='integer class'): GradualCF(model, domain).fit(df).explain(df[:2], target=(.2, .4))
+    with pytest.raises(ValueError, match='class|label'): GradualCF(model, domain).fit(df).explain(df[:2], target=(.2, .4))
     (tmp_path/'m.pkl').write_bytes(pickle.dumps(model))
     with pytest.raises(ValueError, match='skops.io.dump'): load_fitted(tmp_path/'m.pkl')
     for ending in ('json', 'txt', 'skops', 'onnx', 'cbm'):
@@ -389,7 +389,7 @@ def test_pipelines_of_scikit_learn_are_read_from_skops_and_explained(tmp_path):
         io.dump(model.fit(X, y), tmp_path/'m.skops')
         back = load_fitted(tmp_path/'m.skops')
         assert (back.predict(X) == model.predict(X)).all()
-        if hasattr(model, 'predict_proba') and len(set(model.predict(X))) == 2: assert GradualCF(back, tabular(X)).fit(X).explain(X[:2]).prob.isfinite().all()
+        if hasattr(model, 'predict_proba') and len(set(model.predict(X))) == 2: assert np.isfinite(GradualCF(back, tabular(X)).fit(X).explain(X[:2]).prob).all()
 
 
 def test_what_a_skops_file_would_call_is_refused_by_name(tmp_path):
@@ -450,7 +450,7 @@ def test_questions_about_several_columns_share_a_call(monkeypatch):
         calls.append(len(asked))
         most.append(max(asked))
     assert torch.equal(answers[0].xp, answers[1].xp) and answers[0].valid.all()
-    assert calls[0] < .7*calls[1] and most[0] > 2*most[1] # five columns; some calls are the first and last look, and whether a change can be left out
+    assert calls[0] < .8*calls[1] and most[0] > 2*most[1] # five columns; some calls are the first and last look, and whether a change can be left out
     assert torch.equal(cf.explain(rows.iloc[[3]], 1).xp[0], answers[0].xp[3])
 
 

@@ -48,7 +48,9 @@ def steers(text): return re.search(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]', re.sub(r'\x
 def test_a_terminal_is_not_steered(shop):
     cf, rows, answer = shop
     evil = (TITLE + 'no', TITLE + 'yes')
-    texts = [answer.text(evil, colour=True), cf.explain_many(rows[:4], 1, k=3).text(evil), answer.plan().text(evil), audit(cf, rows, '-home', target=1, least=2).text(evil)]
+    cf = GradualCF(cf.model, cf.domain, classes=evil).fit(cf.domain.decode(cf.x_train))
+    answer = cf.explain(rows, evil[1])
+    texts = [answer.text(colour=True), cf.explain_many(rows[:4], evil[1], k=3).text(), answer.plan().text(), audit(cf, rows, '-home', target=evil[1], least=2).text()]
     for text in texts: assert not steers(text) and '\\x1b]0;owned\\x07' in text
     assert terminal('a\tb\nc ü \x1b[1mx\x1b[0m') == 'a\tb\nc ü \x1b[1mx\x1b[0m' and terminal('\r\u202e\x7f') == '\\r\\u202e\\x7f'
 

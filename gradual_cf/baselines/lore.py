@@ -355,6 +355,8 @@ def because(
     "Join the factual rule of each row with its counterfactual; raises `ValueError` for a `lore` of another table."
     want, got = tuple(cfs.x.shape[1:]), tuple(lore.x_train.shape[1:])
     if want != got: raise ValueError(f'lore must be fitted on rows of shape {want}, got {got}')
+    if cfs.classes != lore.classes:
+        raise ValueError(f'lore must call its classes as the answers do, {list(cfs.classes)}, got {list(lore.classes)}')
     number = lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
     said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []

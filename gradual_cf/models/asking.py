@@ -46,7 +46,7 @@ def _hold(modules:list):
         for m in modules:
             held = _ASKED.setdefault(id(m), [m, 0, m.training])
             held[1] += 1
-            m.training = False
+        for m in modules: m.training = False # after all were noted: a compiled module hands its mode on
 
 def _release(modules:list):
     "The last who asked a module puts its mode back, and forgets the module."

@@ -109,7 +109,8 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
     _check_unwritten(given, frame)
-    if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must decide one thing, {_CHOOSE.format(len(out))}')
+    if isinstance(out, list) and np.ndim(out[0]) == 2:
+        raise ValueError(f'model must decide one thing, {_CHOOSE.format(len(out))}')
     out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must give one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
@@ -527,7 +528,8 @@ _READERS = { # Ending -> library, and how it reads a path
     '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
 
 # %% ../../nbs/models/02_fitted.ipynb #c89
-_INSTEAD = 'save it with skops.io.dump, to ONNX, or with the save_model of XGBoost, LightGBM or CatBoost'
+_INSTEAD = ('save it with skops.io.dump, to ONNX, or with the save_model of XGBoost, LightGBM or CatBoost; a network of this '
+            'package is a file .safetensors')
 
 def load_fitted(
     path:str|Path, # .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops

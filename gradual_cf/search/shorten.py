@@ -123,7 +123,8 @@ def line_search(
 
 # %% ../../nbs/search/04_shorten.ipynb #de87c97e
 _LOOKS = 16 # Parts of the way to a number
-_KNOWN = 12 # Halvings of a part that a model in 32 bits answers alike in any company
+_KNOWN = 12  # Halvings of a part that a model in 32 bits answers alike in any company …
+_NOISE = 1e-5 # … and how far inside a value has to be, in shares of its logits: beside other rows they differ a little
 
 def _stretches(columns:Sequence, starts:list, s, column:Tensor) -> tuple: # `column`: of each row, long `(n,)`
     "Places of each row's own number and of its answer, `(n,)` each."
@@ -153,16 +154,25 @@ def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     "Bring one number of each row to the last place that holds."
     columns,starts = explainer.domain.features, [at.start for at in _entry_slices(explainer.domain.features)]
     (own,there),best = _stretches(columns, starts, s, column), s.xp.clone()
-    def holds(place):
-        new,legal = _placed_at(columns, starts, s.xp, column, place)
-        new = _reasked(explainer, s, admissible(s.enc, new, explainer.project))
-        between = torch.as_tensor((place != there) & (place != own)).to(legal)
-        ok = legal & between & (lacking(explainer, new) <= 0)
-        best[ok] = new.xp[ok]
-        return ok.cpu().numpy() | (place == there)
+    def asked(i, place): # rows `i` with their number at a place, and which of them hold
+        at = torch.from_numpy(i).to(column.device)
+        some = s.take(at)
+        new,legal = _placed_at(columns, starts, some.xp, column[at], place)
+        new = _reasked(explainer, some, admissible(some.enc, new, explainer.project))
+        room = 0. if s.x.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
+        ok = legal & (lacking(explainer, new) <= -room)
+        return new.xp, ok.cpu().numpy() & (place != there[i]) & (place != own[i])
     def look(part): return own + (there - own)*part//_LOOKS
-    nearest = np.full_like(own, _LOOKS)
-    for part in range(_LOOKS - 1, 0, -1): nearest = np.where(holds(look(part)), part, nearest)
+    every,parts = np.arange(len(own)), range(1, _LOOKS)
+    xp,ok = asked(np.tile(every, len(parts)), np.concatenate([look(part) for part in parts])) # in one question
+    ok = np.vstack([ok.reshape(len(parts), -1), np.ones((1, len(own)), bool)])
+    nearest = ok.argmax(0) + 1
+    seen = np.flatnonzero(nearest < _LOOKS)
+    best[seen] = xp[(nearest[seen] - 1)*len(own) + seen]
+    def holds(place):
+        new,ok = asked(every, place)
+        best[ok] = new[ok]
+        return ok | (place == there)
     bad,good = look(nearest - 1), look(nearest)
     times,known = int(np.abs(good - bad).max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
     bisected(holds, bad, good, min(times, known), lambda a, b: (a + b)//2)
