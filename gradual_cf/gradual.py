@@ -451,12 +451,11 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (cheapest_pair,)
-    nearer = listed and domain.features and h.legal and not own and not among
-    if nearer: steps += (last_value,)
+    if listed and domain.features and h.legal and not own and not among: steps += (last_value,)
     usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,
-                          greedy=not among and not nearer and all(usual),
+                          greedy=not among and all(usual),
                           singles=_each_asked if listed and not among else _no_singles)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`

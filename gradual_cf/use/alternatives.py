@@ -453,10 +453,10 @@ def _plot_several(several, row:int, most:int):
 
 # %% ../../nbs/use/00_alternatives.ipynb #c68
 def _first(pool, one:_Single, seed:int): # `(n, *s)`
-    "The explainer's own answer; where it stops at the best single change, that one need not be searched again."
+    "The explainer's own answer; where it stops at a single change that was swept, that one need not be searched again."
     e,xp = pool.explainer, pool.enc.x.clone()
     there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
-    best = one.take(there & e.greedy)
+    best = one.take(there & (e.greedy and hasattr(e.model, 'each')))
     xp[best.row] = best.xp
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
     if not len(left): return xp
