@@ -162,6 +162,19 @@ def test_a_function_of_a_frame(kind, ask):
     assert (cfs.raw.income >= 30).all() and set(cfs.changes().feature) <= {'income'}
 
 
+class Scored:
+    "No estimator of anybody's: a class with `predict_proba` and names of its classes."
+    classes_ = ['no', 'yes']
+
+    def predict_proba(self, df): return np.stack([1 - (p := 1/(1 + np.exp(30 - df.income))), p], 1)
+
+
+def test_a_class_of_ones_own_with_predict_proba_is_enough():
+    df, _ = people(missing=False)
+    cfs = GradualCF(Scored(), tabular(df)).fit(df).explain(df[df.income < 30][:5], target='yes')
+    assert cfs.valid.all() and (cfs.raw.income >= 30).all()
+
+
 def test_a_threshold_moves_the_cut():
     df, y = people(missing=False)
     model = encoded_pipeline(LogisticRegression()).fit(df, y)

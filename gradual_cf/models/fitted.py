@@ -138,8 +138,8 @@ def _like_sklearn(model) -> Predictor:
     try: check_is_fitted(model)
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
     except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
-    try: regressor = is_regressor(model)
-    except (AttributeError, TypeError): regressor = 'Regressor' in type(model).__name__
+    try: regressor,detector = is_regressor(model),is_outlier_detector(model)
+    except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
     one = _one_thread(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
@@ -150,7 +150,7 @@ def _like_sklearn(model) -> Predictor:
     if names is None: names = getattr(model, 'feature_names_', None)
     try: width = getattr(model, 'n_features_in_', None)
     except ValueError: width = None # XGBoost's before it was fitted
-    labels = getattr(model, 'classes_', (-1, 1) if is_outlier_detector(model) else ())
+    labels = getattr(model, 'classes_', (-1, 1) if detector else ())
     of_array = (names is None or not len(names)) and hasattr(model, 'n_features_in_')
     return Predictor(partial(_of_array, ask) if of_array else ask, kind, model,
                      () if names is None else tuple(names), width=width, classes=tuple(labels))
@@ -222,8 +222,9 @@ def recognised(
     library,name = type(model).__module__.split('.')[0], type(model).__name__
     if (library, name) in _MAKERS: return _MAKERS[library, name](model)
     if library == 'catboost': return _catboost(model)
-    if isinstance(model, nn.Module) or isinstance(model, type) or not hasattr(model, 'predict'): return None
-    return _like_sklearn(model)
+    if isinstance(model, (nn.Module, type)): return None
+    asked = 'predict', 'predict_proba', 'decision_function'
+    return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
 
 # %% ../../nbs/models/02_fitted.ipynb #c47
 class Adapted(nn.Module):

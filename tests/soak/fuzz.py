@@ -99,7 +99,7 @@ def read_picture(path): return digits().encode([str(path)])
 def decision(path, format='json'):
     cf,df = small()
     cfs = cf.explain(df[:20])
-    i = int((cfs.valid & cfs.mask.any(1)).nonzero()[0])
+    i = int((cfs.valid & cfs.changed.any(1)).nonzero()[0][0])
     path.write_text(letter(cf.explain(df[i:i + 1]), format=format, explainer=cf)[0])
 
 

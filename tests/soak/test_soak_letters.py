@@ -69,7 +69,7 @@ def added(r, text):
 
 def removed(r, text):
     lines = text.split('\n')
-    i = r.choice([i for i, l in enumerate(lines) if re.search(r'\w', re.sub('</[^<>]*>', '', l))]) # an end tag may be left out
+    i = r.choice([i for i, l in enumerate(lines) if re.search(r'\w', re.sub('</[^<>]*>|<tbody>', '', l))]) # an end tag may be left out, and so may this one
     return '\n'.join(lines[:i] + lines[i + 1:])
 
 
