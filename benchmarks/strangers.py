@@ -1,6 +1,6 @@
 """Tables and models as strangers bring them: is every answer valid, legal, written as the column is, and is nothing nearer?
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/strangers.py [--rows 15] [--only german svc] [--out benchmarks/results/strangers.csv]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/strangers.py [--rows 10] [--only german svc] [--out benchmarks/results/strangers.csv]
 
 Ten tables as they come from their files, one of columns that were made with heavy tails, and twelve kinds of models in the
 pipelines that people write for them, fitted on at most 2,000 rows with nothing tuned. Rows that the model decides against get
@@ -157,7 +157,7 @@ def measured(table, name, asked):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument('--rows', type=int, default=15)
+    ap.add_argument('--rows', type=int, default=10)
     ap.add_argument('--only', nargs='*', default=[], help='names of tables and of models')
     ap.add_argument('--out', type=Path, default=Path('benchmarks/results/strangers.csv'))
     a = ap.parse_args()

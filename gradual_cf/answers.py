@@ -42,7 +42,8 @@ def _group_changes(cfs) -> pd.DataFrame:
     "One line for every group that changed: the mean of its entries before and after, as the model reads them."
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     mean = lambda v, i, g: v[i][groups == g].mean().item()
-    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in np.argwhere(cfs.changed).tolist()]
+    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g))
+             for i,g in np.argwhere(cfs.changed).tolist()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
 
 # %% ../nbs/90_answers.ipynb #c14
@@ -327,7 +328,7 @@ class Counterfactuals:
         for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
 
     @property
-    def goal(self) -> Any: return NUMBERS if self.target.ndim == 2 else CLASSES # Whether classes are wanted or intervals
+    def goal(self) -> Any: return NUMBERS if self.target.ndim == 2 else CLASSES # What is wanted, classes or intervals
 
     @property
     def tensors(self) -> Any: return _tensors(self) # The same for those who compute; classes by their positions

@@ -184,8 +184,14 @@ def _own_task(csv, model, trust=(), **told):
         df = df.astype(dict.fromkeys(names, 'category'))
     return Task(csv.stem, df, None, df, None, tabular(df, **told), fitted, None, ())
 
+def _asked_task(*, dataset, csv, model, data, seed, relations, cost, trust, full=False, block=None, **rules):
+    "The task of a data set, or of a fitted model of one's own with the rows of a file."
+    told = rules | _tied_by(relations, cost)
+    if dataset: return _task(dataset, data, seed, model, full, block=block, **told)
+    return _own_task(csv, model, trust, **told)
+
 def _wanted(cf, text): # Fitted
-    "A target that was typed: a label, or the ends of an interval; raises `ValueError` for one that the model does not have."
+    "A typed target, a label or the ends of an interval; raises `ValueError` for one that the model does not have."
     return None if text is None else cf.goal.parse(text, cf.classes)
 
 # %% ../nbs/92_cli.ipynb #c28
@@ -268,10 +274,9 @@ def _explain(
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
         _check_one(row, text, image)
-        told = _tied_by(relations, cost)
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
-        else: task = _own_task(csv, model, trust, **told)
+        task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
+                           trust=trust, full=full, block=block)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, paper, preset)
         asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
@@ -295,10 +300,6 @@ def _measured(table):
     return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
 
 # %% ../nbs/92_cli.ipynb #c50
-def _asked_task(dataset, csv, model, trust, data, seed, full=False, **told):
-    "The task of a data set, or of a fitted model of one's own with the rows of a file."
-    return _task(dataset, data, seed, model, full, **told) if dataset else _own_task(csv, model, trust, **told)
-
 @app.command('evaluate')
 def _evaluate(
     dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, rows:int=_MANY,
@@ -310,7 +311,8 @@ def _evaluate(
     from gradual_cf.measures.metrics import evaluate
     from gradual_cf.paper.ablations import _some_rows
     with _clear_errors():
-        task = _asked_task(dataset, csv, model, trust, data, seed, full, **_tied_by(relations, cost))
+        task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
+                           trust=trust, full=full)
         cf, eps = _fitted(task, paper, preset), () if task.domain.words else (8, 12, None)
         if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
         some, target = _some_rows(replace(task, model=cf.model), rows, seed)
@@ -367,7 +369,8 @@ def _batch(
     model:Path=typer.Option(..., '--model', help='A model file: .safetensors, .json, .ubj, .txt, .cbm, .onnx, .skops.'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, where its file does not say.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or a column of labels; else the other class.'),
+    target:Optional[str]=typer.Option(None, '--target',
+                                      help='Label of a class, or a column of labels; else the other class.'),
     engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
     address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
@@ -383,9 +386,9 @@ def _batch(
     with _clear_errors():
         run, told = _engine(engine, workers, address)
         how:Any = told | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        tied = _tied_by(relations, cost)
-        if model.suffix == '.safetensors': task = _task(_trained_on(model, dataset), data, seed, model, **tied)
-        else: task = _own_task(csv or rows, model, trust, **tied)
+        name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
+        task = _asked_task(dataset=name, csv=csv or rows, model=model, data=data, seed=seed, relations=relations,
+                           cost=cost, trust=trust)
         cf = _fitted(task, paper, preset)
         known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
         wanted = next((label for label in known if str(label) == target), target) # else a column
@@ -398,10 +401,10 @@ def _batch(
     _say(json.dumps(told) if json_ else _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
-def _asked_rows(dataset, csv, model, trust, data, seed, rows, paper, preset, tied):
+def _asked_rows(*, rows, seed, paper, preset, **task): # As `_asked_task` takes it
     "The explainer and the rows that are asked about; those of a data set are drawn from its test rows."
     import numpy as np
-    task = _asked_task(dataset, csv, model, trust, data, seed, **tied)
+    task = _asked_task(seed=seed, **task)
     some = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
     return _fitted(task, paper, preset), task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test
 
@@ -419,8 +422,8 @@ def _audit(
     from gradual_cf.use.audit import audit
     with _clear_errors():
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        asked = dataset, csv, model, trust, data, seed, rows, paper, preset, _tied_by(relations, cost)
-        cf, some = _asked_rows(*asked)
+        cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
+                               cost=cost, trust=trust, rows=rows, paper=paper, preset=preset)
         goal = dict(target=_wanted(cf, target)) if target else {}
         if csv is not None: some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
         found = audit(cf, some, list(by), least=least, seed=seed, progress=sys.stderr.isatty(), **goal, **rules)
@@ -439,8 +442,8 @@ def _actions(
     from gradual_cf.use.actions import actions
     with _clear_errors():
         rules:dict[str, Any] = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        asked = dataset, csv, model, trust, data, seed, rows, paper, preset, _tied_by(relations, cost)
-        cf, some = _asked_rows(*asked)
+        cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
+                               cost=cost, trust=trust, rows=rows, paper=paper, preset=preset)
         found = actions(cf, some, count, _wanted(cf, target), seed=seed, **rules)
     told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
@@ -468,9 +471,9 @@ def _asked_panel(
     "The explorer that was asked for on the command line; files are named by texts."
     from gradual_cf.use.explorer import explorer
     rows,model,relations,cost = (v and Path(v) for v in (rows, model, relations, cost))
-    told = _constraints(immutable, bound, increase_only, decrease_only, max_changes) | _tied_by(relations, cost)
-    if dataset: task = _task(dataset, data, seed, model, full, block=block, **told)
-    else: task = _own_task(rows, model, trust, **told)
+    rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+    task = _asked_task(dataset=dataset, csv=rows, model=model, data=data, seed=seed, relations=relations, cost=cost,
+                       trust=trust, full=full, block=block, **rules)
     cf = _fitted(task, paper, preset)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
     return explorer(cf, looked_at, _wanted(cf, target), seed=seed)
@@ -498,7 +501,8 @@ def _app(
     dataset:Optional[str]=_OR_OWN,
     rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.'),
     model:Optional[Path]=_OWN,
-    target:Optional[str]=typer.Option(None, '--target', help='Label of a class to begin with, or LOW..HIGH of a number.'),
+    target:Optional[str]=typer.Option(None, '--target',
+                                      help='Label of a class to begin with, or LOW..HIGH of a number.'),
     block:Optional[int]=_BLOCK,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,

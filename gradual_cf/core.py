@@ -259,7 +259,8 @@ def chain(
 ) -> Callable:             # (c, x) -> c
     "Apply projections from left to right."
     project = functools.partial(_in_turn, projections)
-    if all(hasattr(f, 'narrow') for f in projections): setattr(project, 'narrow', functools.partial(_narrowed, projections))
+    if all(hasattr(f, 'narrow') for f in projections):
+        setattr(project, 'narrow', functools.partial(_narrowed, projections))
     return project
 
 def _in_turn(projections, c, x):

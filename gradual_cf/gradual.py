@@ -17,10 +17,10 @@ from torch import Tensor
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, Explainer, _brief, _suited, setting, told
-from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance, lacking,
-                                     lead_of, leading, logit_gap, merit, mix, most_groups, prototype_distance, spent, stopping,
-                                     target_prob, total_variation)
+from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _suited, setting, told
+from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
+                                     lacking, lead_of, leading, logit_gap, merit, mix, most_groups, prototype_distance,
+                                     spent, stopping, target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
@@ -402,18 +402,11 @@ def _on_again(cf, s, live):
     s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
     return s
 
-def cheapest_pair(cf, s, watch=None) -> Iterator[State]:
-    "Where changes have prices: the cheapest pair of values of each row that arrived."
+def moved_once(cf, s, watch=None, *, move:Callable) -> Iterator[State]:
+    "One move of the rows that arrived."
     live = (s.on.any(1) & (stopping(cf, s) <= 0)).nonzero()[:, 0]
     if len(live):
-        s.put(live, cheapest_pairs(cf, s.take(live)))
-        yield _on_again(cf, s, live)
-
-def last_value(cf, s, watch=None) -> Iterator[State]:
-    "Each changed number at the last legal value that still does."
-    live = (s.on.any(1) & (stopping(cf, s) <= 0)).nonzero()[:, 0]
-    if len(live):
-        s.put(live, to_the_last_value(cf, s.take(live)))
+        s.put(live, move(cf, s.take(live)))
         yield _on_again(cf, s, live)
 
 def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
@@ -450,8 +443,9 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     steps = (construct, *dry) if listed else (construct,)
     if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
-    if priced and domain.propose: steps += (cheapest_pair,)
-    if listed and domain.features and h.legal and not own and not among: steps += (last_value,)
+    if priced and domain.propose: steps += (partial(moved_once, move=cheapest_pairs),)
+    if listed and domain.features and h.legal and not own and not among:
+        steps += (partial(moved_once, move=to_the_last_value),)
     usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,
@@ -613,14 +607,10 @@ class GradualCF(Explainer):
         y=None, # Nothing: the model is fitted already
     ):
         "Learn where each class lives in logit space; returns the explainer. Where that fails, it stays as it was."
-        old = dict(vars(self))
-        try:
+        with _as_it_was(self):
             super().fit(data, y)
             self.held = {}
             return self._learn()
-        except BaseException:
-            vars(self).update(old)
-            raise
 
     def _learn(self):
         "Learn from what the model said of the training rows."

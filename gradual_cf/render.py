@@ -115,6 +115,7 @@ def unescape(text:str, format:str) -> str: # What stands between the marks of a 
 
 # %% ../nbs/91_render.ipynb #011cb288
 _SPACE = ' \t\n\r\f' # What HTML and Markdown show as one space
+_SPACES = re.compile(f'[{_SPACE}]+')
 _ATTRIBUTE = re.compile(r"""[ \t\n\r\f]+([a-z][a-z-]*)(?:=("[^"]*"|'[^']*'|[^\s"'=<>`]+))?""", re.I)
 _LONG_CODE = re.compile(r'&#(?:[0-9]{8,}|x[0-9a-f]{8,});?', re.I) # A sign that no alphabet has
 _AS_SAVED = {('meta', ('charset', 'utf-8')), ('tbody',), ('/tbody',), # What browsers add when they save a page
@@ -123,7 +124,7 @@ _AS_SAVED = {('meta', ('charset', 'utf-8')), ('tbody',), ('/tbody',), # What bro
 def plain_text(text:str) -> str: # Of a page
     "Words as a browser shows them: entities read, white space as one."
     if '&' in text: text = html.unescape(_LONG_CODE.sub('\ufffd', text))
-    return re.sub(f'[{_SPACE}]+', ' ', text).strip(' ')
+    return _SPACES.sub(' ', text).strip(' ')
 
 def _tag(text:str) -> tuple: # What stands between < and > -> its name, and its attributes in the order of their names
     "A tag in one spelling; as it is written where it is no proper one."

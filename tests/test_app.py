@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import url2pathname
 
 import numpy as np
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from gradual_cf.cli import app
+from toy import loans_of
 
 HERE = Path(__file__).resolve().parent
 CHROMIUM = os.environ.get('CHROMIUM') or shutil.which('chromium')
@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
     "A table of loans and a forest fitted on it, as files."
     xgboost, folder = pytest.importorskip('xgboost'), tmp_path_factory.mktemp('app')
     rng = np.random.default_rng(0)
-    people = pd.DataFrame(dict(income=rng.integers(12, 90, 300)*100, late=rng.integers(0, 9, 300), debt=rng.integers(0, 40, 300)*50))
+    people = loans_of(rng, 300)
     granted = people.income/1000 - people.late - people.debt/1000 > 0
     model = xgboost.XGBClassifier(n_estimators=12, max_depth=3, nthread=1).fit(people, granted)
     model.save_model(folder/'<i>model.json')

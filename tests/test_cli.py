@@ -14,6 +14,7 @@ from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.datasets import Task
 from gradual_cf.models.networks import save_model
 from shell import shell
+from toy import loans_of
 from written import load_task
 
 
@@ -167,7 +168,7 @@ def loans(tmp_path_factory):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     rng = np.random.default_rng(0)
-    df = pd.DataFrame(dict(income=rng.integers(12, 90, 240)*100, late=rng.integers(0, 9, 240), debt=rng.integers(0, 40, 240)*50))
+    df = loans_of(rng, 240)
     io.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(df, (df.income/1000 - df.late > 1).astype(int)), folder/'m.skops')
     df.assign(sex=rng.choice(['f', 'm'], 240)).to_csv(folder/'rows.csv', index=False)
     df.to_parquet(folder/'rows.parquet')

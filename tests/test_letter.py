@@ -1,5 +1,6 @@
 """Letters: what they say is true, what they hold comes back, and nothing gets out of its cell."""
 import datetime
+import itertools
 import json
 import re
 import shutil
@@ -161,7 +162,10 @@ def test_what_a_person_sees_is_what_the_record_gives(bank, form, forge):
     with pytest.raises(ValueError, match='of 2 March 2026'): check_letter(one, cf, names=names, date=datetime.date(2026, 3, 2))
 
 
-@pytest.mark.parametrize('piece', ['<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
+ATTRIBUTES = '<p ' + '=x '.join(map(''.join, itertools.islice(itertools.product('abcdefghijklmnopqrst', repeat=4), 100_000))) + '>'
+
+
+@pytest.mark.parametrize('piece', [pytest.param(ATTRIBUTES, id='100,000 attributes'), '<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
 def test_a_megabyte_of_anything_is_read_in_a_second(bank, piece):
     cf, _, answer = bank
     text, own = piece*(10**6//len(piece)), dict(zip(FORMATS, (letter(answer[:1], format=f)[0] for f in FORMATS)))

@@ -1,6 +1,7 @@
-"""Three tiny problems in 64-bit floats, one for each shape of group: columns, blocks, tokens."""
+"""Three tiny problems in 64-bit floats, one for each shape of group: columns, blocks, tokens; and a table of loans."""
 from typing import NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -78,3 +79,8 @@ def reference(toy, label, quantile=None, level=.5, match=logit_gap):
     stats = fit_logits(predict(toy.model, toy.x))
     gap = () if quantile is None else (Match(stats.within(label, quantile), match),)
     return Target(label, torch.full(label.shape, level, dtype=toy.x.dtype), stats.mu[label], demands=gap)
+
+
+def loans_of(rng, n):
+    "Applicants for a loan: what they earn, how often they paid late, what they owe."
+    return pd.DataFrame(dict(income=rng.integers(12, 90, n)*100, late=rng.integers(0, 9, n), debt=rng.integers(0, 40, n)*50))

@@ -268,7 +268,8 @@ def _measured_rule(lore, low, high, outcome, changed=()):
              if (c := _condition(column, low[at], high[at])) is not None}
     precision = hits.double().mean().item() if len(hits) else np.nan
     new = tuple(found[g] for g in changed if g in found)
-    return _Rule(tuple(found.values()), lore.goal.plain(outcome, lore.classes), precision, inside.double().mean().item(), new)
+    plain,coverage = lore.goal.plain(outcome, lore.classes), inside.double().mean().item()
+    return _Rule(tuple(found.values()), plain, precision, coverage, new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
 def _read_row(lore, enc, leaves, own, target, wordy):

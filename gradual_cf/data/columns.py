@@ -166,7 +166,7 @@ def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole 
 
 def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
     "The legal number at each place."
-    places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of what is between the steps
+    places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of values between steps
     before = np.searchsorted(places, place)
     v = np.round((place - before)*c.step, c.digits) + 0.
     if not len(places): return v
@@ -348,13 +348,13 @@ class Date(Column):
     def text(self, v:float) -> str: return value_text(pd.Timestamp(0) + pd.Timedelta(days=v))
 
 # %% ../../nbs/data/00_columns.ipynb #c52
-def _position(levels:Sequence, v) -> float|None: # None for what is no level
+def _level_position(levels:Sequence, v) -> float|None: # None for what is no level
     "Where a level stands among those of a column."
     return next((float(i) for i,level in enumerate(levels) if level == v and level is not None), None)
 
-def _positions(levels:Sequence, s:pd.Series) -> np.ndarray: # `(n,)`, NaN for what is no level
+def _level_positions(levels:Sequence, s:pd.Series) -> np.ndarray: # `(n,)`, NaN for what is no level
     "Where levels stand among those of a column."
-    return np.array([np.nan if (at := _position(levels, v)) is None else at for v in s])
+    return np.array([np.nan if (at := _level_position(levels, v)) is None else at for v in s])
 
 @dataclass(frozen=True)
 class Ordinal(Column):
@@ -374,8 +374,8 @@ class Ordinal(Column):
     def projection(self) -> Callable|None:
         at = np.array([self.levels.index(v) for v in self.offered])
         return _on_the_way(at/self.span) if self.codes and self.offered else None
-    def constant(self, v:Any) -> float|None: return _position(self.levels, v)
-    def computed(self, s:pd.Series) -> np.ndarray: return _positions(self.levels, s)
+    def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
+    def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)
     def cuts(self, bounds:np.ndarray) -> np.ndarray: return np.arange(len(self.levels) - 1) + .5 # Each level is a cell
     def text(self, v:float) -> str: return value_text(self.levels[round(v)])
 
@@ -421,8 +421,8 @@ class Category(Column):
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return pd.Series(comparable(new[self.sources[0]])).isin(self.offered).to_numpy(bool)
 
-    def constant(self, v:Any) -> float|None: return _position(self.levels, v)
-    def computed(self, s:pd.Series) -> np.ndarray: return _positions(self.levels, s)
+    def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
+    def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)
     def seen(self, v:np.ndarray) -> np.ndarray: return _objects(self.levels)[np.nan_to_num(v, nan=-1).astype(int)]
     def share(self, cell:Any) -> float: return self.levels.index(cell)/max(len(self.levels) - 1, 1)
     def text(self, v:float) -> str: return value_text(self.levels[int(v)])
@@ -547,8 +547,8 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     low,high = (float(v) for v in _inside(c, *ends))
     if low <= high: return low, high
     if ends[0] > ends[1]: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
-    written = 'whole numbers' if c.unit else f'numbers with {c.digits} decimals'
-    raise ValueError(f'bounds must have low ≤ high with a legal value between, got {c.name!r}, {written}: {tuple(pair)}')
+    form = 'whole numbers' if c.unit else f'numbers with {c.digits} decimals'
+    raise ValueError(f'bounds must have low ≤ high with a legal value between, got {c.name!r}, {form}: {tuple(pair)}')
 
 # %% ../../nbs/data/00_columns.ipynb #c89
 _NO_RANGE = 1e-300 # A range below this is none: its steps could not be written

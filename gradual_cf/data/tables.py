@@ -89,7 +89,8 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
         return pd.DataFrame(data, columns=list(names)).infer_objects()
     got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
-    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got {got}')
+    wanted = f'a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`'
+    raise ValueError(f'data must be {wanted}, got {got}')
 
 def _frame(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order; raises `ValueError` where they are others."

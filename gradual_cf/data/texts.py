@@ -256,7 +256,8 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
         last = min(len(spans), max(first + _SHOWN, max(swaps, default=0) + _SHOWN//6))
         a,b = spans[first][0] if first else 0, spans[last - 1][1] if last < len(spans) else b
     here = [(start - a, end - a) for start,end in spans]
-    return '… '*(a > 0) + _rewrite(text[a:b], here, swaps, lambda _, swap: form(*swap), plain) + ' …'*(b < len(text))
+    shown = _rewrite(text[a:b], here, swaps, lambda _, swap: form(*swap), plain)
+    return '… '*(a > 0) + shown + ' …'*(b < len(text))
 
 # %% ../../nbs/06_texts.ipynb #c66
 def _headline(reader, cfs) -> str:

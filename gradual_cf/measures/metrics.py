@@ -331,7 +331,8 @@ def _bars(ax, to, lines):
         ax.annotate(plot_text(f'→ {line.most}') if np.isnan(line.median) else median, (1.02, at), **margin)
     ax.annotate('median change', (1.02, 1), xycoords='axes fraction', va='bottom', fontsize=8)
     ax.set_yticks(y, map(plot_text, lines.feature), fontsize=8)
-    ax.set(title=f'to be {plot_text(to)} ({lines.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
+    ax.set(title=f'to be {plot_text(to)} ({lines.rows.iloc[0]:,} rows)',
+           xlabel='← falls    share of rows    rises →')
     ax.xaxis.set_major_formatter(lambda v, _: f'{abs(v):.0%}')
     ax.axvline(0, color='.3', lw=.8)
     ax.spines[['top', 'right']].set_visible(False)

@@ -53,7 +53,8 @@ def log_odds(
 ) -> Tensor:            # Centred log-odds `(n, k)`; `(n, 1)` for numbers
     "Turn answers of any kind into logits; raises `ValueError` for answers that are not of that kind."
     single = out.ndim == 1 or out.shape[1] == 1
-    if kind == 'number' and not single: raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
+    if kind == 'number' and not single:
+        raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
     _check_answers(out, kind)
     if kind == 'proba':
         out = out.clamp(_LEAST, 1 - _LEAST)
@@ -94,7 +95,7 @@ class Predictor:
         return log_odds(_asked_of(self, frame), self.kind, self.threshold)
 
 # %% ../../nbs/models/02_fitted.ipynb #c22
-def _check_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
+def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
     "Raise `ValueError` where a model wrote into the columns of its frame; columns of its own it may add."
     if frame.shape == before.shape and frame.equals(before): return
     other = [c for c in before if c not in frame or not frame[c].equals(before[c])]
@@ -108,7 +109,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     try: out = predictor.ask(given)
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
-    _check_unwritten(given, frame)
+    _check_columns_unwritten(given, frame)
     if isinstance(out, list) and np.ndim(out[0]) == 2:
         raise ValueError(f'model must decide one thing, {_CHOOSE.format(len(out))}')
     out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
@@ -392,7 +393,7 @@ def _one_output(known:Predictor, output:int) -> Predictor:
     try: labels = tuple(known.classes[output]) if several else ()
     except (IndexError, TypeError):
         raise ValueError(f'output must be in 0..{len(known.classes) - 1}, got {output!r}') from None
-    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels) # nothing else is read of it
+    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels)
 
 # %% ../../nbs/models/02_fitted.ipynb #c78
 def _network(net, domain, kind, threshold, scaled, output=None):
@@ -529,8 +530,8 @@ _READERS = { # Ending -> library, and how it reads a path
     '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
 
 # %% ../../nbs/models/02_fitted.ipynb #c89
-_INSTEAD = ('save it with skops.io.dump, to ONNX, or with the save_model of XGBoost, LightGBM or CatBoost; a network of this '
-            'package is a file .safetensors')
+_INSTEAD = ('save it with skops.io.dump, to ONNX, or with the save_model of XGBoost, LightGBM or CatBoost; '
+            'a network of this package is a file .safetensors')
 
 def load_fitted(
     path:str|Path, # .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops

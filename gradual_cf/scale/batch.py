@@ -69,10 +69,11 @@ def _plain_target(explainer, target):
 
 # %% ../../nbs/scale/01_batch.ipynb #240935f2
 def _target_column(explainer, target, there) -> str|None: # Names of all columns
-    "The column with a target for each row; None where one is for all; raises `ValueError` for text that is neither or both."
+    "The column with each row's target, None where one is for all; raises `ValueError` for a text of neither or both."
     label = target in explainer.classes
     if not isinstance(target, str) or label and target not in there: return None
-    if label: raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
+    if label:
+        raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
     if target in there: return target
     known = f'one of the labels {listed(explainer.classes)} or ' if explainer.classes else ''
     raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
@@ -334,6 +335,7 @@ def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
 
 _NO_SUM = '0'*64 # Stands where the checksum will be
 _SUM = re.compile(rb'"sha256": "([0-9a-f]{64})"')
+_FOOTER = 2**22  # Bytes at the end of a part that hold its metadata, at most
 
 def _checksum(raw:bytes) -> tuple[bytes, bytes]: # The checksum of a part with zeros in its place, and what stands there
     "What the checksum of a part is, and what it says it is."
@@ -342,8 +344,6 @@ def _checksum(raw:bytes) -> tuple[bytes, bytes]: # The checksum of a part with z
     if found is None: return b'', b'none'
     rest = raw[:found.start(1)] + _NO_SUM.encode() + raw[found.end(1):]
     return hashlib.sha256(rest).hexdigest().encode(), found[1]
-
-_FOOTER = 2**22 # Bytes at the end of a part that hold its metadata, at most
 
 def _run_of(manifest) -> str:
     "A short name for a run."

@@ -22,7 +22,7 @@ _CLOSE = 1e-5     # Rounding of a number on its way through encoded units of 32 
 _FARTHEST = 1e300 # Stands for an open end
 
 class _Grid(NamedTuple):
-    "The legal values of columns, by their places: a value at twice its place, what is between two values at an odd one."
+    "The legal values of columns, by their places: a value at twice its place, what lies between two at an odd one."
     columns:tuple     # `Column` of each group
     first:np.ndarray  # First entry of each column, `(g + 1,)`
     named:np.ndarray  # Whether it is a category, bool `(g,)`

@@ -5,7 +5,7 @@
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
 import inspect, operator, time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from threading import get_ident
@@ -230,7 +230,8 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
         first,last = _inward(*ends, digits=c.digits)
         none = torch.as_tensor(first > last).to(frozen.device)
-        low[:, i],high[:, i] = (torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low)) for v in (first, last))
+        own = lambda v: torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low))
+        low[:, i],high[:, i] = own(first), own(last)
         frozen[:, g] |= none
     return enc._replace(low=low, high=high, frozen=frozen)
 
@@ -304,8 +305,8 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
     decided = torch.stack([in_target(z, target), in_target(new, target)], 1)
     return Counterfactuals(enc.x, xp, mask, cf.goal.told_of(target, cf.classes), said(new, target), cf.domain,
-                           said(z, target), tau=cf.settings.tau, data=data, raw=raw, found=said(before_decoding, target),
-                           enc=enc, explainer=cf, typical=typical, decided=decided, classes=cf.classes)
+                           said(z, target), tau=cf.settings.tau, data=data, raw=raw, enc=enc, explainer=cf,
+                           found=said(before_decoding, target), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
 def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
@@ -327,13 +328,23 @@ def _check_domain(model, domain):
 def _check_no_labels(y):
     "Raise `ValueError` for labels of training rows."
     if y is None: return
-    raise ValueError(f'fit must be called with the rows alone, got labels too ({type(y).__name__}): the model is fitted '
-                     'already, and an explainer learns from what it says')
+    raise ValueError(f'fit must be called with the rows alone, got labels too ({type(y).__name__}): the model is '
+                     'fitted already, and an explainer learns from what it says')
 
 def _check_rows(cf, data, target):
     "Raise `ValueError` where a target comes first and rows come second."
     if not cf.domain.features or not isinstance(target, pd.DataFrame): return
     raise ValueError(f'rows must come first and the target second, got a frame as target and {data!r} as rows')
+
+# %% ../../nbs/search/00_explainer.ipynb #70a6d385
+@contextmanager
+def _as_it_was(cf):
+    "Where what follows fails, the explainer stays as it was."
+    old = dict(vars(cf))
+    try: yield
+    except BaseException:
+        vars(cf).update(old)
+        raise
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
 class Explainer:
@@ -392,17 +403,13 @@ class Explainer:
     ):
         "Look at the training data once; returns the explainer. Where that fails, it stays as it was."
         _check_no_labels(y)
-        old = dict(vars(self))
-        try:
+        with _as_it_was(self):
             self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             x = self.encode(data).x
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
-        except BaseException:
-            vars(self).update(old)
-            raise
         return self
 
     def check_fitted(self): _check_fitted(self)

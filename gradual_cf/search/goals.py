@@ -228,7 +228,7 @@ def listed(labels:tuple) -> str:
     return ', '.join(map(repr, labels[:_MOST_NAMED])) + more
 
 # %% ../../nbs/02_goals.ipynb #49f9bccf
-def _position(v, labels:tuple) -> int:
+def _label_position(v, labels:tuple) -> int:
     "Where a label stands; raises `ValueError` for one that the model does not have."
     v = v.item() if isinstance(v, np.generic) else v
     same = [i for i,label in enumerate(labels) if isinstance(v, bool) <= isinstance(label, bool) and v == label]
@@ -238,10 +238,10 @@ def _position(v, labels:tuple) -> int:
 def positions(target, labels:tuple) -> Any: # A label, or one for each row -> the same as positions
     "Where labels stand among the model's outputs; raises `ValueError` for one that the model does not have."
     plain = target.tolist() if hasattr(target, 'tolist') else target
-    if isinstance(plain, str) or not hasattr(plain, '__len__'): return _position(plain, labels)
+    if isinstance(plain, str) or not hasattr(plain, '__len__'): return _label_position(plain, labels)
     nested = [v for v in plain if hasattr(v, '__len__') and not isinstance(v, str)]
     if nested: raise ValueError(f'target must be one of the labels {listed(labels)}, or one a row, got {nested[0]!r}')
-    place = {v: _position(v, labels) for v in dict.fromkeys(plain)}
+    place = {v: _label_position(v, labels) for v in dict.fromkeys(plain)}
     return [place[v] for v in plain]
 
 # %% ../../nbs/02_goals.ipynb #c64
@@ -351,7 +351,8 @@ class ClassGoal:
         known = labels or tuple(map(int, [typed] if typed.strip().lstrip('-').isdigit() else []))
         same = [label for label in known if str(label) == typed.strip()]
         if same: return same[0]
-        raise ValueError(f'target must be {"one of the labels " + listed(labels) if labels else "a class"}, got {typed!r}')
+        wanted = f'one of the labels {listed(labels)}' if labels else 'a class'
+        raise ValueError(f'target must be {wanted}, got {typed!r}')
 
     def written(self, target) -> str: return quote(str(target), safe='') # In one word, in a letter
     def reread(self, texts, labels=()) -> list: return [self.parse(unquote(t), labels) for t in texts]

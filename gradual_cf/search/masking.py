@@ -157,7 +157,7 @@ def _best_value(s, may, values, entry, project, tied):
     score[there],best[there] = yield from _last_stretch(*now, project, tied)
     return score, best
 
-_NUMBERS = 2**22 # Numbers of the candidates that are held at a time
+_NUMBERS = 2**22 # Numbers of candidates that any search holds at a time: 16 MB in 32 bits, and a few copies of that
 
 def _best_in_group(s, may, group, groups, propose, project, tied=None):
     "The best candidate of one group, a few rows at a time: merit `(n,)` and trial `(n, *s)`; yields questions."

@@ -17,7 +17,7 @@ from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (arrived, Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
-from .masking import _legal_values, _trials, gain_groups, in_group, _plain_lack
+from .masking import _NUMBERS, _legal_values, _trials, gain_groups, in_group, _plain_lack
 from .shorten import _with_followers, put_back
 
 # %% auto #0
@@ -320,7 +320,6 @@ def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n
 _LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
-_NUMBERS = 2**22            # Numbers of candidates, or of near rows, that are held at a time
 
 def _pasted(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
     "Near rows pasted over rows, as far as these may change."

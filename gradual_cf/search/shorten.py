@@ -18,7 +18,7 @@ from ..answers import Counterfactuals
 from ..data.columns import _entry_slices
 from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
-from .masking import every_value, expand_groups, in_group, _plain_lack, probe
+from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
 # %% auto #0
 __all__ = ['put_back', 'put_back_smallest', 'line_search', 'to_the_last_value', 'share', 'improve', 'cheapest_pairs']
@@ -35,8 +35,6 @@ def _with_followers(explainer, xp, x):
     return xp if relations is None else relations.follow(xp, x)
 
 # %% ../../nbs/search/04_shorten.ipynb #c11
-_NUMBERS = 2**23 # Numbers that are asked about in one batch of proposals
-
 def _without_each(explainer, s, groups):
     "Shortfall with each changed group put back alone, `(n, g)`; inf where a group did not change."
     on = changed_groups(s.x, s.xp, groups)
@@ -124,7 +122,7 @@ def line_search(
 # %% ../../nbs/search/04_shorten.ipynb #de87c97e
 _LOOKS = 16 # Parts of the way to a number
 _KNOWN = 12  # Halvings of a part that a model in 32 bits answers alike in any company …
-_NOISE = 1e-5 # … and how far inside a value has to be, in shares of its logits: beside other rows they differ a little
+_NOISE = 1e-5 # … and how far inside a value has to be, in shares of logits, which differ a little beside other rows
 
 def _stretches(columns:Sequence, starts:list, s, column:Tensor) -> tuple: # `column`: of each row, long `(n,)`
     "Places of each row's own number and of its answer, `(n,)` each."

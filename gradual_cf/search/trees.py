@@ -451,8 +451,8 @@ _SWEPT_ROWS = 128 # Rows swept together
 
 def _parts_of(rows:int): return torch.arange(rows).split(_SWEPT_ROWS) # Positions of rows that are swept together
 
-def _best_of_columns(m:_Trees, score:np.ndarray, many:int=1) -> np.ndarray: # Merits `(n, p)` -> places `(n, ≤ g·many)`
-    "The best cells of each column."
+def _best_of_columns(m:_Trees, score:np.ndarray, many:int=1) -> np.ndarray: # Merits `(n, p)`
+    "The places of the best cells of each column, `(n, ≤ g·many)`."
     best = lambda a, b: a + np.argsort(-score[:, a:b], 1, kind='stable')[:, :many]
     return np.concatenate([best(a, b) for a,b in zip(m.place[:-1], m.place[1:])], 1)
 

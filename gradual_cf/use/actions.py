@@ -599,7 +599,7 @@ def actions(
     cf:Explainer,         # Fitted, of a table
     rows,                 # Raw rows, as `explain` takes them
     k:int=4,              # Most actions, ≥ 1
-    target=None,          # Label of a class, or interval of numbers, for all rows; None for the other one of two classes
+    target=None,          # Label of a class, or interval of numbers, for all rows; None for the other of two classes
     *,
     free:bool=False,      # Whether each row goes along an action only as far as it needs
     worth:float|None=None,# Most that helping a row may cost; None for any cost: more rows first, then cheaper ones

@@ -576,7 +576,8 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
     data = take_rows(answer.data, row)
     raw = _with_cells(answer.domain, data, map(zip, there['columns'], there['values']))
     some,z = enc.take(row), explainer.logits(data, answer.x[row])
-    cfs = replace(explainer.measure(data, some, z, explainer.encode(raw).x, answer.tensors.target[row], False), tau=answer.tau)
+    cfs = explainer.measure(data, some, z, explainer.encode(raw).x, answer.tensors.target[row], False)
+    cfs = replace(cfs, tau=answer.tau)
     _check_led(cfs, row, there, len(answer))
     good = _newly(cfs) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
     return row[good], cfs.xp[good]

@@ -382,7 +382,7 @@ def audit(
     cf:Explainer,      # Fitted
     rows,              # Raw rows, those refused and those not; columns that the model does not read are left out
     by,                # Columns of `rows` that tell groups apart; or a Series or a frame, one line for each row
-    target=None,       # What the rows want to be: a label, or an interval of numbers; None for the second of two classes
+    target=None,       # What rows want to be: a label, or an interval of numbers; None for the second of two classes
     least:int=30,      # Smallest group that is measured, ≥ 2
     level:float=.05,   # Corrected p-value up to which a difference counts as found, in (0, 1)
     crossed:int=2,     # Most columns of groups that are crossed, ≥ 1

@@ -262,7 +262,7 @@ def _check_panel(desk:_Desk, preset, k, units):
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them
-    target=None,         # Label of the wanted class, or (low, high) for a model of numbers; None for the second of two classes
+    target=None,         # Label of the wanted class, or (low, high) of a number; None for the second of two classes
     units:dict|None=None,# Column -> unit that is written behind its values
     preset:str|None=None,# 'nearest', 'believable' or 'paper'; None for the settings of `cf`
     k:int=5,             # Most answers side by side, in 1..5
