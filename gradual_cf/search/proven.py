@@ -466,7 +466,8 @@ def _verdict(size:float, bound:float, best:float, valid:bool, norm:str='columns'
 def _verdicts(q:_Reopened, known:_Certified) -> pd.DataFrame:
     "The verdicts as a frame."
     size = np.where(q.valid, known.size, np.inf)
-    words = [_verdict(*row) for row in zip(size, known.bound, known.best, q.valid, known.norm, known.how)]
+    rows = zip(size, known.bound, known.best, q.valid, known.norm, known.how)
+    words = [q.answer.proof[i] if no else _verdict(*row) for i,(row,no) in enumerate(zip(rows, q.answer.unread))]
     told = pd.DataFrame(dict(verdict=words, size=size, bound=known.bound, best=known.best, how=known.how))
     return told.assign(seconds=known.seconds.round(4)).set_axis(getattr(q.answer.data, 'index', told.index))
 
