@@ -78,9 +78,13 @@ def _proof_text(cfs, i:int) -> str:
 
 _NOT_READ = 'not read: ' # Before the reason
 
+def _unread(cfs) -> np.ndarray: # bool `(n,)`
+    "Which rows could not be read, as their proofs say."
+    return np.array([words.startswith(_NOT_READ) for words in cfs.proof or ['']*len(cfs.before)], bool)
+
 def _unread_text(cfs) -> str:
     "How many rows could not be read, and why."
-    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof or (), cfs.unread) if no]
+    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof or (), _unread(cfs)) if no]
     kinds = list(dict.fromkeys(why))
     more = f' and {count_text(len(kinds) - 1, "other reason")}' if len(kinds) > 1 else ''
     return f'; {len(why):,} {_NOT_READ}{kinds[0]}{more}' if why else ''
@@ -88,7 +92,7 @@ def _unread_text(cfs) -> str:
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
     if cfs.proof is None: return ''
-    read = [words for words,no in zip(cfs.proof, cfs.unread) if not no]
+    read = [words for words,no in zip(cfs.proof, _unread(cfs)) if not no]
     known = pd.Series(read, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
     among = f', among {cfs.among}'*bool(cfs.among)
@@ -97,7 +101,7 @@ def _proofs_text(cfs) -> str:
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
     "What the model said of a row before and after, and how the answer stands."
-    if cfs.unread[i]: return cfs.proof[i]
+    if cfs.proof is not None and cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
     goal = cfs.goal
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
@@ -110,8 +114,9 @@ def _shown(cfs, names=None) -> list:
     texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=value_text(l.feature) + follows(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
+    unread = _unread(cfs)
     return [dict(name=name, goal=aimed_at(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
-                 read=not cfs.unread[i], lines=lines.get(i, []))
+                 read=not unread[i], lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
 
 def _show_changes(cfs, most:int=10) -> str:
@@ -356,7 +361,7 @@ class Counterfactuals:
     @property
     def unread(self) -> np.ndarray: # Bool `(n,)`
         "Whether the row could not be read, and so was not answered; `proof` says why."
-        return np.array([str(words).startswith(_NOT_READ) for words in self.proof or ['']*len(self)], bool)
+        return _unread(self)
 
     @property
     def changed(self) -> np.ndarray: # Bool `(n, g)`

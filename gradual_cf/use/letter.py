@@ -29,7 +29,7 @@ from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
-from ..search.robust import _among
+from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
 from .alternatives import _beside, Alternatives
 from .plans import _Between
@@ -601,7 +601,8 @@ def _fits(told, explainer) -> bool:
     groups,entries = len(explainer.domain.features), explainer.x_train.shape[1]
     number = lambda v: type(v) in (int, float) and abs(v) < _FAR
     place = lambda v, most: type(v) is int and 0 <= v < most
-    among = {_among(explainer, dict.fromkeys(kinds)) for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
+    among = {_among(explainer, dict.fromkeys(kinds), where) for where in (_EVERYWHERE, _NOWHERE, _HERE_AND_THERE)
+             for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
     line = lambda v: type(v) is str and len(v) <= _LONGEST and _visible(v) == v
     try:
         (p,q),asked,stands,ways = (told[name] for name in ('said', 'asked', 'stands', 'ways'))
