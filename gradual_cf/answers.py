@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import plot_text, render, subplots, terminal, value_text, without_math
+from .render import count_text, plot_text, render, subplots, terminal, value_text, without_math
 from .search.goals import class_labels, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -77,10 +77,24 @@ def _proof_text(cfs, i:int) -> str:
     if words.startswith(('optimal', 'within')): return f', {words} in {cfs.optimal}{among}'
     return f', {words}{among}'*bool(words)
 
+_NOT_READ = 'not read: ' # Before the reason
+
+def _unread(cfs) -> np.ndarray: # bool `(n,)`
+    "Which rows could not be read, as their proofs say."
+    return np.array([words.startswith(_NOT_READ) for words in cfs.proof or ['']*len(cfs.before)], bool)
+
+def _unread_text(cfs) -> str:
+    "How many rows could not be read, and why."
+    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof or (), _unread(cfs)) if no]
+    kinds = list(dict.fromkeys(why))
+    more = f' and {count_text(len(kinds) - 1, "other reason")}' if len(kinds) > 1 else ''
+    return f'; {len(why):,} {_NOT_READ}{kinds[0]}{more}' if why else ''
+
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
     if cfs.proof is None: return ''
-    known = pd.Series(cfs.proof, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
+    read = [words for words,no in zip(cfs.proof, _unread(cfs)) if not no]
+    known = pd.Series(read, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
     among = f', among {cfs.among}'*bool(cfs.among)
     return f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal else f'; {counted}'*bool(counted)
@@ -88,6 +102,7 @@ def _proofs_text(cfs) -> str:
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
     "What the model said of a row before and after, and how the answer stands."
+    if cfs.proof is not None and cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
     goal = cfs.goal
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
@@ -100,8 +115,9 @@ def _shown(cfs, names=None) -> list:
     texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=value_text(l.feature) + follows(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
+    unread = _unread(cfs)
     return [dict(name=name, goal=aimed_at(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
-                 lines=lines.get(i, []))
+                 read=not unread[i], lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
 
 def _show_changes(cfs, most:int=10) -> str:
@@ -115,10 +131,10 @@ def _text_changes(cfs, colour:bool=False, names=None) -> str:
     wide = {name: max((len(l[name]) for r in rows for l in r['lines']), default=0) for name in ('feature', 'before')}
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for r in rows:
-        found = '' if r['valid'] else '  (no counterfactual found)'
+        found = '' if r['valid'] or not r['read'] else '  (no counterfactual found)'
         out.append(f'row {r["name"]}: to be {r["goal"]}, {r["went"]}{found}')
         out += [f'    {l["feature"]:{wide["feature"]}}  {l["before"]:>{wide["before"]}} → {bold}{l["after"]}{plain}'
-                for l in r['lines']] or ['    nothing to change']
+                for l in r['lines']] or ['    nothing to change']*r['read']
     return '\n'.join(out)
 
 # %% ../nbs/90_answers.ipynb #c31
@@ -344,6 +360,11 @@ class Counterfactuals:
         return _reached(self, self.before, 0)
 
     @property
+    def unread(self) -> np.ndarray: # Bool `(n,)`
+        "Whether the row could not be read, and so was not answered; `proof` says why."
+        return _unread(self)
+
+    @property
     def changed(self) -> np.ndarray: # Bool `(n, g)`
         "Groups in which anything changed."
         return self.tensors.changed.cpu().numpy()
@@ -356,11 +377,15 @@ class Counterfactuals:
         known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', *_SAID)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
-        return replace(self, **some, enc=enc, proof=proof, data=take_rows(self.data, i), raw=take_rows(self.raw, i))
+        data,raw = (take_rows(rows, i) for rows in (self.data, self.raw))
+        if self.unread.any(): data,raw = self.domain.rows(data), self.domain.rows(raw) # with the dtypes of what was read
+        return replace(self, **some, enc=enc, proof=proof, data=data, raw=raw)
 
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
         "What changed, as a tidy frame."
-        return (self.domain.display.changes or _group_changes)(self)
+        read = np.flatnonzero(~self.unread)
+        lines = (self.domain.display.changes or _group_changes)(self if len(read) == len(self) else self[read])
+        return lines if len(read) == len(self) else lines.assign(row=read[lines.row.to_numpy(int)])
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
         "How each answer stands, and what is proven of it; NaN and '' where nobody asked."
@@ -389,7 +414,7 @@ class Counterfactuals:
 
     def __repr__(self):
         bar = self.goal.bar_text(self.tau)
-        known = _standing_text(self) + _proofs_text(self)
+        known = _standing_text(self) + _proofs_text(self) + _unread_text(self)
         return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{known}'
 
     def region(self,

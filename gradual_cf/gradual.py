@@ -121,6 +121,7 @@ def _least_lead(z, label, share):
     out = torch.zeros_like(label, dtype=z.dtype)
     for t in label.unique().tolist():
         own = z[z.argmax(1) == t]
+        if not len(own): continue
         out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
     return out
 
@@ -130,11 +131,23 @@ def _reachable(stats, label, quantile):
     if not alone: return stats.within(label, quantile)
     raise ValueError(f'quantile must be None for a class with one training row, got {quantile} and class {alone}')
 
+def _nearest_address(cf, label:int) -> Tensor: # `(k,)`
+    "Where a class would live that the model predicts for no training row: the mean logits of those that are nearest to it."
+    z = cf.z_train
+    return z[z.log_softmax(1)[:, label].topk(min(cf.settings.n_ref, len(z))).indices].mean(0)
+
+def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
+    "Where the classes live; raises `ValueError` for one that is never predicted, but among real rows, which says what is left out."
+    mu = cf.stats.mu[label]
+    none = label[mu.isnan().any(1)].unique().tolist()
+    if none and cf.settings.plausibility is None:
+        raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
+    for t in none: mu[label == t] = _nearest_address(cf, t)
+    return mu
+
 def _aim_at_class(cf, label:Tensor) -> Target:
     "What rows must reach where the model decides; raises `ValueError` for a class that it never predicts."
-    h,mu = cf.settings, cf.stats.mu[label]
-    none = label[mu.isnan().any(1)].unique().tolist()
-    if none: raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
+    h,mu = cf.settings, _addresses(cf, label)
     level = torch.full(label.shape, h.tau + h.tau_slack*(1 - h.tau), dtype=mu.dtype, device=label.device)
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, h.tau)

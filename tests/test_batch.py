@@ -424,9 +424,9 @@ def test_schema_drift_is_named(cf, tmp_path, drift, says):
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_a_bad_value_names_its_rows_and_keeps_what_was_finished(cf, tmp_path, workers):
-    df = loans(90)
-    df.loc[70, 'debt'] = np.nan
-    with pytest.raises(ValueError, match=r"rows 60\.\.89 of ds.*'debt'"): explain_dataset(cf, df, tmp_path/'out', batch_size=30, workers=workers)
+    df = loans(90).assign(wish=1)
+    df.loc[70, 'wish'] = 7
+    with pytest.raises(ValueError, match=r"rows 60\.\.89 of ds.*target.*7"): explain_dataset(cf, df, tmp_path/'out', 'wish', batch_size=30, workers=workers)
     assert _finished(tmp_path/'out') == {0, 1}
 
 

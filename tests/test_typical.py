@@ -8,7 +8,8 @@ import torch
 from sklearn.datasets import load_wine
 import written
 
-from gradual_cf.all import PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, confirm, improve, measures, tabular, tabular_mlp
+from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, letter, measures, tabular,
+                            tabular_mlp)
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.search.plausible import _forest, _circle
@@ -244,12 +245,31 @@ def test_too_few_rows_say_nothing():
     assert np.isnan(cfs.typical).all() and 'typical' not in repr(cfs) and 'typical' not in cfs.text()
 
 
-def test_company_of_a_small_target_is_an_error(case):
+@pytest.mark.parametrize('many', [0, 1, 2, 5, 12])
+def test_a_target_with_few_rows_is_answered_and_what_is_left_out_is_said(case, many):
     X, _, domain, net, *_ = case
-    some = pd.concat([X[predict(net, domain.encode(X).x.float()).argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 60), (1, 12))])
+    some = pd.concat([X[predict(net, domain.encode(X).x.float()).argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 60), (1, many))])
     cf = GradualCF(net, domain, PLAUSIBLE).fit(some)
-    with pytest.raises(ValueError, match='target must have at least 20 training rows'): cf.explain(some.iloc[:3], 1)
-    assert cf.explain(some.iloc[-3:], 0).valid.all()
+    with pytest.warns(UserWarning, match=r'plausibility is left out for the target 1: .* 20 training rows') as said: cfs = cf.explain(some.iloc[:6], 1)
+    assert len(said) == 1 and cfs.valid.all() and (cfs.changed.sum(1) <= 4).all() and np.isnan(cfs.typical).all()
+    assert cf.explain(some.iloc[:6], 1).xp.equal(cfs.xp)   # said once
+    assert 'plausible' not in repr(cfs) and domain.legal(cfs.data, cfs.raw).all()
+    if many: assert cf.explain(pd.concat([some.iloc[:2], some.iloc[-1:]]), [1, 1, 0]).valid.all()   # targets with and without company
+
+
+@pytest.mark.parametrize('many', [0, 1, 5])
+def test_a_proof_claims_no_company_that_was_left_out(many):
+    from sklearn.tree import DecisionTreeClassifier
+    X, y = people(400)
+    X = X.drop(columns='home')
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
+    said = model.predict(X)
+    rows = pd.concat([X[said == 0], X[said == 1].iloc[:many]])
+    cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(rows)
+    with pytest.warns(UserWarning, match='plausibility is left out'): cfs = cf.explain(rows.iloc[:8], 1)
+    assert cfs.valid.all() and cfs.among == 'answers with a lead' and set(cfs.proof) == {'optimal'}
+    texts = letter(cfs)
+    assert all('plausible' not in text for text in texts) and check_letter(texts, cf, cfs.data).flips.all()
 
 
 def test_company_needs_a_table_and_the_probe(case):

@@ -143,6 +143,43 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
         frozen = frozen | torch.from_numpy(np.stack(gone, 1))
     return Encoded(x, frozen, low, high, most)
 
+# %% ../../nbs/04_tables.ipynb #7656ed92
+_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells of a column are to be
+
+def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
+    "Cells as numbers, NaN for what is none."
+    try: return c.floats(s)
+    except (TypeError, ValueError, AttributeError):
+        if len(s) < 2: return np.full(len(s), np.nan)
+        return np.concatenate([_floats(c, s.iloc[[i]]) for i in range(len(s))])
+
+def _strange(c:Column, s:pd.Series) -> np.ndarray: # bool `(n,)`
+    "Which cells are there and cannot be read."
+    if c.ordered: known = np.isfinite(_floats(c, s))
+    elif len(c.sources) > 1: known = pd.to_numeric(s, errors='coerce').notna().to_numpy(bool) # siblings of 0 and 1
+    else:
+        levels = set(c.levels)
+        known = np.array([v in levels for v in comparable(s)], bool)
+    return ~known & s.notna().to_numpy(bool)
+
+_LONGEST = 60 # Characters of a cell in a sentence
+
+def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for each row
+    "What of a column cannot be read, row by row."
+    out:list = [[] for _ in range(len(df))]
+    for name in c.sources:
+        cells,strange,gone = df[name].to_numpy(object), _strange(c, df[name]), df[name].isna().to_numpy(bool)
+        for i in np.flatnonzero(strange):
+            cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
+            out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
+        for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
+    return out
+
+def _unread(table:_Table, data) -> list: # A text for each row
+    "Why rows cannot be read, '' where they can."
+    df = _frame(table, data)
+    return ['; '.join(sum(told, [])) for told in zip(*(_unread_cells(c, df) for c in table.columns))]
+
 # %% ../../nbs/04_tables.ipynb #c26
 def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step
 def _followed(relations, form, c, x): return relations.follow(form(c, x), x)
@@ -362,7 +399,7 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
     "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
     by_name,cfs = {c.name: c for c in table.columns}, cfs[:most]
-    lines:list[Any] = list(_changes(table, cfs).itertuples())
+    lines:list[Any] = list(cfs.changes().itertuples())
     place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
     fig,ax = subplots(figsize=(7, .8 + .55*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
@@ -465,9 +502,9 @@ def _domain(table:_Table) -> Domain:
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
                   project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
-                  rows=partial(_frame, table), legal=partial(_legal, table), display=display, defaults='table',
-                  kind='table', features=table.columns, relations=table.relations, cost=table.price,
-                  measures=partial(_measures, table),
+                  rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
+                  display=display, defaults='table', kind='table', features=table.columns,
+                  relations=table.relations, cost=table.price, measures=partial(_measures, table),
                   offer=partial(_offering, table))
 
 # %% ../../nbs/04_tables.ipynb #c88

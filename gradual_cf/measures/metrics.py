@@ -194,7 +194,8 @@ def measures(
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
-    "Measure a batch of counterfactuals."
+    "Measure a batch of counterfactuals; rows that could not be read are left out."
+    cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
@@ -269,7 +270,9 @@ def confirm(
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
     own = [_adapted(cfs.domain, m) for m in models]
     said = [cfs.goal.agrees(predict(m, cfs.xp), _wanted_of(m, cfs)) for m in own]
-    return replace(cfs, confirmed=torch.stack(said).to(cfs.tensors.prob).mean(0))
+    agreed = torch.stack(said).to(cfs.tensors.prob).mean(0)
+    agreed[torch.from_numpy(np.flatnonzero(cfs.unread))] = torch.nan
+    return replace(cfs, confirmed=agreed)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c51
 def _aims(answers):

@@ -19,11 +19,11 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 import gradual_cf
-from ..answers import told_of
-from ..core import atomic, check_whole, _read_json, State, Target
+from ..answers import _NOT_READ, told_of
+from ..core import atomic, check_whole, _read_json, State, take_rows, Target
 from ..data.columns import MISSING
 from ..models.asking import predict
-from ..search.explainer import Explainer
+from ..search.explainer import Explainer, _reasons, _where_read, _with_unread
 from ..search.goals import CLASSES, listed, NUMBERS
 from ..gradual import FAR
 from .workers import actors, cut, fingerprint, joined_ray, open_source, processes, serial, write_array
@@ -92,7 +92,7 @@ def _question(explainer, target, seed, constraints):
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_unread', 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns of the names that are added, got {both}: rename them')
 
@@ -101,6 +101,23 @@ def _by_column(names, raw):
     "Raw rows as columns."
     if isinstance(raw, pd.DataFrame): return {c: raw[c].to_numpy() for c in names}
     return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
+
+# %% ../../nbs/scale/01_batch.ipynb #0b91c0df
+def _why_unread(cfs) -> np.ndarray: # Objects `(n,)`, None for rows that were read
+    "Why rows could not be read."
+    told = zip(cfs.proof or ['']*len(cfs), cfs.unread)
+    return np.array([words.removeprefix(_NOT_READ) if no else None for words,no in told], object)
+
+def _answers(explainer, data, asked:dict):
+    "What `explain` says; of rows of which none can be read, too."
+    try: return explainer.explain(data, **asked)
+    except ValueError:
+        rows,why = _reasons(explainer, data)
+        if not why or not all(why): raise
+    enc = explainer.encode(one := explainer.domain.decode(explainer.x_train[:1], None))
+    z = explainer.logits(one, enc.x)
+    aims = explainer.aimed(asked['target'], z.expand(len(why), -1))
+    return _with_unread(explainer.measure(one, enc, z, enc.x, aims[:1], standing=False), (rows, why, aims))
 
 # %% ../../nbs/scale/01_batch.ipynb #c36
 def batch_fn(
@@ -116,8 +133,9 @@ def batch_fn(
         column = _target_column(explainer, target, batch)
         wanted = question['target'] if column is None else np.asarray(batch[column])
         asked:dict[str, Any] = question | dict(target=wanted)
-        cfs = explainer.explain(_raw_rows(explainer, batch), **asked)
+        cfs = _answers(explainer, _raw_rows(explainer, batch), asked)
         told = {name: column.to_numpy() for name,column in told_of(cfs).items()}
+        if explainer.domain.unread: told['cf_unread'] = _why_unread(cfs)
         return {**batch, **{f'cf:{c}': v for c,v in _by_column(names, cfs.raw).items()}, **told}
     return explain
 
@@ -136,8 +154,9 @@ def _told_types(explainer):
     import pyarrow as pa
     number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
     labels = pa.array(explainer.classes).type if explainer.classes else pa.int64()
-    special = dict(cf_target=labels, cf_valid=pa.bool_())
-    return {n: special.get(n, number) for n in (*explainer.goal.told, 'cf_valid')}
+    special = dict(cf_target=labels, cf_valid=pa.bool_(), cf_unread=pa.string())
+    told = (*explainer.goal.told, 'cf_valid', *['cf_unread']*bool(explainer.domain.unread))
+    return {n: special.get(n, number) for n in told}
 
 # %% ../../nbs/scale/01_batch.ipynb #c48
 def _added_types(explainer, schema):
@@ -175,6 +194,9 @@ _FIRST = 16            # Rows of a part of which it keeps what the model said
 def _first_said(explainer, table) -> str:
     "What the model says of the first rows of a part, as a digest."
     data = explainer.domain.rows(_raw_rows(explainer, table.slice(0, _FIRST).to_pydict()))
+    read = np.array([not words for words in _reasons(explainer, data)[1]], bool)
+    if len(read) and not read.any(): return _digest(np.zeros(0))
+    if not read.all(): data = explainer.domain.rows(take_rows(data, read))
     with _one_thread(): z = explainer.logits(data, explainer.encode(data).x)
     return _digest(z.cpu().numpy())
 
@@ -215,7 +237,7 @@ def _made_up(enc, k):
 # %% ../../nbs/scale/01_batch.ipynb #c60
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, explainer.ask(raw, explainer.goal.anything(explainer.classes), **constraints)[1]
+    d, enc = explainer.domain, _where_read(explainer, raw, explainer.goal.anything(explainer.classes), **constraints)[0][1]
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]

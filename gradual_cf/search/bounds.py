@@ -633,8 +633,10 @@ class _Reach:
             more = q.price.levels[g][b.row] + q.price.toll*(at != q.rows.own[b.row, g, None]) - b.cost[:, g, None]
             self.level[g] = may, np.maximum(np.where(may, more, np.inf), 0)
             mine,v = np.flatnonzero(m.layers.owner == g), m.layers.levels[g]
-            self.low[:, mine] = np.where(may[:, :, None], v[None], np.inf).min(1)
-            self.high[:, mine] = np.where(may[:, :, None], v[None], -np.inf).max(1)
+            for number in np.unique(b.low[:, g]): # boxes share their levels: a thousand levels have a million features
+                here,some = b.low[:, g] == number, v[q.sets[g].masks[number]]
+                self.low[np.ix_(here, mine)] = some.min(0, initial=np.inf)
+                self.high[np.ix_(here, mine)] = some.max(0, initial=-np.inf)
 
     def items(self, slope:np.ndarray) -> tuple: # `(b, u, j)` -> gains, rates, positions, `(b, u, g)` each
         "What each column offers to linear functions of the features."

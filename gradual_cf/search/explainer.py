@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
-from ..answers import Counterfactuals
+from ..answers import Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward
-from ..core import Domain, Encoded, Target, changed_groups
+from ..data.tables import _cast
+from ..core import Domain, Encoded, Target, changed_groups, take_rows
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
@@ -336,6 +337,66 @@ def _check_rows(cf, data, target):
     if not cf.domain.features or not isinstance(target, pd.DataFrame): return
     raise ValueError(f'rows must come first and the target second, got a frame as target and {data!r} as rows')
 
+# %% ../../nbs/search/00_explainer.ipynb #fd155863
+def _reasons(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
+    "Why rows cannot be read, '' where they can."
+    if cf.z_train is None or cf.domain.unread is None: return None, []
+    try: rows = cf.domain.rows(data)
+    except ValueError: return None, []
+    return rows, cf.domain.unread(rows)
+
+def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As `ask` returns it; all rows, reasons, targets
+    "A question of the rows that can be read, and what was laid aside; raises `ValueError` where none can be read."
+    try: return cf.ask(data, target, max_changes, **rules), None
+    except ValueError:
+        rows,why = _reasons(cf, data)
+        there = np.array([not words for words in why], bool)
+        if there.all() or not there.any(): raise
+    at = np.where(there, np.arange(len(there)), there.argmax())
+    _,enc,_,aims = cf.ask(take_rows(rows, at), target, max_changes, **rules)
+    some = torch.from_numpy(np.flatnonzero(there)).to(aims.device)
+    read = cf.domain.rows(take_rows(rows, there))
+    enc = enc.take(some)
+    z = _check_finite(cf.logits(read, enc.x), cf.goal.numbers) # of these rows alone, to the last bit
+    return (read, enc, z, aims[some]), (rows, why, aims)
+
+# %% ../../nbs/search/00_explainer.ipynb #0d78c188
+_NOTHING:dict[str, Any] = dict(x=0, xp=0, mask=False, before=np.nan, prob=np.nan, found=np.nan, decided=False,
+                               typical=np.nan, confirmed=np.nan, size=np.inf, bound=0) # What an unread row has
+
+def _emptied(v, rows:list, nothing): # None stays
+    "The same with nothing in some rows."
+    if v is None or not rows: return v
+    v = v.clone() if isinstance(v, Tensor) else v.copy()
+    v[rows] = nothing
+    return v
+
+def _laid_in(given:pd.DataFrame, new:pd.DataFrame, there:np.ndarray) -> pd.DataFrame:
+    "Rows as they were given, with new ones in some places; a column keeps its dtype where that holds all cells."
+    out = given.copy()
+    for c in given:
+        cells = given[c].to_numpy(object).copy()
+        cells[there] = new[c].to_numpy(object)
+        s = pd.Series(cells, index=given.index, dtype=object)
+        for dtype in (given[c].dtype, new[c].dtype): # the second is the fitted one
+            s = _cast(s, dtype)
+        out[c] = s
+    return out
+
+def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # What `_where_read` laid aside
+    "The same batch with the rows that were laid aside in their places."
+    if aside is None: return cfs
+    rows,why,aims = aside
+    there = np.array([not words for words in why], bool)
+    gone = np.flatnonzero(~there).tolist()
+    out = cfs[np.where(there, there.cumsum() - 1, 0)]
+    empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in _NOTHING.items()}
+    enc = cast(Encoded, out.enc)
+    enc = enc._replace(x=empty['x'], frozen=_emptied(enc.frozen, gone, True))
+    proof = [_NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
+    raw = _laid_in(rows, cfs.raw, there) if there.any() else rows.copy()
+    return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
+
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
 def _as_it_was(cf):
@@ -481,10 +542,10 @@ class Explainer:
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
         robust:dict|None=None, # What it must withstand: dict(noise={column: how far}) or dict(weights=δ)
     ) -> Counterfactuals:
-        "Change the least in each row that makes the model decide for `target`."
+        "Change the least in each row that makes the model decide for `target`; a row that cannot be read says so."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        asked = self.ask(data, target, max_changes, **rules)
-        return answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+        asked,aside = _where_read(self, data, target, max_changes, **rules)
+        return _with_unread(answered(self, asked, seed, progress, optimal, seconds, gap, robust), aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
@@ -521,7 +582,10 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
-        return several(self, self.ask(data, target, **constraints), k, diversity, seed)
+        asked,aside = _where_read(self, data, target, **constraints)
+        found = several(self, asked, k, diversity, seed)
+        first = _with_unread(found.first, aside)
+        return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
 
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
         "How far each answer may vary: one line a column of each row, certified or counted on rows that are drawn."

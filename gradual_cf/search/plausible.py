@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/05_plausible.ipynb #c4
 from __future__ import annotations
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
@@ -266,19 +267,24 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
     return [(groups == g).nonzero()[:, 0] for g in range(len(explainer.domain.features))]
 
 # %% ../../nbs/search/05_plausible.ipynb #c22
-_LEAST = 20 # Rows that a target must have
+_LEAST = 20 # Rows that a target must have to be compared with
+
+def _enough(rows:Tensor) -> bool: return len(rows) >= _LEAST
 
 def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
-    "The circle of a target; raises `ValueError` for one with too few rows."
+    "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
     rows = company.x[in_target(company.z, label)]
-    if len(rows) < _LEAST:
-        raise ValueError(f'target must have at least {_LEAST} training rows to be compared with, '
-                         f'got {len(rows)} for {label.tolist()}: without plausibility, the search needs none')
+    if few := not _enough(rows):
+        warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
+                      f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
+        rows = company.x
     legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
     tried = [_worth_trying(rows[ok, e[0]]) if c.ordered else (None, True)
              for c,e,ok in zip(company.columns, company.entries, legal.T)]
     values,atomic = map(list, zip(*tried))
-    return _circle(rows, legal, company.settings.density, company.settings.isolation, values=values, atomic=atomic)
+    circle = _circle(rows, legal, company.settings.density, company.settings.isolation, values=values, atomic=atomic)
+    if not few: return circle
+    return circle._replace(lonely=torch.full_like(circle.lonely, torch.inf), strange=torch.full_like(circle.strange, torch.inf))
 
 # %% ../../nbs/search/05_plausible.ipynb #c25
 _AROUND = 128 # Nearest rows of each half that a row is compared with
@@ -364,6 +370,10 @@ class _Company:
         return self.place[key]
 
     def aim(self, enc:Encoded, label:Tensor) -> Plausible: return _bars(self, enc, label) # The demand
+
+    def compares(self, label:Tensor) -> bool: # A class or an interval
+        "Whether a target has enough rows to compare answers with."
+        return _enough(self.x[in_target(self.z, label)])
 
     def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`
         "How lonely and how strange candidates are."

@@ -19,7 +19,7 @@ from .goals import arrived, CLASSES, lacking, leading, most_groups
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
 from .readings import _arrived, _conditions_kept, _readings
-from .robust import _among, _check_robust, _demanding, _Demands, _demands_of, _firmer
+from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of,
                                      _lawful, _legal_ends, _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at, _Search)
@@ -385,7 +385,7 @@ def answered(
         if robust is not None: _check_robust(cf, readings, robust)
         known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, target, find)
     answers = cf.measure(data, enc, z, known.xp, target)
-    return _carrying(answers, known, begun, optimal or _COLUMNS, _among(cf, robust))
+    return _carrying(answers, known, begun, optimal or _COLUMNS, _among(cf, robust, _compared(cf, target)))
 
 # %% ../../nbs/search/10_proven.ipynb #55034408
 def cheapest(
@@ -406,7 +406,8 @@ def cheapest(
     if robust is not None: _check_robust(cf, readings, robust)
     if start: known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, label, cf.find)
     else: known,begun = _by_boxes(cf, readings, optimal, limits, robust, enc, label), np.ones(len(enc.x), bool)
-    answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal, _among(cf, robust))
+    among = _among(cf, robust, _compared(cf, label))
+    answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal, among)
     return Proven(answers, optimal, *known[1:])
 
 # %% ../../nbs/search/10_proven.ipynb #c6
@@ -466,7 +467,8 @@ def _verdict(size:float, bound:float, best:float, valid:bool, norm:str='columns'
 def _verdicts(q:_Reopened, known:_Certified) -> pd.DataFrame:
     "The verdicts as a frame."
     size = np.where(q.valid, known.size, np.inf)
-    words = [_verdict(*row) for row in zip(size, known.bound, known.best, q.valid, known.norm, known.how)]
+    rows = zip(size, known.bound, known.best, q.valid, known.norm, known.how)
+    words = [q.answer.proof[i] if no else _verdict(*row) for i,(row,no) in enumerate(zip(rows, q.answer.unread))]
     told = pd.DataFrame(dict(verdict=words, size=size, bound=known.bound, best=known.best, how=known.how))
     return told.assign(seconds=known.seconds.round(4)).set_axis(getattr(q.answer.data, 'index', told.index))
 

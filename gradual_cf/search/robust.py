@@ -301,7 +301,7 @@ class _Demands:
         "Everything that rows of one target must reach."
         level,lead,company = np.full(len(q.rows.x), float(self.tau)), self.aim.lead, self.aim.company
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
-        if company is not None: out += _company_bounds(q, company)
+        if company is not None and company.lonely.isfinite().all(): out += _company_bounds(q, company)
         held:list = []
         if 'noise' in self.robust:
             reach = _reach(q.grid, self.robust['noise'])
@@ -338,13 +338,22 @@ def _demanding(cf) -> bool:
     "Whether settings ask for more than the decision."
     return any(getattr(cf.settings, name, None) is not None for name in ('plausibility', 'logit_margin'))
 
-def _among(cf, robust:dict|None) -> str: # '' for all answers
+def _compared(cf, target:Tensor) -> set: # Of bools
+    "Whether there are real rows to compare answers with, for the targets of a question."
+    company = getattr(cf, 'company', None)
+    return {company is None or company.compares(t) for t in target.unique(dim=0)}
+
+_EVERYWHERE,_NOWHERE,_HERE_AND_THERE = {True}, {False}, {True, False} # Where there are such rows
+
+def _among(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all answers
     "Which answers a proof speaks of, in words."
     asked = lambda name: getattr(cf.settings, name, None) is not None
     kinds = dict(noise=' that withstand noise', weights=' that withstand other weights')
     words = ''.join(kinds[name] for name in robust or {})
-    if not words and not _demanding(cf): return ''
-    return 'plausible '*asked('plausibility') + 'answers' + ' with a lead'*asked('logit_margin') + words
+    plausible = asked('plausibility') and True in compared
+    if not words and not plausible and not asked('logit_margin'): return ''
+    partly = ', compared where the target has rows for that'*(plausible and False in compared)
+    return 'plausible '*plausible + 'answers' + ' with a lead'*asked('logit_margin') + words + partly
 
 _FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer may lie above tau to withstand more
 

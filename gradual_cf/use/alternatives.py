@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names
+from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, _unread_text
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
 from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
                                without_math)
@@ -329,7 +329,7 @@ class Alternatives:
 
     def __repr__(self):
         most = max(np.bincount(self.row), default=0) if len(self.row) else 0
-        return f'{len(self.answers)} answers for {len(self)} rows, at most {most} a row'
+        return f'{len(self.answers)} answers for {len(self)} rows, at most {most} a row{_unread_text(self.first)}'
 
     def changes(self) -> pd.DataFrame: # One line a change: row, answer, feature, before, after
         "What changed, as a tidy frame."
@@ -387,7 +387,8 @@ def _shown_answers(several, most:int|None=None) -> list:
         answers,own = several[i], lines[lines.row == i]
         before,after = _crossed(own)
         now, = _said(several.first.before[i:i + 1], several.first.goal)
-        out.append(dict(name=name, aim=aimed_at(several.first, i), now=now, before=before, after=after,
+        unread = several.first.proof[i] if several.first.unread[i] else ''
+        out.append(dict(name=name, aim=aimed_at(several.first, i), now='' if unread else now, unread=unread, before=before, after=after,
                         said=_said(answers.prob, several.first.goal),
                         parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
     return out
@@ -404,7 +405,8 @@ def _text_several(several) -> str:
     "Every answer as a line of plain text: its changes, and what the model says of it."
     out = []
     for row in _shown_answers(several):
-        out.append(f'row {row["name"]}: to be {row["aim"]}, {count_text(len(row["said"]), "answer")}')
+        known = row['unread'] or count_text(len(row['said']), 'answer')
+        out.append(f'row {row["name"]}: to be {row["aim"]}, {known}')
         told = enumerate(zip(row['parts'], row['said']), 1)
         out += [f'    {n}. {", ".join(map(change_text, part))}  ({said})' for n,(part,said) in told]
     return '\n'.join(out)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, cast, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import aimed_at, Counterfactuals, _row_names
+from ..answers import aimed_at, Counterfactuals, _NOT_READ, _row_names
 from ..core import comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
@@ -28,7 +29,7 @@ from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
-from ..search.robust import _among
+from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
 from .alternatives import _beside, Alternatives
 from .plans import _Between
@@ -489,6 +490,29 @@ def _proven(text:str, fields:dict) -> str:
     if read == wrote | proof.groupdict() | dict(told=json.loads(fields['proof'][proof.end():])): return text
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
+# %% ../../nbs/use/04_letter.ipynb #0a91c0df
+def _note(answer, i:int, date:str, format:str) -> str: # Position of a row
+    "What is written where a row could not be read."
+    told = dict(row=_visible(_row_names(answer)[i]), date=date, why=_visible(answer.proof[i].removeprefix(_NOT_READ)))
+    if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
+    text = compiled(environment(format, 'letter'), "{% extends 'note' %}", tuple(told), 'template')(**told)
+    return re.sub(r'\n{3,}', '\n\n', text).strip() + '\n'
+
+def _others_of(others, read:np.ndarray): # Positions of rows that were read
+    "Other answers of the rows that were read, by their new positions."
+    if others is None or len(others) < len(read): return others
+    place = {i: k for k,i in enumerate(read.tolist())}
+    if isinstance(others, pd.DataFrame): return others.assign(row=others.row.map(place))
+    if not isinstance(others, Alternatives): return others
+    return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
+
+def _with_notes(answer, others, date, format:str, write:Callable) -> list: # (answers, others=) -> letters
+    "Letters about the rows that were read, and notes about the others, in their places."
+    read = np.flatnonzero(~answer.unread)
+    out = [_note(answer, i, date_text(date), format) if no else '' for i,no in enumerate(answer.unread)]
+    for i,text in zip(read, write(answer[read], others=_others_of(others, read))): out[i] = text
+    return out
+
 # %% ../../nbs/use/04_letter.ipynb #c83
 def _columns_said(domain:Domain, names, units, words, why) -> list:
     "What is said about all columns; raises `ValueError` for names that are none."
@@ -514,7 +538,11 @@ def letter(
     "Write to each person: the reasons, what would have changed the decision, and how to check it; or `ValueError`."
     explainer = _knowing(answer, explainer)
     if not len(answer): return []
-    _check_refused(explainer, answer)
+    _check_refused(explainer, answer[~answer.unread])
+    if answer.unread.any():
+        return _with_notes(answer, others, date, format, partial(
+            letter, template=template, names=names, units=units, words=words, why=why, ranges=ranges, date=date,
+            format=format, explainer=explainer))
     said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
     told = _all_told(explainer, answer, others, bool(ranges), date_text(date))
     return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told)]
@@ -573,7 +601,8 @@ def _fits(told, explainer) -> bool:
     groups,entries = len(explainer.domain.features), explainer.x_train.shape[1]
     number = lambda v: type(v) in (int, float) and abs(v) < _FAR
     place = lambda v, most: type(v) is int and 0 <= v < most
-    among = {_among(explainer, dict.fromkeys(kinds)) for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
+    among = {_among(explainer, dict.fromkeys(kinds), where) for where in (_EVERYWHERE, _NOWHERE, _HERE_AND_THERE)
+             for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
     line = lambda v: type(v) is str and len(v) <= _LONGEST and _visible(v) == v
     try:
         (p,q),asked,stands,ways = (told[name] for name in ('said', 'asked', 'stands', 'ways'))

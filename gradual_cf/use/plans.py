@@ -28,13 +28,22 @@ def _own_changes(explainer, x, xp) -> Tensor: # bool `(n, g)`
     on,relations = changed_groups(x, xp, explainer.groups(x)), explainer.ties['relations']
     return on if relations is None else on & ~relations.consequences(x, xp)
 
+def _logits_of_read(explainer, cfs) -> Tensor: # `(n, k)`
+    "What the model says of the inputs; 0 where a row could not be read."
+    if not cfs.unread.any(): return explainer.logits(cfs.data, cfs.x)
+    read = cfs[~cfs.unread]
+    z = explainer.logits(read.data, read.x)
+    out = z.new_zeros(len(cfs), z.shape[1])
+    out[torch.from_numpy(np.flatnonzero(~cfs.unread))] = z
+    return out
+
 class _Between:
     "The rows between inputs and answers."
     def __init__(self, explainer, cfs):
         self.explainer,self.cfs,self.groups = explainer,cfs,explainer.groups(cfs.x)
         self.on = _own_changes(explainer, cfs.x, cfs.xp) & cfs.tensors.valid[:, None]
         self.enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
-        self.z = explainer.logits(cfs.data, cfs.x)
+        self.z = _logits_of_read(explainer, cfs)
 
     def rows(self, rows, made) -> Tensor: # Positions, long `(q,)`; groups, bool `(q, g)`
         "Rows with some of their changes made, and what follows from those."
