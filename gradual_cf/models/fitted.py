@@ -4,12 +4,13 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copy, importlib, json, subprocess, sys
+import copy, copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -184,10 +185,43 @@ def _catboost(model) -> Predictor:
     names = tuple(model.feature_names_)
     return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_))
 
+# %% ../../nbs/models/02_fitted.ipynb #b7f37e75
+_ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
+_ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
+
+def _opened_again(model:bytes, providers:list, told:dict):
+    "A session like one that was taken apart."
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    for name,v in told.items(): setattr(options, name, v)
+    _remember_onnx(session := onnxruntime.InferenceSession(model, options, providers))
+    return session
+
+def _taken_apart(session) -> tuple:
+    "A session as `copyreg` takes it: how to make another, and of what."
+    if session not in _ONNX_MODELS: raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not say them')
+    options = session.get_session_options()
+    return _opened_again, (_ONNX_MODELS[session], session.get_providers(), {n: getattr(options, n) for n in _ONNX_OPTIONS})
+
+def _remember_onnx(session):
+    "Keep the bytes of a session's model, where it says them."
+    model,path = getattr(session, '_model_bytes', None), getattr(session, '_model_path', None)
+    if not (model or path): return
+    _ONNX_MODELS[session] = model or Path(path).read_bytes()
+    copyreg.pickle(type(session), _taken_apart)
+
 # %% ../../nbs/models/02_fitted.ipynb #c40
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
                'tensor(int32)': np.int32, 'tensor(bool)': bool, 'tensor(string)': object}
 
+def _ask_onnx(session, frame):
+    inputs = session.get_inputs()
+    if len(inputs) == 1 and len(frame.columns) > 1 or inputs[0].name not in frame: # one matrix
+        feed = {inputs[0].name: frame.to_numpy(_ONNX_TYPES[inputs[0].type])}
+    else: feed = {i.name: frame[[i.name]].to_numpy(_ONNX_TYPES[i.type]) for i in inputs}
+    out = session.run(None, feed)[-1]
+    if isinstance(out, list): out = np.array([[row[k] for k in sorted(row)] for row in out])
+    return np.asarray(out, np.float64)
 
 def _onnx(session) -> Predictor:
     "An inference session of ONNX Runtime."
@@ -195,17 +229,11 @@ def _onnx(session) -> Predictor:
     if not inputs or not outputs or not all(i.shape and i.type in _ONNX_TYPES for i in inputs) or not outputs[0].shape:
         got = f'{[(i.type, i.shape) for i in inputs]} and {[o.shape for o in outputs]}'
         raise ValueError(f'model must read and answer matrices, got inputs and outputs of {got}')
-    def ask(frame):
-        if len(inputs) == 1 and len(frame.columns) > 1 or inputs[0].name not in frame: # one matrix
-            feed = {inputs[0].name: frame.to_numpy(_ONNX_TYPES[inputs[0].type])}
-        else: feed = {i.name: frame[[i.name]].to_numpy(_ONNX_TYPES[i.type]) for i in inputs}
-        out = session.run(None, feed)[-1]
-        if isinstance(out, list): out = np.array([[row[k] for k in sorted(row)] for row in out])
-        return np.asarray(out, np.float64)
     names = tuple(i.name for i in inputs) if len(inputs) > 1 else ()
     kind = 'proba' if len(outputs) > 1 else 'number' if outputs[0].shape[-1] == 1 else 'logit'
     width = inputs[0].shape[-1] if len(inputs) == 1 else len(inputs)
-    return Predictor(ask, kind, session, names, width=width if isinstance(width, int) else None)
+    _remember_onnx(session)
+    return Predictor(partial(_ask_onnx, session), kind, session, names, width=width if isinstance(width, int) else None)
 
 # %% ../../nbs/models/02_fitted.ipynb #c43
 _MAKERS = {('xgboost', 'Booster'): _xgboost_booster, ('lightgbm', 'Booster'): _lightgbm_booster,
