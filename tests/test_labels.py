@@ -13,13 +13,14 @@ import pytest
 import torch
 from shell import shell
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
-from gradual_cf.all import Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular
+from gradual_cf.all import PAPER, PLAUSIBLE, TABLE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp, train
 from gradual_cf.baselines.lore import LORE, because
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.models.fitted import load_fitted
@@ -242,6 +243,83 @@ def test_explainers_and_answers_are_copied_whole(make):
     for other in copies(a):
         assert other.text() == a.text() and other.target.tolist() == a.target.tolist() and len(other.region()) == len(a.region())
         assert (other.raw[other.valid] == a.raw[a.valid]).all(axis=None)
+
+
+HOUSE = X.assign(total=(X.income + X.debt).round(2), home=rng.choice(['own', 'rent', 'free'], 300), steps=rng.integers(0, 9, 300))
+HOUSE_MODEL = make_pipeline(make_column_transformer((OneHotEncoder(), ['home']), remainder='passthrough'), LogisticRegression()).fit(HOUSE, SCORE > 0)
+def total(df): return df.income + df.debt
+def dear(before, after): return np.abs(after - before)
+
+RULES = dict(
+    none={}, chosen=dict(levels=dict(home=['own', 'rent']), bounds=dict(debt=(-1, 1)), increase_only=['age'], max_changes=2), quantile=dict(scale='quantile'),
+    compared=dict(relations=['income <= total + 9', 'debt < 2 or not (home == "rent")', 'home in ["own", "rent", "free"]', '-age*2 < total/3 + 9', '0 <= steps < 30 and steps != 12']),
+    equal=dict(relations=['total == income + debt']), follows=dict(relations=['home == "rent" -> steps == 3']),
+    moves=dict(relations=['steps rises -> age rises by 0.5', 'home changes -> debt stays']), derived=dict(derive=dict(total=total)),
+    caused=dict(causes=dict(age=(['income', 'debt'], LinearRegression().fit(HOUSE[['income', 'debt']], HOUSE.age)))), priced=dict(cost=dict(income=dear, debt=(1, 3), age='hard')))
+
+
+@pytest.mark.filterwarnings('ignore:.*training rows break')
+@pytest.mark.parametrize('preset', [TABLE, PLAUSIBLE, PAPER], ids=['table', 'plausible', 'paper'])
+@pytest.mark.parametrize('rules', RULES)
+def test_explainers_of_every_table_are_copied_whole(rules, preset):
+    domain = tabular(HOUSE, **RULES[rules])
+    model = train(tabular_mlp(domain.encode(HOUSE).x.shape[1], seed=0), domain.encode(HOUSE).x.float(), (SCORE > 0).to_numpy(), epochs=40, lr=.01) if preset is PAPER else HOUSE_MODEL
+    cf = GradualCF(model, domain, preset, **dict(sigma=5) if preset is PAPER else {}).fit(HOUSE)
+    a = cf.explain(HOUSE.iloc[:3])
+    for other in (copies(cf)[::3] if preset is PAPER else copies(cf)):
+        b = other.explain(HOUSE.iloc[:3])
+        assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob) and a.text() == b.text()
+    for b in copies(a): assert b.raw.equals(a.raw) and b.text() == a.text() and b.changes().equals(a.changes())
+
+
+def test_what_was_written_in_place_is_copied_by_those_who_can():
+    cf = GradualCF(HOUSE_MODEL, tabular(HOUSE, derive=dict(total=lambda df: df.income + df.debt))).fit(HOUSE)
+    want = cf.explain(HOUSE.iloc[:3])
+    with pytest.raises((pickle.PicklingError, AttributeError), match='lambda'): pickle.dumps(cf)  # when it is written, not when it is read
+    cloudpickle = pytest.importorskip('cloudpickle')
+    for other in (copy.deepcopy(cf), pickle.loads(cloudpickle.dumps(cf))): assert torch.equal(other.explain(HOUSE.iloc[:3]).xp, want.xp)
+
+
+def asked_of(frame): return fitted().predict_proba(frame)
+
+def made_elsewhere(kind, tmp_path):
+    "A fitted model of another library, as a library or a file hands it over."
+    y = labelled([0, 1])
+    if kind in ('xgboost', 'ubj'):
+        m = pytest.importorskip('xgboost').XGBClassifier(n_estimators=8, n_jobs=1).fit(X, y).get_booster()
+        m.save_model(tmp_path/'m.ubj')
+        return load_fitted(tmp_path/'m.ubj') if kind == 'ubj' else m
+    if kind in ('lightgbm', 'txt'):
+        m = pytest.importorskip('lightgbm').LGBMClassifier(n_estimators=8, verbose=-1).fit(X, y).booster_
+        m.save_model(tmp_path/'m.txt')
+        return load_fitted(tmp_path/'m.txt') if kind == 'txt' else m
+    if kind in ('catboost', 'cbm'):
+        m = pytest.importorskip('catboost').CatBoostClassifier(iterations=8, verbose=0, allow_writing_files=False).fit(X, y)
+        m.save_model(str(tmp_path/'m.cbm'))
+        return load_fitted(tmp_path/'m.cbm') if kind == 'cbm' else m
+    if kind == 'skops':
+        pytest.importorskip('skops.io').dump(fitted('digits', 'pipeline'), tmp_path/'m.skops')
+        return load_fitted(tmp_path/'m.skops')
+    if kind == 'function': return predictor(asked_of, tabular(X))
+    if kind == 'scaled': return predictor(network(), tabular(X), scaled=StandardScaler().fit(X.to_numpy()))
+    to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')
+    numbers = X.to_numpy(np.float32)
+    (tmp_path/'m.onnx').write_bytes(to.to_onnx(LogisticRegression().fit(numbers, y), numbers[:1]).SerializeToString())
+    if kind == 'session': return runtime.InferenceSession((tmp_path/'m.onnx').read_bytes())
+    return load_fitted(tmp_path/'m.onnx')
+
+
+@pytest.mark.parametrize('kind', ['xgboost', 'ubj', 'lightgbm', 'txt', 'catboost', 'cbm', 'skops', 'function', 'scaled', 'session', 'onnx'])
+def test_explainers_of_models_from_elsewhere_are_copied_whole(kind, tmp_path):
+    cf = GradualCF(made_elsewhere(kind, tmp_path), tabular(X)).fit(X)
+    target = (cf.classes or (0, 1))[-1]
+    a = cf.explain(X.iloc[:3], target)
+    for file in tmp_path.iterdir(): file.write_bytes(b'another model')  # what was read counts, not what stands there later
+    for other in copies(cf):
+        b = other.explain(X.iloc[:3], target)
+        assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob)
+    twice = copy.deepcopy(copy.deepcopy(cf))
+    assert torch.equal(twice.z_train, cf.z_train) and torch.equal(twice.explain(X.iloc[:3], target).xp, a.xp)
 
 
 class Lent:

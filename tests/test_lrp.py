@@ -3,6 +3,7 @@ import copy
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from captum.attr import LRP
@@ -14,6 +15,7 @@ from written import load_task
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.images import images
+from gradual_cf.data.tables import tabular
 from gradual_cf.measures.relevance import _LAYERS, _box_shares, _folded, epsilon, gamma, lrp, positive, relevance, z_box
 from gradual_cf.models.networks import seeded, digit_cnn, strided_cnn, tabular_mlp, text_cnn
 
@@ -259,3 +261,17 @@ def test_own_rules_come_first():
     net,x = two_layers(), torch.rand(2, 6, dtype=torch.double)
     assert not torch.allclose(lrp(net, x, 0, [(nn.Linear, partial(epsilon, 10.))]).values, lrp(net, x, 0).values)
     assert any(nn.Conv1d in kinds for kinds,_ in _LAYERS)
+
+
+def test_relevance_calls_classes_as_the_model_does():
+    df = pd.DataFrame(torch.rand(40, 3, generator=torch.manual_seed(0)).numpy(), columns=list('abc'))
+    net, domain = nn.Sequential(nn.Linear(3, 2)).double(), tabular(df)
+    net.classes_ = ('refused', '<b>granted</b>')
+    rel = relevance(net, domain, df.iloc[:2], '<b>granted</b>')
+    assert rel.target.tolist() == [1, 1] and rel.name(0) == '<b>granted</b>'
+    assert 'for <b>granted</b>: logit' in rel.plot().axes[0].get_title() and 'class 1' not in rel._repr_html_()
+    with pytest.raises(ValueError, match="'refused', '<b>granted</b>'"): relevance(net, domain, df.iloc[:2], 'lost')
+    cfs = GradualCF(net, domain, classes=['no', 'yes']).fit(df)
+    if set(cfs.z_train.argmax(1).tolist()) == {0, 1}: assert relevance(net, domain, cfs.explain(df.iloc[:2], 'yes')).name(1) == 'yes'
+    del net.classes_
+    assert relevance(net, domain, df.iloc[:2], 1).name(0) == 'class 1'

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn import ensemble, svm, tree
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
@@ -350,3 +351,62 @@ def test_certificates_hold_where_numbers_are_ranks():
         need = ((every.a != row.a).astype(int) + (every.b != row.b).astype(int))[says == t].min()
         if told.verdict.iloc[i].startswith('optimal'): assert need == told['size'].iloc[i]
     assert told.verdict.str.startswith('optimal').mean() > .9
+
+
+# Calibrated trees: one curve behind them
+
+CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, random_state=0), extra=lambda: ensemble.ExtraTreesClassifier(7, max_depth=3, random_state=0),
+              boosted=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0), hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5),
+              exponential=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, loss='exponential', random_state=0), tree=lambda: tree.DecisionTreeClassifier(max_depth=3, random_state=0))
+
+
+def calibrated(kind, method, how, seed=0):
+    "Whole numbers, labels, and a calibrated model of them."
+    r = np.random.default_rng(seed)
+    df = pd.DataFrame(r.integers(0, 6, (160, 3)), columns=list('abc'))
+    labels = np.where(df.a - .7*df.b + .4*df.c + r.normal(0, 1.2, 160) > .8, 'yes', 'no')
+    inner = CURVED[kind]()
+    if how == 'frozen':
+        frozen = pytest.importorskip('sklearn.frozen').FrozenEstimator
+        return df, CalibratedClassifierCV(frozen(inner.fit(df, labels)), method=method).fit(df.iloc[::2], labels[::2])
+    return df, CalibratedClassifierCV(inner, method=method, cv=3, ensemble=how == 'folds').fit(df, labels)
+
+
+@pytest.mark.parametrize('how', ['single', 'frozen'])
+@pytest.mark.parametrize('method', ['sigmoid', 'isotonic'])
+@pytest.mark.parametrize('kind', CURVED)
+def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
+    df, m = calibrated(kind, method, how)
+    domain, everywhere = tabular(df), pd.DataFrame(list(itertools.product(range(6), repeat=3)), columns=list('abc'))
+    cells, said, share = everywhere.to_numpy(), m.predict(everywhere), m.predict_proba(everywhere)
+    for tau in (.5, .7):
+        cf = GradualCF(m, domain, tau=tau).fit(df)
+        assert 'read exactly' in cf.model.about
+        assert np.allclose(cf.model.scores(domain.encode(everywhere).x).softmax(1), share, atol=1e-9)
+        for k,label in enumerate(m.classes_):
+            rows = everywhere[said != label].iloc[::25]
+            try: a = cf.explain(rows, label, optimal='columns')
+            except ValueError as e:
+                assert 'predicts for some training row' in str(e)
+                continue
+            there = cells[(said == label) & (share[:, k] > tau + 1e-8)]
+            on_the_edge = ((said == label) & (np.abs(share[:, k] - tau) <= 1e-8)).any()
+            for i,x in enumerate(rows.to_numpy()):
+                if not len(there): assert on_the_edge or a.proof[i] == 'none exists' and not a.valid[i]
+                else:
+                    cost = lambda v: ((v != x).sum(-1), np.abs(v - x).sum(-1))
+                    assert a.proof[i] == 'optimal' and a.valid[i] and m.predict(a.raw.iloc[[i]])[0] == label
+                    assert on_the_edge or cost(a.raw.to_numpy()[i]) == min(zip(*cost(there)))
+                    assert cost(a.raw.to_numpy()[i]) <= min(zip(*cost(there)))
+
+
+def test_curves_that_are_not_read_are_asked():
+    for kind,method in (('forest', 'sigmoid'), ('hist', 'isotonic')):
+        df, m = calibrated(kind, method, 'folds')
+        cf = GradualCF(m, tabular(df)).fit(df)
+        assert 'asked' in cf.model.about and cf.explain(df.iloc[:5]).valid.all()
+    three = CalibratedClassifierCV(ensemble.RandomForestClassifier(5, random_state=0), ensemble=False, cv=3).fit(df, df.a//2)
+    assert 'asked' in GradualCF(three, tabular(df)).fit(df).model.about
+    falls = calibrated('forest', 'sigmoid', 'single')[1]
+    falls.calibrated_classifiers_[0].calibrators[0].a_ *= -1
+    assert 'asked' in GradualCF(falls, tabular(df)).fit(df).model.about

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -126,21 +126,17 @@ def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(
     return np.where(x == MISSING, np.nan, out) if c.missing else out
 
 # %% ../../nbs/data/00_columns.ipynb #c27
-def _on_the_way(levels:np.ndarray) -> Callable: # Encoded levels `(q,)`; (c, x) -> c, `(n, 1)` each
+def _on_the_way(levels:np.ndarray, c:Tensor, x:Tensor) -> Tensor: # Encoded levels `(q,)`, entries `(n, 1)` each
     "Let an ordinal go no further than the last level on its way that is offered."
-    def project(c, x):
-        p = torch.from_numpy(levels).to(x)
-        least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(-1, keepdim=True)
-        return torch.where((c == x) | least.isinf(), x, p[best])
-    return project
+    p = torch.from_numpy(levels).to(x)
+    least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(-1, keepdim=True)
+    return torch.where((c == x) | least.isinf(), x, p[best])
 
-def _one_of(offered:Tensor) -> Callable: # bool `(w,)`; (c, x) -> c, `(…, w)` each
+def _one_of(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)`, entries `(…, w)` each
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
-    def project(c, x):
-        allowed = offered.to(x.device) | (x > .5)
-        largest = c.masked_fill(~allowed, -torch.inf).argmax(-1, keepdim=True)
-        return torch.zeros_like(c).scatter_(-1, largest, 1.)
-    return project
+    allowed = offered.to(x.device) | (x > .5)
+    largest = c.masked_fill(~allowed, -torch.inf).argmax(-1, keepdim=True)
+    return torch.zeros_like(c).scatter_(-1, largest, 1.)
 
 # %% ../../nbs/data/00_columns.ipynb #c31
 _FEW = 3 # An integer with fewer values than three grids offers them all
@@ -373,7 +369,7 @@ class Ordinal(Column):
         return {self.name: self.known[np.where(np.isnan(v[:, 0]), len(self.levels), at).astype(int)]}
     def projection(self) -> Callable|None:
         at = np.array([self.levels.index(v) for v in self.offered])
-        return _on_the_way(at/self.span) if self.codes and self.offered else None
+        return partial(_on_the_way, at/self.span) if self.codes and self.offered else None
     def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
     def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)
     def cuts(self, bounds:np.ndarray) -> np.ndarray: return np.arange(len(self.levels) - 1) + .5 # Each level is a cell
@@ -416,7 +412,7 @@ class Category(Column):
     def write(self, v:np.ndarray, dtypes:dict) -> dict: return {self.name: self.known[v.argmax(1)]}
 
     def candidates(self, grid:int) -> np.ndarray: return np.eye(self.width)[self.may]
-    def projection(self) -> Callable|None: return _one_of(torch.from_numpy(self.may))
+    def projection(self) -> Callable|None: return partial(_one_of, torch.from_numpy(self.may))
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return pd.Series(comparable(new[self.sources[0]])).isin(self.offered).to_numpy(bool)

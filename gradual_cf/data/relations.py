@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import combinations
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -145,22 +145,26 @@ _OPERATORS:dict[type, Any] = {
     ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal,
     ast.In: np.isin, ast.NotIn: partial(np.isin, invert=True)}
 
+def _listed(*v): return list(v)
+def _joined(f, *v): return reduce(f, v)
+def _chained(operators, *sides): return reduce(np.logical_and, [f(a, b) for f,a,b in zip(operators, sides, sides[1:])])
+
+def _constant(v, env): return v
+def _over(f, parts, env): return f(*[part(env) for part in parts])
+
 def _compiled(node:ast.expr) -> Callable: # Numbers of columns -> an array `(n,)`, or a number
     "A checked tree as a function."
-    def over(f, *nodes):
-        parts = [_compiled(n) for n in nodes]
-        return lambda env: f(*[part(env) for part in parts])
-    def compared(*sides):
-        each = [_OPERATORS[type(op)](a, b) for a,op,b in zip(sides, cast(ast.Compare, node).ops, sides[1:])]
-        return reduce(np.logical_and, each)
+    over = lambda f, *nodes: partial(_over, f, [_compiled(n) for n in nodes])
     match node:
         case ast.Name(): return itemgetter(int(node.id[1:]))
-        case ast.Constant(): return lambda env: node.value
-        case ast.List() | ast.Tuple(): return over(lambda *v: list(v), *node.elts)
+        case ast.Constant(): return partial(_constant, node.value)
+        case ast.List() | ast.Tuple(): return over(_listed, *node.elts)
         case ast.UnaryOp(): return over(_OPERATORS[type(node.op)], node.operand)
         case ast.BinOp(): return over(_OPERATORS[type(node.op)], node.left, node.right)
-        case ast.BoolOp(): return over(lambda *v: reduce(_OPERATORS[type(node.op)], v), *node.values)
-        case ast.Compare(): return over(compared, node.left, *node.comparators)
+        case ast.BoolOp(): return over(partial(_joined, _OPERATORS[type(node.op)]), *node.values)
+        case ast.Compare():
+            operators = [_OPERATORS[type(op)] for op in node.ops]
+            return over(partial(_chained, operators), node.left, *node.comparators)
     raise TypeError(f'{ast.unparse(node)} was not checked')
 
 # %% ../../nbs/data/01_relations.ipynb #sc31
@@ -380,6 +384,14 @@ def _computed(c:Column, values, n:int) -> np.ndarray: # Its numbers, `(n,)`; NaN
 _TRIED_ROWS = 1000 # Training rows on which a function is tried
 _SHUFFLE = 0       # Seed of the order in which their columns are tried
 
+def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
+
+def _derived_anew(told:Callable, frame:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
+    "A derived column after a change; where the function says what it said before, the cell stays."
+    both = {i: np.concatenate([old[i], new[i]]) for i in needs} # asked at once: a frame costs more than its rows
+    a,b = np.split(told(frame(both, needs)), 2)
+    return np.where(_differs(a, b), b, old[group])
+
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a derived column; raises `ValueError` for none. `frame`: (numbers, groups) -> rows."
     g = _among(columns, 'derive', name)
@@ -387,7 +399,7 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
     if not callable(function): raise ValueError(f'derive must be a function of a frame for {name!r}, got {function!r}')
     few = df.iloc[:_TRIED_ROWS].reset_index(drop=True)
     order = np.random.default_rng(_SHUFFLE).permutation(len(few))
-    told,needs = lambda rows: _computed(c, function(rows), len(rows)), []
+    told,needs = partial(_told_of, c, function), []
     try:
         plain = told(few.copy())
         for i,other in enumerate(columns):
@@ -397,13 +409,16 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
     except (KeyError, AttributeError, TypeError) as e:
         raise ValueError(f'derive must compute {name!r} from columns of df, got {type(e).__name__}: {e}') from e
     if g in needs: raise ValueError(f'relations, derive and causes must not go in a circle, got {name!r} → {name!r}')
-    def value(old, new):
-        both = {i: np.concatenate([old[i], new[i]]) for i in needs} # asked at once: a frame costs more than its rows
-        a,b = np.split(told(frame(both, needs)), 2)
-        return np.where(_differs(a, b), b, old[g])
-    return _Follower(g, frozenset(needs), value, None, f'derive {name!r}')
+    return _Follower(g, frozenset(needs), partial(_derived_anew, told, frame, g, needs), None, f'derive {name!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c40
+def _parents_of(frame:Callable, needs, parents, env:dict) -> pd.DataFrame: return frame(env, needs)[parents]
+
+def _moved_along(model, frame:Callable, group:int, old:dict, new:dict) -> np.ndarray: # `(n,)`
+    "A child that keeps its residual."
+    a,b = (np.asarray(model.predict(frame(env)), float).reshape(-1) for env in (old, new))
+    return old[group] + b - a
+
 def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a child, which keeps its residual; raises `ValueError` where it cannot be computed."
     if not isinstance(told, (tuple, list)) or len(told) != 2 or not hasattr(told[1], 'predict'):
@@ -418,10 +433,8 @@ def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFram
     try: model.predict(df[parents].iloc[:1])
     except Exception as e:
         raise ValueError(f'causes must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
-    def value(old, new):
-        a,b = (np.asarray(model.predict(frame(env, needs)[parents]), float).reshape(-1) for env in (old, new))
-        return old[g] + b - a
-    return _Follower(g, frozenset(needs), value, None, f'causes {name!r}')
+    frame = partial(_parents_of, frame, needs, parents)
+    return _Follower(g, frozenset(needs), partial(_moved_along, model, frame, g), None, f'causes {name!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c44
 def _there(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`

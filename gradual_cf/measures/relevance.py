@@ -19,9 +19,9 @@ from ..answers import Counterfactuals
 from ..core import Domain
 from ..data.images import _block_names, draw_image
 from ..data.words import _word_spans
-from ..models.asking import check_logits, place, predict
+from ..models.asking import check_logits, labels_of, place, predict
 from ..render import figure_html, plot_text, render, subplots, without_math
-from ..search.goals import check_target
+from ..search.goals import _class_name, check_target
 
 # %% auto #0
 __all__ = ['epsilon', 'gamma', 'positive', 'z_box', 'lrp', 'Relevances', 'relevance']
@@ -247,7 +247,7 @@ def _bars(rel, n):
     "A bar chart for each of `n` rows."
     (fig,axes),df = subplots(n, 1, squeeze=False, figsize=(6, 2.6*n)), rel.df()
     for i,ax in enumerate(axes[:, 0]):
-        title = f'for class {rel.target[i]}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
+        title = f'for {plot_text(rel.name(i))}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
         _draw_bars(ax, df[df.row == i], title)
     return fig
 
@@ -256,7 +256,7 @@ def _heat_maps(rel, n):
     "Image and heat map for each of `n` rows."
     fig,axes = subplots(n, 2, squeeze=False, figsize=(3.8, .3 + 1.9*n))
     for i,(left,right) in enumerate(axes):
-        draw_image(left, rel.x[i], title=f'class {rel.target[i]}')
+        draw_image(left, rel.x[i], title=plot_text(rel.name(i)))
         _draw_heat(right, rel.values[i], f'logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
     return fig
 
@@ -265,7 +265,7 @@ _PLOTS = dict(image=_heat_maps) # Kind of data -> how relevance is drawn; others
 # %% ../../nbs/measures/01_relevance.ipynb #c70
 def _paragraphs(rel, most) -> str:
     "Texts with their words tinted, each under its logit."
-    texts = [dict(target=rel.target[i].item(), logit=rel.logit[i].item(), delta=rel.delta[i].item(), words=rel.words(i))
+    texts = [dict(name=rel.name(i), logit=rel.logit[i].item(), delta=rel.delta[i].item(), words=rel.words(i))
              for i in range(min(most, len(rel)))]
     return render('lrp/texts', texts=texts)
 
@@ -276,7 +276,7 @@ def _in_words(rel, most):
         top = lines.set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
         return ', '.join(f'{f} {v:+.2f}' for f,v in top.items())
     rows = rel.df().groupby('row')
-    return '; '.join(f'input {i}, class {rel.target[i]}: {strongest(lines)}' for i,lines in rows if i < most)
+    return '; '.join(f'input {i}, {rel.name(i)}: {strongest(lines)}' for i,lines in rows if i < most)
 
 # %% ../../nbs/measures/01_relevance.ipynb #c74
 @dataclass(frozen=True, repr=False, eq=False)
@@ -290,6 +290,7 @@ class Relevances:
     domain:Domain  # How to name and draw the inputs
     data:Any       # Raw inputs
     spans:Callable=_word_spans # Text -> (start, end) of the word of each group
+    classes:tuple=() # What the model calls its classes; () for 0, 1, …
 
     @property
     def groups(self) -> Tensor: return self.domain.groups(self.x.shape[1:]).to(self.x.device) # Long `(*s)`
@@ -307,6 +308,8 @@ class Relevances:
             own = _groups_of(self.domain, self.data, ids, i, self.spans)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]
         return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
+
+    def name(self, i:int) -> str: return _class_name(int(self.target[i]), self.classes) # Of the class explained
 
     def words(self,
         i:int, # Which text
@@ -353,17 +356,20 @@ def relevance(
     model:nn.Module,   # Maps `(n, *s)` to raw logits `(n, k)`
     domain:Domain,     # From `tabular`, `images` or `sentences`, or your own
     data,              # Raw inputs, or `Counterfactuals`
-    target=None,       # Class index, one per row; None for the class predicted, or the counterfactuals' target
+    target=None,       # Label of a class, one per row; None for the class predicted, or the counterfactuals' target
     rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
     first=None,        # Rule of the first layer; None for z^B on images
     spans:Callable=_word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
 ) -> Relevances:
     "Which columns, pixels or words speak for a class."
-    if isinstance(data, Counterfactuals): data, target = data.raw, data.tensors.target if target is None else target
+    classes = labels_of(model)
+    if isinstance(data, Counterfactuals):
+        classes, target = data.classes or classes, data.target if target is None else target
+        data = data.raw
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
     model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)
     rules = own if rules is None else rules
     z = predict(model, shown)
-    target = z.argmax(1) if target is None else check_target(target, z)
-    return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans)
+    target = z.argmax(1) if target is None else check_target(target, z, classes)
+    return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans, classes)

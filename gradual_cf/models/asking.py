@@ -274,6 +274,64 @@ def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, deriva
     try: return torch.autograd.grad(z, x, dz)[0]
     except RuntimeError as e: raise ValueError(f'{no} ({e})') from e
 
+# %% ../../nbs/models/00_asking.ipynb #kc7
+KINDS = dict(proba='probabilities', decision='decision values', logit='logits', number='numbers') # What models answer
+
+# %% ../../nbs/models/00_asking.ipynb #kc10
+_LEAST = 1e-12 # Distance that a probability keeps from 0 and 1
+
+def _check_answers(out:Tensor, kind:str):
+    "Raise `ValueError` for answers that are not of the kind they are said to be."
+    if not out.isfinite().all(): raise ValueError(f'model must give finite {KINDS[kind]}, got NaN or infinite ones')
+    several = out.ndim == 2 and out.shape[1] > 1
+    far = (out.sum(1) - 1).abs().max().item() if several and len(out) else 0.
+    if kind == 'proba':
+        if (out < -1e-6).any() or (out > 1 + 1e-6).any():
+            bad = out[(out < 0) | (out > 1)][0].item()
+            raise ValueError(f"model must give probabilities in [0, 1] for kind 'proba', got {bad:.4g}")
+        if far > 1e-3: raise ValueError(f'model must give probabilities that sum to one, got a row off by {far:.3g}')
+    elif kind != 'number' and several and len(out) > 1 and (out >= 0).all() and far < 1e-3:
+        raise ValueError(f"kind must be 'proba' for a model whose answers sum to one, got {kind!r}")
+
+# %% ../../nbs/models/00_asking.ipynb #kc16
+_CHOOSE = 'got {} outputs: choose one by predictor(model, domain, output=…)'
+_TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
+_ROUNDED = 1e-12 # Lead that rounding explains: a tie
+
+def log_odds(
+    out:Tensor,         # What a model answered, `(n,)` or `(n, k)`
+    kind:str='proba',   # What that is, one of `KINDS`
+    threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
+) -> Tensor:            # Centred log-odds `(n, k)`; `(n, 1)` for numbers
+    "Turn answers of any kind into logits; raises `ValueError` for answers that are not of that kind."
+    single = out.ndim == 1 or out.shape[1] == 1
+    if kind == 'number' and not single:
+        raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
+    _check_answers(out, kind)
+    if kind == 'proba':
+        out = out.clamp(_LEAST, 1 - _LEAST)
+        out = out.logit() if single else out.log()
+    if kind == 'number': return out.reshape(len(out), 1)
+    z = two_classes(out) if single else out - out.mean(1, keepdim=True)
+    if threshold != .5 and z.shape[1] != 2:
+        raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
+    if threshold != .5: z = z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
+    later = torch.arange(z.shape[1], device=z.device)
+    less = z - _TIE*later
+    return torch.where((less.argmax(1) == (z - _ROUNDED*later).argmax(1))[:, None], less, z) # a near thing is no tie
+
+# %% ../../nbs/models/00_asking.ipynb #kc47
+class Adapted(nn.Module):
+    "A model of any kind as one of logits."
+    kind = 'logit'         # One of `KINDS`
+    differentiable = False # Whether a gradient reaches the input
+
+    def check(self,
+        z:Tensor, # What it says of the training rows, `(n, k)`
+    ):
+        "Raise `ValueError` where the kind cannot be what it is said to be."
+        if self.kind in ('logit', 'decision') and z.shape[1] == 2: check_lead(z)
+
 # %% ../../nbs/models/00_asking.ipynb #c66
 _OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
 

@@ -4,69 +4,24 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copy, importlib, json, subprocess, sys
+import copy, copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn, Tensor
 
-from ..core import Domain
-from .asking import check_lead, two_classes
+from ..core import bisected, Domain
+from .asking import KINDS, _CHOOSE, Adapted, log_odds
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
-
-# %% ../../nbs/models/02_fitted.ipynb #c7
-KINDS = dict(proba='probabilities', decision='decision values', logit='logits', number='numbers') # What models answer
-
-# %% ../../nbs/models/02_fitted.ipynb #c10
-_LEAST = 1e-12 # Distance that a probability keeps from 0 and 1
-
-def _check_answers(out:Tensor, kind:str):
-    "Raise `ValueError` for answers that are not of the kind they are said to be."
-    if not out.isfinite().all(): raise ValueError(f'model must give finite {KINDS[kind]}, got NaN or infinite ones')
-    several = out.ndim == 2 and out.shape[1] > 1
-    far = (out.sum(1) - 1).abs().max().item() if several and len(out) else 0.
-    if kind == 'proba':
-        if (out < -1e-6).any() or (out > 1 + 1e-6).any():
-            bad = out[(out < 0) | (out > 1)][0].item()
-            raise ValueError(f"model must give probabilities in [0, 1] for kind 'proba', got {bad:.4g}")
-        if far > 1e-3: raise ValueError(f'model must give probabilities that sum to one, got a row off by {far:.3g}')
-    elif kind != 'number' and several and len(out) > 1 and (out >= 0).all() and far < 1e-3:
-        raise ValueError(f"kind must be 'proba' for a model whose answers sum to one, got {kind!r}")
-
-# %% ../../nbs/models/02_fitted.ipynb #c16
-_CHOOSE = 'got {} outputs: choose one by predictor(model, domain, output=…)'
-_TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
-_ROUNDED = 1e-12 # Lead that rounding explains: a tie
-
-def log_odds(
-    out:Tensor,         # What a model answered, `(n,)` or `(n, k)`
-    kind:str='proba',   # What that is, one of `KINDS`
-    threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
-) -> Tensor:            # Centred log-odds `(n, k)`; `(n, 1)` for numbers
-    "Turn answers of any kind into logits; raises `ValueError` for answers that are not of that kind."
-    single = out.ndim == 1 or out.shape[1] == 1
-    if kind == 'number' and not single:
-        raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
-    _check_answers(out, kind)
-    if kind == 'proba':
-        out = out.clamp(_LEAST, 1 - _LEAST)
-        out = out.logit() if single else out.log()
-    if kind == 'number': return out.reshape(len(out), 1)
-    z = two_classes(out) if single else out - out.mean(1, keepdim=True)
-    if threshold != .5 and z.shape[1] != 2:
-        raise ValueError(f'threshold must be .5 for {z.shape[1]} classes, got {threshold}')
-    if threshold != .5: z = z - two_classes(torch.tensor(threshold, dtype=torch.float64).logit()).to(z)
-    later = torch.arange(z.shape[1], device=z.device)
-    less = z - _TIE*later
-    return torch.where((less.argmax(1) == (z - _ROUNDED*later).argmax(1))[:, None], less, z) # a near thing is no tie
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)
@@ -185,10 +140,44 @@ def _catboost(model) -> Predictor:
     names = tuple(model.feature_names_)
     return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_))
 
+# %% ../../nbs/models/02_fitted.ipynb #b7f37e75
+_ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
+_MOMENTARY = '_ONNX_MODELS',           # What is no part of the program, for a fingerprint of its code
+_ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
+
+def _opened_again(model:bytes, providers:list, told:dict):
+    "A session like one that was taken apart."
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    for name,v in told.items(): setattr(options, name, v)
+    _remember_onnx(session := onnxruntime.InferenceSession(model, options, providers))
+    return session
+
+def _taken_apart(session) -> tuple:
+    "A session as `copyreg` takes it: how to make another, and of what."
+    if session not in _ONNX_MODELS: raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not say them')
+    options = session.get_session_options()
+    return _opened_again, (_ONNX_MODELS[session], session.get_providers(), {n: getattr(options, n) for n in _ONNX_OPTIONS})
+
+def _remember_onnx(session):
+    "Keep the bytes of a session's model, where it says them."
+    model,path = getattr(session, '_model_bytes', None), getattr(session, '_model_path', None)
+    if not (model or path): return
+    _ONNX_MODELS[session] = model or Path(path).read_bytes()
+    copyreg.pickle(type(session), _taken_apart)
+
 # %% ../../nbs/models/02_fitted.ipynb #c40
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
                'tensor(int32)': np.int32, 'tensor(bool)': bool, 'tensor(string)': object}
 
+def _ask_onnx(session, frame):
+    inputs = session.get_inputs()
+    if len(inputs) == 1 and len(frame.columns) > 1 or inputs[0].name not in frame: # one matrix
+        feed = {inputs[0].name: frame.to_numpy(_ONNX_TYPES[inputs[0].type])}
+    else: feed = {i.name: frame[[i.name]].to_numpy(_ONNX_TYPES[i.type]) for i in inputs}
+    out = session.run(None, feed)[-1]
+    if isinstance(out, list): out = np.array([[row[k] for k in sorted(row)] for row in out])
+    return np.asarray(out, np.float64)
 
 def _onnx(session) -> Predictor:
     "An inference session of ONNX Runtime."
@@ -196,17 +185,11 @@ def _onnx(session) -> Predictor:
     if not inputs or not outputs or not all(i.shape and i.type in _ONNX_TYPES for i in inputs) or not outputs[0].shape:
         got = f'{[(i.type, i.shape) for i in inputs]} and {[o.shape for o in outputs]}'
         raise ValueError(f'model must read and answer matrices, got inputs and outputs of {got}')
-    def ask(frame):
-        if len(inputs) == 1 and len(frame.columns) > 1 or inputs[0].name not in frame: # one matrix
-            feed = {inputs[0].name: frame.to_numpy(_ONNX_TYPES[inputs[0].type])}
-        else: feed = {i.name: frame[[i.name]].to_numpy(_ONNX_TYPES[i.type]) for i in inputs}
-        out = session.run(None, feed)[-1]
-        if isinstance(out, list): out = np.array([[row[k] for k in sorted(row)] for row in out])
-        return np.asarray(out, np.float64)
     names = tuple(i.name for i in inputs) if len(inputs) > 1 else ()
     kind = 'proba' if len(outputs) > 1 else 'number' if outputs[0].shape[-1] == 1 else 'logit'
     width = inputs[0].shape[-1] if len(inputs) == 1 else len(inputs)
-    return Predictor(ask, kind, session, names, width=width if isinstance(width, int) else None)
+    _remember_onnx(session)
+    return Predictor(partial(_ask_onnx, session), kind, session, names, width=width if isinstance(width, int) else None)
 
 # %% ../../nbs/models/02_fitted.ipynb #c43
 _MAKERS = {('xgboost', 'Booster'): _xgboost_booster, ('lightgbm', 'Booster'): _lightgbm_booster,
@@ -226,18 +209,6 @@ def recognised(
     if isinstance(model, (nn.Module, type)): return None
     asked = 'predict', 'predict_proba', 'decision_function'
     return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
-
-# %% ../../nbs/models/02_fitted.ipynb #c47
-class Adapted(nn.Module):
-    "A model of any kind as one of logits."
-    kind = 'logit'         # One of `KINDS`
-    differentiable = False # Whether a gradient reaches the input
-
-    def check(self,
-        z:Tensor, # What it says of the training rows, `(n, k)`
-    ):
-        "Raise `ValueError` where the kind cannot be what it is said to be."
-        if self.kind in ('logit', 'decision') and z.shape[1] == 2: check_lead(z)
 
 # %% ../../nbs/models/02_fitted.ipynb #c51
 class FrameModel(Adapted):
@@ -563,16 +534,27 @@ class _Nodes(NamedTuple):
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
 
 # %% ../../nbs/models/02_fitted.ipynb #7918da4c
+_FARTHEST = 1e9 # No sum of leaves is further from 0
+
 class _Link(NamedTuple):
     "How scores become answers."
     base:np.ndarray     # Added to the scores, `(k,)`
     kind:str            # What the sum is, one of `KINDS`
     factor:float=1.     # … times this
     threshold:float=.5  # Probability from which the second of two classes is decided
+    calibrated:Any=None # Function of the one sum that never falls, `(n,)` -> probabilities; None where nothing follows
 
     def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
         "What the model answers where it has these scores."
-        return log_odds(self.factor*torch.from_numpy(scores + self.base), self.kind, self.threshold)
+        total = scores + self.base
+        if self.calibrated is not None: total = self.calibrated(total[:, 0])
+        return log_odds(self.factor*torch.from_numpy(total), self.kind, self.threshold)
+
+    def total_of(self, share:np.ndarray) -> np.ndarray: # Probabilities of the second of two classes -> sums, `(n,)` each
+        "The least sum of which the answer is at least a share; further than any sum where none is."
+        if self.calibrated is None: return share
+        far = np.full(len(share), _FARTHEST)
+        return bisected(lambda total: self.calibrated(total) >= share, -far, far, 100) # halvings, until two numbers are neighbours
 
 # %% ../../nbs/models/02_fitted.ipynb #ec10
 class _Ensemble(NamedTuple):
@@ -749,10 +731,23 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
     return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
 
+# %% ../../nbs/models/02_fitted.ipynb #9597efd7
+def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
+    "Trees of scikit-learn for two classes, and the one curve behind them; None for several folds and what else is there."
+    one,*folds = model.calibrated_classifiers_
+    inner = one.estimator.estimator if type(one.estimator).__name__ == 'FrozenEstimator' else one.estimator
+    plain = type(inner).__module__.startswith('sklearn.') and type(inner) is not type(model)
+    e = _parsed(inner) if plain and not folds and len(model.classes_) == 2 else None
+    if e is None or one.method not in ('sigmoid', 'isotonic') or list(one.classes) != list(inner.classes_): return None
+    curve = one.calibrators[0]
+    rises = curve.a_ <= 0 if one.method == 'sigmoid' else curve.increasing_
+    return e._replace(link=_Link(e.link.base, 'proba', calibrated=curve.predict)) if rises else None
+
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
           'HistGradientBoosting': _from_hist, 'RandomForest': _from_forest, 'ExtraTrees': _from_forest,
-          'DecisionTree': _from_forest, 'ExtraTree': _from_forest} # Library, or kind of scikit-learn's -> reader
+          'DecisionTree': _from_forest, 'ExtraTree': _from_forest,
+          'CalibratedClassifierCV': _from_calibrated} # Library, or kind of scikit-learn's -> reader
 
 def _parsed(source) -> _Ensemble|None: # A fitted model
     "The trees of a fitted model; None where they cannot be read."

@@ -5,6 +5,7 @@
 # %% ../../nbs/02_goals.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -147,16 +148,17 @@ def total_variation(
     return (right**2 + down**2).flatten(1).sum(1)
 
 # %% ../../nbs/02_goals.ipynb #c35
+def _tv_to(beta:float, s:State) -> Tensor: # `(n,)`
+    right,down = _steps(s.xp)
+    return (right**2 + down**2 + 1e-12).pow(beta/2).flatten(1).sum(1)
+
 def total_variation_beta(
     beta:float=2., # Exponent in Eq. 8, > 0; the paper's is 2
 ) -> Callable:     # A loss term
     "Total variation with another exponent (Eq. 8)."
     if not beta > 0: raise ValueError(f'beta must be positive, got {beta}')
     if beta == 2: return total_variation
-    def tv(s):
-        right,down = _steps(s.xp)
-        return (right**2 + down**2 + 1e-12).pow(beta/2).flatten(1).sum(1)
-    return tv
+    return partial(_tv_to, beta)
 
 # %% ../../nbs/02_goals.ipynb #c38
 @_closed_form(lambda s: (None if s.target.near is None else 2*(s.xp - s.target.near), None), entrywise=True)

@@ -218,6 +218,7 @@ def _bounded(cf) -> bool:
 
 # %% ../../nbs/search/09_readings.ipynb #c300bb7e
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
+_NO_TIE = 1e-12 # A lead from which a decision is no tie
 
 def _interval_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "Both ends of an interval."
@@ -240,7 +241,8 @@ def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     k,eye = len(link.base), np.eye(len(link.base))
     if k == 1:
         sign,need = _of_two(link, label, level, lead)
-        return [(sign*np.ones(1), sign*(1/(1 + np.exp(-sign*need - _TIE)) - link.base[0]), 0.)]
+        tie = _TIE if link.calibrated is None else np.where(_wanted(level, lead) > 0, _TIE, _NO_TIE)
+        return [(sign*np.ones(1), sign*(link.total_of(1/(1 + np.exp(-sign*need - tie))) - link.base[0]), 0.)]
     if lead is None and np.min(level, initial=.5) < .5: lead = 0. # several classes may have such a share
     times = [] if lead is None else [eye[label] - np.exp(lead)*eye[j] for j in range(k) if j != label]
     return [(eye[label], level - link.base[label], 0.), *((v, 0*level - v @ link.base, 0.) for v in times)]
