@@ -378,7 +378,8 @@ class Counterfactuals:
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
         data,raw = (take_rows(rows, i) for rows in (self.data, self.raw))
-        if self.unread.any(): data,raw = self.domain.rows(data), self.domain.rows(raw) # with the dtypes of what was read
+        if self.unread.any(): # with the dtypes of what was read
+            data,raw = self.domain.rows(data), self.domain.rows(raw)
         return replace(self, **some, enc=enc, proof=proof, data=data, raw=raw)
 
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after

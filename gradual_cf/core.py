@@ -165,7 +165,7 @@ class Domain:
     display:Display=Display()    # What people see of answers
     defaults:Any=None            # Name of the preset that suits it, or a record of settings; None where none does
     rows:Callable=_as_it_is      # Raw input, one or many -> many
-    unread:Callable|None=None    # Raw rows -> why each cannot be read, '' where it can; None where all are read, or none
+    unread:Callable|None=None    # Raw rows -> why each cannot be read, '' where it can
     legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
     write:Callable|None=None     # (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
     constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question

@@ -132,12 +132,12 @@ def _reachable(stats, label, quantile):
     raise ValueError(f'quantile must be None for a class with one training row, got {quantile} and class {alone}')
 
 def _nearest_address(cf, label:int) -> Tensor: # `(k,)`
-    "Where a class would live that the model predicts for no training row: the mean logits of those that are nearest to it."
+    "Where a class that no training row has would live: the mean logits of the rows that are nearest to it."
     z = cf.z_train
     return z[z.log_softmax(1)[:, label].topk(min(cf.settings.n_ref, len(z))).indices].mean(0)
 
 def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
-    "Where the classes live; raises `ValueError` for one that is never predicted, but among real rows, which says what is left out."
+    "Where the classes live; raises `ValueError` for one that is never predicted, but not among real rows."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
     if none and cf.settings.plausibility is None:

@@ -147,9 +147,9 @@ def test_a_stopped_run_is_resumed_by_either(ray, cf, whole, tmp_path):
 
 
 def test_a_bad_value_is_a_value_error_with_its_rows(ray, cf, tmp_path):
-    df = loans(90)
-    df.loc[70, 'debt'] = float('nan')
-    with pytest.raises(ValueError, match=r"rows 60\.\.89 of ds.*'debt'") as e: explain_ray(cf, df, tmp_path/'out', batch_size=30, workers=1)
+    df = loans(90).assign(wish=1)
+    df.loc[70, 'wish'] = 7
+    with pytest.raises(ValueError, match=r"rows 60\.\.89 of ds.*target.*7") as e: explain_ray(cf, df, tmp_path/'out', 'wish', batch_size=30, workers=1)
     assert 'Traceback' not in str(e.value)
 
 

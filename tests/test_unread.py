@@ -3,6 +3,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -10,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import GradualCF, explain_dataset, letter, prove, tabular
+from gradual_cf.all import GradualCF, actions, explain_dataset, letter, prove, tabular
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.measures.metrics import confirm, measures
 from gradual_cf.scale.batch import check_folder
@@ -122,12 +123,12 @@ def test_where_no_row_can_be_read_the_call_says_so(asked):
     with pytest.raises(ValueError, match="'city'"): GradualCF(cf.model, cf.domain).fit(spoilt(rows, ('b', 'city', 'Atlantis')))
 
 
-@pytest.mark.parametrize('form', ['polars', 'dicts'])
+@pytest.mark.parametrize('form', ['arrow', 'dicts'])
 def test_rows_of_other_makes(asked, form):
     cf, rows = asked
     plain = rows.assign(city=rows.city.astype(object), grade=rows.grade.astype(object)).reset_index(drop=True)
     plain.loc[1, 'city'] = 'Atlantis'
-    if form == 'polars': given = pytest.importorskip('polars').from_pandas(plain)
+    if form == 'arrow': given = pa.Table.from_pandas(plain)
     else:
         given = plain.to_dict('records')
         given[1].pop('age')
@@ -180,3 +181,8 @@ def test_a_folder_goes_on_and_keeps_the_reason(asked, tmp_path):
     assert out.cf_valid.tolist() == whole.valid.tolist() and np.allclose(out['cf:income'], whole.raw.income)
     assert check_folder(tmp_path/'run')['faults'] == []
     assert explain_dataset(cf, given, tmp_path/'run', 1, batch_size=4)
+
+
+def test_a_call_that_is_refused_names_the_cell_that_is_no_number(asked):
+    cf, rows = asked
+    with pytest.raises(ValueError, match="in column 'age', got 'old'"): actions(cf, rows.astype({'age': object}).pipe(spoilt, ('d', 'age', 'old')), target=1)

@@ -45,12 +45,22 @@ def _check_missing(c:Column, s:pd.Series):
     raise ValueError(f'data must not have missing values where the training rows have none, got {s.loc[gone].iloc[0]} '
                      f"in column {c.name!r} ({gone.sum()} of {len(s)} rows): leave the rows out, or use missing='fill'")
 
+def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
+    "Cells as numbers, NaN for what is none."
+    try: return c.floats(s)
+    except (TypeError, ValueError, AttributeError):
+        if len(s) < 2: return np.full(len(s), np.nan)
+        return np.concatenate([_floats(c, s.iloc[[i]]) for i in range(len(s))])
+
 def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
     "Cells as numbers; raises `ValueError` for a cell that is none."
     _check_missing(c, s)
     try: v = c.floats(s)
     except (TypeError, ValueError, AttributeError):
-        raise ValueError(f'data must be {c.reads} in column {c.name!r}, got {s[s.notna()].iloc[0]!r}') from None
+        there = s[s.notna()]
+        none = there[np.isnan(_floats(c, there))]
+        cell = (none if len(none) else there).iloc[0] # dates of two time zones are dates, and no column of dates
+        raise ValueError(f'data must be {c.reads} in column {c.name!r}, got {cell!r}') from None
     bad = ~np.isfinite(v) & s.notna().to_numpy(bool)
     if bad.any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
     return v

@@ -384,7 +384,8 @@ def _computed(c:Column, values, n:int) -> np.ndarray: # Its numbers, `(n,)`; NaN
 _TRIED_ROWS = 1000 # Training rows on which a function is tried
 _SHUFFLE = 0       # Seed of the order in which their columns are tried
 
-def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
+def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray:
+    return _computed(c, function(rows), len(rows))
 
 def _derived_anew(told:Callable, frame:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
     "A derived column after a change; where the function says what it said before, the cell stays."

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (Column, _entry_slices, _fit_columns, _interval, _inside, _inward, MISSING, _offered,
+from .columns import (Column, _entry_slices, _fit_columns, _floats, _interval, _inside, _inward, MISSING, _offered,
                                      _rescaled, _treated)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
@@ -144,14 +144,7 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     return Encoded(x, frozen, low, high, most)
 
 # %% ../../nbs/04_tables.ipynb #7656ed92
-_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells of a column are to be
-
-def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
-    "Cells as numbers, NaN for what is none."
-    try: return c.floats(s)
-    except (TypeError, ValueError, AttributeError):
-        if len(s) < 2: return np.full(len(s), np.nan)
-        return np.concatenate([_floats(c, s.iloc[[i]]) for i in range(len(s))])
+_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells are to be
 
 def _strange(c:Column, s:pd.Series) -> np.ndarray: # bool `(n,)`
     "Which cells are there and cannot be read."

@@ -155,9 +155,11 @@ def _opened_again(model:bytes, providers:list, told:dict):
 
 def _taken_apart(session) -> tuple:
     "A session as `copyreg` takes it: how to make another, and of what."
-    if session not in _ONNX_MODELS: raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not say them')
+    if session not in _ONNX_MODELS:
+        raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not say them')
     options = session.get_session_options()
-    return _opened_again, (_ONNX_MODELS[session], session.get_providers(), {n: getattr(options, n) for n in _ONNX_OPTIONS})
+    told = {name: getattr(options, name) for name in _ONNX_OPTIONS}
+    return _opened_again, (_ONNX_MODELS[session], session.get_providers(), told)
 
 def _remember_onnx(session):
     "Keep the bytes of a session's model, where it says them."
@@ -550,11 +552,12 @@ class _Link(NamedTuple):
         if self.calibrated is not None: total = self.calibrated(total[:, 0])
         return log_odds(self.factor*torch.from_numpy(total), self.kind, self.threshold)
 
-    def total_of(self, share:np.ndarray) -> np.ndarray: # Probabilities of the second of two classes -> sums, `(n,)` each
+    def total_of(self, share:np.ndarray) -> np.ndarray: # Of the second of two classes -> sums, `(n,)` each
         "The least sum of which the answer is at least a share; further than any sum where none is."
         if self.calibrated is None: return share
         far = np.full(len(share), _FARTHEST)
-        return bisected(lambda total: self.calibrated(total) >= share, -far, far, 100) # halvings, until two numbers are neighbours
+        enough = lambda total: self.calibrated(total) >= share
+        return bisected(enough, -far, far, 100) # halvings, until two numbers are neighbours
 
 # %% ../../nbs/models/02_fitted.ipynb #ec10
 class _Ensemble(NamedTuple):
@@ -733,7 +736,7 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
 
 # %% ../../nbs/models/02_fitted.ipynb #9597efd7
 def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
-    "Trees of scikit-learn for two classes, and the one curve behind them; None for several folds and what else is there."
+    "Trees of scikit-learn for two classes and the one curve behind them; None for several folds."
     one,*folds = model.calibrated_classifiers_
     inner = one.estimator.estimator if type(one.estimator).__name__ == 'FrozenEstimator' else one.estimator
     plain = type(inner).__module__.startswith('sklearn.') and type(inner) is not type(model)

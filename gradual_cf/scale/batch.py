@@ -237,7 +237,8 @@ def _made_up(enc, k):
 # %% ../../nbs/scale/01_batch.ipynb #c60
 def _reactions(explainer, raw, **constraints):
     "What domain, constraints and loss terms do to some rows, in twelve digits."
-    d, enc = explainer.domain, _where_read(explainer, raw, explainer.goal.anything(explainer.classes), **constraints)[0][1]
+    (_,enc,_,_),_ = _where_read(explainer, raw, explainer.goal.anything(explainer.classes), **constraints)
+    d = explainer.domain
     seen = [enc, d.groups(enc.x.shape[1:])]
     if d.project is not None: seen += [d.project(enc.x + by, enc.x) for by in (-FAR, .013, FAR)]
     if d.propose is not None: seen += [d.propose(enc.x, g) for g in range(enc.frozen.shape[1])]

@@ -345,8 +345,8 @@ def _reasons(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) whe
     except ValueError: return None, []
     return rows, cf.domain.unread(rows)
 
-def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As `ask` returns it; all rows, reasons, targets
-    "A question of the rows that can be read, and what was laid aside; raises `ValueError` where none can be read."
+def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As `ask` returns it; what was laid aside
+    "A question of the rows that can be read, and the others; raises `ValueError` where none can be."
     try: return cf.ask(data, target, max_changes, **rules), None
     except ValueError:
         rows,why = _reasons(cf, data)

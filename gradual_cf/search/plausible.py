@@ -284,7 +284,8 @@ def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     values,atomic = map(list, zip(*tried))
     circle = _circle(rows, legal, company.settings.density, company.settings.isolation, values=values, atomic=atomic)
     if not few: return circle
-    return circle._replace(lonely=torch.full_like(circle.lonely, torch.inf), strange=torch.full_like(circle.strange, torch.inf))
+    never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
+    return circle._replace(lonely=never[0], strange=never[1])
 
 # %% ../../nbs/search/05_plausible.ipynb #c25
 _AROUND = 128 # Nearest rows of each half that a row is compared with

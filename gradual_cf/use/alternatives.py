@@ -388,8 +388,8 @@ def _shown_answers(several, most:int|None=None) -> list:
         before,after = _crossed(own)
         now, = _said(several.first.before[i:i + 1], several.first.goal)
         unread = several.first.proof[i] if several.first.unread[i] else ''
-        out.append(dict(name=name, aim=aimed_at(several.first, i), now='' if unread else now, unread=unread, before=before, after=after,
-                        said=_said(answers.prob, several.first.goal),
+        out.append(dict(name=name, aim=aimed_at(several.first, i), now='' if unread else now, unread=unread,
+                        before=before, after=after, said=_said(answers.prob, several.first.goal),
                         parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
     return out
 

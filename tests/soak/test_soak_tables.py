@@ -84,6 +84,27 @@ def test_an_answer_is_the_same_in_any_company(made, changes, k, order):
     for one in both: check_same(one, all_at_once)
 
 
+NO_VALUES = ['Atlantis', '12,5', '', np.inf, -np.inf, 1e400, b'x', (1, 2), None, float('nan'), '31.02.2020', True, 7, -1e30]
+
+
+@QUICK
+@given(made=tables(), changes=st.sampled_from(CHANGES), k=st.sampled_from([2, 3]),
+       bad=st.lists(st.tuples(st.integers(0, ASKED - 1), st.integers(0, 9), st.sampled_from(NO_VALUES)), min_size=1, max_size=5))
+def test_a_row_that_cannot_be_read_refuses_no_other(made, changes, k, bad):
+    cf = explainer(made, None, changes, k)
+    target = other_class(cf, made.rows, k)
+    whole, rows = answers(cf, made, target), made.rows.astype(object)
+    for i, c, v in bad: rows.isetitem(c % rows.shape[1], [v if n == i else old for n, old in enumerate(rows.iloc[:, c % rows.shape[1]])])
+    kept = [i for i in range(len(rows)) if i not in {i for i, _, _ in bad}]
+    assume(kept)
+    cfs = cf.explain(rows, target, **asked(made))
+    for one, two in zip(cells(cfs.raw.iloc[kept]), cells(whole.raw.iloc[kept]), strict=True): assert all(map(same, one, two)), (one, two)
+    assert not cfs.unread[kept].any() and (cfs.valid[kept] == whole.valid[kept]).all() and np.array_equal(cfs.prob[kept], whole.prob[kept])
+    for i in np.flatnonzero(cfs.unread):
+        assert not cfs.valid[i] and np.isnan(cfs.prob[i]) and cfs.proof[i].startswith('not read: ')
+        assert all(map(same, cells(cfs.raw.iloc[[i]])[0], cells(rows.iloc[[i]])[0]))
+
+
 @QUICK
 @given(made=tables(), changes=st.sampled_from(STOPPING), k=st.sampled_from([2, 3]))
 def test_an_answer_that_is_explained_again_stays(made, changes, k):
