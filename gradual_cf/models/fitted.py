@@ -164,8 +164,9 @@ def _taken_apart(session) -> tuple:
 def _remember_onnx(session):
     "Keep the bytes of a session's model, where it says them."
     model,path = getattr(session, '_model_bytes', None), getattr(session, '_model_path', None)
-    if not (model or path): return
-    _ONNX_MODELS[session] = model or Path(path).read_bytes()
+    if path and not model: model = Path(path).read_bytes()
+    if not model: return
+    _ONNX_MODELS[session] = model
     copyreg.pickle(type(session), _taken_apart)
 
 # %% ../../nbs/models/02_fitted.ipynb #c40
