@@ -96,6 +96,7 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     dict: _by_key,
     pd.DataFrame: lambda d: [(name, column) for name,column in d.items()],
     pd.Series: lambda s: (str(s.dtype), np.asarray(hash_pandas_object(s))),
+    pd.Index: lambda i: (i.dtype, i.tolist(), list(i.names)), # Arrow's texts are pickled with what lies behind them
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
