@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (Column, _entry_slices, _fit_columns, _floats, _interval, _inside, _inward, MISSING, _offered,
-                                     _rescaled, _treated)
+from .columns import (Column, _entry_slices, _fit_columns, _floats, _interval, _inside, _inward,
+                                     MISSING, _offered, _rescaled, _treated)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
