@@ -43,7 +43,8 @@ def tested(cell, files):
     isa, threads, venv = CELLS[cell]
     python = ROOT/venv/'bin/python'
     with tempfile.TemporaryDirectory() as cache:
-        env = os.environ | INSTRUCTIONS[isa] | dict(OMP_NUM_THREADS=str(threads), GRADUAL_CF_CACHE=cache, PATH=f'{python.parent}:{ROOT}/.venv/bin:{os.environ["PATH"]}')
+        env = os.environ | INSTRUCTIONS[isa] | dict(OMP_NUM_THREADS=str(threads), GRADUAL_CF_CACHE=cache, PATH=f'{python.parent}:{ROOT}/.venv/bin:{os.environ["PATH"]}',
+                                                     JUPYTER_PATH=str(ROOT/'.venv/share/jupyter'))  # the oldest environment has only PyTorch of its own
         version = subprocess.run([python, '-c', 'import torch; print(torch.__version__)'], env=env, capture_output=True, text=True, check=True).stdout
         start, before = time.time(), os.times()
         done = subprocess.run([python, '-m', 'pytest', '-q', '-n', str(max(1, 2//threads)), '--tb=short', *files], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -62,6 +62,19 @@ def test_a_fingerprint_does_not_depend_on_order_in_memory_or_on_use():
     assert fingerprint(train) == before
 
 
+@pytest.mark.parametrize('dtype', [pd.Int64Dtype, pd.StringDtype, lambda: pd.CategoricalDtype(['a', 'b']), lambda: pd.DatetimeTZDtype(tz='UTC')], ids='whole text category time'.split())
+def test_a_dtype_that_was_asked_is_the_same_one(dtype):
+    asked = dtype()
+    for name in ('itemsize', 'kind', 'numpy_dtype', 'name', '_is_boolean', '_can_hold_na', 'index_class', 'na_value'): getattr(asked, name, None)
+    assert fingerprint(asked) == fingerprint(dtype())
+
+
+def test_dtypes_are_told_apart():
+    kinds = [pd.Int64Dtype(), pd.UInt8Dtype(), pd.StringDtype('python'), pd.CategoricalDtype(['a', 'b']), pd.CategoricalDtype(['a', 'c']),
+             pd.CategoricalDtype(['a', 'b'], ordered=True), pd.DatetimeTZDtype(tz='UTC'), pd.DatetimeTZDtype(tz='Europe/Vienna'), pd.IntervalDtype('int64'), pd.IntervalDtype('float64')]
+    assert len(set(map(fingerprint, kinds))) == len(kinds)
+
+
 def least(c, x, k): return c.clamp_min(k)
 
 

@@ -150,3 +150,19 @@ def test_the_networks_of_limits_disagree_as_the_page_says():
 def test_wide_tables_keep_to_their_memory():
     wide = results('wide.csv').set_index(['settings', 'levels', 'columns'])
     assert wide.peak['default', 1000, 3] <= .5 and wide.peak['believable', 0, 300] <= .6 and (wide.valid == 1).all()
+
+
+def test_figures_of_the_first_page_are_the_measured_ones():
+    "The table *Why this package* says what the committed results say."
+    from benchmarks.field.wins import overall
+    field, trees, exact, letters = overall(results('field.parquet')), results('boxes_without.csv'), results('exact_trees.csv'), results('letters.csv')
+    told = {line.split('|')[1].strip(): line for line in texts()['README'].splitlines() if line.startswith('|')}
+    percent = lambda method, of: f'{field.loc[method, of]:.0%}'
+    legal, found, last, proof = (next(v for k, v in told.items() if w in k) for w in ('constraints', 'every row', 'hold', 'proof'))
+    assert field.loc['ours', ['found', 'legal']].eq(1).all() and f"{field.loc['ours', 'cells']:.0f} combinations" in legal
+    for method in ('DiCE random', 'NICE (sparsity)', 'NICE (plausibility)', 'cfnow greedy'): assert percent(method, 'legal') in legal
+    for method in ('NICE (plausibility)', 'DiCE random', 'DiCE genetic'): assert percent(method, 'found') in found
+    for method in ('ours, believable', 'NICE (plausibility)', 'DiCE random', 'real rows'): assert percent(method, 'refitted') in last
+    plain = trees[trees.without == 'nothing'].set_index('model').optimal
+    for share in (plain['XGBoost'], plain['forest of depth 8'], plain['forest of any depth'], exact.legal[0]): assert f'{share:.0%}' in proof
+    assert letters.flips.eq(1).all() and letters.rows.max() == 10_000

@@ -38,7 +38,7 @@ class Cluster:
         if self.head is not None and self.head.poll() is None: return
         here = Path(__file__).resolve().parent
         env = os.environ | dict(PYTHONPATH=f'{here}{os.pathsep}{here.parent}', OMP_NUM_THREADS='1')
-        tool = [Path(sys.executable).parent/'ray', 'start', '--head', '--block', f'--port={PORT}', '--num-cpus=2']
+        tool = [shutil.which('ray', path=f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'), 'start', '--head', '--block', f'--port={PORT}', '--num-cpus=2']
         quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.head = subprocess.Popen([*tool, '--include-dashboard=false', '--disable-usage-stats'], env=env, start_new_session=True, **quiet)
 

@@ -97,6 +97,7 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     pd.DataFrame: lambda d: [(name, column) for name,column in d.items()],
     pd.Series: lambda s: (str(s.dtype), np.asarray(hash_pandas_object(s))),
     pd.Index: lambda i: (i.dtype, i.tolist(), list(i.names)), # Arrow's texts are pickled with what lies behind them
+    pd.api.extensions.ExtensionDtype: lambda d: {k: v for k,v in vars(d).items() if k != '_cache'}, # filled by asking
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
