@@ -152,7 +152,7 @@ def test_ctrl_c_of_the_command_says_how_to_go_on(networks, tmp_path):
     process.start()
     wait_until(lambda: parts_in(tmp_path/'out') > 2, process)
     os.kill(process.pid, signal.SIGINT)
-    process.join(60)
+    process.join(180)
     said = (tmp_path/'2').read_text()
     assert process.exitcode == 130 and 'run the same command again' in said and 'Traceback' not in said
     assert 2 < parts_in(tmp_path/'out') < 114 and not list((tmp_path/'out').glob('.part*'))
