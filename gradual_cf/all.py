@@ -45,6 +45,7 @@ from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer
 from .use.letter import check_letter, letter
 from .use.audit import Audit, audit
+from .use.reasons import Reasons, reasons
 from .use.actions import Actions, actions
 from .paper.ablations import ablate
 from .paper.survey import questions, survey, tally
@@ -60,5 +61,5 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'imp
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
-           'check_letter', 'letter', 'Audit', 'audit', 'ablate', 'questions', 'survey', 'tally', 'reproduce',
+           'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'ablate', 'questions', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']

@@ -1,0 +1,170 @@
+"""Principal reasons: against scorecards done by hand and brute force, with codes, forbidden columns and bad input."""
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from gradual_cf.all import GradualCF, images, reasons, tabular
+from gradual_cf.use.reasons import HMDA
+
+WEIGHTS = dict(income=6., debt=-4., months=2., idle=0.)
+
+
+class Score(nn.Module):
+    "A scorecard: log-odds are linear in what is encoded."
+    def __init__(self, weights, bias=-2.):
+        super().__init__()
+        self.weights, self.bias = nn.Parameter(torch.tensor(weights)), bias
+
+    def forward(self, x):
+        z = x @ self.weights + self.bias
+        return torch.stack([-z, z], 1)/2
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({c: rng.integers(0, 101, n) for c in WEIGHTS})
+
+
+@pytest.fixture(scope='module')
+def cf(): return GradualCF(Score([*WEIGHTS.values()]), tabular(people()), classes=('refused', 'granted')).fit(people())
+
+
+def by_hand(cf, row):
+    "Points of each column below the average of the two references of the commentary, in shares of what is lacking."
+    x, w = cf.x_train.double().numpy(), np.array([*WEIGHTS.values()])
+    score = x @ w - 2
+    order = np.argsort(np.where(score > 0, score, np.inf), kind='stable')[:max(int(.25*(score > 0).sum()), 20)]
+    mine = cf.encode(row).x.double().numpy()[0]
+    return [dict(zip(WEIGHTS, w*(ref.mean(0) - mine)/-(mine @ w - 2))) for ref in (x[order], x)]
+
+
+def test_a_scorecard_gives_the_two_methods_of_the_commentary(cf):
+    rows = people(60, 1)
+    found = reasons(cf, rows, k=4).frame
+    for i in found.row.unique():
+        near, every = by_hand(cf, rows.iloc[[i]])
+        lack = -(cf.encode(rows.iloc[[i]]).x[0].double().numpy() @ np.array([*WEIGHTS.values()]) - 2)
+        for line in found[found.row == i].itertuples():
+            room = .03*abs(WEIGHTS[line.columns])/lack  # of an average over eight values of a hundred
+            assert abs(line.near - near[line.columns]) <= room and abs(line[-1] - every[line.columns]) <= room
+
+
+def test_alone_and_put_back_are_what_the_model_says(cf):
+    rows = people(40, 2)
+    found, w = reasons(cf, rows, k=2), np.array([*WEIGHTS.values()])
+    assert found.refused.sum() > 10 and (found.frame.groupby('row').size() <= 2).all()
+    score = lambda row: float(cf.encode(row).x[0].double().numpy() @ w - 2)
+    for i, lines in found.frame.groupby('row'):
+        row = rows.iloc[[i]]
+        if -score(row) < .01: continue  # a tie lacks nothing to speak of
+        lack, whole = -score(row), row.assign(**{l.columns: float(l.compared) for l in lines.itertuples()})
+        assert found.enough[i] == (score(whole) >= 0)
+        for l in lines.itertuples():
+            assert l.has == str(row[l.columns].iloc[0])
+            alone = score(row.assign(**{l.columns: float(l.compared)})) + lack
+            back = score(whole) - score(whole.assign(**{l.columns: row[l.columns].iloc[0]}))
+            np.testing.assert_allclose([l.alone, l.put_back], [alone/lack, back/lack], rtol=1e-4, atol=1e-5)
+
+
+def test_no_other_column_closes_more_and_an_idle_one_is_no_reason(cf):
+    rows = people(60, 3)
+    few, all_ = reasons(cf, rows, k=1).frame, reasons(cf, rows, k=9).frame
+    assert (few.alone.to_numpy() == all_.groupby('row').alone.max().loc[few.row].to_numpy()).all()
+    assert 'idle' not in set(all_['columns']) and (all_.alone >= .05).all()
+
+
+def test_where_four_exist_four_are_told():
+    "Six columns of equal weight, all of them at their worst."
+    names = list('abcdef')
+    rows = pd.DataFrame({c: np.random.default_rng(i).integers(0, 101, 300) for i, c in enumerate(names)})
+    cf = GradualCF(Score([1.]*6, -3.), tabular(rows)).fit(rows)
+    found = reasons(cf, pd.DataFrame({c: [0, 100] for c in names}))
+    assert found.refused.tolist() == [True, False] and found.of(1) == []
+    assert len(found.of(0)) == 4 and (found.frame['rank'] == [1, 2, 3, 4]).all()
+
+
+def test_codes_gather_columns_and_are_those_that_were_given(cf):
+    rows = people(60, 4)
+    found = reasons(cf, rows, codes=dict(income=('A1', 'Too little income'), debt=1, months=1, idle='Nothing'))
+    assert set(found.frame.code) <= {'A1', 1} and HMDA[1] in set(found.frame.reason)
+    both = found.frame[found.frame.code == 1]
+    assert set(both['columns']) == {'debt, months'} and both.has.str.contains('debt .*, months').all()
+    apart = reasons(cf, rows).frame.set_index(['row', 'columns'])
+    one = lambda row, c: apart.alone.get((row, c), 0.)
+    for l in both.itertuples():  # a score adds up; what is less than a twentieth is not told
+        assert one(l.row, 'debt') + one(l.row, 'months') - 1e-5 <= l.alone <= one(l.row, 'debt') + one(l.row, 'months') + .1
+
+
+def test_a_column_that_must_not_be_named_is_not_and_the_reader_is_told(cf):
+    rows = people(60, 5)
+    free, held = reasons(cf, rows), reasons(cf, rows, never=['income'])
+    assert 'income' in set(free.frame['columns']) and 'income' not in set(held.frame['columns'])
+    assert free.withheld == {} and 0 < held.withheld['income'] <= held.refused.sum()
+    assert 'must not be named' in held.text() and 'must not be named' in held._repr_html_()
+    assert reasons(cf, rows, never='idle').withheld == {}
+
+
+@pytest.mark.parametrize('how, said', [
+    (dict(k=0), 'k must be'), (dict(k=2.5), 'k must be'), (dict(codes=dict(wealth=1)), r"\['wealth'\]"), (dict(never=['wealth']), r"\['wealth'\]"),
+    (dict(codes=dict(debt=11)), '1 to 10'), (dict(codes=dict(debt=True)), '1 to 10'), (dict(codes=dict(debt=['a'])), '1 to 10'),
+    (dict(codes=dict(debt=1), never='debt'), r"never be named, got \['debt'\]"), (dict(never=list(WEIGHTS)), 'may be named'),
+    (dict(codes=dict(debt=('a', 'x'), months=('a', 'y'))), 'one text each'), (dict(target='rich'), 'refused')], ids=str)
+def test_bad_input_is_named(cf, how, said):
+    with pytest.raises(ValueError, match=said): reasons(cf, people(5), **how)
+
+
+def test_an_explainer_that_is_not_fitted_and_one_of_images_are_refused():
+    with pytest.raises(ValueError, match='fit must be called'): reasons(GradualCF(Score([1.]*4), tabular(people())), people(3))
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+    pictures = GradualCF(net, images(4)).fit(torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
+    with pytest.raises(ValueError, match='must be a table'): reasons(pictures, torch.rand(2, 1, 8, 8))
+
+
+def test_rows_that_nobody_refuses_have_no_reasons(cf):
+    rich = people(5).assign(income=100, debt=0, months=100)
+    found = reasons(cf, rich)
+    assert not found.refused.any() and not len(found.frame) and 'none to be told' in repr(found)
+    assert found.text() and found._repr_html_() and found.plot()
+
+
+def test_a_target_that_no_training_row_has_is_refused_in_words(cf):
+    poor = people().assign(income=0)
+    with pytest.raises(ValueError, match='training rows must hold some'): reasons(GradualCF(cf.model, tabular(people())).fit(poor), poor.head(3))
+
+
+def test_categories_missing_cells_and_numbers_as_a_target():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(dict(job=rng.choice(['none', 'clerk', 'judge'], 300), income=np.where(rng.random(300) < .2, np.nan, rng.integers(0, 101, 300))))
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    worth = 10*(rows.job == 'judge') + rows.income.fillna(20)/10
+    model = make_pipeline(make_column_transformer((OneHotEncoder(), ['job']), remainder='passthrough'), HistGradientBoostingRegressor()).fit(rows, worth)
+    cf = GradualCF(model, tabular(rows)).fit(rows)
+    found = reasons(cf, pd.DataFrame(dict(job=['clerk', 'judge'], income=[np.nan, 90.])), target=(15, None))
+    first = found.frame.iloc[0]
+    assert found.refused.tolist() == [True, False] and (first['columns'], first.has, first.compared) == ('job', 'clerk', 'judge')
+    assert found.frame.has.isin(['clerk', 'missing']).all()
+
+
+def test_what_is_derived_follows():
+    "The model reads a ratio alone: debt and income are the reasons behind it, and never without it."
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(dict(debt=rng.integers(1, 101, 300), income=rng.integers(50, 151, 300)))
+    rows['ratio'] = rows.debt/rows.income
+    domain = tabular(rows, derive=dict(ratio=lambda df: df.debt/df.income))
+    cf = GradualCF(Score([0., 0., -4.], 1.), domain).fit(rows)
+    bad = pd.DataFrame(dict(debt=[90], income=[100], ratio=[.9]))
+    told = reasons(cf, bad).frame
+    assert {'debt', 'income'} & set(told['columns'])
+
+
+def test_the_state_of_the_program_is_left_as_it_was(cf):
+    torch.manual_seed(3)
+    before, weights = torch.get_rng_state(), cf.model.weights.clone()
+    cf.model.train()
+    reasons(cf, people(5))
+    assert torch.equal(before, torch.get_rng_state()) and cf.model.training and torch.equal(weights, cf.model.weights) and cf.model.weights.grad is None
