@@ -46,6 +46,7 @@ from .use.explorer import explorer
 from .use.letter import check_letter, letter
 from .use.audit import Audit, audit
 from .use.reasons import Reasons, reasons
+from .use.watch import Watch, watch
 from .use.actions import Actions, actions
 from .paper.ablations import ablate
 from .paper.survey import questions, survey, tally
@@ -61,5 +62,5 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'imp
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
-           'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'ablate', 'questions', 'survey', 'tally', 'reproduce',
+           'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']

@@ -462,6 +462,30 @@ def _check(
     _say(json.dumps(told) if json_ else '\n'.join(lines))
     raise typer.Exit(bool(told['faults']))
 
+# %% ../nbs/92_cli.ipynb #cb75041a
+@app.command('watch')
+def _watch(
+    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
+    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV,
+    model:Optional[Path]=typer.Option(None, '--model', help="Today's model; weights or a fitted model of your own."),
+    rows:Optional[Path]=typer.Option(None, '--rows', help='Rows of today in a CSV or parquet file; else those of then.'),
+    by:Optional[List[str]]=typer.Option(None, '--by', help='A column that tells groups apart; repeat for more.'),
+    target:Optional[str]=_TO,
+    least:Optional[float]=typer.Option(None, '--least', help='Share of the advice that is expected to hold; else .95.'),
+    trust:Optional[List[str]]=_TRUST, data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER,
+    preset:Optional[str]=_PRESET, json_:bool=_JSON,
+):
+    "Does the advice of then still hold? Ends with 1 where it does not."
+    from gradual_cf.use.watch import watch
+    with _clear_errors():
+        task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=None, cost=None,
+                           trust=trust)
+        cf = _fitted(task, paper, preset)
+        found = watch(out, cf, rows and _csv_rows(rows, ()), by=list(by) if by else None, target=_wanted(cf, target) if target else None,
+                      least=least, seed=seed, progress=sys.stderr.isatty())
+    _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
+    raise typer.Exit(found.exit_code)
+
 # %% ../nbs/92_cli.ipynb #c61
 def _asked_panel(
     dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, paper=False, preset=None,

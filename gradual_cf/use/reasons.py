@@ -135,7 +135,8 @@ def _units(names:Sequence, codes, never) -> list:
         if name in never: continue
         code,text = _code(codes.get(name, str(name)), name)
         unit = out.setdefault(code, _Unit(code, text, []))
-        if unit.text != text: raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
+        if unit.text != text:
+            raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
         unit.columns.append(g)
     if not out: raise ValueError(f'never must leave a column that may be named, got {never}')
     return list(out.values())
@@ -279,8 +280,8 @@ def _forbidden(names, columns, base, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each closes more than the least of the reasons."
     never = [never] if isinstance(never, str) else list(never)
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
-    count = {c: int(((gain := columns[names.index(c)].gain/-base) >= _SLIGHT).logical_and(gain >= least).sum())
-             for c in never}
+    gains = {c: columns[names.index(c)].gain/-base for c in never}
+    count = {c: int(((gain >= _SLIGHT) & (gain >= least)).sum()) for c,gain in gains.items()}
     return {c: n for c,n in count.items() if n}
 
 def reasons(
@@ -311,4 +312,5 @@ def reasons(
     refused,enough = (np.zeros(len(z), bool) for _ in range(2))
     refused[at.cpu().numpy()] = True
     enough[at.cpu().numpy()] = (tested.whole >= 1).cpu().numpy()
-    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, _forbidden(names, columns, base, tested, never))
+    withheld = _forbidden(names, columns, base, tested, never)
+    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, withheld)
