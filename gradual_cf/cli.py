@@ -468,7 +468,7 @@ def _watch(
     out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
     dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV,
     model:Optional[Path]=typer.Option(None, '--model', help="Today's model; weights or a fitted model of your own."),
-    rows:Optional[Path]=typer.Option(None, '--rows', help='Rows of today in a CSV or parquet file; else those of then.'),
+    rows:Optional[Path]=typer.Option(None, '--rows', help='Rows of today, a CSV or parquet file; else those of then.'),
     by:Optional[List[str]]=typer.Option(None, '--by', help='A column that tells groups apart; repeat for more.'),
     target:Optional[str]=_TO,
     least:Optional[float]=typer.Option(None, '--least', help='Share of the advice that is expected to hold; else .95.'),
@@ -481,7 +481,7 @@ def _watch(
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=None, cost=None,
                            trust=trust)
         cf = _fitted(task, paper, preset)
-        found = watch(out, cf, rows and _csv_rows(rows, ()), by=list(by) if by else None, target=_wanted(cf, target) if target else None,
+        found = watch(out, cf, rows and _csv_rows(rows, ()), by=list(by or ()) or None, target=_wanted(cf, target),
                       least=least, seed=seed, progress=sys.stderr.isatty())
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
     raise typer.Exit(found.exit_code)
