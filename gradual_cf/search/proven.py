@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .goals import arrived, CLASSES, lacking, leading, most_groups
 from .masking import probe
-from .bounds import _bytes_read, _entries_at, _every_position, _LOWEST
+from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
 from .readings import _arrived, _conditions_kept, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of,
@@ -171,6 +171,18 @@ class _Limits(NamedTuple):
     calm:bool=True       # Whether Ctrl-C only ends the search, with what is known
     work:float=np.inf    # Most numbers that the bounds of a row's boxes may take
 
+def _without_worse(q:_Question, conditions:list) -> _Question:
+    "The same question without levels that are worse than others at the same price, where all conditions are sums."
+    if not all(isinstance(c, _LayerBound) and len(c.weight) == 1 for c in conditions): return q
+    offered = dict(q.offered)
+    for g,price in q.price.levels.items():
+        priced = price[np.arange(price.shape[1]) != q.rows.own[:, g, None]]
+        if not offered[g].any() or np.ptp(priced): continue
+        values = np.concatenate([c.layers.levels[g][offered[g]] for c in conditions], 1)
+        offered[g] = offered[g].copy()
+        offered[g][offered[g]] = ~_worse_levels(values, max(c.slack for c in conditions))
+    return q._replace(offered=offered)
+
 def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows of a question under a price, a function of grid and rows: `_Found`, encoded answers, toll."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
@@ -192,7 +204,7 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
         some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(target.device))
         first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
         conditions,held = wanted.conditions(some, label)
-        asked = partial(wanted.asked, some, held)
+        asked,some = partial(wanted.asked, some, held), _without_worse(some, conditions)
         search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
         found = search.run(limits.calm)
         if search.stopped: seconds = 0.
