@@ -710,3 +710,45 @@ def test_who_breaks_the_question_is_certified_for_nothing(name):
     if name == 'svc': return # who is only asked has no better row to hand back
     there = better.valid & broken & told.best.lt(np.inf).to_numpy()
     assert there.any() and (better.raw.a == rows.a)[there].all() and better.raw.b[there & (better.raw.b != rows.b)].between(-1, 1).all()
+
+
+def many_levels(levels, seed=0, classes=2):
+    "A linear model of a category with many levels, another one and a number."
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(dict(a=pd.Categorical([f'x{i}' for i in rng.permutation(6*levels) % levels]), b=rng.choice(['u', 'v', 'w'], 6*levels), c=rng.integers(0, 4, 6*levels)))
+    effect = rng.normal(size=(levels, classes)).round(1)  # several levels add the same
+    z = effect[X.a.cat.codes] + np.outer(X.c - 1.5, rng.normal(size=classes)) + (X.b == 'u').to_numpy()[:, None]*rng.normal(size=classes)
+    coder = compose.make_column_transformer((preprocessing.OneHotEncoder(), ['a', 'b']), remainder='passthrough')
+    model = pipeline.make_pipeline(coder, linear_model.LogisticRegression(C=10)).fit(X, z.argmax(1))
+    return model, X
+
+
+@pytest.mark.parametrize('optimal', ['columns', 'distance'])
+@pytest.mark.parametrize('classes', [2, 3])
+@pytest.mark.parametrize('seed', range(2))
+def test_levels_that_were_left_out_are_in_no_better_answer(seed, classes, optimal):
+    "Against every row there is."
+    model, X = many_levels(20, seed, classes)
+    cf, rows = GradualCF(model, tabular(X, categorical=['a'])).fit(X), X.head(15)
+    every = pd.DataFrame(itertools.product(X.a.cat.categories, ['u', 'v', 'w'], range(4)), columns=['a', 'b', 'c'])
+    share = model.predict_proba(every)
+    for target in sorted(set(model.predict(X))):
+        answers = cf.explain(rows, target, optimal=optimal)
+        does = (share.argmax(1) == target) & (share[:, target] >= .5)
+        assert does.any() and answers.valid.all() and set(answers.proof) == {'optimal'}
+        for i in range(len(rows)):
+            far = (every.a != rows.a.iloc[i]).to_numpy()*1., (every.b != rows.b.iloc[i]).to_numpy()*1., (every.c - rows.c.iloc[i]).abs().to_numpy()/3
+            size = sum((v > 0)*1 for v in far) if optimal == 'columns' else 2*far[0] + 2*far[1] + far[2]
+            assert answers.size[i] == pytest.approx(size[does].min(), abs=1e-6)
+
+
+def test_ten_times_the_levels_take_no_more_boxes_of_a_linear_model(monkeypatch):
+    def looked(levels):
+        model, X = many_levels(levels)
+        cf, seen = GradualCF(model, tabular(X, categorical=['a'])).fit(X), []
+        look = bounds._LayerBound.__call__
+        with monkeypatch.context() as m:
+            m.setattr(bounds._LayerBound, '__call__', lambda self, b, budget: (seen.append(len(b.row)*self.width), look(self, b, budget))[1])
+            assert set(cf.explain(X.head(40)).proof) == {'optimal'}
+        return sum(seen)  # numbers that were looked at
+    assert looked(300) <= 2*looked(30)

@@ -26,6 +26,7 @@ from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
                                       answers_numbers, check_lead, check_logits, labels_of, place, predict)
+from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import Plan, plan_of
 
@@ -407,6 +408,11 @@ def _as_it_was(cf):
         vars(cf).update(old)
         raise
 
+def _check_alone(**others):
+    "Raise `ValueError` for what cannot be asked together with `confirmed`."
+    if named := [name for name,v in others.items() if v is not None]:
+        raise ValueError(f'{named[0]} must be left out where confirmed is, got {others[named[0]]!r}')
+
 # %% ../../nbs/search/00_explainer.ipynb #c71
 class Explainer:
     "A model, a domain and settings; a subclass writes `search`."
@@ -439,8 +445,9 @@ class Explainer:
         self.z_train:Any = None
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
+        self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
 
-    def __getstate__(self): return self.__dict__ | dict(read=None) # Another process reads for itself
+    def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
     def __repr__(self): return _described(self)
 
     @property
@@ -465,7 +472,7 @@ class Explainer:
         "Look at the training data once; returns the explainer. Where that fails, it stays as it was."
         _check_no_labels(y)
         with _as_it_was(self):
-            self.place,self.x_train,self.z_train,self.crowds = place(self.model), None, None, {}
+            self.place,self.x_train,self.z_train,self.crowds,self.jurors = place(self.model), None, None, {}, []
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             x = self.encode(data).x
@@ -541,11 +548,16 @@ class Explainer:
         seconds:float|None=None, # Most time of all rows together; None for as long as it takes
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
         robust:dict|None=None, # What it must withstand: dict(noise={column: how far}) or dict(weights=δ)
+        confirmed:float|None=None, # Share of five models that might have been that shall agree, in (0, 1]
     ) -> Counterfactuals:
         "Change the least in each row that makes the model decide for `target`; a row that cannot be read says so."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
         asked,aside = _where_read(self, data, target, max_changes, **rules)
-        return _with_unread(answered(self, asked, seed, progress, optimal, seconds, gap, robust), aside)
+        if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+        else:
+            _check_alone(optimal=optimal, seconds=seconds, robust=robust)
+            answers = until_confirmed(self, asked, confirmed, seed, progress)
+        return _with_unread(answers, aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."

@@ -1,0 +1,146 @@
+"""Answers that models agree about which might have been: who they are, what is asked of them, what is left alone."""
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from torch import nn
+
+from gradual_cf.all import PLAUSIBLE, GradualCF, Wachter, tabular
+from gradual_cf.search import confirmed
+from gradual_cf.search.confirmed import _agreed, _drawn, jury
+
+
+def people(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(dict(income=rng.integers(0, 101, n), debt=rng.integers(0, 101, n), idle=rng.integers(0, 5, n)))
+
+
+class Score(nn.Module):
+    "A scorecard of which every weight is written down."
+    def __init__(self, bar=1.):
+        super().__init__()
+        self.line = nn.Linear(3, 2)
+        with torch.no_grad():
+            self.line.weight.copy_(torch.tensor([[-3., 2., 0.], [3., -2., 0.]]))
+            self.line.bias.copy_(torch.tensor([bar, -bar])/2)
+
+    def forward(self, x): return self.line(x)
+
+
+class Bar:
+    "A juror who asks for more than the model does."
+    def __init__(self, more): self.more = more
+
+    def __call__(self, x): return (6*x[:, 0] - 4*x[:, 1] - 1 - self.more > 0).long()
+
+
+@pytest.fixture
+def cf():
+    "Five jurors who ask for ever more."
+    cf = GradualCF(Score(), tabular(people())).fit(people())
+    cf.jurors += [Bar(v) for v in (-.5, 0, .5, 1., 1.5)]
+    return cf
+
+
+@pytest.mark.parametrize('share', [.2, .6, .8, 1.])
+def test_answers_go_as_far_as_jurors_ask_and_say_how_many_agree(cf, share):
+    rows = people(60, 1)
+    rows = rows[(cf.explain(rows, 1).before < .5)]
+    answers = cf.explain(rows, 1, confirmed=share)
+    assert answers.valid.all() and (answers.confirmed >= share).all()
+    np.testing.assert_array_equal(answers.confirmed, _agreed(cf.jurors, answers.xp, answers.tensors.target))
+    for a, words in zip(answers.confirmed, answers.proof): assert words.startswith(f'{round(5*a)} of 5 agree after')
+
+
+def test_more_that_shall_agree_are_never_nearer(cf):
+    rows = people(60, 1)
+    rows = rows[cf.explain(rows, 1).before < .5]
+    way = lambda a: (a.xp - a.x).abs().sum(1).mean().item()
+    ways = [way(cf.explain(rows, 1)), *(way(cf.explain(rows, 1, confirmed=s)) for s in (.2, .6, 1.))]
+    assert ways == sorted(ways) and ways[-1] > ways[0]
+
+
+def test_where_enough_agree_at_once_the_answer_is_the_usual_one(cf):
+    cf.jurors[:] = [Bar(-9.)]*5
+    rows = people(20, 2)
+    usual, answers = cf.explain(rows, 1), cf.explain(rows, 1, confirmed=1.)
+    pd.testing.assert_frame_equal(usual.raw, answers.raw)
+    assert set(answers.proof) == {'5 of 5 agree after 1 search'}
+
+
+def test_where_nobody_can_be_won_most_of_them_are(cf):
+    cf.jurors[:] = [Bar(0.), Bar(0.), Bar(99.), Bar(99.), Bar(99.)]
+    rows = people(40, 3)
+    rows = rows[cf.explain(rows, 1).before < .5]
+    answers = cf.explain(rows, 1, confirmed=.9)
+    assert answers.valid.all() and (answers.confirmed == .4).all()
+
+
+def test_a_row_alone_is_the_row_in_a_batch_and_constraints_hold(cf):
+    rows = people(30, 4)
+    how = dict(confirmed=.8, immutable=['debt'], increase_only=['income'])
+    batch = cf.explain(rows, 1, **how)
+    assert (batch.raw.debt == rows.debt.to_numpy()).all() and (batch.raw.income >= rows.income.to_numpy()).all()
+    for i in range(6): pd.testing.assert_frame_equal(cf.explain(rows.iloc[[i]], 1, **how).raw, batch.raw.iloc[[i]])
+
+
+def test_rows_that_no_search_helps_have_no_jury(cf):
+    answers = cf.explain(people(20, 5).assign(income=0), 1, confirmed=.9, immutable=['income', 'debt'])
+    assert not answers.valid.any() and np.isnan(answers.confirmed).all() and set(answers.proof) == {''}
+
+
+def test_a_row_that_cannot_be_read_says_so(cf):
+    rows = people(5, 6).astype(object)
+    rows.loc[2, 'income'] = 'much'
+    answers = cf.explain(rows, 1, confirmed=.6)
+    assert answers.unread.tolist() == [False, False, True, False, False] and np.isnan(answers.confirmed[2]) and not answers.valid[2]
+
+
+@pytest.mark.parametrize('how, said', [
+    (dict(confirmed=0), r'share in \(0, 1\]'), (dict(confirmed=1.5), r'share in \(0, 1\]'), (dict(confirmed=True), r'share in \(0, 1\]'), (dict(confirmed='all'), r'share in \(0, 1\]'),
+    (dict(confirmed=.5, optimal='columns'), 'optimal must be left out'), (dict(confirmed=.5, seconds=1), 'seconds must be left out'),
+    (dict(confirmed=.5, robust=dict(weights=.1)), 'robust must be left out')], ids=str)
+def test_bad_input_is_named(cf, how, said):
+    with pytest.raises(ValueError, match=said): cf.explain(people(3), 1, **how)
+
+
+def test_numbers_and_other_methods_are_refused():
+    number = GradualCF(LinearRegression().fit(people(), people().income), tabular(people())).fit(people())
+    with pytest.raises(ValueError, match='left out but for classes'): number.explain(people(3), (50, None), confirmed=.9)
+    other = Wachter(Score(), tabular(people())).fit(people())
+    with pytest.raises(ValueError, match='left out but for classes'): other.explain(people(3), 1, confirmed=.9)
+
+
+def test_labels_are_drawn_as_the_model_says():
+    z = torch.tensor([[4., 0.], [0., 0.], [0., 4.]]).repeat(1000, 1)
+    rows, label = _drawn(z, 3)
+    share = pd.Series(label).groupby(rows % 3).mean()
+    np.testing.assert_allclose(share, [.018, .5, .982], atol=.06)  # 5 standard deviations of a share of 1,000
+    never = _drawn(torch.tensor([[9., -9., -99.]]).repeat(50, 1), 0)[1]
+    assert set(never) == {0, 1, 2}  # a fitted model refuses a class without a row
+
+
+@pytest.mark.parametrize('kind', ['network', 'linear', 'forest', 'function'])
+def test_jurors_are_of_the_kind_of_the_model(kind):
+    X = people()
+    y = (X.income > X.debt).astype(int)
+    model = dict(network=lambda: Score(0.), linear=lambda: LogisticRegression().fit(X, y), forest=lambda: RandomForestClassifier(5, random_state=0).fit(X, y),
+                 function=lambda: lambda x: torch.stack([x[:, 1], x[:, 0]], 1)*4)[kind]()
+    cf = GradualCF(model, tabular(X)).fit(X)
+    weights, random = [p.clone() for p in getattr(model, 'parameters', list)()], torch.get_rng_state()
+    some = jury(cf, 2)
+    assert jury(cf, 2) == some and len(cf.jurors) == 2
+    for m in some: assert set(m(cf.x_train).tolist()) <= {0, 1}
+    assert torch.equal(random, torch.get_rng_state()) and all(torch.equal(a, b) for a, b in zip(weights, getattr(model, 'parameters', list)()))
+    assert cf.fit(X).jurors == []  # of other rows, other jurors
+
+
+def test_a_preset_with_a_margin_begins_there(cf, monkeypatch):
+    seen = []
+    monkeypatch.setattr(GradualCF, 'under', lambda self, s, old=GradualCF.under: (seen.append(s.logit_margin), old(self, s))[1])
+    believable = GradualCF(Score(), tabular(people()), PLAUSIBLE).fit(people())
+    believable.jurors += [Bar(99.)]*5
+    believable.explain(people(4, 7), 1, confirmed=.9)
+    assert seen == [v for v in confirmed._MARGINS if v > PLAUSIBLE.logit_margin]
