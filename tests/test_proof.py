@@ -1,12 +1,15 @@
 "Certificates against asking every legal value there is."
 import itertools
+import pickle
 from dataclasses import replace
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn import ensemble, svm, tree
+import xgboost
+from sklearn import ensemble, isotonic, pipeline, svm, tree
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from torch import nn
@@ -15,9 +18,10 @@ from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded
 from gradual_cf.models.fitted import predictor
+from gradual_cf.search.goals import arrived
 from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import _NORMS, _verdict, prove
+from gradual_cf.search.proven import _NORMS, _verdict, prove, region
 from gradual_cf.data.tables import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
@@ -353,7 +357,7 @@ def test_certificates_hold_where_numbers_are_ranks():
     assert told.verdict.str.startswith('optimal').mean() > .9
 
 
-# Calibrated trees: one curve behind them
+# Calibrated trees: a curve behind them, or one for each fold
 
 CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, random_state=0), extra=lambda: ensemble.ExtraTreesClassifier(7, max_depth=3, random_state=0),
               boosted=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0), hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5),
@@ -372,7 +376,7 @@ def calibrated(kind, method, how, seed=0):
     return df, CalibratedClassifierCV(inner, method=method, cv=3, ensemble=how == 'folds').fit(df, labels)
 
 
-@pytest.mark.parametrize('how', ['single', 'frozen'])
+@pytest.mark.parametrize('how', ['single', 'frozen', 'folds'])
 @pytest.mark.parametrize('method', ['sigmoid', 'isotonic'])
 @pytest.mark.parametrize('kind', CURVED)
 def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
@@ -400,13 +404,101 @@ def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
                     assert cost(a.raw.to_numpy()[i]) <= min(zip(*cost(there)))
 
 
+def jumps(r, sums):
+    "A curve that jumps at sums that rows have, over a width that rounding of sums cannot pass and a proof has to."
+    at = np.unique(r.choice(sums, 3))
+    at = at[np.r_[True, np.diff(at) > 1e-6]]
+    steps = np.sort(r.choice([.1, .2, .35, .5, .65, 2/3, .8, .9], len(at) + 1))
+    edges = np.sort(np.r_[at - r.choice([1e-13, 1e-12, 1e-11, 5e-11]), at])
+    return isotonic.IsotonicRegression(out_of_bounds='clip').fit(edges, np.repeat(steps, 2)[1:-1])
+
+
+def of_folds(kind, method, folds, seed=0):
+    "Whole numbers from 0 to 3, each row there may be, and a model with trees and a curve for each fold."
+    r = np.random.default_rng([seed, folds])
+    df = pd.DataFrame(r.integers(0, 4, (150, 3)), columns=list('abc'))
+    labels = np.where(df.a - .7*df.b + .4*df.c + r.normal(0, 1, 150) > .5, 'yes', 'no')
+    m = CalibratedClassifierCV(CURVED[kind](), method='sigmoid' if method in ('sigmoid', 'falling') else 'isotonic', cv=folds).fit(df, labels)
+    for c in m.calibrated_classifiers_[::2]:
+        if method == 'falling': c.calibrators[0].a_ *= -1
+        if method == 'jumping': c.calibrators = [jumps(r, c.estimator.decision_function(df) if hasattr(c.estimator, 'decision_function') else c.estimator.predict_proba(df)[:, 1])]
+    return df, pd.DataFrame(list(itertools.product(range(4), repeat=3)), columns=list('abc')), m
+
+
+def there_at(cf, every, k): return arrived(predict(cf.model, cf.encode(every).x), torch.full((len(every),), k), cf.settings.tau).numpy()
+
+
+def holds_everywhere(cf, every, k):
+    "The proofs of all rows that are not of class `k` yet, against each row there may be; how many rows."
+    cells, there = every.to_numpy(), there_at(cf, every, k)
+    rows = every[~there]
+    for optimal in (None, 'columns'):
+        a = cf.explain(rows, cf.model.classes_[k], optimal=optimal)
+        for i,x in enumerate(rows.to_numpy()):
+            if not there.any(): assert a.proof[i] == 'none exists' and not a.valid[i]
+            else:
+                cost = lambda v: ((v != x).sum(-1), np.abs(v - x).sum(-1))
+                assert a.proof[i] == 'optimal' and a.valid[i] and cost(a.raw.to_numpy()[i]) == min(zip(*cost(cells[there])))
+    far = (np.abs(cells[there] - rows.to_numpy()[:, None]).sum(2)/3).min(1, initial=np.inf)
+    assert np.allclose(prove(cf, a, norm='l1').bound, far, atol=1e-6)
+    for i,box in region(cf, a, free=list('abc')).groupby('row'):
+        ends = box.set_index('feature').loc[list('abc')]
+        assert there[((cells >= ends.low.to_numpy()) & (cells <= ends.high.to_numpy())).all(1)].all()
+    return len(rows)
+
+
+@pytest.mark.parametrize('folds', [2, 3, 4, 5])
+@pytest.mark.parametrize('method', ['sigmoid', 'falling', 'isotonic', 'jumping'])
+@pytest.mark.parametrize('kind', ['forest', 'boosted', 'tree'])
+def test_trees_of_several_folds_are_read_and_their_proofs_hold_for_all_rows(kind, method, folds):
+    df, every, m = of_folds(kind, method, folds)
+    share = m.predict_proba(every)
+    sure = np.sort(share.max(1))[len(share)//2]*(1 - 3e-9) # a hair less than some rows have
+    for tau in (.5, sure):
+        cf = GradualCF(m, tabular(df), tau=tau).fit(df)
+        assert 'read exactly' in cf.model.about
+        assert np.allclose(cf.model.scores(cf.encode(every).x).softmax(1), share, atol=1e-9)
+        assert sum(holds_everywhere(cf, every, k) for k in np.unique(m.predict_proba(df).argmax(1))) > 0
+@pytest.mark.parametrize('kind, method', [('forest', 'isotonic'), ('boosted', 'falling'), ('tree', 'jumping'), ('hist', 'sigmoid')])
+def test_what_withstands_noise_is_proven_behind_several_curves(kind, method):
+    df, every, m = of_folds(kind, method, 3)
+    cf, cells = GradualCF(m, tabular(df)).fit(df), every.to_numpy()
+    there = there_at(cf, every, 1)
+    rows = every[~there].iloc[::3]
+    a = cf.explain(rows, 'yes', optimal='columns', robust=dict(noise=dict(a=1., b=1.)))
+    for i,x in enumerate(rows.to_numpy()):
+        may = lambda v: (np.abs(cells - v) <= (v != x)*[1, 1, 0]).all(1) # what comes of changed numbers
+        firm = np.array([v for v in cells[there] if there[may(v)].all()]).reshape(-1, 3)
+        if not len(firm): assert a.proof[i] == 'none exists'
+        else:
+            cost = lambda v: ((v != x).sum(-1), np.abs(v - x).sum(-1))
+            assert a.proof[i] == 'optimal' and cost(a.raw.to_numpy()[i]) == min(zip(*cost(firm)))
+
+
+def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
+    df, every, m = of_folds('forest', 'isotonic', 3)
+    piped = pipeline.make_pipeline(StandardScaler(), m).fit(df, m.predict(df))
+    cf = GradualCF(piped, tabular(df)).fit(df)
+    there, rows = there_at(cf, every, 1), every[::7]
+    a = cf.explain(rows, 'yes', optimal='columns')
+    fewest = (every.to_numpy()[there] != rows.to_numpy()[:, None]).sum(2).min(1)
+    assert a.proof == ['optimal']*len(rows) and np.array_equal((a.raw.to_numpy() != rows.to_numpy()).sum(1), fewest)
+    flagged = df.assign(d=pd.Categorical(np.where(df.index % 3, 'x', 'y')))
+    hist = CalibratedClassifierCV(ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5, categorical_features='from_dtype'), cv=4)
+    hist.fit(flagged, np.where(df.a + 2*(flagged.d == 'x') > 3, 'yes', 'no'))
+    cf = GradualCF(hist, tabular(flagged)).fit(flagged)
+    assert 'read exactly' in cf.model.about and cf.explain(flagged[:20], 'yes', optimal='columns').proof == ['optimal']*20
+    df, every, m = of_folds('boosted', 'falling', 2)
+    cf = GradualCF(m, tabular(df)).fit(df)
+    again = pickle.loads(pickle.dumps(cf))
+    assert torch.equal(again.model.scores(cf.x_train), cf.model.scores(cf.x_train))
+
+
 def test_curves_that_are_not_read_are_asked():
-    for kind,method in (('forest', 'sigmoid'), ('hist', 'isotonic')):
-        df, m = calibrated(kind, method, 'folds')
-        cf = GradualCF(m, tabular(df)).fit(df)
-        assert 'asked' in cf.model.about and cf.explain(df.iloc[:5]).valid.all()
-    three = CalibratedClassifierCV(ensemble.RandomForestClassifier(5, random_state=0), ensemble=False, cv=3).fit(df, df.a//2)
-    assert 'asked' in GradualCF(three, tabular(df)).fit(df).model.about
-    falls = calibrated('forest', 'sigmoid', 'single')[1]
-    falls.calibrated_classifiers_[0].calibrators[0].a_ *= -1
-    assert 'asked' in GradualCF(falls, tabular(df)).fit(df).model.about
+    df, every, m = of_folds('forest', 'sigmoid', 3)
+    y, inner = (df.a > df.b).astype(int), [lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, min_child_samples=5), xgboost.XGBClassifier(n_estimators=5)]
+    inner += [pipeline.make_pipeline(StandardScaler(), ensemble.RandomForestClassifier(5, random_state=0)), svm.LinearSVC()]
+    for one,labels in [(v, y) for v in inner] + [(ensemble.RandomForestClassifier(5, random_state=0), df.a.clip(0, 2))]:
+        for several in (False, True):
+            cf = GradualCF(CalibratedClassifierCV(one, ensemble=several, cv=3).fit(df, labels), tabular(df)).fit(df)
+            assert 'asked' in cf.model.about and cf.explain(df.iloc[:5], 1).valid.all()
