@@ -554,7 +554,8 @@ class _Link(NamedTuple):
     def share(self, total:np.ndarray) -> np.ndarray: # Sums `(n, folds)` -> that of the second of two classes, `(n,)`
         "The mean of what the curves say, each of its own sum."
         if not len(total): return total[:, 0] # scikit-learn refuses to be asked about none
-        return sum(curve(v) for curve,v in zip(self.calibrated, total.T))/len(self.calibrated)
+        said = (curve(v) for curve,v in zip(self.calibrated, total.T))
+        return sum(said, np.zeros(len(total)))/len(self.calibrated)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec10
 class _Ensemble(NamedTuple):
@@ -750,12 +751,11 @@ def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
     "The trees of all folds, each adding to the sum of its own; None for several classes, or a fold that is not read."
     if len(model.classes_) != 2: return None
     many = model.calibrated_classifiers_
-    folds = [_from_fold(fold, k, len(many)) for k,fold in enumerate(many)]
-    first = folds[0]
-    if any(e is None or (e.codes, e.order) != (first.codes, first.order) for e in folds): return None
+    folds = [e for k,fold in enumerate(many) if (e := _from_fold(fold, k, len(many)))]
+    if len(folds) < len(many) or any((e.codes, e.order) != (folds[0].codes, folds[0].order) for e in folds): return None
     base,curves = zip(*((e.link.base, *e.link.calibrated) for e in folds))
-    link = first.link._replace(base=np.concatenate(base), calibrated=curves)
-    return first._replace(trees=[t for e in folds for t in e.trees], link=link)
+    link = _Link(np.concatenate(base), 'proba', calibrated=curves)
+    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=link)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
