@@ -28,6 +28,7 @@ class _Splits(NamedTuple):
 class _Words(NamedTuple):
     "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
     aim:np.ndarray    # Weights of scores, `(k,)`
+    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
     value:np.ndarray  # What leaves add, `(t, 64·w)`
     sides:list        # For each column its nodes: tree, words without what is right of it, words without what is left
     full:np.ndarray   # All leaves, `(t, w)`
@@ -79,7 +80,8 @@ def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k
             all_ = (1 << len(made[i][1])) - 1
             without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
-    words = _Words(aim, value, sides, full, [], [], [])
+    adds = np.stack([t.value.any(0) for t in trees]).astype(float)
+    words = _Words(aim, adds, value, sides, full, [], [], [])
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
@@ -101,7 +103,6 @@ class _TreeBound:
         self.strange = self._strange()
         self.trees = np.arange(len(words.value))
         self.width = words.full.size
-        self.fold = np.stack([t.value.any(0) for t in nodes.e.trees]).astype(float) # to which sum each tree adds, `(t, k)`
         self.any:dict = {} # (category, set) -> leaves
 
     def _strange(self) -> np.ndarray: # bool `(n, g)`
@@ -177,7 +178,7 @@ class _TreeBound:
         "What leaves have to spare at most, whatever is rounded; at least with `way` = -1."
         link,sign = self.nodes.e.link, self.words.aim[0]
         if not link.calibrated: return leaves.sum(1) - self.need[row] + way*self.slack
-        share = link.share(link.base + sign*(leaves @ self.fold + way*self.slack))
+        share = link.share(link.base + sign*(leaves @ self.words.adds + way*self.slack))
         return sign*share - self.need[row] + way*_SHARE_SLACK
 
     def corners(self, b:_Boxes, open_, rest, first, last, top, best) -> tuple: # Leaves `(b, t)`; columns, positions
