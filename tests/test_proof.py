@@ -504,3 +504,7 @@ def test_curves_that_are_not_read_are_asked():
         for several in (False, True):
             cf = GradualCF(CalibratedClassifierCV(one, ensemble=several, cv=3).fit(df, labels), tabular(df)).fit(df)
             assert 'asked' in cf.model.about and cf.explain(df.iloc[:5], 1).valid.all()
+    rare = df.assign(d=pd.Categorical(np.where(df.index == 7, 'rare', np.where(df.index % 2, 'x', 'y'))))
+    hist = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features='from_dtype')
+    for several,how in ((True, 'asked'), (False, 'read exactly')): # a fold that never saw a level
+        assert how in GradualCF(CalibratedClassifierCV(hist, ensemble=several, cv=3).fit(rare, y), tabular(rare)).fit(rare).model.about
