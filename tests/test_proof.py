@@ -1,12 +1,13 @@
 "Certificates against asking every legal value there is."
 import itertools
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn import ensemble, svm, tree
+from sklearn import ensemble, isotonic, pipeline, svm, tree
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from torch import nn
@@ -15,9 +16,10 @@ from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded
 from gradual_cf.models.fitted import predictor
+from gradual_cf.search.goals import arrived
 from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import _NORMS, _verdict, prove
+from gradual_cf.search.proven import _NORMS, _verdict, prove, region
 from gradual_cf.data.tables import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
@@ -353,7 +355,7 @@ def test_certificates_hold_where_numbers_are_ranks():
     assert told.verdict.str.startswith('optimal').mean() > .9
 
 
-# Calibrated trees: one curve behind them
+# Calibrated trees: a curve behind them, or one for each fold
 
 CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, random_state=0), extra=lambda: ensemble.ExtraTreesClassifier(7, max_depth=3, random_state=0),
               boosted=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0), hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5),
@@ -372,7 +374,7 @@ def calibrated(kind, method, how, seed=0):
     return df, CalibratedClassifierCV(inner, method=method, cv=3, ensemble=how == 'folds').fit(df, labels)
 
 
-@pytest.mark.parametrize('how', ['single', 'frozen'])
+@pytest.mark.parametrize('how', ['single', 'frozen', 'folds'])
 @pytest.mark.parametrize('method', ['sigmoid', 'isotonic'])
 @pytest.mark.parametrize('kind', CURVED)
 def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
@@ -400,13 +402,109 @@ def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
                     assert cost(a.raw.to_numpy()[i]) <= min(zip(*cost(there)))
 
 
+def of_folds(kind, method, folds):
+    "Whole numbers from 0 to 3, each row there may be, and a model with trees and a curve for each fold."
+    r = np.random.default_rng([0, folds])
+    df = pd.DataFrame(r.integers(0, 4, (150, 3)), columns=list('abc'))
+    labels = np.where(df.a - .7*df.b + .4*df.c + r.normal(0, 1, 150) > .5, 'yes', 'no')
+    m = CalibratedClassifierCV(CURVED[kind](), method=method.replace('falling', 'sigmoid'), cv=folds).fit(df, labels)
+    for c in m.calibrated_classifiers_[::2] if method == 'falling' else (): c.calibrators[0].a_ *= -1
+    return df, pd.DataFrame(list(itertools.product(range(4), repeat=3)), columns=list('abc')), m
+
+
+def there_at(cf, every, k): return arrived(predict(cf.model, cf.encode(every).x), torch.full((len(every),), k), cf.settings.tau).numpy()
+
+
+def holds_everywhere(cf, every, k, optimal):
+    "The proofs of all rows that are not there yet, against each row there may be; how many rows these are."
+    cells, there = every.to_numpy(), there_at(cf, every, k)
+    if there.all(): return 0
+    rows = every[~there]
+    a = cf.explain(rows, cf.model.classes_[k], optimal=optimal)
+    for i,x in enumerate(rows.to_numpy()):
+        if not there.any(): assert a.proof[i] == 'none exists' and not a.valid[i]
+        else:
+            cost = lambda v: ((v != x).sum(-1), np.abs(v - x).sum(-1))
+            assert a.proof[i] == 'optimal' and a.valid[i] and cost(a.raw.to_numpy()[i]) == min(zip(*cost(cells[there])))
+    far = (np.abs(cells[there] - rows.to_numpy()[:, None]).sum(2)/3).min(1, initial=np.inf)
+    assert np.allclose(prove(cf, a, norm='l1').bound, far, atol=1e-6)
+    for i,box in region(cf, a, free=list('abc')).groupby('row'):
+        ends = box.set_index('feature').loc[list('abc')]
+        assert there[((cells >= ends.low.to_numpy()) & (cells <= ends.high.to_numpy())).all(1)].all()
+    return len(rows)
+
+
+@pytest.mark.parametrize('folds', [2, 3, 4, 5])
+@pytest.mark.parametrize('method', ['sigmoid', 'falling', 'isotonic'])
+@pytest.mark.parametrize('kind', ['forest', 'boosted', 'tree'])
+def test_trees_of_several_folds_are_read_and_their_proofs_hold_for_all_rows(kind, method, folds):
+    df, every, m = of_folds(kind, method, folds)
+    share, looked = m.predict_proba(every), 0
+    sure = np.sort(share.max(1))[len(share)//2]*(1 - 3e-9) # a hair less than some rows have
+    for tau,optimal in ((.5, 'columns'), (sure, None)):
+        cf = GradualCF(m, tabular(df), tau=tau).fit(df)
+        assert 'read exactly' in cf.model.about
+        assert np.allclose(cf.model.scores(cf.encode(every).x).softmax(1), share, atol=1e-9)
+        looked += sum(holds_everywhere(cf, every, k, optimal) for k in cf.model(cf.x_train).argmax(1).unique().tolist())
+    assert looked
+@pytest.mark.parametrize('kind, row', [('forest', 50), ('extra', 20), ('hist', 37), ('exponential', 37), ('boosted', 50), ('tree', 20)])
+def test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row(kind, row):
+    "The last digit of a sum decides whether the row is an answer."
+    df, every, m = of_folds(kind, 'isotonic', 5)
+    for c in m.calibrated_classifiers_:
+        scores = getattr(c.estimator, 'decision_function', lambda x: c.estimator.predict_proba(x)[:, 1])
+        end = scores(every)[row]
+        c.calibrators = [isotonic.IsotonicRegression(out_of_bounds='clip').fit([end - 5e-11, end], [.2, .8])]
+    cf = GradualCF(m, tabular(df), tau=.8*(1 - 3e-9)).fit(df)
+    assert 'read exactly' in cf.model.about and there_at(cf, every, 1)[row]
+    assert holds_everywhere(cf, every, 1, 'columns') > 20
+
+
+@pytest.mark.parametrize('kind, method', [('forest', 'isotonic'), ('boosted', 'falling'), ('tree', 'isotonic'), ('hist', 'sigmoid')])
+def test_what_withstands_noise_is_proven_behind_several_curves(kind, method):
+    df, every, m = of_folds(kind, method, 3)
+    cf, cells = GradualCF(m, tabular(df)).fit(df), every.to_numpy()
+    there = there_at(cf, every, 1)
+    rows = every[~there].iloc[::3]
+    a = cf.explain(rows, 'yes', optimal='columns', robust=dict(noise=dict(a=1., b=1.)))
+    for i,x in enumerate(rows.to_numpy()):
+        may = lambda v: (np.abs(cells - v) <= (v != x)*[1, 1, 0]).all(1) # what comes of changed numbers
+        firm = np.array([v for v in cells[there] if there[may(v)].all()]).reshape(-1, 3)
+        if not len(firm): assert a.proof[i] == 'none exists'
+        else:
+            cost = lambda v: ((v != x).sum(-1), np.abs(v - x).sum(-1))
+            assert a.proof[i] == 'optimal' and cost(a.raw.to_numpy()[i]) == min(zip(*cost(firm)))
+
+
+def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
+    df, every, m = of_folds('forest', 'isotonic', 3)
+    piped = pipeline.make_pipeline(StandardScaler(), m).fit(df, m.predict(df))
+    cf = GradualCF(piped, tabular(df)).fit(df)
+    there, rows = there_at(cf, every, 1), every[::7]
+    a = cf.explain(rows, 'yes', optimal='columns')
+    fewest = (every.to_numpy()[there] != rows.to_numpy()[:, None]).sum(2).min(1)
+    assert a.proof == ['optimal']*len(rows) and np.array_equal((a.raw.to_numpy() != rows.to_numpy()).sum(1), fewest)
+    flagged = df.assign(d=pd.Categorical(np.where(df.index % 3, 'x', 'y')))
+    hist = CalibratedClassifierCV(ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5, categorical_features='from_dtype'), cv=4)
+    hist.fit(flagged, np.where(df.a + 2*(flagged.d == 'x') > 3, 'yes', 'no'))
+    cf = GradualCF(hist, tabular(flagged)).fit(flagged)
+    assert 'read exactly' in cf.model.about and cf.explain(flagged[:20], 'yes', optimal='columns').proof == ['optimal']*20
+    df, every, m = of_folds('boosted', 'falling', 2)
+    cf = GradualCF(m, tabular(df)).fit(df)
+    again = pickle.loads(pickle.dumps(cf))
+    assert torch.equal(again.model.scores(cf.x_train), cf.model.scores(cf.x_train))
+
+
 def test_curves_that_are_not_read_are_asked():
-    for kind,method in (('forest', 'sigmoid'), ('hist', 'isotonic')):
-        df, m = calibrated(kind, method, 'folds')
-        cf = GradualCF(m, tabular(df)).fit(df)
-        assert 'asked' in cf.model.about and cf.explain(df.iloc[:5]).valid.all()
-    three = CalibratedClassifierCV(ensemble.RandomForestClassifier(5, random_state=0), ensemble=False, cv=3).fit(df, df.a//2)
-    assert 'asked' in GradualCF(three, tabular(df)).fit(df).model.about
-    falls = calibrated('forest', 'sigmoid', 'single')[1]
-    falls.calibrated_classifiers_[0].calibrators[0].a_ *= -1
-    assert 'asked' in GradualCF(falls, tabular(df)).fit(df).model.about
+    df, every, m = of_folds('forest', 'sigmoid', 3)
+    y = (df.a > df.b).astype(int)
+    inner = [pytest.importorskip('lightgbm').LGBMClassifier(n_estimators=5, verbose=-1, min_child_samples=5), pytest.importorskip('xgboost').XGBClassifier(n_estimators=5)]
+    inner += [pipeline.make_pipeline(StandardScaler(), ensemble.RandomForestClassifier(5, random_state=0)), svm.LinearSVC()]
+    for one,labels in [(v, y) for v in inner] + [(ensemble.RandomForestClassifier(5, random_state=0), df.a.clip(0, 2))]:
+        for several in (False, True):
+            cf = GradualCF(CalibratedClassifierCV(one, ensemble=several, cv=3).fit(df, labels), tabular(df)).fit(df)
+            assert 'asked' in cf.model.about and cf.explain(df.iloc[:5], 1).valid.all()
+    rare = df.assign(d=pd.Categorical(np.where(df.index == 7, 'rare', np.where(df.index % 2, 'x', 'y'))))
+    hist = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features='from_dtype')
+    for several,how in ((True, 'asked'), (False, 'read exactly')): # a fold that never saw a level
+        assert how in GradualCF(CalibratedClassifierCV(hist, ensemble=several, cv=3).fit(rare, y), tabular(rare)).fit(rare).model.about

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import nn, Tensor
 
-from ..core import bisected, Domain
+from ..core import Domain
 from .asking import KINDS, _CHOOSE, Adapted, log_odds
 
 # %% auto #0
@@ -537,28 +537,25 @@ class _Nodes(NamedTuple):
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
 
 # %% ../../nbs/models/02_fitted.ipynb #7918da4c
-_FARTHEST = 1e9 # No sum of leaves is further from 0
-
 class _Link(NamedTuple):
     "How scores become answers."
     base:np.ndarray     # Added to the scores, `(k,)`
     kind:str            # What the sum is, one of `KINDS`
     factor:float=1.     # … times this
     threshold:float=.5  # Probability from which the second of two classes is decided
-    calibrated:Any=None # Function of the one sum that never falls, `(n,)` -> probabilities; None where nothing follows
+    calibrated:tuple=() # Of each sum a function that never falls, `(n,)` -> probabilities; none where nothing follows
 
     def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
         "What the model answers where it has these scores."
         total = scores + self.base
-        if self.calibrated is not None: total = self.calibrated(total[:, 0])
+        if self.calibrated: total = self.share(total)
         return log_odds(self.factor*torch.from_numpy(total), self.kind, self.threshold)
 
-    def total_of(self, share:np.ndarray) -> np.ndarray: # Of the second of two classes -> sums, `(n,)` each
-        "The least sum of which the answer is at least a share; further than any sum where none is."
-        if self.calibrated is None: return share
-        far = np.full(len(share), _FARTHEST)
-        enough = lambda total: self.calibrated(total) >= share
-        return bisected(enough, -far, far, 100) # halvings, until two numbers are neighbours
+    def share(self, total:np.ndarray) -> np.ndarray: # Sums `(n, folds)` -> that of the second of two classes, `(n,)`
+        "The mean of what the curves say, each of its own sum."
+        if not len(total): return total[:, 0] # scikit-learn refuses to be asked about none
+        said = (curve(v) for curve,v in zip(self.calibrated, total.T))
+        return sum(said, np.zeros(len(total)))/len(self.calibrated)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec10
 class _Ensemble(NamedTuple):
@@ -736,16 +733,29 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
     return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
 
 # %% ../../nbs/models/02_fitted.ipynb #9597efd7
+def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
+
+def _from_fold(fold, k:int, width:int) -> _Ensemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
+    "Trees of scikit-learn for two classes and the curve behind them, as one that rises; None for others."
+    inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
+    plain = type(inner).__module__.startswith('sklearn.') and not hasattr(inner, 'calibrated_classifiers_')
+    e = _parsed(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
+    if e is None or list(fold.classes) != list(inner.classes_): return None
+    curve = fold.calibrators[0]
+    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
+    sign,follows = (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+    trees = [t._replace(value=sign*_as_scores(t.value[:, 0], k, width)) for t in e.trees]
+    return e._replace(trees=trees, link=_Link(sign*e.link.base, 'proba', calibrated=(follows,)))
+
 def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
-    "Trees of scikit-learn for two classes and the one curve behind them; None for several folds."
-    one,*folds = model.calibrated_classifiers_
-    inner = one.estimator.estimator if type(one.estimator).__name__ == 'FrozenEstimator' else one.estimator
-    plain = type(inner).__module__.startswith('sklearn.') and type(inner) is not type(model)
-    e = _parsed(inner) if plain and not folds and len(model.classes_) == 2 else None
-    if e is None or one.method not in ('sigmoid', 'isotonic') or list(one.classes) != list(inner.classes_): return None
-    curve = one.calibrators[0]
-    rises = curve.a_ <= 0 if one.method == 'sigmoid' else curve.increasing_
-    return e._replace(link=_Link(e.link.base, 'proba', calibrated=curve.predict)) if rises else None
+    "The trees of all folds, each adding to the sum of its own; None for several classes, or a fold that is not read."
+    if len(model.classes_) != 2: return None
+    many = model.calibrated_classifiers_
+    folds = [e for k,fold in enumerate(many) if (e := _from_fold(fold, k, len(many)))]
+    if len(folds) < len(many) or any((e.codes, e.order) != (folds[0].codes, folds[0].order) for e in folds): return None
+    base,curves = zip(*((e.link.base, *e.link.calibrated) for e in folds))
+    link = _Link(np.concatenate(base), 'proba', calibrated=curves)
+    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=link)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,

@@ -27,6 +27,8 @@ class _Splits(NamedTuple):
 
 class _Words(NamedTuple):
     "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
+    aim:np.ndarray    # Weights of scores, `(k,)`
+    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
     value:np.ndarray  # What leaves add, `(t, 64·w)`
     sides:list        # For each column its nodes: tree, words without what is right of it, words without what is left
     full:np.ndarray   # All leaves, `(t, w)`
@@ -78,13 +80,16 @@ def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k
             all_ = (1 << len(made[i][1])) - 1
             without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
-    words = _Words(value, sides, full, [], [], [])
+    adds = np.stack([t.value.any(0) for t in trees]).astype(float)
+    words = _Words(aim, adds, value, sides, full, [], [], [])
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
                           since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
 
 # %% ../../nbs/search/09_bounds.ipynb #c13
+_SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
+
 class _TreeBound:
     "A bound of trees for some rows of a question: a `_Condition`."
     def __init__(self, q:_Question, nodes:_Splits, words:_Words, left:list, need:np.ndarray, slack:float):
@@ -160,17 +165,24 @@ class _TreeBound:
             if len(i): words[i] &= self.met(b.take(i), first[i], last[i], g)
         top = _lowest(words)
         best = self.words.value[self.trees, top]
-        total = best.sum(1)
-        most,here = total - self.need[b.row] + self.slack, np.full(n, -np.inf)
-        seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=self.slack)
+        most,here,slack = self.spare(b.row, best), np.full(n, -np.inf), np.full(n, self.slack)
+        seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=slack)
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
-        here,column,upper = self.corners(b.take(i), open_[i], rest[i], first[i], last[i], top[i], best[i])
-        seen.here[i],seen.column[i],seen.upper[i] = here - self.need[b.row[i]] + self.slack, column, upper
+        leaves,column,upper = self.corners(b.take(i), open_[i], rest[i], first[i], last[i], top[i], best[i])
+        seen.here[i],seen.column[i],seen.upper[i] = self.spare(b.row[i], leaves), column, upper
+        if self.nodes.e.link.calibrated: slack[i] = (seen.here[i] - self.spare(b.row[i], leaves, -1.))/2
         return seen
 
-    def corners(self, b:_Boxes, open_, rest, first, last, top, best) -> tuple: # Scores, columns, positions, `(b,)` each
-        "What corners add up to, and where the best leaves of most trees leave them."
+    def spare(self, row:np.ndarray, leaves:np.ndarray, way:float=1.) -> np.ndarray: # What leaves add, `(b, t)` -> `(b,)`
+        "What leaves have to spare at most, whatever is rounded; at least with `way` = -1."
+        link,sign = self.nodes.e.link, self.words.aim[0]
+        if not link.calibrated: return leaves.sum(1) - self.need[row] + way*self.slack
+        share = link.share(link.base + sign*(leaves @ self.words.adds + way*self.slack))
+        return sign*share - self.need[row] + way*_SHARE_SLACK
+
+    def corners(self, b:_Boxes, open_, rest, first, last, top, best) -> tuple: # Leaves `(b, t)`; columns, positions
+        "What the leaves of corners add, and where the best leaves of most trees leave them."
         words,inside = rest.copy(), []
         for g in self.asks:
             i,within = np.flatnonzero(open_[:, g]), np.ones(top.shape, bool) # whether the corner leaves the best leaf
@@ -193,7 +205,7 @@ class _TreeBound:
                 upper[i] = self.cuts(self.asks[j], b.take(i), first[i], last[i], top[i], promised)
         rest = np.flatnonzero(column < 0)
         if len(rest): column[rest],upper[rest] = self.anywhere(b.take(rest), first[rest], last[rest])
-        return here.sum(1), column, upper
+        return here, column, upper
 
     def cuts(self, g:int, b:_Boxes, first, last, top, gain) -> np.ndarray: # `(b,)`
         "Where to cut a column, so that the leaves that promise most are apart from the corner."
@@ -525,7 +537,7 @@ def _summed(l:_Layers, weight:np.ndarray, columns:int) -> _Layers: # Weights of 
 
 def _worse_levels(values:np.ndarray, slack:float) -> np.ndarray: # What levels add to each sum, `(levels, c)` -> bool
     "Levels that another one is better than in every sum, by more than rounding."
-    return (values[None] >= values[:, None] + 2*slack).all(2).any(1)
+    return np.any(np.all(values[None] >= values[:, None] + 2*slack, axis=2), axis=1)
 
 # %% ../../nbs/search/09_bounds.ipynb #c27
 class _LayerBound:

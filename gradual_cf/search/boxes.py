@@ -338,7 +338,7 @@ class _Seen(NamedTuple):
     column:np.ndarray # Where to cut: the column, `(b,)`; -1 where no cut would tell more
     upper:np.ndarray  # The last position of the lower part; for a category the number of one set, `(b,)`
     try_:Any=None     # Positions worth trying, `(m, g)`, and their boxes `(m,)`; None for none
-    slack:float=np.inf# Room for rounding in `most` and `here`; inf where it is not known
+    slack:Any=np.inf  # Room for rounding in `most` and `here`, a number or one a box; inf where it is not known
 
 # Boxes -> `_Seen`; `budget` `(b,)` is what may be spent
 _Condition = Callable[[_Boxes, np.ndarray], _Seen]

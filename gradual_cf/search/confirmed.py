@@ -6,7 +6,7 @@
 from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -43,24 +43,32 @@ def _network_again(net:nn.Module, x:Tensor, label:np.ndarray, seed:int):
     new = deepcopy(net)
     with seeded(seed):
         for m in new.modules():
-            if hasattr(m, 'reset_parameters'): m.reset_parameters()
+            if hasattr(m, 'reset_parameters'): cast(Any, m).reset_parameters()
     train(new.requires_grad_(True), x, label, epochs=_EPOCHS, lr=3e-3, seed=seed)
     new.eval()
-    return lambda x: predict(new, x).argmax(1)
+    return lambda x: predict(new, x)
+
+_SURE = 1e-4 # A probability nearer to 0 is that: of a forest, one of ten thousand trees
+
+def _logits(model, rows) -> Tensor: # A fitted classifier -> `(n, k)`
+    "What a classifier of scikit-learn's kind says: logarithms of its probabilities, or 0 and 1 where it has none."
+    if hasattr(model, 'predict_proba'): share = np.asarray(model.predict_proba(rows))
+    else: share = np.eye(len(model.classes_))[np.searchsorted(model.classes_, model.predict(rows))]
+    return torch.from_numpy(np.log(np.clip(share, _SURE, None)))
 
 def _fitted_again(model:FrameModel, x:Tensor, label:np.ndarray, seed:int):
     "A clone of a fitted model that learnt from a draw."
     from sklearn.base import clone
     new = clone(model.predictor.source).fit(model.write(x), label)
-    return lambda x: torch.as_tensor(np.asarray(new.predict(model.write(x))).reshape(-1).astype(np.int64))
+    return lambda x: _logits(new, model.write(x))
 
 def _stand_in(x:Tensor, label:np.ndarray, seed:int):
     "Gradient boosting that learnt from a draw."
     from sklearn.ensemble import HistGradientBoostingClassifier
     new = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(x.flatten(1).cpu().numpy(), label)
-    return lambda x: torch.as_tensor(new.predict(x.flatten(1).cpu().numpy()))
+    return lambda x: _logits(new, x.flatten(1).cpu().numpy())
 
-def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> positions of classes, long `(n,)`
+def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
     "One more model of the kind that an explainer asks."
     rows,label = _drawn(cf.z_train, seed)
     x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
@@ -79,11 +87,29 @@ def jury(cf, k:int) -> list: # Functions of encoded rows
 
 # %% ../../nbs/search/11_confirmed.ipynb #cf12
 _JURORS = 5
-_MARGINS = .05, .1, .2, .35, .5, .65, .8 # Shares of the target's rows, one search after the other
+_NONE = 1e-9 # A spread of leads that is none
+
+def _leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
+    "By how much each model decides for the target, in log-odds over the best other class."
+    out = []
+    for m in models:
+        z = m(xp).to(target.device).double()
+        own = z.gather(1, target[:, None])[:, 0]
+        out.append((own - z.scatter(1, target[:, None], -torch.inf).amax(1)).cpu().numpy())
+    return np.stack(out)
 
 def _agreed(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # In [0, 1], `(n,)`
     "Share of the models that decide for the target."
-    return np.mean([(m(xp).to(target.device) == target).cpu().numpy() for m in models], 0)
+    return (_leads(models, xp, target) > 0).mean(0)
+
+def _expected(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1), `(n,)`
+    "Share of further models that is expected to decide for the target."
+    from scipy.stats import t
+    k = len(lead)
+    return t.cdf(lead.mean(0)/np.maximum(lead.std(0, ddof=1)*np.sqrt(1 + 1/k), _NONE), k - 1)
+
+# %% ../../nbs/search/11_confirmed.ipynb #cf15
+_MARGINS = .05, .1, .15, .2, .25, .3, .35, .4, .5, .6, .7, .8 # Shares of the target's rows, one search after the other
 
 def _settings(cf) -> list: # Explainers, the one asked first
     "The same explainer with ever larger margins."
@@ -108,18 +134,20 @@ def until_confirmed(
     _check_share(cf, share)
     data,enc,z,target = question
     models,n = jury(cf, _JURORS), len(target)
-    xp,agree,took,live = enc.x.clone(), np.full(n, -1.), np.zeros(n, int), np.arange(n)
+    xp,best,took,live = enc.x.clone(), np.full(n, -1.), np.zeros(n, int), np.arange(n)
     for i,how in enumerate(tqdm(_settings(cf), desc='margins', disable=not progress), 1):
         at,own = torch.from_numpy(live).to(enc.x.device), how if i == 1 else cf.under(how)
         some = enc.take(at)
         found = own.usual(some, z[at], target[at], seed)
         told = cf.measure(take_rows(data, live), some, z[at], found, target[at], standing=False)
-        now = np.where(told.valid, _agreed(models, told.xp, target[at]), -1.)
-        better = now > agree[live]
-        xp[at[better]],agree[live[better]],took[live] = found[better], now[better], i
-        live = live[agree[live] < share]
+        lead = _leads(models, told.xp, target[at])
+        now = np.where(told.valid, np.minimum(_expected(lead), (lead > 0).mean(0)), -1.)
+        better = torch.from_numpy(now > best[live])
+        xp[at[better]],best[live[better]],took[live] = found[better], now[better], i
+        live = live[best[live] < share]
         if not len(live): break
     answers = cf.measure(data, enc, z, xp, target)
-    said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a >= 0 else ''
+    agree = np.where(answers.valid, _agreed(models, answers.xp, target), np.nan)
+    said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a == a else ''
             for a,count in zip(agree.tolist(), took.tolist())]
-    return replace(answers, confirmed=np.where(agree < 0, np.nan, agree), proof=said)
+    return replace(answers, confirmed=agree, proof=said)

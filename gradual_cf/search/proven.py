@@ -30,7 +30,7 @@ from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
 from ..models.fitted import FrameModel
-from .trees import _Trees
+from .trees import _OFF, _Trees
 
 # %% auto #0
 __all__ = ['Proven', 'cheapest', 'prove', 'region', 'ways']
@@ -251,7 +251,8 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
     free = ~some.frozen & (room > 0)[:, None]
-    _,xp,score = cf.model.probe(cf, State(some, some.x.clone(), z[i], aim), free, ahead=False)
+    off = _OFF if cf.model.link.calibrated else 0.
+    _,xp,score = cf.model.probe(cf, State(some, some.x.clone(), z[i], aim), free, ahead=False, off=off)
     found,xp = (score > 0).numpy(), torch.where((score > -torch.inf)[:, None], xp, x[i])
     least = np.where((free & cf.model.unswept(x[i])).any(1), 0, np.where(found, 1, 2))
     begin[i] = torch.where(torch.from_numpy(found)[:, None], x[i], xp).to(begin) # the best change that does not arrive

@@ -239,10 +239,11 @@ def _of_two(link:_Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n
 def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "A share, and how many times the share of each other class."
     k,eye = len(link.base), np.eye(len(link.base))
-    if k == 1:
+    if k == 1 or link.calibrated:
         sign,need = _of_two(link, label, level, lead)
-        tie = _TIE if link.calibrated is None else np.where(_wanted(level, lead) > 0, _TIE, _NO_TIE)
-        return [(sign*np.ones(1), sign*(link.total_of(1/(1 + np.exp(-sign*need - tie))) - link.base[0]), 0.)]
+        tie = np.where(_wanted(level, lead) > 0, _TIE, _NO_TIE) if link.calibrated else _TIE
+        base = 0. if link.calibrated else link.base[0]
+        return [(sign*np.ones(k), sign*(1/(1 + np.exp(-sign*need - tie)) - base), 0.)]
     if lead is None and np.min(level, initial=.5) < .5: lead = 0. # several classes may have such a share
     times = [] if lead is None else [eye[label] - np.exp(lead)*eye[j] for j in range(k) if j != label]
     return [(eye[label], level - link.base[label], 0.), *((v, 0*level - v @ link.base, 0.) for v in times)]

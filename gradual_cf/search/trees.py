@@ -420,12 +420,15 @@ class _Swept(NamedTuple):
     free:np.ndarray  # Columns that may change, bool `(n, g)`
 
 # %% ../../nbs/search/07_trees.ipynb #c122
-def _sweep(m:_Trees, s:State, free:Tensor) -> _Swept:
+_OFF = 1e-10 # What a sum of leaves may be off by
+
+def _sweep(m:_Trees, s:State, free:Tensor, off:float=0.) -> _Swept: # `off`: how much further sums are taken
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
     start,raw = m.cells(s.x)
     f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
     base,shift = _swept(m.grown, own, open_)
+    if off: base = base + off*np.where(s.target.label.cpu().numpy() == 1, 1., -1.)[:, None]
     c = _choices(m.grown, f, s.enc, start, raw)
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
@@ -497,10 +500,10 @@ def _ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     less = np.take_along_axis(score[rows], places, 1).argmin(1)
     at[rows[pair > 0]] = places[np.arange(len(rows)), less][pair > 0]
 
-def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool) -> tuple: # As `_Trees.probe`
+def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool, off:float) -> tuple: # As `_Trees.probe`
     "The probe of a few rows."
     s = s._replace(on=None, c=None)
-    w = _sweep(m, s, free)
+    w = _sweep(m, s, free, off)
     score = _merits(m, explainer, s, w)
     rows,at = np.arange(len(score)), score.argmax(1)
     best = score[rows, at]
@@ -513,7 +516,7 @@ class _Trees(FrameModel):
     def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
         super().__init__(model.predictor, model.write, model.columns)
         self.ensemble,self.link = e,e.link._replace(threshold=self.predictor.threshold)
-        self.outputs = max(self.outputs, len(e.link.base))
+        self.outputs = max(self.outputs, 1 if e.link.calibrated else len(e.link.base))
         self.grown,self.flat,self.place = t,_flat(t),_cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
         self.slack = 0. # Room for rounding between the sums and the library, in log-odds
@@ -532,9 +535,9 @@ class _Trees(FrameModel):
         parts = [_own_scores(self.grown, self.cells(x[i])[0])[0] for i in _parts_of(len(x))]
         return self.link.log_odds(np.concatenate(parts))
 
-    def probe(self, explainer, s:State, free:Tensor, ahead:bool=True) -> tuple[Tensor, Tensor, Tensor]:
+    def probe(self, explainer, s:State, free:Tensor, ahead:bool=True, off:float=0.) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or one of the best two: group `(n,)`, rows with its value, merit."
-        parts = [_probed(self, explainer, s.take(i), free[i], ahead) for i in _parts_of(len(s.x))]
+        parts = [_probed(self, explainer, s.take(i), free[i], ahead, off) for i in _parts_of(len(s.x))]
         group,xp,score = (torch.cat(part) for part in zip(*parts))
         return group.to(s.x.device), xp, score.to(s.x)
 

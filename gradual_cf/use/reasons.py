@@ -218,7 +218,7 @@ def _reasons_plot(told):
 @dataclass(frozen=True, repr=False)
 class Reasons:
     "The principal reasons of each row that the model refuses."
-    frame:pd.DataFrame     # A line a reason: row, rank, code, reason, columns, has, compared, alone, put_back, near, all
+    frame:pd.DataFrame     # A line a reason: row, rank, code, reason, columns, has, compared, alone, put_back, …
     agreement:pd.DataFrame # A line for each method of the commentary: rows, share of the same reasons, Kendall's tau
     refused:np.ndarray     # Which rows the model refuses, bool `(n,)`
     enough:np.ndarray      # In which of them all that is told together decides otherwise, bool `(n,)`

@@ -204,7 +204,7 @@ def _expected(batch, least) -> float:
     "What share of the advice may be expected to hold; raises `ValueError` for what is no share."
     known = getattr(batch, 'confirmed', None)
     if least is None and known is None: least = _EXPECTED
-    if least is None: least = float(np.clip(np.nanmean(known[batch.valid]), .01, .99))
+    elif least is None: least = float(np.clip(np.nanmean(known[batch.valid]), .01, .99))
     if not 0 < least < 1: raise ValueError(f'least must be in (0, 1), got {least!r}')
     return least
 
