@@ -142,7 +142,7 @@ def until_confirmed(
         told = cf.measure(take_rows(data, live), some, z[at], found, target[at], standing=False)
         lead = _leads(models, told.xp, target[at])
         now = np.where(told.valid, np.minimum(_expected(lead), (lead > 0).mean(0)), -1.)
-        better = torch.from_numpy(now > best[live])
+        better = np.flatnonzero(now > best[live])
         xp[at[better]],best[live[better]],took[live] = found[better], now[better], i
         live = live[best[live] < share]
         if not len(live): break

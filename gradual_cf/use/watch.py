@@ -203,8 +203,7 @@ _EXPECTED = .95 # Share of advice that is expected to hold where nobody said ano
 def _expected(batch, least) -> float:
     "What share of the advice may be expected to hold; raises `ValueError` for what is no share."
     known = getattr(batch, 'confirmed', None)
-    if least is None and known is None: least = _EXPECTED
-    elif least is None: least = float(np.clip(np.nanmean(known[batch.valid]), .01, .99))
+    if least is None: least = _EXPECTED if known is None else float(np.nanmean(known[batch.valid]).clip(.01, .99))
     if not 0 < least < 1: raise ValueError(f'least must be in (0, 1), got {least!r}')
     return least
 
