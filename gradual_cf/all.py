@@ -62,5 +62,6 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'imp
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
-           'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions', 'survey', 'tally', 'reproduce',
+           'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions',
+           'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']
