@@ -30,7 +30,8 @@ from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews,
 from .data.texts import sentences
 from .data.transformers import tokens
 from .data.wording import wordings
-from .data.datasets import load_animals, load_breast_cancer, load_heloc, load_task, load_uci_credit, Task
+from .data.datasets import (load_animals, load_breast_cancer, load_heloc, load_loans, load_task,
+                                      load_uci_credit, Task)
 from .search.proven import prove
 
 # %% ../nbs/99_all.ipynb #c5
@@ -58,7 +59,7 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'imp
            'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
            'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'without_images', 'lookahead',
            'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
-           'wordings', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
+           'wordings', 'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',

@@ -45,7 +45,7 @@ def _main(
 ): pass
 
 # %% ../nbs/92_cli.ipynb #c11
-_NAMES = 'breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals' # Those of `RECIPES`
+_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals' # Those of `RECIPES`
 _DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
 _OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
@@ -612,14 +612,24 @@ def _field(
     _say(json.dumps(wins.field_values(run)) if json_ else wins.field_text(run))
 
 # %% ../nbs/92_cli.ipynb #c80
+_USUAL = .3 # An answer is typical of real rows where so many of them are more unusual
+
 def _demo_table(out, rows, seed):
-    "Explain rows of the embedded table, print and draw them; whether all were found."
-    task = _task('breast_cancer', None, seed)
-    cfs = _fitted(task, False).explain(task.X_test.iloc[:rows], seed=seed)
-    _say(f'A network that tells malignant from benign, right on {task.accuracy():.0%} of its test rows.\n')
+    "Explain applications that the embedded bank refuses, print and draw typical answers; whether there are as many."
+    from gradual_cf.models.asking import predict
+    task = _task('loans', None, seed)
+    cf,(no, yes) = _fitted(task, False, 'believable'), task.classes
+    refused = (predict(task.model, cf.encode(task.X_test).x).argmax(1) == 0).numpy()
+    asked = cf.explain(task.X_test[refused].iloc[:10*rows], yes, seed)
+    usual = asked.valid & (asked.quality().typical >= _USUAL).to_numpy()
+    cfs = asked[usual.nonzero()[0][:rows]]
+    _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these applications.')
+    _say(f'What would have been {yes!r}? Late payments stay as they are, and nobody gets younger.\n')
     _say(cfs.text())
+    _say(f'\nTypical: so many {yes} applications are more unusual. It is {_USUAL:.0%} or more for '
+         f'{usual.sum()} of the first {len(asked)} that are {no}; the first {len(cfs)} of these are shown.')
     cfs.plot(most=rows).savefig(out, dpi=150)
-    return bool(cfs.valid.all())
+    return len(cfs) == rows
 
 def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."

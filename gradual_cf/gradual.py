@@ -25,7 +25,7 @@ from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
                                          open_groups, towards, unsuitable)
-from .search.shorten import cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
+from .search.shorten import _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
 
 # %% auto #0
 __all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 'GradualCF']
@@ -456,7 +456,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     steps = (construct, *dry) if listed else (construct,)
     if listed and domain.features and not among: steps += (spare, from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
-    if priced and domain.propose: steps += (partial(moved_once, move=cheapest_pairs),)
+    if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
     if listed and domain.features and h.legal and not own and not among:
         steps += (partial(moved_once, move=to_the_last_value),)
     usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))

@@ -298,7 +298,7 @@ def test_prices_decide_which_answers_are_near(tied):
 
 def test_believable_answers_where_they_are_asked_for(loans):
     df,_ = loans
-    e = GradualCF(written.read('loans'), tabular(df), PLAUSIBLE).fit(df)
+    e = GradualCF(written.read('jobs'), tabular(df), PLAUSIBLE).fit(df)
     many = e.explain_many(df.iloc[:12], k=3)
     a = many.answers
     content = e.content(a.enc, a.xp, a.tensors.target)

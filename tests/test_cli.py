@@ -24,7 +24,7 @@ def sh(networks, tmp_path): return shell(os.environ['GRADUAL_CF_CACHE'], tmp_pat
 
 def test_demo_needs_nothing(sh, tmp_path):
     r = sh('demo')
-    assert '→' in r.stdout and 'benign' in r.stdout
+    assert '→' in r.stdout and 'granted' in r.stdout
     assert (tmp_path/'gradual_cf_demo.png').read_bytes()[:4] == b'\x89PNG'
 
 

@@ -17,7 +17,8 @@ import pandas as pd
 from ..core import check_whole, Domain, take_rows
 
 # %% auto #0
-__all__ = ['RECIPES', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe', 'load_task']
+__all__ = ['RECIPES', 'load_breast_cancer', 'load_loans', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe',
+           'load_task']
 
 # %% ../../nbs/data/05_datasets.ipynb #c6
 def _split_rows(X:pd.DataFrame, y:pd.Series, n_train:int, n_test:int, seed:int=0) -> tuple: # Train rows, labels, test
@@ -33,6 +34,29 @@ def load_breast_cancer(
     from sklearn import datasets as sk
     data:Any = sk.load_breast_cancer(as_frame=True)
     return _split_rows(data.data, data.target.rename('benign'), 426, 143, seed)
+
+# %% ../../nbs/data/05_datasets.ipynb #4d3cd817
+_BANK = dict(immutable=['age', 'late_payments'], increase_only=['months_in_job']) # What an applicant can do
+
+def load_loans(
+    n:int=2000,       # Applications, ≥ 5; four fifths are training rows
+    seed:int=0,       # Seed of the drawing
+    missing:float=0., # Share of cells of `months_in_job` and `housing` that nobody filled in, in [0, 1)
+) -> tuple:           # X_train, y_train, X_test, y_test; labels are 'granted' and 'refused'
+    "Applications for a loan at a made-up bank, and its decisions: no file, no network needed."
+    check_whole(n=n)
+    if n < 5 or not 0 <= missing < 1: raise ValueError(f'n must be ≥ 5 and missing in [0, 1), got {n} and {missing}')
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(dict(
+        age=rng.integers(20, 75, n), income=rng.lognormal(10.4, .4, n).round(-2).astype('int64'),
+        debt=rng.gamma(2., 4000, n).round(-2).astype('int64'), months_in_job=rng.integers(0, 180, n),
+        late_payments=rng.poisson(1.2, n),
+        housing=pd.Categorical(rng.choice(['owns', 'rents', 'with family'], n, p=[.35, .5, .15]))))
+    score = X.income/9000 - X.debt/5000 + X.months_in_job/40 - 1.3*X.late_payments - .6*(X.housing == 'rents')
+    y = pd.Series(np.where(score + rng.logistic(0, .4, n) > 2.5, 'granted', 'refused'), name='decision')
+    if missing: X = X.assign(**{c: X[c].mask(rng.random(n) < missing) for c in ('months_in_job', 'housing')})
+    last = 4*n//5
+    return X[:last], y[:last], X[last:], y[last:]
 
 # %% ../../nbs/data/05_datasets.ipynb #c10
 def _read_csv(name:str, hub:str, path=None, needs:Sequence=()) -> pd.DataFrame:
@@ -220,10 +244,15 @@ def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `m
     return kept(f'{label}.safetensors', make, write, load_model, *parts)
 
 # %% ../../nbs/data/05_datasets.ipynb #c51
+def _all_rules(known:dict, told:dict) -> dict:
+    "Rules of a recipe and of a question: lists of columns add up, and of other rules the question's count."
+    lists = {k: list(dict.fromkeys([*known[k], *told[k]])) for k in known.keys() & told.keys() if isinstance(known[k], list)}
+    return known | told | lists
+
 def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
     "A table with its trained networks."
     X,y,Xt,yt = r.load(path, seed)
-    domain,x = tabular(X, **r.domain | told), tabular(X, **r.domain).encode(X).x
+    domain,x = tabular(X, **_all_rules(r.domain, told)), tabular(X, **r.domain).encode(X).x
     def fitted(width, seed):
         def make():
             net = tabular_mlp(x.shape[1], len(r.classes), width, seed=seed)
@@ -233,7 +262,13 @@ def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) ->
     return Task(name, X, y, Xt, yt, domain, net, lambda: fitted(r.width//2, seed + 1000), r.classes)
 
 # %% ../../nbs/data/05_datasets.ipynb #c53
+def _loans_as_numbers(path, seed):
+    "The bank's applications, with 1 where a loan was granted."
+    X,y,Xt,yt = load_loans(seed=seed)
+    return X, (y == 'granted').astype(int), Xt, (yt == 'granted').astype(int)
+
 RECIPES = dict(
+    loans=Recipe(_loans_as_numbers, ('refused', 'granted'), dict(epochs=100), width=32, domain=_BANK),
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
     heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
     uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))

@@ -21,7 +21,7 @@ from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
 # %% auto #0
-__all__ = ['put_back', 'put_back_smallest', 'line_search', 'to_the_last_value', 'share', 'improve', 'cheapest_pairs']
+__all__ = ['put_back', 'put_back_smallest', 'line_search', 'to_the_last_value', 'share', 'improve']
 
 # %% ../../nbs/search/04_shorten.ipynb #c6
 def _reasked(explainer, s, xp):
@@ -355,7 +355,7 @@ def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arri
         own = torch.minimum(own, least)
     return out
 
-def cheapest_pairs(
+def _cheapest_pairs(
     explainer, # Fitted, with a price for changes
     s:State,   # Rows that have arrived
 ) -> State:    # The same; what two values do for less is in place

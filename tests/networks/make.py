@@ -165,7 +165,7 @@ NETWORKS |= dict(  # of the tables and texts that tests make up
     grades=mlp(of_test('test_typical', lambda t: table(*t.grades()))),
     wine=mlp(of_test('test_typical', lambda t: table(*t.wine())), k=3),
     tied=mlp(of_test('test_alternatives', lambda t: table(*t.tied_rows()))),
-    loans=mlp(of_test('test_alternatives', lambda t: table(*t.loan_rows()))),
+    jobs=mlp(of_test('test_alternatives', lambda t: table(*t.loan_rows()))),
     digits_line=Recipe(by_hand, digits, lambda x, seed: line_of_pixels(seed), 0, dict(epochs=60, batch_size=32)),
     waves=Recipe(by_hand, of_test('test_baselines', lambda t: t.curves(300, 0)), lambda x, seed: importlib.import_module('test_baselines').reader_of_curves(seed), 0, dict(epochs=20)),
     reviews=reader(600, 32),
@@ -219,7 +219,7 @@ NETWORKS |= dict(  # of what notebooks make up
     letter_other=nb_mlp('letter_other', '51_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)', seed=1),
     audit=nb_mlp('audit', '52_audit.ipynb', 'domain.encode(read).x', 'granted', width=16),
     actions=nb_mlp('actions', '53_actions.ipynb', 'x', 'granted'),
-    loan=nb_mlp('loan', 'tutorials/explain_a_loan.ipynb', 'domain.encode(train_rows).x', 'granted[:1600]'),
+    loan=nb_mlp('loan', 'tutorials/explain_a_loan.ipynb', 'domain.encode(train_rows).x', 'granted'),
     strict_loan=nb_mlp('strict_loan', 'tutorials/ask_what_if.ipynb', 'domain.encode(loans).x', 'granted'),
     tied_loan=nb_mlp('tied_loan', 'tutorials/plans_and_other_ways.ipynb', 'tied.encode(cards).x', 'granted'),
     advised_loan=nb_mlp('advised_loan', 'tutorials/one_advice_for_many.ipynb', 'domain.encode(loans).x', 'granted'))
