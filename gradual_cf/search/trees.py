@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..core import State, changed_groups
-from ..data.columns import Date
+from ..data.columns import _inside, _nearest, Date
 from ..models.fitted import FrameModel, _Ensemble, _Nodes, _parsed
 from .goals import lacking, merit, most_groups
 
@@ -337,14 +337,29 @@ def _flat(t:_Grown) -> _Flat:
 # %% ../../nbs/search/07_trees.ipynb #c99
 _SNAP = 1e-6 # Rounding of a limit on its way through encoded units, in steps of what can be written
 
-def _raw_limits(t:_Grown, limit, entry:np.ndarray, side:Callable, none:float) -> np.ndarray: # `(n or 1, g)`
-    "Limits of numbers in raw units, moved inward to what can be written."
-    if limit is None: return np.full((1, len(t.axes)), none)
-    part = lambda name: np.array([getattr(a.column, name) for a in t.axes], float)
-    scale = 10.**part('digits')
-    raw = (part('origin') + limit.detach().cpu().double().numpy()[:, entry]*part('span'))*scale
-    near = np.rint(raw)
-    return np.where(np.abs(raw - near) < _SNAP*np.maximum(1, np.abs(near)*1e-6), near, side(raw))/scale
+_HAIR = 1e-14 # The same of a training number between the steps, as a share of origin and span
+
+def _raw_limit(c, limit:np.ndarray) -> np.ndarray: # Encoded limits of a column, `(n,)`
+    "Limits in raw units; one that rounding brought beside a legal number is that number."
+    raw = c.decoded(limit)
+    near = np.rint(raw*c.scale)
+    v = np.where(np.abs(raw*c.scale - near) < _SNAP*np.maximum(1, np.abs(near)*1e-6), near/c.scale, raw)
+    if not len(c.between): return v
+    other = _nearest(c.between, raw)
+    return np.where(np.abs(other - raw) <= _HAIR*(abs(c.origin) + np.abs(limit*c.span)), other, v)
+
+def _raw_limits(t:_Grown, enc, entry:np.ndarray) -> tuple: # `(n or 1, g)` each
+    "The first and the last legal number within the limits of each column; no limits for a category."
+    none = np.full((1, len(t.axes)), np.inf)
+    low,high = (sign*none if v is None else v.detach().cpu().double().numpy()[:, entry]
+                for sign,v in ((-1, enc.low), (1, enc.high)))
+    n = max(len(low), len(high))
+    first,last = np.repeat(-none, n, 0), np.repeat(none, n, 0)
+    for g,a in enumerate(t.axes):
+        if not a.column.ordered: continue
+        ends = (np.where(np.isinf(v[:, g]), v[:, g], _raw_limit(a.column, v[:, g])) for v in (low, high))
+        first[:, g],last[:, g] = _inside(a.column, *np.broadcast_arrays(*ends))
+    return first, last
 
 # %% ../../nbs/search/07_trees.ipynb #c101
 class _Choices(NamedTuple):
@@ -356,8 +371,7 @@ class _Choices(NamedTuple):
 def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
     "The legal value of each cell that is nearest to the input."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
-    low = _raw_limits(t, enc.low, first, np.ceil, -np.inf)[:, g]
-    high = _raw_limits(t, enc.high, first, np.floor, np.inf)[:, g]
+    low,high = (v[:, g] for v in _raw_limits(t, enc, first))
     own = start[:, g]
     least,largest = np.maximum(f.least, low), np.minimum(f.largest, high)
     v = np.where(f.cell > own, least, largest)

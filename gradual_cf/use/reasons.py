@@ -176,7 +176,8 @@ def _test(cf, x:Tensor, label, base, columns:list, places:list, units:list, k:in
         less = told[at]
         less[:, u] = False
         if len(at): back[at, u] = whole[at] - closed(less, at)
-    return _Tested(alone, told, back, whole)
+    told &= (alone + back)/2 >= _SLIGHT
+    return _Tested(alone, told, back, closed(told, rows))
 
 # %% ../../nbs/use/08_reasons.ipynb #r23
 def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> what reasons add on average, `(n, u)`
@@ -222,12 +223,13 @@ class Reasons:
     agreement:pd.DataFrame # A line for each method of the commentary: rows, share of the same reasons, Kendall's tau
     refused:np.ndarray     # Which rows the model refuses, bool `(n,)`
     enough:np.ndarray      # In which of them all that is told together decides otherwise, bool `(n,)`
+    wanted:str             # What they want to be, in words
     withheld:dict          # Column that must never be named -> rows in which it would have been a reason
 
     def __repr__(self):
         n,told = int(self.refused.sum()), len(self.frame)
-        mean = f'{told/n:.1f} each, together enough for {int(self.enough.sum()):,}' if n else 'none to be told'
-        return f'reasons of {n:,} refused rows of {len(self.refused):,}: {mean}'
+        mean = f'{told/n:.1f} reasons each, together enough for {int(self.enough.sum()):,}' if n else 'none to be told'
+        return f'why {n:,} of {len(self.refused):,} rows are not {self.wanted}: {mean}'
 
     def of(self, row:int) -> list: # Position of a row -> texts, most important first; [] where it is not refused
         "What one person is told."
@@ -262,7 +264,7 @@ def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:
         only = torch.zeros(len(some), len(units), dtype=torch.bool, device=x.device)
         only[:, u] = True
         best = [c._replace(best=c.best[some]) for c in columns]
-        other = cf.domain.decode(_moved(cf, x[some], best, places, units, only), own, cf.settings.legal)
+        other = cf.domain.decode(_moved(cf, x[some], best, places, units, only), None, True) # rules of rows play no part
         numbers = dict(rank=rank, alone=tested.alone, put_back=tested.back, **rivals)
         out.append(pd.DataFrame(dict(
             row=at[some.cpu().numpy()], code=unit.code, reason=unit.text, columns=', '.join(map(str, these)),
@@ -275,6 +277,12 @@ def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:
 def _over_units(units:list, values:list) -> Tensor: # Of each column `(n,)` -> of each reason `(n, u)`
     "What the columns of reasons add on average."
     return torch.stack([torch.stack([values[g] for g in unit.columns]).sum(0) for unit in units], 1)
+
+def _second(cf) -> Any:
+    "The second of two classes; raises `ValueError` where they have names, whose order says nothing."
+    named = [v for v in cf.classes if isinstance(v, str)]
+    if named: raise ValueError(f'target must be given where classes have names, one of {list(cf.classes)}, got None')
+    return cf.goal.plain(1, cf.classes) if cf.z_train is not None and cf.z_train.shape[1] == 2 else None
 
 def _forbidden(names, columns, base, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each closes more than the least of the reasons."
@@ -289,7 +297,7 @@ def reasons(
     rows,           # Raw rows, those refused and those not
     k:int=4,        # Most reasons of a row, ≥ 1
     codes=None,     # Column -> its text, a pair (code, text) or a number in `HMDA`; others go by their names
-    target=None,    # What rows want to be: a label, or an interval; None for the second of two classes
+    target=None,    # What rows want to be: a label, or an interval; None for the second of two without names
     never=(),       # Columns that must not be named
     progress:bool=False, # Show a progress bar
 ) -> Reasons:
@@ -298,10 +306,10 @@ def reasons(
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names = list(cf.domain.display.names)
     units = _units(names, codes, never)
-    if target is None and cf.z_train is not None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
-    data,enc,z,label = cf.ask(rows, target)
-    at = (~in_target(z, label)).nonzero()[:, 0]
-    x,label,data = enc.x[at], label[at], data.iloc[at.cpu().numpy()]
+    if target is None: target = _second(cf)
+    data,enc,z,aims = cf.ask(rows, target)
+    at = (~in_target(z, aims)).nonzero()[:, 0]
+    x,label,data = enc.x[at], aims[at], data.iloc[at.cpu().numpy()]
     groups = cf.groups(x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
     base = _lead(cf, x, label).clamp_max(-_LEAST)
@@ -313,4 +321,5 @@ def reasons(
     refused[at.cpu().numpy()] = True
     enough[at.cpu().numpy()] = (tested.whole >= 1).cpu().numpy()
     withheld = _forbidden(names, columns, base, tested, never)
-    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, withheld)
+    wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0])
+    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld)

@@ -103,7 +103,7 @@ def _p_value(name:str, then:np.ndarray, now:np.ndarray, least:float) -> float: #
     from scipy.stats import binomtest, fisher_exact, mannwhitneyu
     if not len(now) or name != 'holds' and not len(then): return np.nan
     if name == 'holds': return binomtest(int(now.sum()), len(now), least, alternative='less').pvalue
-    if name == 'length': return float(mannwhitneyu(then, now).pvalue)
+    if name == 'length': return float(mannwhitneyu(now, then, alternative='greater').pvalue)
     table = [[now.sum(), (1 - now).sum()], [then.sum(), (1 - then).sum()]]
     return float(fisher_exact(np.array(table, int), alternative='greater').pvalue)
 

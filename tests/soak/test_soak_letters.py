@@ -99,9 +99,9 @@ def word(r, text):
 
 
 def everywhere(r, text):
-    "One number of the record, wherever it stands."
-    number = r.choice([n for n in re.findall(r'\d[\d,]*\.\d\d', text)] or ['0.5'])
-    return text.replace(number, r.choice(['1.00', '9,999.99']))
+    "One number of the record, wherever it stands; none of the probabilities that stand behind what anybody reads."
+    number = r.choice(re.findall(r'(?<![\d.])\d[\d,]*\.\d\d(?!\d)', text) or ['0.5'])
+    return re.sub(rf'(?<![\d.]){re.escape(number)}(?!\d)', r.choice(['1.00', '9,999.99']), text)
 
 
 def leaf(r, text):

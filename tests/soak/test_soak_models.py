@@ -3,6 +3,7 @@ import zlib
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import assume, given, strategies as st
 from judge import faults, is_missing
 from made import NAMES, asked, domain_of, tables
@@ -10,6 +11,8 @@ from test_soak_tables import QUICK, answers, check_same
 
 from gradual_cf.all import PLAUSIBLE, GradualCF
 from gradual_cf.models.fitted import predictor
+
+pytestmark = pytest.mark.filterwarnings('ignore:plausibility is left out')  # of few rows, as tests/test_unread.py says
 
 def level(v): return (zlib.crc32(repr(v).encode()) % 97)/97
 

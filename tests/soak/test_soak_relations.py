@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from hypothesis import assume, given, strategies as st
 from judge import faults
@@ -11,6 +12,8 @@ from test_soak_tables import QUICK, check_same
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, line_search, put_back, tabular
 from gradual_cf.models.fitted import predictor
+
+pytestmark = pytest.mark.filterwarnings('ignore:plausibility is left out')  # of few rows, as tests/test_unread.py says
 
 ROWS = 60
 ASKED = 8                   # Rows that are explained: many of them take a second choice, and are slow

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import assume, given, strategies as st
 from judge import faults
@@ -11,6 +12,8 @@ from made import ASKED, KINDS, Made, asked, domain_of, frames, rules
 from test_soak_tables import QUICK, check_same
 
 from gradual_cf.all import PLAUSIBLE, GradualCF
+
+pytestmark = pytest.mark.filterwarnings('ignore:plausibility is left out')  # of few rows, as tests/test_unread.py says
 
 LEAVES = 5                                  # Fewest training rows of a class
 PLAIN = ['int64', 'int8', 'uint8', 'int32 far from zero', 'float64', 'float64 unrounded', 'float64 huge', 'float32', 'two values', 'bool']
