@@ -117,11 +117,18 @@ def source_cells(src, page, syms, links):
     return out + [c]
 
 
+def only_asserts(src):
+    "Whether a cell holds what the page says, and shows nothing: a reader opens it, and need not."
+    body = [] if src.startswith(('%', '!')) else ast.parse(src).body
+    return bool(body) and all(isinstance(n, ast.Assert) for n in body)
+
+
 def code_cell(c, page, heading):
     "A cell without its directives; they become MyST-NB's tags, and pictures get their width and a text alternative."
     dirs = dict(re.findall(r'^#\|\s*([\w-]+):\s*(.*?)\s*$', c.source, re.M))
     n = nbformat.v4.new_code_cell(strip(c.source), outputs=c.outputs)
     if dirs.get('echo') == 'false': n.metadata['tags'] = ['remove-input']
+    if page.rel.startswith('tutorials/') and only_asserts(n.source): n.metadata['tags'] = ['hide-input']
     if 'code-fold' in dirs or page.rel.startswith('figures/') and dirs.get('echo') != 'false': n.metadata['tags'] = ['hide-input']
     size = next((o.metadata['image/png'] for o in c.outputs if 'image/png' in o.get('metadata', {})), {})
     image = {'alt': dirs.get('fig-alt') or f'Plot: {heading or page.title}'} | ({'width': f'{size["width"]}px'} if 'width' in size else {})
@@ -213,8 +220,13 @@ def api_pages(syms, ps, links):
     import importlib
     out, chapters = {}, {p.module: p for p in ps if p.module}
     short = lambda s: cell((s.obj.__doc__ or '').strip().split('\n')[0]) if callable(s.obj) or isinstance(s.obj, property) else ''
-    rows = [[f'[{code(n)}](#{s.at["api"]})', links.link(short(s), 'all'), f'[{s.module}](api-{s.module}.md)'] for n in importlib.import_module('gradual_cf.all').__all__ if (s := links.find(n, 'all'))]
-    out['api'] = '# All public names\n\nIn a notebook, `from gradual_cf.all import *` gives these. In a program, import each from its module.\n\n' + table(['name', 'what it is', 'module'], rows)
+    import gradual_cf
+    listed = lambda names: table(['name', 'what it is', 'module'], [
+        [f'[{code(n)}](#{s.at["api"]})', links.link(short(s), 'all'), f'[{s.module}](api-{s.module}.md)'] for n in names if (s := links.find(n, 'all'))])
+    first, every = gradual_cf.__all__, importlib.import_module('gradual_cf.all').__all__
+    out['api'] = '\n\n'.join([
+        '# All public names', '## To begin with', 'These are what people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.letter`.', listed(first),
+        '## The others', 'In a notebook, `from gradual_cf.all import *` gives all names. In a program, import each from its module.', listed([n for n in every if n not in first])])
     for m, p in chapters.items():
         mine = [s for s in syms if s.module == m]
         if not mine: continue

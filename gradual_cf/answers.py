@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
 from .render import count_text, plot_text, render, subplots, terminal, value_text, without_math
-from .search.goals import class_labels, CLASSES, goal_of, NUMBERS
+from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'Counterfactuals']
@@ -55,6 +55,11 @@ def _row_names(cfs):
 def aimed_at(cfs, i:int) -> str: # Position of a row
     "What a row shall be: a class, or a number in an interval."
     return cfs.goal.words(cfs.target[i])
+
+def decided(cfs, i:int) -> str: # Position of a row
+    "What the model makes of a row today, where that is one of two classes and not the target; else nothing."
+    others = [class_words(c) for c in cfs.classes or () if class_words(c) != aimed_at(cfs, i)]
+    return others[0] if len(others) == 1 and cfs.before[i] < .5 else ''
 
 # %% ../nbs/90_answers.ipynb #c19
 _STANDINGS = ('typical', 'confirmed') # What an answer may say of itself besides its probability
@@ -116,13 +121,15 @@ def _shown(cfs, names=None) -> list:
     line = lambda l: dict(feature=value_text(l.feature) + follows(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
     unread = _unread(cfs)
-    return [dict(name=name, goal=aimed_at(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
+    return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
                  read=not unread[i], lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
 
 def _show_changes(cfs, most:int=10) -> str:
     "What changed in the first rows, as HTML."
-    return render('answers/changes', rows=_shown(cfs[:most]), more=max(len(cfs) - most, 0))
+    some = cfs[:most]
+    told = some.typical is not None and not np.isnan(as_array(some.typical)).all()
+    return render('answers/changes', rows=_shown(some), more=max(len(cfs) - most, 0), typical=told)
 
 # %% ../nbs/90_answers.ipynb #c28
 def _text_changes(cfs, colour:bool=False, names=None) -> str:
@@ -330,7 +337,7 @@ class Counterfactuals:
     decided:Any=None # Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
     found:Any=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
-    typical:Any=None           # Share of real rows of the target that lie lonelier, `(n,)`; None where nobody asked
+    typical:Any=None           # Share of real rows of the target that are more unusual, `(n,)`; None where nobody asked
     confirmed:Any=None         # Share of other models that agree, `(n,)`; None where none was asked
     proof:Any=None             # What is proven, a list: 'optimal', 'within 3%', 'best so far', 'none exists' or ''
     optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven

@@ -289,7 +289,7 @@ def _crowd(cf, label:Tensor): # A class `()`, or an interval `(2,)`
     return cf.crowds[key]
 
 def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None for what is no table
-    "Share of real rows of the target that lie lonelier; NaN where the target has too few rows."
+    "Share of real rows of the target that are more unusual; NaN where the target has too few rows."
     if not cf.domain.features or cf.x_train is None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
     for label in target.unique(dim=0):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, _ranges
+from ..answers import aimed_at, CHANGED, Counterfactuals, decided, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
 from ..render import count_text, plot_text, render, rounded_text, value_text
@@ -80,11 +80,11 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
     facts = dict(changes=one.changes)
     if price is None: facts['distance'] = f'{one.distance:.3g}'
     else: facts['cost'] = f'{price(cfs.x, cfs.xp)[0].item():.3g}'
-    if one.typical == one.typical: facts['typical'] = f'{one.typical:.0%} of real rows lie lonelier'
+    if one.typical == one.typical: facts['typical'] = f'{one.typical:.0%} of real rows are more unusual'
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (goal_is.text(v, '.0%') for v in says)
     places = [100*v for v in (*says, cfs.tau)] if goal_is.said == 'probability' else None
-    return render('drawing/standing', goal=goal, before=before, after=after, places=places, found=cfs.valid[0].item(),
+    return render('drawing/standing', goal=goal, was=decided(cfs, 0), before=before, after=after, places=places, found=cfs.valid[0].item(),
                   facts=facts)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
