@@ -25,13 +25,14 @@ from .models.networks import (accuracy, digit_cnn, load_model, save_model, serie
 from .models.fitted import load_fitted, predictor
 from .data.tables import tabular
 from .data.images import images, load_digits, load_mnist
-from .data.series import load_cbf, load_series, series
+from .data.series import load_series, series
 from .search.lookahead import lookahead
 from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews, reads_well
 from .data.texts import sentences
 from .data.transformers import tokens
 from .data.wording import wordings
-from .data.datasets import load_animals, load_breast_cancer, load_heloc, load_task, load_uci_credit, Task
+from .data.datasets import (load_animals, load_breast_cancer, load_cbf, load_heloc, load_task,
+                                      load_uci_credit, Task)
 from .search.proven import prove
 
 # %% ../nbs/99_all.ipynb #c5

@@ -17,7 +17,8 @@ import pandas as pd
 from ..core import check_whole, Domain, take_rows
 
 # %% auto #0
-__all__ = ['RECIPES', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe', 'load_task']
+__all__ = ['RECIPES', 'CBF_CLASSES', 'load_breast_cancer', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe',
+           'load_cbf', 'load_task']
 
 # %% ../../nbs/data/05_datasets.ipynb #c6
 def _split_rows(X:pd.DataFrame, y:pd.Series, n_train:int, n_test:int, seed:int=0) -> tuple: # Train rows, labels, test
@@ -164,7 +165,7 @@ from .images import _from_hub, images, load_digits, load_mnist
 from ..scale.workers import kept, write_array
 from ..models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
                                strided_cnn, tabular_mlp, text_cnn, train)
-from .series import CBF_CLASSES, load_cbf, series
+from .series import series
 from .tables import tabular
 from .words import _can_tag, corpus_vectors, load_glove, load_imdb, load_toy_reviews, reads_well
 from .texts import _Lookup, sentences, _word_ids
@@ -315,6 +316,24 @@ RECIPES |= dict(
     mnist=Recipe(lambda path, seed: load_mnist(path), _DIGITS, dict(epochs=6, batch_size=64), kind='image', rows=12000),
     animals=Recipe(lambda path, seed: load_animals(), _ANIMALS, dict(epochs=5, batch_size=32), kind='image',
                    domain=dict(channels=3)))
+
+# %% ../../nbs/data/05_datasets.ipynb #ts5
+CBF_CLASSES = ('cylinder', 'bell', 'funnel')
+
+def load_cbf(
+    rows:int=300,  # Training rows, ≥ 3
+    tests:int=300, # Test rows, ≥ 3
+    seed:int=0,    # Seed of the drawing
+) -> tuple:        # X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
+    "Cylinder, bell and funnel by their formula (Saito, 1994): no file, no network needed."
+    check_whole(rows=rows, tests=tests)
+    rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
+    kind = np.arange(n) % 3
+    a = rng.integers(16, 33, n)[:, None]
+    b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)
+    forms = np.stack([np.ones((n, 128)), (t - a)/(b - a), (b - t)/(b - a)])[kind, np.arange(n)]
+    X = (6 + rng.standard_normal((n, 1)))*forms*((t >= a) & (t <= b)) + rng.standard_normal((n, 128))
+    return X[:rows].astype(np.float32), kind[:rows], X[rows:].astype(np.float32), kind[rows:]
 
 # %% ../../nbs/data/05_datasets.ipynb #ts2
 def _series_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`

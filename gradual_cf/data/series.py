@@ -17,32 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, went
-from ..core import check_whole, Display, Domain, Encoded
+from ..core import changed_groups, check_whole, Display, Domain, Encoded
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
 from ..search.goals import in_target
 from ..search.segments import n_segments
 
 # %% auto #0
-__all__ = ['CBF_CLASSES', 'load_cbf', 'load_series', 'dtw', 'series']
-
-# %% ../../nbs/08_series.ipynb #t6
-CBF_CLASSES = ('cylinder', 'bell', 'funnel')
-
-def load_cbf(
-    rows:int=300,  # Training rows, ≥ 3
-    tests:int=300, # Test rows, ≥ 3
-    seed:int=0,    # Seed of the drawing
-) -> tuple:        # X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
-    "Cylinder, bell and funnel by their formula (Saito, 1994): no file, no network needed."
-    check_whole(rows=rows, tests=tests)
-    rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
-    kind = np.arange(n) % 3
-    a = rng.integers(16, 33, n)[:, None]
-    b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)
-    forms = np.stack([np.ones((n, 128)), (t - a)/(b - a), (b - t)/(b - a)])[kind, np.arange(n)]
-    X = (6 + rng.standard_normal((n, 1)))*forms*((t >= a) & (t <= b)) + rng.standard_normal((n, 128))
-    return X[:rows].astype(np.float32), kind[:rows], X[rows:].astype(np.float32), kind[rows:]
+__all__ = ['load_series', 'dtw', 'series']
 
 # %% ../../nbs/08_series.ipynb #t9
 def _read_ts(text:str) -> tuple: # Series as lists of channels, labels
@@ -79,8 +61,7 @@ def _padded(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, 
     return out
 
 def _whole(rows:Sequence) -> np.ndarray: # The same without the axis of a single channel
-    v = _padded(rows)
-    return v[:, 0] if v.shape[1] == 1 else v
+    return v[:, 0] if (v := _padded(rows)).shape[1] == 1 else v
 
 def _numbers(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or `(n, c, length)`, or one series
     "Series of any container as one array; raises `ValueError` for what is none."
@@ -239,8 +220,8 @@ def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
     stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.shape, dtype=torch.bool)
             for row in _of_each(immutable, n)]
-    enc = _held(p, enc._replace(low=low, high=high), torch.stack(stay) | (enc.low == enc.high) & (enc.low == enc.x))
-    return enc
+    still = torch.stack(stay) | (enc.low == enc.high) & (enc.low == enc.x)
+    return _held(p, enc._replace(low=low, high=high), still)
 
 def _channel(p, asked, name):
     if name in p.channels: return p.channels.index(name)
@@ -250,7 +231,9 @@ def _channel(p, asked, name):
 class _Steps:
     "The rule on jumps, as the search asks it."
     def __init__(self, p:_Series): self.p = p
-    def follow(self, xp, x): return xp # No point has to follow another
+    led = () # No window follows another
+    def follow(self, xp, x): return xp
+    def consequences(self, x, xp): return changed_groups(x, xp, _windows(self.p)) & False
 
     def broken(self, x, xp): # bool `(n, c, length)`, at the later point of the jump
         "Where jumps are steeper than any real one, and were not there before."
