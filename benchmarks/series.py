@@ -19,6 +19,7 @@ from gradual_cf.data.datasets import RECIPES, load_cbf
 from gradual_cf.data.series import dtw, series
 from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import judged, outliers
+from gradual_cf.models.asking import predict
 from gradual_cf.models.networks import accuracy, series_cnn, series_resnet, train
 from gradual_cf.search.segments import n_segments
 
@@ -55,8 +56,7 @@ def line(name, tau, rows, X, y, X_test, y_test, net, judge, seed):
     order = rng.permutation(len(X_test))
     some, rest = order[:rows], order[rows:]
     x = cf.encode(X_test).x
-    with torch.no_grad(): own = net(x[some]).argmax(1).numpy()
-    target = (own + rng.integers(1, k, rows)) % k
+    target = (predict(net, x[some]).argmax(1).numpy() + rng.integers(1, k, rows)) % k
     start = time.perf_counter()
     cfs = cf.explain(X_test[some], target)
     took = time.perf_counter() - start

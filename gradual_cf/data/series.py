@@ -43,25 +43,21 @@ def load_series(
 ) -> tuple: # Series `(n, length)` or `(n, channels, length)`, NaN where there is nothing; labels, texts `(n,)`
     "Read series and their labels; raises `ValueError` for a file that is none of the archive's."
     path = Path(path)
-    try: rows,labels = (_read_ts if path.suffix == '.ts' else _read_tsv)(path.read_text())
+    try:
+        rows,labels = (_read_ts if path.suffix == '.ts' else _read_tsv)(path.read_text())
+        return _whole(rows), np.array(labels)
     except (OSError, ValueError, IndexError) as e:
         raise ValueError(f'path must be a .ts or .tsv file of the archive, got {str(path)!r} ({e})') from None
-    if not rows or not all(map(len, rows)):
-        raise ValueError(f'path must be a .ts or .tsv file with series, got none in {str(path)!r}')
-    return _whole(rows), np.array(labels)
 
 # %% ../../nbs/08_series.ipynb #t11
-def _padded(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`
+def _whole(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`, or `(n, length)` for one
     "Put series of different lengths into one array, NaN behind their ends."
-    many,longest = {len(r) for r in rows}, max(len(c) for r in rows for c in r)
-    if len(many) != 1: raise ValueError(f'data must have series of as many channels each, got {sorted(many)}')
+    many,longest = {len(r) for r in rows}, max((len(c) for r in rows for c in r), default=0)
+    if len(many) != 1 or not longest: raise ValueError(f'series of as many channels each, not {sorted(many)}')
     out = np.full((len(rows), many.pop(), longest), np.nan)
     for i,r in enumerate(rows):
         for j,c in enumerate(r): out[i, j, :len(c)] = c
-    return out
-
-def _whole(rows:Sequence) -> np.ndarray: # The same without the axis of a single channel
-    return v[:, 0] if (v := _padded(rows)).shape[1] == 1 else v
+    return out[:, 0] if out.shape[1] == 1 else out
 
 def _numbers(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or `(n, c, length)`, or one series
     "Series of any container as one array; raises `ValueError` for what is none."
@@ -74,8 +70,7 @@ def _numbers(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or
             return v if channels in (None, 1) else v.reshape(len(v), channels, -1)
         if isinstance(data, np.ndarray) and data.dtype != object: return data.astype(float)
         rows = [v.to_numpy(float).T if isinstance(v, pd.DataFrame) else np.asarray(v, float) for v in data]
-        if not rows: raise ValueError('there is none')
-        return _whole([np.atleast_2d(v) for v in rows]) if rows[0].ndim else np.array(rows)
+        return np.array(rows) if rows and not rows[0].ndim else _whole([np.atleast_2d(v) for v in rows])
     except (TypeError, ValueError) as e:
         raise ValueError(f'data must be series: an array (n, channels, length), lists or a frame, got {e}') from None
 
@@ -103,8 +98,7 @@ class _Series:
 
 def _forgotten(X:np.ndarray) -> int: # `(n, c, length)`
     "The lag at which series are correlated with themselves by half, in bounds that suit the length."
-    v,L = X - np.nanmean(X, axis=2, keepdims=True), X.shape[2]
-    v = np.nan_to_num(v)
+    v,L = np.nan_to_num(X - np.nanmean(X, axis=2, keepdims=True)), X.shape[2]
     power = (np.abs(np.fft.rfft(v, 2*L))**2).mean((0, 1))
     together = np.fft.irfft(power)[:L]
     below = np.flatnonzero(together < together[0]/2)
@@ -189,6 +183,15 @@ def _frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel b
     "Series as fitted models of other makes read them."
     return pd.DataFrame(x.detach().cpu().double().flatten(1).numpy(), columns=list(_point_names(p)))
 
+def _by_rows(p:_Series, ask, rows) -> Tensor: # Raw series, or a frame of points -> what a model says
+    return ask(rows if isinstance(rows, pd.DataFrame) else _frame(p, _encode(p, rows).x))
+
+def _adapt(p:_Series, model):
+    "A model of any make as one that reads series."
+    model = as_module(model, partial(_frame, p), _point_names(p))
+    if hasattr(model, 'read'): model.read = partial(_by_rows, p, model.read)
+    return model
+
 def _point_names(p): return tuple(f'{c} {t}' for c in p.channels for t in range(p.length))
 
 # %% ../../nbs/08_series.ipynb #t21
@@ -215,8 +218,9 @@ def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_
             j = _channel(p, 'bounds', name)
             low[i, j].clamp_(min=-math.inf if least is None else least)
             high[i, j].clamp_(max=math.inf if most is None else most)
-    for name in increase_only: low[:, (j := _channel(p, 'increase_only', name))] = enc.x[:, j]
-    for name in decrease_only: high[:, (j := _channel(p, 'decrease_only', name))] = enc.x[:, j]
+    up,down = ([_channel(p, asked, name) for name in names] for asked,names in
+               (('increase_only', increase_only), ('decrease_only', decrease_only)))
+    low[:, up],high[:, down] = enc.x[:, up], enc.x[:, down]
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
     stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.shape, dtype=torch.bool)
             for row in _of_each(immutable, n)]
@@ -401,7 +405,7 @@ def series(
         partial(_encode, p), partial(_decode, p), partial(_windows, p), propose=partial(_propose, p), kind='series',
         defaults='series', rows=partial(_rows, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
         write=partial(_frame, p), measures=_measures, relations=_Steps(p),
-        adapt=partial(as_module, write=partial(_frame, p), names=_point_names(p)),
+        adapt=partial(_adapt, p),
         display=Display(_stretches, _show, _plot, _text, _names(p), _point_names(p)))
 
 def _names(p:_Series) -> tuple: # Of windows

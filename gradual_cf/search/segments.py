@@ -118,6 +118,11 @@ def _faded(spans:Tensor, shape) -> Tensor: # Channel, start, end `(m, p, 3)` -> 
     mine = (channel == torch.arange(c, device=spans.device)) | (channel < 0)
     return (inside[:, :, None]*mine[..., None]).amax(1)
 
+def _room(still:Tensor) -> Tensor: # Points that stay, bool `(m, c, length)` -> in [0, 1]
+    "Nothing beside a point that stays, everything from seven points on."
+    near = [nn.functional.max_pool1d(still.float(), 2*r + 1, stride=1, padding=r) for r in range(7)]
+    return 1 - torch.stack(near).mean(0)
+
 def n_segments(
     x:Tensor,  # Series, `(n, c, length)`
     xp:Tensor, # What became of them
@@ -132,7 +137,7 @@ _PIECE,_ALONE,_NEAR = .02, .1, 5 # Price of a segment and of loneliness, in shar
 def _pasted(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
     "Donors in the segments of rows; `row`: positions, `(m,)`."
     now = s._replace(on=None, c=None, logits=None).take(row)
-    weight = _faded(spans, s.x.shape[1:])
+    weight = _faded(spans, s.x.shape[1:]).to(now.x)*_room(now.enc.low == now.enc.high)
     xp = admissible(now.enc, torch.where(weight > 0, torch.lerp(now.x, donor, weight), now.x), cf.project)
     now = now._replace(xp=xp, logits=predict(cf.model, xp))
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
