@@ -92,7 +92,7 @@ def test_missing_stretches_are_bridged_on_request_and_never_changed():
     with pytest.raises(ValueError, match="no NaN inside of a series, got one in row 0; series.*missing='bridge'"): series(X)
     cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
     cfs = cf.explain(X[:4], [1, 0]*2)
-    assert np.isnan(cfs.raw[:, 0, 24:30]).all() and (cfs.xp[:, 0, 24:30] == cfs.x[:, 0, 24:30]).all() and cfs.valid.all()
+    assert np.isnan(cfs.raw[:, 0, 24:30]).all() and not np.isnan(cfs.raw[:, 1]).any() and cfs.valid.all()
     bridge = cfs.x[0, 0, 23:31].diff()
     assert torch.allclose(bridge, bridge[:1].expand(7), atol=1e-6)
 
@@ -263,6 +263,13 @@ def test_answers_are_kept_traced_and_there_are_several(cf, task, answers, tmp_pa
     assert len(trace) == 1 and trace[0].xp.equal(answers.xp[:1])
     several = cf.explain_many(task.X_test[:1], answers.target[0], k=2)
     assert len(several.answers) >= 1 and several.answers.valid.all()
+
+
+def test_a_network_in_train_mode_is_asked_in_eval_mode_and_left_as_it_is(task, answers):
+    net = load_model(written.file_of('cbf')).train()
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    again = GradualCF(net, task.domain, classes=task.classes).fit(task.X).explain(task.X_test[:20], answers.target)
+    assert again.xp.equal(answers.xp) and net.training and all(v.equal(before[k]) for k, v in net.state_dict().items())
 
 
 # Parts

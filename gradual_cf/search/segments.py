@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import changed_groups, State
-from ..models.asking import _differentiable, predict, with_graph
+from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
 from .goals import _closed_form, arrived, goal_of, in_target, lacking, most_groups
 
@@ -45,7 +45,10 @@ def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
         far,lag = far.view(len(rows), len(_LAGS), -1).min(1)
         few = min(_DONORS, len(pool))
         at = far.topk(few, largest=False).indices[:, torch.arange(_DONORS) % few]
-        out[rows] = moved[lag.gather(1, at), at]
+        there = moved[lag.gather(1, at), at]
+        many = s.target.label[rows].repeat_interleave(_DONORS, 0)
+        kept = arrived(predict(cf.model, there.flatten(0, 1)), many, cf.settings.tau).view(len(rows), -1)
+        out[rows] = torch.where(kept[..., None, None], there, pool[at])
     return out
 
 # %% ../../nbs/search/11_segments.ipynb #t27
@@ -59,9 +62,9 @@ def _slopes(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
     total = torch.zeros_like(x)
     for i in range(_ON_THE_WAY):
         at = torch.lerp(x, d, (i + .5)/_ON_THE_WAY).detach().requires_grad_()
-        z = with_graph(cf.model, at)
-        with torch.enable_grad(): lead = goal_of(label).lead(z, label, cf.settings.tau).sum()
-        total += torch.autograd.grad(lead, at)[0]
+        with evaluating(cf.model), torch.enable_grad():
+            lead = goal_of(label).lead(with_graph(cf.model, at), label, cf.settings.tau).sum()
+            total += torch.autograd.grad(lead, at)[0]
     return total*(d - x)/_ON_THE_WAY
 
 def _swapped(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
