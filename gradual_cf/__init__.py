@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .models.fitted import load_fitted as load_fitted, predictor as predictor
     from .search.proven import prove as prove
     from .use.drawing import stepper as stepper
+    from .data.series import series as series
     from .data.tables import tabular as tabular
     from .data.datasets import load_task as load_task
     from .data.texts import sentences as sentences
@@ -30,7 +31,8 @@ __version__ = "0.1.0"
 
 _HOMES = {  # Module -> names
     'gradual': 'GradualCF Settings PAPER TABLE IMAGE TEXT', 'answers': 'Counterfactuals',
-    'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences', 'data.datasets': 'load_task',
+    'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences',
+    'data.series': 'series', 'data.datasets': 'load_task',
     'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate PLAUSIBLE confirm',
     'search.shorten': 'improve', 'search.proven': 'prove',
     'scale.batch': 'explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',

@@ -20,17 +20,18 @@ from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
 from .search.plausible import Plausibility, typical, without_images
 from .gradual import construct, GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, Trace
-from gradual_cf.models.networks import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,
-    text_cnn, train)
+from .models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
+    strided_cnn, tabular_mlp, text_cnn, train)
 from .models.fitted import load_fitted, predictor
 from .data.tables import tabular
 from .data.images import images, load_digits, load_mnist
+from .data.series import load_series, series
 from .search.lookahead import lookahead
 from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews, reads_well
 from .data.texts import sentences
 from .data.transformers import tokens
 from .data.wording import wordings
-from .data.datasets import (load_animals, load_breast_cancer, load_heloc, load_loans, load_task,
+from .data.datasets import (load_animals, load_breast_cancer, load_cbf, load_heloc, load_loans, load_task,
                                       load_uci_credit, Task)
 from .search.proven import prove
 
@@ -57,7 +58,8 @@ from .paper.reproduce import reproduce
 __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'improve', 'line_search', 'put_back',
            'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'bootstrap',
            'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
-           'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'without_images', 'lookahead',
+           'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',
+           'load_series', 'series', 'series_cnn', 'series_resnet', 'without_images', 'lookahead',
            'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
            'wordings', 'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',

@@ -25,6 +25,7 @@ from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
                                          open_groups, towards, unsuitable)
+from .search.segments import composed, pasted, variation
 from .search.shorten import _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
 
 # %% auto #0
@@ -73,6 +74,7 @@ TEXT = Settings(**KINDS['text'], sigma=0)
 
 # %% ../nbs/07_gradual.ipynb #c15
 PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
+               series=Settings(tau=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
 def preset(domain:Domain) -> Settings: # Of what is explained

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 FOLDER = Path(__file__).resolve().parent/'networks'
 TABLE = FOLDER/'networks.csv'
-TASKS = [(name, 0) for name in ('loans', 'breast_cancer', 'digits', 'toy_reviews', 'animals')]  # and their seeds
+TASKS = [(name, 0) for name in ('loans', 'breast_cancer', 'digits', 'toy_reviews', 'animals', 'cbf')]  # and their seeds
 
 
 def file_of(name): return FOLDER/f'{name}.safetensors'

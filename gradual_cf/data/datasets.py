@@ -17,8 +17,8 @@ import pandas as pd
 from ..core import check_whole, Domain, take_rows
 
 # %% auto #0
-__all__ = ['RECIPES', 'load_breast_cancer', 'load_loans', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task', 'Recipe',
-           'load_task']
+__all__ = ['RECIPES', 'CBF_CLASSES', 'load_breast_cancer', 'load_loans', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task',
+           'Recipe', 'load_cbf', 'load_task']
 
 # %% ../../nbs/data/05_datasets.ipynb #c6
 def _split_rows(X:pd.DataFrame, y:pd.Series, n_train:int, n_test:int, seed:int=0) -> tuple: # Train rows, labels, test
@@ -186,8 +186,9 @@ from torch import nn
 
 from .images import _from_hub, images, load_digits, load_mnist
 from ..scale.workers import kept, write_array
-from ..models.networks import (accuracy, digit_cnn, load_model, save_model, strided_cnn, tabular_mlp,
-                               text_cnn, train)
+from ..models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
+                               strided_cnn, tabular_mlp, text_cnn, train)
+from .series import series
 from .tables import tabular
 from .words import _can_tag, corpus_vectors, load_glove, load_imdb, load_toy_reviews, reads_well
 from .texts import _Lookup, sentences, _word_ids
@@ -231,7 +232,7 @@ class Recipe:
     classes:tuple  # Names of the classes
     fit:dict       # Settings of `train`
     width:int=64   # Units of the hidden layers, or filters of each convolution
-    kind:str='table'         # 'table', 'image' or 'text'
+    kind:str='table'         # 'table', 'image', 'text' or 'series'
     rows:int|None=None       # Training rows of a quick network; None for all
     domain:dict=field(default_factory=dict) # What the domain is told beyond the user's words
     vectors:Any=None # (training texts, path) -> word vectors, for texts
@@ -350,8 +351,42 @@ RECIPES |= dict(
     animals=Recipe(lambda path, seed: load_animals(), _ANIMALS, dict(epochs=5, batch_size=32), kind='image',
                    domain=dict(channels=3)))
 
+# %% ../../nbs/data/05_datasets.ipynb #ts5
+CBF_CLASSES = ('cylinder', 'bell', 'funnel')
+
+def load_cbf(
+    rows:int=300,  # Training rows, ≥ 3
+    tests:int=300, # Test rows, ≥ 3
+    seed:int=0,    # Seed of the drawing
+) -> tuple:        # X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
+    "Cylinder, bell and funnel by their formula (Saito, 1994): no file, no network needed."
+    check_whole(rows=rows, tests=tests)
+    rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
+    kind = np.arange(n) % 3
+    a = rng.integers(16, 33, n)[:, None]
+    b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)
+    forms = np.stack([np.ones((n, 128)), (t - a)/(b - a), (b - t)/(b - a)])[kind, np.arange(n)]
+    X = (6 + rng.standard_normal((n, 1)))*forms*((t >= a) & (t <= b)) + rng.standard_normal((n, 128))
+    return X[:rows].astype(np.float32), kind[:rows], X[rows:].astype(np.float32), kind[rows:]
+
+# %% ../../nbs/data/05_datasets.ipynb #ts2
+def _series_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
+    "Series with their networks."
+    X,y,Xt,yt = r.load(path, seed)
+    domain,x = series(X, **r.domain | told), series(X).encode(X).x
+    def fitted(build, width, seed):
+        def make():
+            net = build(x.shape[1], len(r.classes), width, seed=seed)
+            return train(net, x, y, seed=seed, progress=progress, **r.fit), {}
+        return _kept_network(f'{name}-{build.__name__}', name, make, x, y, r.fit, width, seed)
+    net = fitted(series_cnn, r.width, seed) if model is None else load_model(model)
+    return Task(name, X, y, Xt, yt, domain, net, lambda: fitted(series_resnet, r.width//2, seed + 1000), r.classes)
+
+_OVER_TIME = dict(epochs=150, lr=3e-3, batch_size=16, patience=40, valid=.2) # How the networks of series learn
+RECIPES |= dict(cbf=Recipe(lambda path, seed: load_cbf(), CBF_CLASSES, _OVER_TIME, 16, kind='series'))
+
 # %% ../../nbs/data/05_datasets.ipynb #c70
-_BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task)
+_BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task, series=_series_task)
 
 def load_task(
     name:str='breast_cancer', # One of `RECIPES`
@@ -360,7 +395,7 @@ def load_task(
     model=None,          # A model file to explain instead of a kept network
     progress:bool=False, # Show a progress bar while training
     full:bool=False,     # Train on all rows where the recipe has a quick network on some of them
-    **domain,            # Constraints, as `tabular`, `images` or `sentences` takes them
+    **domain,            # Constraints, as `tabular`, `images`, `sentences` or `series` takes them
 ) -> Task:
     "A data set with its trained network; raises `ValueError` for an unknown name."
     if name not in RECIPES: raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}')

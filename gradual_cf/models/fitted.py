@@ -252,7 +252,8 @@ def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
     if library not in ('xgboost', 'lightgbm', 'sklearn'): return model
-    if any(c.knots is not None for c in model.columns): return model # sweeps need even scales
+    uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
+    if uneven or not model.columns: return model
     return importlib.import_module('gradual_cf.search.trees').exact(model) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56

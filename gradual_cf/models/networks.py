@@ -17,7 +17,8 @@ from ..core import _read_json, atomic
 from .asking import place, predict
 
 # %% auto #0
-__all__ = ['tabular_mlp', 'digit_cnn', 'strided_cnn', 'text_cnn', 'accuracy', 'train', 'save_model', 'load_model']
+__all__ = ['tabular_mlp', 'digit_cnn', 'strided_cnn', 'series_cnn', 'series_resnet', 'text_cnn', 'accuracy', 'train',
+           'save_model', 'load_model']
 
 # %% ../../nbs/models/01_networks.ipynb #c6
 @contextmanager
@@ -94,6 +95,41 @@ def strided_cnn(
     conv = lambda i, o: (nn.Conv2d(i, o, 5, stride=2, padding=2), nn.BatchNorm2d(o), nn.ReLU())
     head = [nn.Dropout(.3), nn.Linear(2*width*side(h)*side(w), 96), nn.ReLU(), nn.Linear(96, k)]
     return nn.Sequential(*conv(c, width), *conv(width, 2*width), nn.Flatten(), *head)
+
+# %% ../../nbs/models/01_networks.ipynb #ts2
+def _over_time(i, o, w): return nn.Conv1d(i, o, w, padding='same'), nn.BatchNorm1d(o)
+
+def _pooled(i, k): return nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(i, k)
+
+@_network
+def series_cnn(
+    channels:int=1, # Channels of a series
+    k:int=2,        # Classes, ≥ 2
+    width:int=32,   # Channels of the first and the last convolution; the second has twice as many
+) -> nn.Module:     # Maps `(n, c, length)` to raw logits `(n, k)`, for any length
+    "A fully convolutional network for series: three convolutions over time, the mean, a linear layer."
+    sizes = (channels, width, 7), (width, 2*width, 5), (2*width, width, 3)
+    return nn.Sequential(*(m for s in sizes for m in (*_over_time(*s), nn.ReLU())), *_pooled(width, k))
+
+class _Shortcut(nn.Module):
+    "Three convolutions over time and a way around them."
+    def __init__(self, i, o):
+        super().__init__()
+        first,second,third = (_over_time(*s) for s in ((i, o, 7), (o, o, 5), (o, o, 3)))
+        self.long = nn.Sequential(*first, nn.ReLU(), *second, nn.ReLU(), *third)
+        self.short = nn.Sequential(*_over_time(i, o, 1))
+
+    def forward(self, x): return (self.long(x) + self.short(x)).relu()
+
+@_network
+def series_resnet(
+    channels:int=1, # Channels of a series
+    k:int=2,        # Classes, ≥ 2
+    width:int=16,   # Channels of the first block; the others have twice as many
+) -> nn.Module:     # Maps `(n, c, length)` to raw logits `(n, k)`, for any length
+    "A residual network for series: three blocks of three convolutions, the mean, a linear layer."
+    blocks = _Shortcut(channels, width), _Shortcut(width, 2*width), _Shortcut(2*width, 2*width)
+    return nn.Sequential(*blocks, *_pooled(2*width, k))
 
 # %% ../../nbs/models/01_networks.ipynb #c21
 class _TextCNN(nn.Module):

@@ -1,0 +1,335 @@
+"""Series: how they are read, what may be asked, where answers cut, and what is refused."""
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradual_cf.core import Encoded, State
+from gradual_cf.data.datasets import CBF_CLASSES, load_cbf
+from gradual_cf.data.series import dtw, load_series, series
+from gradual_cf.gradual import GradualCF
+from gradual_cf.measures.metrics import evaluate
+from gradual_cf.models.fitted import predictor
+from gradual_cf.models.networks import load_model, save_model, series_cnn, series_resnet
+from gradual_cf.search.segments import _DONORS, _faded, _spans, n_segments, variation
+
+
+class Level(torch.nn.Module):
+    "A model that decides by the mean of a stretch of one channel, and has a gradient."
+    def __init__(self, at=slice(20, 40), channel=0):
+        super().__init__()
+        self.at, self.channel = at, channel
+
+    def forward(self, x):
+        lead = 4*x[:, self.channel, self.at].mean(1)
+        return torch.stack([-lead, lead], 1)
+
+
+def waves(n=60, c=2, length=80, seed=0):
+    "Smooth series; in every second one the stretch that `Level` looks at is high, in the others low."
+    rng, t = np.random.default_rng(seed), np.arange(length)
+    X = np.sin(t/6 + rng.uniform(0, 6, (n, c, 1)))*.3
+    X[:, 0, 18:42] += np.where(np.arange(n) % 2, 1, -1)[:, None]*np.hanning(24)*1.5
+    return X
+
+
+@pytest.fixture(scope='module')
+def task(): return written.load_task('cbf')
+
+
+@pytest.fixture(scope='module')
+def cf(task): return GradualCF(task.model, task.domain, classes=task.classes).fit(task.X)
+
+
+@pytest.fixture(scope='module')
+def two(): return GradualCF(Level(), series(waves(), ['ecg', 'pulse'], fs=100)).fit(waves())
+
+
+@pytest.fixture(scope='module')
+def answers(cf, task): return cf.explain(task.X_test[:20], [CBF_CLASSES[(k + 1) % 3] for k in task.y_test[:20]])
+
+
+# Reading
+def test_every_container_is_read_alike():
+    X = waves(30)
+    dom, want = series(X, ['a', 'b']), torch.from_numpy(X).float()
+    nested = pd.DataFrame(dict(a=list(X[:, 0]), b=list(X[:, 1])))
+    frames = [pd.DataFrame(v.T, columns=['a', 'b']) for v in X]
+    for data in (X, torch.tensor(X), list(X), X.tolist(), nested, frames): assert dom.encode(data).x.equal(want)
+    assert series(nested).display.names[0].startswith('a from 0 ') and dom.encode(X[3]).x.equal(want[3:4])
+    flat = series(X[:, 0])
+    for data in (X[:, 0], X[:, :1], pd.DataFrame(X[:, 0]), list(X[:, 0])): assert flat.encode(data).x.equal(want[:, :1])
+    assert flat.encode(X[0, 0]).x.equal(want[:1, :1])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 3), st.integers(8, 40), st.integers(0, 9))
+def test_what_did_not_move_comes_back_as_it_was(c, length, seed):
+    X = np.random.default_rng(seed).normal(size=(6, c, length)).astype(np.float32).astype(float)
+    dom = series(X)
+    assert np.array_equal(dom.decode(dom.encode(X).x, X), X)
+    one = X[:, 0] if c == 1 else X
+    back = dom.decode(dom.encode(one).x + 1, one)
+    assert back.shape == one.shape and np.allclose(back, one + 1, atol=1e-5)
+
+
+def test_series_of_several_lengths_are_padded_and_their_padding_stays():
+    X = waves()
+    rows = [v[:, :60 + i % 21] for i,v in enumerate(X)]
+    cf = GradualCF(Level(), series(rows)).fit(rows)
+    cfs = cf.explain(rows[:6], [1, 0]*3)
+    assert cfs.valid.all() and cfs.raw.shape == (6, 2, 65)
+    for i,v in enumerate(rows[:6]): assert np.isnan(cfs.raw[i, :, v.shape[1]:]).all() and not np.isnan(cfs.raw[i, :, :v.shape[1]]).any()
+    assert (cfs.xp[0, :, 60:] == 0).all()
+
+
+def test_missing_stretches_are_bridged_on_request_and_never_changed():
+    X = waves()
+    X[:4, 0, 24:30] = np.nan
+    with pytest.raises(ValueError, match="no NaN inside of a series, got one in row 0; series.*missing='bridge'"): series(X)
+    cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
+    cfs = cf.explain(X[:4], [1, 0]*2)
+    assert np.isnan(cfs.raw[:, 0, 24:30]).all() and not np.isnan(cfs.raw[:, 1]).any() and cfs.valid.all()
+    bridge = cfs.x[0, 0, 23:31].diff()
+    assert torch.allclose(bridge, bridge[:1].expand(7), atol=1e-6)
+
+
+def test_files_of_the_archive_are_read(tmp_path):
+    (tmp_path/'a.tsv').write_text('1\t.5\t1.5\t2\n2\t1\t0\tNaN\n')
+    X, y = load_series(tmp_path/'a.tsv')
+    assert np.array_equal(X, [[.5, 1.5, 2], [1, 0, np.nan]], equal_nan=True) and y.tolist() == ['1', '2']
+    (tmp_path/'b.ts').write_text('# about\n@problemName b\n@data\n1,2,?:4,5,6:yes\n1,2:3,4:no\n')
+    X, y = load_series(tmp_path/'b.ts')
+    assert X.shape == (2, 2, 3) and np.isnan(X[0, 0, 2]) and np.isnan(X[1, :, 2]).all() and y.tolist() == ['yes', 'no']
+    for name, text in (('c.tsv', '1\tx\ty\n'), ('d.ts', '@data\n'), ('e.ts', '1,2:3\n')[:2]):
+        (tmp_path/name).write_text(text)
+        if name != 'e.ts':
+            with pytest.raises(ValueError, match='path must be a .ts or .tsv file'): load_series(tmp_path/name)
+    with pytest.raises(ValueError, match='path must be'): load_series(tmp_path/'nowhere.ts')
+
+
+@pytest.mark.parametrize('make, match', [
+    (lambda X: series(X.swapaxes(1, 2)), r'got \(60, 80, 2\), which seems to be \(n, length, channels\)'),
+    (lambda X: series(X.swapaxes(1, 2), ['a', 'b']), r'which seems to be \(n, length, channels\)'),
+    (lambda X: series(X, ['a']), 'a name for each of 2 channels, got 1'),
+    (lambda X: series(X[0, 0]), r'\(n, length\) or \(n, channels, length\)'),
+    (lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'),
+    (lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
+    (lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "nothing but one value in 'channel 1'"),
+    (lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge'"),
+    (lambda X: series(X, fs=0), 'fs must be positive'),
+    (lambda X: series(X, bounds={'ecg': (0, 1)}), "bounds must name channels .* got 'ecg'"),
+    (lambda X: series(X, bounds={'channel 0': (1, 0)}), 'low ≤ high'),
+    (lambda X: series(X, immutable=['ecg']), 'immutable must name channels'),
+    (lambda X: series([['a', 'b']]), 'data must be series')])
+def test_what_is_no_series_is_refused(make, match):
+    with pytest.raises(ValueError, match=match): make(waves())
+
+
+@pytest.mark.parametrize('ask, match', [
+    (lambda X: X[:, :, :70], 'data must have 80 points a series, as the training data, got 70 in row 0'),
+    (lambda X: np.concatenate([X, X], 2), 'must have 80 points .* got 160'),
+    (lambda X: X.swapaxes(1, 2), r'got shape \(60, 80, 2\), which seems to be \(n, length, channels\)'),
+    (lambda X: X[:, :1], r'data must be series \(n, 2, 80\)'),
+    (lambda X: X*0, 'constant series in row 0'),
+    (lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside')])
+def test_what_does_not_suit_the_training_series_is_refused(two, ask, match):
+    with pytest.raises(ValueError, match=match): two.explain(ask(waves()), 1)
+
+
+def test_a_model_of_one_class_is_refused():
+    X = waves() + 5
+    with pytest.raises(ValueError, match='target must be a class that the model predicts for some training row'):
+        GradualCF(Level(), series(X)).fit(X).explain(X[:1], 0)
+
+
+# Answers
+def test_answers_are_few_stretches_of_real_series(answers):
+    assert answers.valid.all() and answers.domain.legal(answers.data, answers.raw).all()
+    n = n_segments(answers.x, answers.xp)
+    assert 1 <= n.min() and n.max() <= 3
+    table = answers.changes()
+    assert len(table) == n.sum() and (table.end > table.start).all()
+    for l in table.itertuples(): assert (answers.x[l.row, 0, l.start:l.end] != answers.xp[l.row, 0, l.start:l.end]).all()
+
+
+def test_the_same_question_has_the_same_answer_alone_and_in_company(cf, task, answers):
+    again = cf.explain(task.X_test[4:5], answers.target[4])
+    assert np.allclose(again.raw, answers.raw[4:5], atol=1e-4)
+
+
+def test_the_stretch_that_decides_is_found_in_its_channel(two):
+    X = waves(8, seed=1)
+    cfs = two.explain(X, [1, 0]*4)
+    table = cfs.changes()
+    assert cfs.valid.all() and set(table.channel) == {'ecg'} and (table.start < 40).all() and (table.end > 20).all()
+    assert table.feature.str.match(r'ecg from [\d.]+ s to [\d.]+ s').all()
+
+
+def test_locks_hold(two):
+    X, locked = waves(8, seed=2), [('ecg', slice(0, 30))]
+    cfs = two.explain(X, [1, 0]*4, immutable=locked)
+    assert (cfs.xp[:, 0, :30] == cfs.x[:, 0, :30]).all() and (cfs.xp != cfs.x).any()
+    for lock in (['ecg'], [slice(18, 42)]): assert (two.explain(X, [1, 0]*4, immutable=lock).xp[:, 0, 20:40] == torch.from_numpy(X).float()[:, 0, 20:40]).all()
+    each = two.explain(X[:2], [1, 0], immutable=[['ecg'], []])
+    assert (each.xp[0, 0] == each.x[0, 0]).all() and each.valid.tolist() == [False, True]
+    always = GradualCF(Level(), series(waves(), immutable=['channel 0'])).fit(waves()).explain(X[:1], 1)
+    assert not always.valid.any() and (always.xp[:, 0] == always.x[:, 0]).all()
+    with pytest.raises(ValueError, match="immutable must name channels .* got 'heart'"): two.explain(X, 1, immutable=['heart'])
+
+
+def test_bounds_and_directions_hold(two):
+    X = waves(8, seed=3)
+    low, up = X[::2], X[1::2]
+    cfs = two.explain(low, 1, bounds={'ecg': (None, .6)})
+    moved = cfs.xp != cfs.x
+    assert moved.any() and (cfs.xp[moved] <= .6).all()
+    rising = two.explain(low, 1, increase_only=['ecg'])
+    assert (rising.xp >= rising.x)[:, 0].all() and rising.valid.all()
+    falling = two.explain(up, 0, decrease_only=['ecg'])
+    assert (falling.xp <= falling.x)[:, 0].all() and falling.valid.all()
+    assert not two.explain(low, 1, decrease_only=['ecg']).valid.any()
+    with pytest.raises(ValueError, match="bounds must name channels"): two.explain(low, 1, bounds={'heart': (0, 1)})
+
+
+def test_no_jump_is_steeper_than_real_ones():
+    X = waves()
+    dom = series(X)
+    cfs = GradualCF(Level(), dom).fit(X).explain(waves(10, seed=4), [1, 0]*5)
+    most = torch.from_numpy(np.abs(np.diff(X, axis=2)).max((0, 2))).float()[:, None]
+    new = cfs.xp.diff(dim=-1).abs()
+    assert (new <= torch.maximum(most, cfs.x.diff(dim=-1).abs())*1.002).all() and cfs.valid.all()
+    jumpy = X[:1].copy()
+    jumpy[:, :, 50] += 9*most.numpy()[:, 0]
+    bad = ~dom.legal(X[:1], jumpy)
+    assert bad[0, [n.startswith('channel 0') for n in dom.display.names]].any() and bad.sum() < bad.size/2
+
+
+def test_most_windows_changed(cf, task):
+    cfs = cf.explain(task.X_test[:6], ['bell' if k != 1 else 'funnel' for k in task.y_test[:6]], max_changes=3)
+    assert (cfs.changed.sum(1) <= 3).all()
+
+
+def test_where_no_paste_arrives_values_are_composed():
+    X = waves()
+    cf = GradualCF(Level(), series(X, bounds={'channel 0': (-9, 9)}, steepest=9.)).fit(X)
+    rows, lock = waves(4, seed=5)[::2], [('channel 0', slice(0, 33))]
+    pasted = GradualCF(Level(), cf.domain, cf.settings, sigma=0).fit(X).explain(rows, 1, immutable=lock)
+    cfs = cf.explain(rows, 1, immutable=lock)
+    assert not pasted.valid.any() and (cfs.prob > pasted.prob).all() and (cfs.xp[:, 0, :33] == cfs.x[:, 0, :33]).all()
+
+
+def test_models_without_a_gradient_are_asked_window_by_window():
+    X = waves()
+    dom = series(X, ['ecg', 'pulse'])
+    def ask(frame): return 1/(1 + np.exp(-8*frame.to_numpy().reshape(len(frame), 2, 80)[:, 0, 20:40].mean(1)))
+    cfs = GradualCF(predictor(ask, dom), dom).fit(X).explain(waves(6, seed=6), [1, 0]*3)
+    assert cfs.valid.all() and set(cfs.changes().channel) == {'ecg'} and n_segments(cfs.x, cfs.xp).max() <= 3
+
+
+def test_classifiers_of_scikit_learn_are_read_as_they_are():
+    from sklearn.neighbors import KNeighborsClassifier
+    X = waves(c=1)[:, 0]
+    known = KNeighborsClassifier(5).fit(X, np.arange(60) % 2)
+    cf = GradualCF(known, series(X)).fit(X)
+    assert cf.explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2).valid.all()
+
+
+def test_what_people_see(two):
+    cfs = two.explain(waves(3, seed=8), [1, 0, 1])
+    text = cfs.text()
+    assert 'ecg from 0.' in text and ': higher, ' in text and ': lower, ' in text and 'as in training row' in text and '\x1b' not in text
+    assert '\x1b[1m' in cfs.text(colour=True) and 'row 7:' in cfs[:1].text(names=[7])
+    fig = cfs.plot(most=2)
+    assert len(fig.axes) == 4 and fig.axes[-1].get_xlabel() == 'seconds' and len(fig.axes[0].patches) == (cfs.changes().row == 0).sum()
+    assert '1 more series' in cfs.domain.display.show(cfs, 2) and 'higher' in cfs._repr_html_()
+    still = two.explain(waves(2, seed=8)[1:], 1)
+    assert still.already.all() and 'nothing to change' in still.text()
+
+
+def test_the_measures_of_the_field(cf, task, answers):
+    table = evaluate(cf, task.X_test[:6], answers.target[:6], task.judge, held=task.X_test[60:]).set_index('metric')['mean']
+    assert {'share', 'segments', 'l1_point', 'dtw', 'lof', 'isolation', 'judge', 'legal'} <= set(table.index)
+    assert table.share == pytest.approx((answers.xp != answers.x)[:6].double().mean().item()) and table.legal == 1
+
+
+def test_answers_are_kept_traced_and_there_are_several(cf, task, answers, tmp_path):
+    answers.save(tmp_path/'a.zip')
+    assert type(answers).load(tmp_path/'a.zip', task.domain).xp.equal(answers.xp)
+    trace = cf.trace(task.X_test[:1], answers.target[0])
+    assert len(trace) == 1 and trace[0].xp.equal(answers.xp[:1])
+    several = cf.explain_many(task.X_test[:1], answers.target[0], k=2)
+    assert len(several.answers) >= 1 and several.answers.valid.all()
+
+
+def test_a_network_in_train_mode_is_asked_in_eval_mode_and_left_as_it_is(task, answers):
+    net = load_model(written.file_of('cbf')).train()
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    again = GradualCF(net, task.domain, classes=task.classes).fit(task.X).explain(task.X_test[:20], answers.target)
+    assert again.xp.equal(answers.xp) and net.training and all(v.equal(before[k]) for k, v in net.state_dict().items())
+
+
+# Parts
+def test_weights_fade_where_there_is_something_to_fade_to():
+    w = _faded(torch.tensor([[[-1, 10, 30]], [[1, 0, 20]], [[0, 30, 40]], [[-1, -1, 19]]]), (2, 40))
+    assert ((w[0] > 0).sum(1) == 20).all() and w[0, 0, 10] < 1 and w[0, 0, 29] < 1 and (w[0].diff().abs() < .35).all()
+    assert (w[1, 0] == 0).all() and w[1, 1, 0] == 1 and w[1, 1, 19] < 1 and w[2, 0, 39] == 1 and (w[3] == 0).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 3), st.integers(10, 60), st.integers(0, 99))
+def test_intervals_gain_most_and_do_not_touch(c, length, seed):
+    share = torch.randn(4, c, length, generator=torch.Generator().manual_seed(seed))
+    spans = _spans(share)
+    a, b = spans[..., 1], spans[..., 2]
+    there = a >= 0
+    assert there[..., 0].all() and (b[there] <= length).all()
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        both = there[..., i] & there[..., j]
+        assert ((a[..., i] > b[..., j]) | (a[..., j] > b[..., i]) | ~both).all()
+    total = share.sum(1)
+    for row, line in enumerate(spans):
+        for (channel, start, end), *_ in line.tolist():
+            if channel >= 0: continue
+            sums = total[row].unfold(0, end - start, 1).sum(1)
+            assert sums[start] >= sums.max() - 1e-4
+
+
+def slow_dtw(a, b, most):
+    "The textbook's table, one cell after the other."
+    n = a.shape[1]
+    table = np.full((n + 1, n + 1), np.inf)
+    table[0, 0] = 0
+    for i in range(n):
+        for j in range(n):
+            if abs(i - j) <= most: table[i + 1, j + 1] = ((a[:, i] - b[:, j])**2).sum() + min(table[i, j], table[i, j + 1], table[i + 1, j])
+    return table[n, n]**.5
+
+
+def test_time_warping_is_that_of_the_textbook():
+    a, b = torch.randn(2, 3, 2, 20, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for band in (.1, .3, 1.): assert np.allclose(dtw(a, b, band), [slow_dtw(u, v, max(1, round(20*band))) for u, v in zip(a.numpy(), b.numpy())])
+    assert (dtw(a, a) == 0).all()
+
+
+def test_variation_has_its_gradient():
+    xp = torch.randn(3, 2, 9, dtype=torch.float64, requires_grad=True)
+    s = State(Encoded(xp.detach(), torch.zeros(3, 1, dtype=torch.bool)), xp, None, None)
+    want, = torch.autograd.grad(variation(s).sum(), xp)
+    assert torch.allclose(variation.grad(s._replace(xp=xp.detach()))[0], want)
+
+
+def test_networks_of_series_are_kept(tmp_path):
+    for make in (series_cnn, series_resnet):
+        net, x = make(2, 3, width=4, seed=0).eval(), torch.randn(5, 2, 17)
+        assert load_model(save_model(net, tmp_path/'net.safetensors'))(x).equal(net(x))
+
+
+def test_cylinder_bell_funnel_is_its_formula():
+    X, y, X_test, y_test = load_cbf(30, 12, seed=3)
+    assert X.shape == (30, 128) and X_test.shape == (12, 128) and np.bincount(y).tolist() == [10]*3
+    assert np.abs(X[:, :15]).max() < 6 and X[y == 0].max(1).min() > 4 and _DONORS > 1
+    assert np.array_equal(load_cbf(30, 12, seed=3)[0], X) and not np.array_equal(load_cbf(30, 12)[0], X)
