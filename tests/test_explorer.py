@@ -81,6 +81,7 @@ def test_a_locked_column_stays(box):
     assert line_of(box, min(changed)).lock.icon == 'lock'
     box.panel.w.release.click()
     assert box.wait() and features(box) == changed
+    assert '✗ refused' in box.panel.w.quality.value and '✓ ' in box.panel.w.quality.value
 
 
 def test_ranges_are_obeyed(box):
@@ -91,6 +92,7 @@ def test_ranges_are_obeyed(box):
     assert box.wait() and box.panel.asked.bounds == (('income', (1200, (now + free)//2)),)
     assert box.panel.shown[1].raw.income.iloc[0] <= (now + free)//2 < free and not box.panel.shown[1].valid[0]
     assert 'No answer found' in box.panel.w.status.value
+    assert '✗ no allowed change found' in box.panel.w.quality.value
 
 
 @pytest.mark.parametrize('name, ends, cells', [('school', (0., 1.), ('none', 'school')), ('since', None, None)])

@@ -845,3 +845,11 @@ def test_a_broken_file_of_answers_is_an_error(tmp_path):
         else: assert torch.equal(back.xp, cfs.xp) and (back.raw.to_numpy() == cfs.raw.to_numpy()).all()
     assert refused
     with pytest.raises(ValueError, match='path must be an existing file'): Counterfactuals.load(tmp_path/'nowhere', cfs.domain)
+
+
+def test_what_nobody_can_do_stays_forbidden_in_the_bank_whatever_else_is():
+    from written import load_task
+    task = load_task('loans', immutable=['debt'])
+    found = GradualCF(task.model, task.domain, classes=task.classes).fit(task.X).explain(task.X_test, 'granted')
+    for c in ('age', 'late_payments', 'debt'): assert (found.raw[c] == found.data[c]).all()
+    assert (found.raw.months_in_job >= found.data.months_in_job).all() and found.changed.any(1).sum() > 50
