@@ -45,7 +45,7 @@ def _main(
 ): pass
 
 # %% ../nbs/92_cli.ipynb #c11
-_NAMES = 'breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals' # Those of `RECIPES`
+_NAMES = 'breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf' # Those of `RECIPES`
 _DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
 _OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
