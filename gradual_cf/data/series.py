@@ -90,9 +90,6 @@ class _Series:
     bridged:bool      # Whether missing stretches are bridged
     real:Tensor       # Real series whose stretches are proposed, `(q, c, length)`
 
-    @property
-    def shape(self): return len(self.channels), self.length
-
     def time(self, t) -> str: # Of a point
         return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
 
@@ -142,12 +139,12 @@ def _checked(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # V
     return _bridge(v, there)[:, :, :length], there[:, :, :length]
 
 def _read(p:_Series, data) -> tuple: # Values and which are there, `(n, c, length)`
-    return _checked(_arranged(_numbers(data, len(p.channels)), *p.shape), p.shortest, p.length, p.bridged)
+    return _checked(_arranged(_numbers(data, len(p.channels)), *p.locked.shape), p.shortest, p.length, p.bridged)
 
 # %% ../../nbs/08_series.ipynb #t19
 def _windows(p:_Series, shape=None) -> Tensor: # Long `(c, length)`
     "The window of every point, channel by channel."
-    c,L = p.shape
+    c,L = p.locked.shape
     return torch.arange(c)[:, None]*-(-L//p.window) + torch.arange(L)//p.window
 
 def _held(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, bool `(n, c, length)`
@@ -202,7 +199,7 @@ def _where(p:_Series, name) -> Tensor: # bool `(c, length)`
     if isinstance(channel, slice): channel,times = None, channel
     if channel is not None and channel not in p.channels or not isinstance(times, slice):
         raise ValueError(f'immutable must name channels {p.channels}, slices of time, or pairs of these, got {name!r}')
-    out = torch.zeros(p.shape, dtype=torch.bool)
+    out = torch.zeros(p.locked.shape, dtype=torch.bool)
     out[slice(None) if channel is None else p.channels.index(channel), times] = True
     return out
 
@@ -223,7 +220,7 @@ def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_
                (('increase_only', increase_only), ('decrease_only', decrease_only)))
     low[:, up],high[:, down] = enc.x[:, up], enc.x[:, down]
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
-    stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.shape, dtype=torch.bool)
+    stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.locked.shape, dtype=torch.bool)
             for row in _of_each(immutable, n)]
     still = torch.stack(stay) | (enc.low == enc.high) & (enc.low == enc.x)
     return _held(p, enc._replace(low=low, high=high), still)
