@@ -45,7 +45,7 @@ def _main(
 ): pass
 
 # %% ../nbs/92_cli.ipynb #c11
-_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals' # Those of `RECIPES`
+_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf' # Those of `RECIPES`
 _DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
 _OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
@@ -229,11 +229,18 @@ def _check_one(row, text, image):
     got = f'{row!r}, {text!r}, {image and str(image)!r}'
     raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
 
+def _second(cf, one): # None where two classes, or numbers, need no choice
+    "The class that the model finds second most probable of a row."
+    if cf.numbers or cf.z_train.shape[1] < 3: return None
+    one = cf.domain.rows(one)
+    return cf.goal.first(cf.logits(one, cf.encode(one).x)[0], cf.z_train, cf.classes)
+
 def _explained_row(task, cf, rows, row, asked, out, html):
     "Explain a row; write the picture and the page that were asked for."
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
     from gradual_cf.core import take_rows
     one = take_rows(rows, slice(row, row + 1))
+    if asked['target'] is None: asked['target'] = _second(cf, one) # for what is asked of the row afterwards too
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
     if html:
@@ -258,7 +265,7 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or LOW..HIGH; else the other class.'),
+    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or LOW..HIGH; else the second likeliest.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),

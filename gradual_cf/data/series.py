@@ -88,10 +88,7 @@ class _Series:
     steepest:Tensor   # Largest step between two points of each channel, `(c, 1)`
     locked:Tensor     # Points that may not change in any series, bool `(c, length)`
     bridged:bool      # Whether missing stretches are bridged
-    real:Any=None     # Real series whose stretches are proposed, `(q, c, length)`
-
-    @property
-    def shape(self): return len(self.channels), self.length
+    real:Tensor       # Real series whose stretches are proposed, `(q, c, length)`
 
     def time(self, t) -> str: # Of a point
         return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
@@ -136,18 +133,18 @@ def _checked(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # V
     holes = ~there & (np.arange(v.shape[2]) < ends[:, None, None])
     if holes.any() and not bridged:
         raise ValueError(f'data must have no NaN inside of a series, got one in row {np.nonzero(holes)[0][0]}; '
-                         "series(…, missing='bridge') bridges such stretches, and leaves them as they are")
+                         "series(…, missing='bridge') bridges such stretches, and changes nothing there")
     flat = np.flatnonzero(np.nanmax(v, (1, 2)) == np.nanmin(v, (1, 2)))
     if len(flat): raise ValueError(f'data must vary over time, got a constant series in row {flat[0]}')
     return _bridge(v, there)[:, :, :length], there[:, :, :length]
 
 def _read(p:_Series, data) -> tuple: # Values and which are there, `(n, c, length)`
-    return _checked(_arranged(_numbers(data, len(p.channels)), *p.shape), p.shortest, p.length, p.bridged)
+    return _checked(_arranged(_numbers(data, len(p.channels)), *p.locked.shape), p.shortest, p.length, p.bridged)
 
 # %% ../../nbs/08_series.ipynb #t19
 def _windows(p:_Series, shape=None) -> Tensor: # Long `(c, length)`
     "The window of every point, channel by channel."
-    c,L = p.shape
+    c,L = p.locked.shape
     return torch.arange(c)[:, None]*-(-L//p.window) + torch.arange(L)//p.window
 
 def _held(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, bool `(n, c, length)`
@@ -166,12 +163,13 @@ def _encode(p:_Series, data) -> Encoded: # `(n, c, length)`
     return _held(p, enc, p.locked | ~torch.from_numpy(there))
 
 def _decode(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
-    "Series again, with the axes that went in; what did not move is as it came."
+    "Series again, with the axes that went in; what did not move is as it came, bridged where it was missing."
     new = x.detach().cpu().double().numpy()
     if raw is None: return new[:, 0] if len(p.channels) == 1 else new
     given = _numbers(raw, len(p.channels))
     v,there = _read(p, raw)
-    new = np.where(there, np.where(new == v.astype(np.float32), v, new), np.nan)
+    until = np.flip(np.maximum.accumulate(np.flip(there, 2), 2), 2) # the end of each channel
+    new = np.where(until, np.where(new == v.astype(np.float32), v, new), np.nan)
     return new[..., :given.shape[-1]].reshape(given.shape if given.ndim > 1 else (1, -1))
 
 def _rows(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
@@ -201,7 +199,7 @@ def _where(p:_Series, name) -> Tensor: # bool `(c, length)`
     if isinstance(channel, slice): channel,times = None, channel
     if channel is not None and channel not in p.channels or not isinstance(times, slice):
         raise ValueError(f'immutable must name channels {p.channels}, slices of time, or pairs of these, got {name!r}')
-    out = torch.zeros(p.shape, dtype=torch.bool)
+    out = torch.zeros(p.locked.shape, dtype=torch.bool)
     out[slice(None) if channel is None else p.channels.index(channel), times] = True
     return out
 
@@ -222,7 +220,7 @@ def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_
                (('increase_only', increase_only), ('decrease_only', decrease_only)))
     low[:, up],high[:, down] = enc.x[:, up], enc.x[:, down]
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
-    stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.shape, dtype=torch.bool)
+    stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.locked.shape, dtype=torch.bool)
             for row in _of_each(immutable, n)]
     still = torch.stack(stay) | (enc.low == enc.high) & (enc.low == enc.x)
     return _held(p, enc._replace(low=low, high=high), still)
@@ -351,7 +349,7 @@ def _propose(p:_Series, x:Tensor, group:int) -> Tensor: # `(1, q, w)`
 
 def _limits_of(bounds, names:tuple, v:np.ndarray) -> tuple: # Low and high `(c, 1)`
     "Bounds in units for each channel; the range of the training series where nothing is said."
-    ends = [[np.nanmin(c), np.nanmax(c)] for c in v.swapaxes(0, 1)]
+    ends = [[np.nanmin(v[:, j]), np.nanmax(v[:, j])] for j in range(len(names))]
     for name,pair in (bounds or {}).items():
         if name not in names: raise ValueError(f'bounds must name channels {names}, got {name!r}')
         ends[names.index(name)] = [own if b is None else b for own,b in zip(ends[names.index(name)], pair)]
@@ -378,7 +376,7 @@ def series(
     bounds:dict|None=None,# Channel -> (low, high) in its units, None for that of the training series
     immutable=(),         # Channels, slices of time, or pairs of both that no answer changes
     steepest:float|None=None, # Largest jump between two points; None for that of the training series
-    missing:str='refuse', # What to do with NaN inside of a series: 'refuse', or 'bridge' it and leave it as it is
+    missing:str='refuse', # What to do with NaN inside of a series: 'refuse', or 'bridge' it and change nothing there
 ) -> Domain:
     "Describe time series: their channels, their time, and what real ones look like."
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
@@ -390,17 +388,17 @@ def series(
     ends = np.where(~np.isnan(v).all(1), np.arange(v.shape[2]) + 1, 0).max(1)
     L = length or int(ends.max())
     check_whole(length=L, window=window or 1)
-    filled,there = _checked(v, min(int(ends.min()), L), L, missing == 'bridge')
+    shortest,bridged = min(int(ends.min()), L), missing == 'bridge'
+    filled,there = _checked(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)
     flat = [name for name,c in zip(names, known.swapaxes(0, 1)) if np.nanmax(c) == np.nanmin(c)]
     if flat: raise ValueError(f'X must vary in every channel, got nothing but one value in {flat[0]!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     some = np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)
-    make = partial(_Series, names, L, min(int(ends.min()), L), fs, window or _forgotten(known),
-                   *_limits_of(bounds, names, known), torch.tensor(jump, dtype=torch.float32)[:, None])
-    asked = make(torch.zeros(len(names), L, dtype=torch.bool), missing == 'bridge')
-    locked = sum([_where(asked, name) for name in immutable], start=asked.locked)
-    p = make(locked > 0, missing == 'bridge', torch.from_numpy(filled[some]).float())
+    p = _Series(names, L, shortest, fs, window or _forgotten(known), *_limits_of(bounds, names, known),
+                torch.tensor(jump, dtype=torch.float32)[:, None], torch.zeros(len(names), L, dtype=torch.bool),
+                bridged, torch.from_numpy(filled[some]).float())
+    for name in immutable: p.locked.logical_or_(_where(p, name))
     return Domain(
         partial(_encode, p), partial(_decode, p), partial(_windows, p), propose=partial(_propose, p), kind='series',
         defaults='series', rows=partial(_rows, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
