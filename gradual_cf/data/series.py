@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -151,7 +151,7 @@ def _held(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, 
     "Leave points no room; a window without a free point is frozen."
     free = torch.zeros_like(enc.frozen, dtype=torch.long)
     free.index_add_(1, _windows(p).flatten(), (~still).flatten(1).long())
-    low,high = torch.where(still, enc.x, enc.low), torch.where(still, enc.x, enc.high)
+    low,high = (torch.where(still, enc.x, cast(Tensor, v)) for v in (enc.low, enc.high))
     return enc._replace(frozen=enc.frozen | (free == 0), low=low, high=high)
 
 def _encode(p:_Series, data) -> Encoded: # `(n, c, length)`
@@ -209,7 +209,7 @@ def _of_each(v, n:int) -> list: # What is asked of each row
 
 def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Lock points, and narrow the limits of channels."
-    n,(low,high) = len(enc.x), (enc.low.clone(), enc.high.clone())
+    n,(low,high) = len(enc.x), (cast(Tensor, v).clone() for v in (enc.low, enc.high))
     spans = bounds if isinstance(bounds, (list, tuple)) else [bounds or {}]*n
     for i in range(n):
         for name,(least,most) in spans[i].items():
@@ -395,9 +395,9 @@ def series(
     if flat: raise ValueError(f'X must vary in every channel, got nothing but one value in {flat[0]!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     some = np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)
-    p = _Series(names, L, shortest, fs, window or _forgotten(known), *_limits_of(bounds, names, known),
-                torch.tensor(jump, dtype=torch.float32)[:, None], torch.zeros(len(names), L, dtype=torch.bool),
-                bridged, torch.from_numpy(filled[some]).float())
+    low,high = _limits_of(bounds, names, known)
+    p = _Series(names, L, shortest, fs, window or _forgotten(known), low, high, torch.tensor(jump)[:, None].float(),
+                torch.zeros(len(names), L, dtype=torch.bool), bridged, torch.from_numpy(filled[some]).float())
     for name in immutable: p.locked.logical_or_(_where(p, name))
     return Domain(
         partial(_encode, p), partial(_decode, p), partial(_windows, p), propose=partial(_propose, p), kind='series',
