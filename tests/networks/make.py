@@ -24,7 +24,8 @@ from unittest.mock import patch
 import nbformat
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT/'tests')]
@@ -238,6 +239,15 @@ def said(recipe):
     return str(recipe.seed), json.dumps(recipe.settings, sort_keys=True)
 
 
+HALVED = 'animals_judge',  # kept in 16 bits and read back into 32: the largest, so that all of them stay small
+
+
+def halve(path):
+    "Write weights again with half the bytes."
+    with safe_open(path, 'pt') as f: meta = f.metadata()
+    save_file({k: v.half() if v.is_floating_point() else v for k, v in load_file(path).items()}, path, meta)
+
+
 def make(name):
     "Train a network, write it, and return its row of the table."
     recipe = NETWORKS[name]
@@ -245,6 +255,7 @@ def make(name):
     meta = {k: v for k, v in getattr(net, 'meta', {}).items() if k != 'spec'}
     if hasattr(net, 'spec'): save_model(net, written.file_of(name), **meta)
     else: save_file({k: v.contiguous() for k, v in net.state_dict().items()}, written.file_of(name))
+    if name in HALVED: halve(written.file_of(name))
     seed, settings = said(recipe)
     return dict(name=name, seed=seed, settings=settings, accuracy=f'{share:.4f}', sha256=written.hash_of(written.file_of(name)))
 
@@ -262,7 +273,7 @@ def main(names):
     for extra in set(written.FOLDER.glob('*.safetensors')) - {written.file_of(n) for n in NETWORKS}: extra.unlink()
     size = sum(p.stat().st_size for p in written.FOLDER.glob('*.safetensors'))
     print(f'{len(there)} networks, {size:,} bytes')
-    if size > 3_100_000: sys.exit('more than 3.1 MB')
+    if size > 3_000_000: sys.exit('more than 3 MB')
 
 
 if __name__ == '__main__':
