@@ -240,7 +240,7 @@ def _explained_row(task, cf, rows, row, asked, out, html):
     if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
     from gradual_cf.core import take_rows
     one = take_rows(rows, slice(row, row + 1))
-    if asked['target'] is None: asked['target'] = _second(cf, one) # for what is asked of the row afterwards too
+    if asked.get('target') is None: asked['target'] = _second(cf, one) # for what is asked of the row afterwards too
     cfs = cf.explain(one, **asked)
     if out: cfs.plot().savefig(out, dpi=150)
     if html:
