@@ -45,7 +45,8 @@ def _main(
 ): pass
 
 # %% ../nbs/92_cli.ipynb #c11
-_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf' # Those of `RECIPES`
+# Those of `RECIPES`
+_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf'
 _DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
 _OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with rows and a fitted --model of your own.')
 _DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
@@ -265,7 +266,7 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='Label of a class, or LOW..HIGH; else the second likeliest.'),
+    target:Optional[str]=typer.Option(None, '--target', help='A class, or LOW..HIGH; else the second likeliest.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
@@ -630,7 +631,7 @@ def _demo_table(out, rows, seed):
     asked = cf.explain(task.X_test[refused].iloc[:10*rows], yes, seed)
     usual = asked.valid & (asked.quality().typical >= _USUAL).to_numpy()
     cfs = asked[usual.nonzero()[0][:rows]]
-    _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these applications.')
+    _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these.')
     _say(f'What would have been {yes!r}? Late payments stay as they are, and nobody gets younger.\n')
     _say(cfs.text())
     _say(f'\nTypical: so many {yes} applications are more unusual. It is {_USUAL:.0%} or more for '

@@ -247,8 +247,8 @@ def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `m
 # %% ../../nbs/data/05_datasets.ipynb #c51
 def _all_rules(known:dict, told:dict) -> dict:
     "Rules of a recipe and of a question: lists of columns add up, and of other rules the question's count."
-    lists = {k: list(dict.fromkeys([*known[k], *told[k]])) for k in known.keys() & told.keys() if isinstance(known[k], list)}
-    return known | told | lists
+    both = [k for k in known if k in told and isinstance(known[k], list)]
+    return known | told | {k: list(dict.fromkeys([*known[k], *told[k]])) for k in both}
 
 def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
     "A table with its trained networks."

@@ -537,7 +537,7 @@ def _summed(l:_Layers, weight:np.ndarray, columns:int) -> _Layers: # Weights of 
 
 def _worse_levels(values:np.ndarray, slack:float) -> np.ndarray: # What levels add to each sum, `(levels, c)` -> bool
     "Levels that another one is better than in every sum, by more than rounding."
-    return np.any(np.all(values[None] >= values[:, None] + 2*slack, axis=2), axis=1)
+    return np.array([(values >= v + 2*slack).all(1).any() for v in values], bool)
 
 # %% ../../nbs/search/09_bounds.ipynb #c27
 class _LayerBound:

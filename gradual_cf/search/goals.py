@@ -295,7 +295,6 @@ def _class_name(t:int, labels=()) -> str: # Position of a class
     "The same of a position."
     return class_words(labels[t] if labels else t)
 
-_SURE = 1e-12 # Probabilities nearer to 1 than that count as that
 _EVEN = np.log(.5) + 1e-6 # Below this log-probability the numbers of a softmax do not tell which class leads
 _TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
 
@@ -325,8 +324,9 @@ class ClassGoal:
     def reached(self, v, target, tau): return v >= tau
     def arrived(self, z, target, tau): return self.holds(z, target) & self.reached(self.heard(z, target), target, tau)
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, `(n,)`
-        p = self.log_prob(z.double(), target)
-        return (p - torch.log(-torch.expm1(p.clamp_max(-_SURE))) - np.log(tau/(1 - tau))).to(z)
+        v,at = z.double(), target[:, None]
+        rest = v.scatter(1, at, -torch.inf).logsumexp(1)
+        return (v.gather(1, at)[:, 0] - rest - np.log(tau/(1 - tau))).to(z)
 
     def height(self, cfs): return cfs.tensors.prob # What a plan lets rise, `(n,)`
 
@@ -447,6 +447,10 @@ def in_target(z:Tensor, target:Tensor) -> Tensor: # Logits `(m, k)`; one target 
 def arrived(z:Tensor, target:Tensor, tau:float) -> Tensor: # Logits `(n, k)`, targets -> bool `(n,)`
     "Whether rows are decided for their target, and with probability `tau`; for an interval, whether they lie inside."
     return goal_of(target).arrived(z, target, tau)
+
+def leading_by(explainer, x:Tensor, target:Tensor) -> Tensor: # Encoded rows and targets -> `(n,)`, negative where refused
+    "How far rows lead beyond the cut-off: in log-odds of the class; for an interval, to its nearer end."
+    return goal_of(target).lead(predict(explainer.model, x), target, explainer.settings.tau)
 
 def said(z:Tensor, target:Tensor) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
     "What a model says of a target: its probability; for an interval, the number itself."

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..core import changed_groups, State
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import _closed_form, arrived, goal_of, in_target, lacking, most_groups
+from .goals import _closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups
 
 # %% auto #0
 __all__ = ['n_segments', 'pasted', 'variation', 'composed']
@@ -54,9 +54,6 @@ def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
 # %% ../../nbs/search/11_segments.ipynb #t27
 _ON_THE_WAY = 4 # Points of the way at which a gradient is taken
 
-def _lead(cf, x:Tensor, label:Tensor) -> Tensor: # How far the target leads, `(n,)`
-    return goal_of(label).lead(predict(cf.model, x), label, cf.settings.tau)
-
 def _slopes(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
     "Shares of the points by gradient."
     total = torch.zeros_like(x)
@@ -70,10 +67,10 @@ def _slopes(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
 def _swapped(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
     "Shares of the points by putting windows in and taking them out."
     groups,out = cf.groups(x), torch.zeros_like(x)
-    here,there = _lead(cf, x, label), _lead(cf, d, label)
+    here,there = leading_by(cf, x, label), leading_by(cf, d, label)
     for g in range(int(groups.max()) + 1):
         at = groups == g
-        gain = (_lead(cf, torch.where(at, d, x), label) - here + there - _lead(cf, torch.where(at, x, d), label))/2
+        gain = (leading_by(cf, torch.where(at, d, x), label) - here + there - leading_by(cf, torch.where(at, x, d), label))/2
         out += gain[:, None, None]*at/at.sum()
     return out
 

@@ -17,10 +17,9 @@ from ..answers import Counterfactuals, _row_names
 from ..core import changed_groups, check_whole, Encoded, take_rows
 from ..data.columns import _entry_slices, _numbers
 from ..data.tables import _Cost
-from ..models.asking import predict
 from ..render import count_text, plot_text, render, subplots, value_text, without_math
 from ..search.explainer import Explainer
-from ..search.goals import goal_of
+from ..search.goals import leading_by
 from .alternatives import several
 from .plans import _lawful, _own_changes
 
@@ -138,10 +137,6 @@ def _with_ties(rows, enc:Encoded, xp:Tensor) -> tuple[Tensor, Tensor]: # `(q, d)
     if enc.most is not None: ok &= changed_groups(enc.x, xp, rows.groups).sum(1) <= enc.most
     return xp, ok if relations is None else ok & relations.holds(enc, xp)
 
-def _lead(rows, xp:Tensor, target:Tensor) -> Tensor: # `(q,)`
-    "By how much rows are where they should be: log-odds beyond `tau`, or a number's distance inside its interval."
-    return goal_of(target).lead(predict(rows.explainer.model, xp), target, rows.explainer.settings.tau)
-
 # %% ../../nbs/use/02_actions.ipynb #c30
 def _rounded(rows, xp:Tensor, x:Tensor) -> Tensor: # `(q, d)`
     "Numbers that moved, with the decimals that they may have."
@@ -176,7 +171,7 @@ def _at_place(rows, enc:Encoded, steps:Tensor, place:Tensor) -> tuple[Tensor, Te
 def _there(rows, enc, target, steps, place) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
     "Rows after the first moves, and whether they are legal and across."
     xp,ok = _at_place(rows, enc, steps, place)
-    if ok.any(): ok[ok.clone()] = _lead(rows, xp[ok], target[ok]) >= 0
+    if ok.any(): ok[ok.clone()] = leading_by(rows.explainer, xp[ok], target[ok]) >= 0
     return xp, ok
 
 # %% ../../nbs/use/02_actions.ipynb #c35
@@ -492,7 +487,7 @@ def _plot_actions(told):
 # %% ../../nbs/use/02_actions.ipynb #c77
 def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
-    return _lead(rows, rows.enc.x, rows.target) >= 0
+    return leading_by(rows.explainer, rows.enc.x, rows.target) >= 0
 
 def _applied(rows, moves, action:int|None, terms:_Terms) -> Counterfactuals:
     "Each row that is not there after its cheapest action; or each row after one of them, where that is legal."

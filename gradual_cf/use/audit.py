@@ -78,6 +78,11 @@ def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a gro
     return out
 
 # %% ../../nbs/use/03_audit.ipynb #c19
+def _read_by(cf:Explainer, rows) -> Any:
+    "Rows without the columns that the model does not read."
+    names = cf.domain.display.columns
+    return rows[[c for c in names if c in rows]] if isinstance(rows, pd.DataFrame) and names else rows
+
 _EVEN = .5 # Probability from which a row that has reached tau is not refused, even at a tie
 
 def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:dict) -> tuple:
@@ -398,9 +403,7 @@ def audit(
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must leave a group to be measured, got {least} where the largest has {largest} rows')
-    read = cf.domain.display.columns
-    if isinstance(rows, pd.DataFrame) and read: rows = rows[[c for c in read if c in rows]]
-    refused,answers = _refused_answers(cf, rows, target, seed, progress, constraints)
+    refused,answers = _refused_answers(cf, _read_by(cf, rows), target, seed, progress, constraints)
     measures = _measures_of(refused, answers)
     frame = _frame_of(measures, groups, least, resamples, seed, progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)

@@ -84,8 +84,8 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (goal_is.text(v, '.0%') for v in says)
     places = [100*v for v in (*says, cfs.tau)] if goal_is.said == 'probability' else None
-    return render('drawing/standing', goal=goal, was=decided(cfs, 0), before=before, after=after, places=places, found=cfs.valid[0].item(),
-                  facts=facts)
+    return render('drawing/standing', goal=goal, was=decided(cfs, 0), before=before, after=after, places=places,
+                  found=cfs.valid[0].item(), facts=facts)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
 def _plan_picture(plan, units=None) -> str: # Of one answer

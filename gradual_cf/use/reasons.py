@@ -15,10 +15,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..core import check_whole
-from ..models.asking import predict
 from ..render import count_text, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
-from ..search.goals import in_target
+from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
 
 # %% auto #0
@@ -26,13 +25,6 @@ __all__ = ['HMDA', 'Reasons', 'reasons']
 
 # %% ../../nbs/use/08_reasons.ipynb #r9
 _LEAST = 1e-6 # Least that a refused row lacks: it may be a tie
-
-def _lead(cf, x:Tensor, label:Tensor) -> Tensor: # Encoded rows and their targets -> `(n,)`, negative where refused
-    "How far rows lead beyond the cut-off, without an end."
-    z = predict(cf.model, x)
-    if cf.numbers: return cf.goal.lead(z, label, cf.settings.tau)
-    own,tau = z.gather(1, label[:, None])[:, 0], cf.settings.tau
-    return own - z.scatter(1, label[:, None], -torch.inf).logsumexp(1) - float(np.log(tau/(1 - tau)))
 
 # %% ../../nbs/use/08_reasons.ipynb #r11
 _QUARTER,_FEWEST,_MOST = .25, 20, 500 # Share of the accepted rows that stand at the cut-off; at least, at most
@@ -81,7 +73,7 @@ def _asked_column(cf, x, label, base, entries, crowds) -> _Column: # Leads of th
     for values,_ in crowds:
         some = values.repeat(n, 1)
         rows = torch.arange(n, device=x.device).repeat_interleave(len(values))
-        tried = _lead(cf, _with_value(cf, x[rows], entries, some), label[rows])
+        tried = leading_by(cf, _with_value(cf, x[rows], entries, some), label[rows])
         gains.append(tried.view(n, -1) - base[:, None])
     gain,at = gains[0].max(1)
     near,every = ((g*share.to(g)).sum(1) for g,(_,share) in zip(gains, crowds))
@@ -162,7 +154,7 @@ def _test(cf, x:Tensor, label, base, columns:list, places:list, units:list, k:in
     "Try every reason alone, the best together, and each of these put back."
     def closed(some, at): # Reasons of some rows, bool `(m, u)`, and these rows, long `(m,)`
         best = [c._replace(best=c.best[at]) for c in columns]
-        return (_lead(cf, _moved(cf, x[at], best, places, units, some), label[at]) - base[at])/-base[at]
+        return (leading_by(cf, _moved(cf, x[at], best, places, units, some), label[at]) - base[at])/-base[at]
     rows,alone = torch.arange(len(x), device=x.device), base.new_zeros(len(x), len(units))
     for u,unit in enumerate(units):
         only = torch.zeros_like(alone, dtype=torch.bool)
@@ -312,7 +304,7 @@ def reasons(
     x,label,data = enc.x[at], aims[at], data.iloc[at.cpu().numpy()]
     groups = cf.groups(x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
-    base = _lead(cf, x, label).clamp_max(-_LEAST)
+    base = leading_by(cf, x, label).clamp_max(-_LEAST)
     columns = _every_column(cf, x, label, base, places, progress)
     tested = _test(cf, x, label, base, columns, places, units, k)
     rivals = {name: _over_units(units, [getattr(c, name)/-base for c in columns]) for name in ('near', 'all')}

@@ -17,7 +17,7 @@ from ..measures.metrics import _frames
 from ..render import plot_text, render, subplots, terminal, without_math
 from ..search.explainer import Explainer
 from ..search.goals import arrived, in_target, spent
-from .audit import _amount_line, _axis_limits, _cohorts, _EVEN, _holm, _share_line, _told_apart
+from .audit import _amount_line, _axis_limits, _cohorts, _EVEN, _holm, _read_by, _share_line, _told_apart
 
 # %% auto #0
 __all__ = ['Watch', 'watch']
@@ -69,17 +69,12 @@ def _lengths(cf, data, raw) -> np.ndarray: # `(n,)`, ≥ 0
     "How long ways are, as the explainer of today counts."
     return spent(cf.encode(data).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
 
-def _read(cf, rows) -> Any:
-    "The columns that the model reads."
-    names = cf.domain.display.columns
-    return rows[[c for c in names if c in rows]] if isinstance(rows, pd.DataFrame) and names else rows
-
 def _ways(data, valid, lengths) -> dict: # Name -> `_Measured`; lengths of the valid ones
     return dict(without=_Measured(data, 1. - valid), length=_Measured(take_rows(data, valid), lengths))
 
 def _today(cf, rows, target, seed, progress) -> dict:
     "The ways of rows that the model of today refuses; nobody has one where it refuses everybody."
-    read = _read(cf, rows)
+    read = _read_by(cf, rows)
     if not in_target(cf.z_train, cf.aimed(target, cf.z_train[:1])[0]).any():
         return _ways(rows, np.zeros(len(rows), bool), np.zeros(0))
     answers = cf.explain(read, target, seed, progress)
@@ -243,7 +238,7 @@ def watch(
     said,target = _said_then(batch, cf, target)
     found = take_rows(said.data, said.valid)
     raw = take_rows(said.raw, said.valid)
-    lengths = _lengths(cf, _read(cf, found), raw) if len(found) else np.zeros(0)
+    lengths = _lengths(cf, _read_by(cf, found), raw) if len(found) else np.zeros(0)
     then = _ways(said.data, said.valid, lengths)
     now = dict(holds=_holds(cf, said, target)) | _today(cf, said.data if rows is None else rows, target, seed, progress)
     return Watch(_compared(then, now, by, least, seed), least, level)
