@@ -41,7 +41,7 @@ from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
 from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change,
-                                         measures, n_changed, neighbours, plausibility, plot_summary, summary)
+                                         measures, n_changed, neighbours, plausibility, plausible, plot_summary, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer
@@ -56,8 +56,8 @@ from .paper.reproduce import reproduce
 
 # %% ../nbs/99_all.ipynb #c6
 __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'improve', 'line_search', 'put_back',
-           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'bootstrap',
-           'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
+           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
+           'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
            'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',
            'load_series', 'series', 'series_cnn', 'series_resnet', 'without_images', 'lookahead',
            'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',

@@ -17,7 +17,7 @@ from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
 from gradual_cf.models.asking import predict
-from gradual_cf.measures.metrics import outliers
+from gradual_cf.measures.metrics import outliers, plausible as dial
 from gradual_cf.search import masking, plausible
 
 
@@ -452,3 +452,26 @@ def test_the_form_of_one_column_is_the_form_of_the_table():
         at, v = torch.tensor([entry]), torch.rand(20, 7, 1, dtype=x.dtype, generator=torch.Generator().manual_seed(entry))
         whole = domain.project(masking._trials(x, v, at).flatten(0, 1), x.repeat_interleave(7, 0)).view(20, 7, -1)[:, :, at]
         assert torch.equal(domain.project.alone(at, x)(v), whole)
+
+
+def test_the_dial_starts_at_the_default_and_passes_the_preset(case):
+    X, _, domain, net, _, rows = case
+    plain, none = (GradualCF(net, domain, h).fit(X).explain(rows, 1) for h in (None, dial(0)))
+    assert torch.equal(plain.xp, none.xp) and dial(0) == TABLE and dial(.5) == dial() == PLAUSIBLE
+
+
+def test_every_demand_grows_with_strength(case):
+    X, _, domain, net, _, rows = case
+    levels = [dial(s) for s in (.1, .4, .7, 1)]
+    bars = [(-h.plausibility.density, -h.plausibility.isolation, h.logit_margin, h.sparsity_weight) for h in levels]
+    assert all(a < b for low, high in zip(bars, bars[1:]) for a, b in zip(low, high))
+    circles = []
+    for h in levels:
+        company = GradualCF(net, domain, h).fit(X).company
+        circles.append(company.circles[company.number(torch.tensor(1))])
+    for low, high in zip(circles, circles[1:]): assert (high.lonely < low.lonely).all() and high.strange <= low.strange
+
+
+@pytest.mark.parametrize('strength', [2, -.1, float('nan'), 'strict', None, True])
+def test_a_strength_that_is_none_is_one_clear_error(strength):
+    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 1\]'): dial(strength)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ from ..use.alternatives import minimal
 
 # %% auto #0
 __all__ = ['PLAUSIBLE', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
-           'out_of_range', 'measures', 'evaluate', 'bootstrap', 'confirm', 'summary', 'plot_summary']
+           'out_of_range', 'measures', 'evaluate', 'plausible', 'bootstrap', 'confirm', 'summary', 'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
 def n_changed(
@@ -234,9 +235,20 @@ def evaluate(
     seconds = pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])
     return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
 
+# %% ../../nbs/measures/00_metrics.ipynb #rd02
+def plausible(
+    strength:float=.5, # How strictly answers keep to real rows of the target: 0, the default settings, to 1
+) -> Any:              # `Settings` of `GradualCF`, for tables
+    "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 1]."
+    number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
+    if not (number and 0 <= strength <= 1): raise ValueError(f'strength must be a number in [0, 1], got {strength!r}')
+    if strength == 0: return TABLE
+    bars = Plausibility(density=1 - .3*strength, isolation=1 - .2*strength)
+    return replace(TABLE, plausibility=bars, logit_margin=.7*strength, sparsity_weight=float(strength))
+
 # %% ../../nbs/measures/00_metrics.ipynb #rc10
 # Answers among real rows of the target; for tables
-PLAUSIBLE = replace(TABLE, plausibility=Plausibility(), logit_margin=.35, sparsity_weight=.5)
+PLAUSIBLE = plausible()
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc17
 def bootstrap(
