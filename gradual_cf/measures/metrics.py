@@ -237,7 +237,7 @@ def evaluate(
 
 # %% ../../nbs/measures/00_metrics.ipynb #rd02
 def plausible(
-    strength:float=.5, # How strictly answers keep to real rows of the target: 0, the default settings, to 1
+    strength:float=.5, # How strict the demands are: 0, the default settings, to 1
 ) -> Any:              # `Settings` of `GradualCF`, for tables
     "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 1]."
     number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
