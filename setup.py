@@ -33,4 +33,6 @@ setup(
     extras_require=extras,
     entry_points={"console_scripts": reqs("console_scripts"), "nbdev": [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"]},
     zip_safe=False,
+    # A path entry instead of an import hook: the folder that holds a clone would else be taken for an empty package of this name
+    options={"editable_wheel": {"mode": "compat"}},
 )

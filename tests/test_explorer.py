@@ -1,6 +1,7 @@
 """The explorer without a browser: its widgets are moved, and what it shows is read."""
 import base64
 import io
+import re
 import subprocess
 import sys
 import threading
@@ -161,6 +162,32 @@ def test_a_missing_cell_can_be_set_by_hand(bank):
     line.hand.widget.value = 5
     assert box.panel.knobs.rules()['hand'] == (('late', 5.),) and box.wait()
     assert 'By hand' in box.panel.w.said.value
+
+
+def test_what_an_answer_changes_is_marked_and_comes_first(box):
+    knobs = box.panel.knobs
+    marked = lambda: [line.c.name for line in knobs.lines if 'cfx-moved' in line.box._dom_classes]
+    changed = box.panel.shown[1].changes().feature.tolist()
+    assert marked() == changed != []
+    assert [line.c.name for line in knobs.order][:len(changed)] == changed
+    order = list(knobs.body.children)
+    next(line for line in knobs.lines if line.c.name == changed[0]).lock.value = True
+    assert box.wait()
+    assert changed[0] not in marked()
+    assert list(knobs.body.children) == order  # nothing jumps away from under a hand
+
+
+def test_a_row_stands_among_the_training_rows(bank, box):
+    people, _, cf = bank
+    line = box.panel.knobs.lines[0]
+    shown = re.search('base64,([^)]*)', line.now.value)[1]
+    counts = np.histogram(people.income, 24, (line.c.low, line.c.high))[0]
+    svg = base64.b64decode(shown).decode()
+    heights = [float(h) for h in re.findall('height="([0-9.]+)"', svg)]
+    np.testing.assert_allclose(heights, 20*counts/counts.max(), atol=.006)
+    income = people.income.iloc[box.panel.row]
+    assert f'M{100*(income - line.c.low)/(line.c.high - line.c.low):.2f} 0V20' in svg
+    assert svg.count('<path') == 1 + ('cfx-moved' in line.box._dom_classes)
 
 
 def test_what_comes_from_data_is_escaped(box):

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/06_editors.ipynb #c4
 from __future__ import annotations
-import html
+import base64, html
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import Counterfactuals
+from ..answers import CHANGED, Counterfactuals
 from ..core import take_rows
 from ..data.columns import _read_numbers
 from ..data.images import _block_names
@@ -23,7 +23,7 @@ from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
 from ..measures.metrics import PLAUSIBLE
 from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
-from ..render import value_text
+from ..render import render, value_text
 from ..search.explainer import Explainer
 from ..search.goals import CLASSES, in_target
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
@@ -276,6 +276,7 @@ class _Knobs:
         self.box:Any = W.HTML('<p class="cfx cfx-soft">This kind of data has no columns, words or blocks to lock.</p>')
 
     def show(self, row:int): pass # Set the knobs to a row
+    def mark(self, cfs:Counterfactuals): pass # Show what an answer changes, one row
     def rules(self) -> dict: return {} # Fields of a question
     def release(self): # Open everything
         for lock in self.locks: lock.value = False
@@ -284,8 +285,8 @@ class _Knobs:
 def _looks() -> Callable: # (name of a place, kind of widget, **what it is told) -> a widget with the look of the place
     "Layouts and styles that the lines of a panel share."
     import ipywidgets as W
-    wide = dict(lock='auto', now='70px', field='74px', slider='auto', hand='80px')
-    grow = dict(lock='2 1 116px', slider='3 1 50px')
+    wide = dict(lock='auto', now='70px', field='72px', slider='auto', hand='72px')
+    grow = dict(lock='2 1 116px', slider='5 1 60px')
     layout = {name: W.Layout(width=wide[name], flex=grow.get(name), margin='1px 2px') for name in wide}
     layout['line'],styles = W.Layout(flex_flow='row wrap', align_items='center'), {}
     def look(name, make, **more):
@@ -309,12 +310,25 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
     stops = stops[~np.isin(stops, c.codes)]
     return [(value_text(cell), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
 
+# %% ../../nbs/use/06_editors.ipynb #0a7b7f92
+_BARS = 24 # Bars behind a slider
+_GREY = '#777' # Of a row as it is, on light and on dark
+_MOST_TRAINING = 2000 # Training rows that they are counted from
+
+def _histogram(c, training:np.ndarray, cells) -> str: # Numbers, `(n,)`; (number, colour) pairs -> an address of a picture
+    "How the training rows lie between the ends of a column, and lines at some of its values, where they can be shown."
+    span = max(c.high, c.low) - c.low or 1.
+    counts = np.histogram(training[np.isfinite(training)], _BARS, (c.low, c.low + span))[0]
+    marks = [(100*(v - c.low)/span, colour) for v,colour in cells if c.low <= v <= c.low + span]
+    svg = render('explorer/histogram', heights=20*counts/max(counts.max(), 1), marks=marks)
+    return 'data:image/svg+xml;base64,' + base64.b64encode(svg.encode()).decode()
+
 # %% ../../nbs/use/06_editors.ipynb #c56
 class _Range:
     "A slider between two fields, for a column of numbers, dates or ordered levels."
-    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, training=()):
         import ipywidgets as W
-        self.c,self.desk = c, desk
+        self.c,self.desk,self.training = c, desk, np.asarray(training, float)
         low,high,stops = c.low, max(c.high, c.low), _named_stops(c, desk)
         if stops:
             told:Any = dict(options=stops)
@@ -327,6 +341,7 @@ class _Range:
         told |= dict(readout=False, description=f'range of {c.name}')
         self.slider = look('slider', slide, value=(low, high), **told)
         self.widgets = [self.least, self.slider, self.most]
+        for name in ('cfx-slide', f'cfx-slide-{self.slider.model_id}'): self.slider.add_class(name)
         for field in (self.least, self.most): field.observe(self._typed, 'value')
         self.slider.observe(self._slid, 'value')
         self.slider.observe(ask, 'value')
@@ -336,6 +351,13 @@ class _Range:
     def _slid(self, change): self.least.value,self.most.value = change['new']
 
     def release(self): self.slider.value = (self.c.low, max(self.c.high, self.c.low)) # Open it
+
+    def behind(self, cells) -> str: # (cell, colour) pairs -> a style sheet
+        "What stands behind the slider."
+        if self.slider.disabled: return ''
+        marks = [(_read_numbers(self.c, pd.Series([cell], name=self.c.name))[0], colour) for cell,colour in cells]
+        where,picture = f'.cfx-slide-{self.slider.model_id} .slider-container', _histogram(self.c, self.training, marks)
+        return f'<style>{where}{{background-image:url({picture})}}</style>'
 
     def read(self) -> tuple|None: # Cells; None where everything is allowed
         "The range that is set."
@@ -354,6 +376,8 @@ class _Levels:
         for box in self.boxes: box.observe(ask, 'value')
         wrap:Any = dict(flex_flow='row wrap', max_height='84px', overflow='auto')
         self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 178px', width='auto', **wrap))]
+
+    def behind(self, cells) -> str: return '' # Boxes have no slider
 
     def release(self):
         "Tick all boxes."
@@ -399,13 +423,13 @@ _STAYS = object() # Nothing was moved
 # %% ../../nbs/use/06_editors.ipynb #c67
 class _Column:
     "The knobs of one column."
-    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, units=None):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, units=None, training=()):
         import ipywidgets as W
         self.c,self.units = c, units
         self.lock = look('lock', W.ToggleButton, description=str(c.name), icon='unlock')
         self.lock.add_class('cfx-lock')
         self.now = look('now', W.HTML)
-        self.limit = _Range(c, desk, look, ask) if c.ordered else _Levels(c, ask)
+        self.limit = _Range(c, desk, look, ask, training) if c.ordered else _Levels(c, ask)
         self.hand = _Hand(c, desk, look, ask)
         self.lock.observe(lambda change: setattr(self.lock, 'icon', 'lock' if change['new'] else 'unlock'), 'value')
         self.lock.observe(ask, 'value')
@@ -415,11 +439,19 @@ class _Column:
     def show(self, raw:pd.DataFrame, frozen:bool):
         "Set the knobs to a row."
         cell = self.c.named(raw)[0]
-        text = html.escape(_unit_text(self.c, cell, self.units))
-        self.now.value = f'<span class="cfx cfx-now" title="{text}">{text}</span>'
+        self.cell = cell
+        self.mark(None)
         self.lock.disabled = frozen
         self.lock.tooltip = f'{self.c.name} may not change here' if frozen else f'Lock {self.c.name}: it stays as it is'
         self.hand.show(cell)
+
+    def mark(self, changed:pd.DataFrame|None):
+        "Show the cell of the row, and the one of an answer that changes the column."
+        cells = [(self.cell, _GREY)] + ([] if changed is None else [(self.c.named(changed)[0], CHANGED)])
+        text = html.escape(_unit_text(self.c, self.cell, self.units))
+        self.now.value = self.limit.behind(cells) + f'<span class="cfx cfx-now" title="{text}">{text}</span>'
+        if changed is None: self.box.remove_class('cfx-moved')
+        else: self.box.add_class('cfx-moved')
 
     def release(self):
         "Open the column."
@@ -429,28 +461,41 @@ class _Column:
 # %% ../../nbs/use/06_editors.ipynb #c70
 _HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
 <span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
-<span style="flex:3 1 210px">may lie between</span><span style="width:84px">by hand</span></div>'''
+<span style="flex:5 1 216px">may lie between</span><span style="width:76px">by hand</span></div>
+<p class="cfx cfx-soft">Grey bars: training rows. Grey line: this row. Coloured line: the answer.</p>'''
 
 class _TableKnobs(_Knobs):
     "A line of knobs for each column."
     def __init__(self, desk:_Desk, ask:Callable, units=None):
         import ipywidgets as W
         self.desk,look = desk, _looks()
-        self.lines = [_Column(c, desk, look, ask, units) for c in desk.cf.domain.features]
+        training = desk.domain.decode(desk.cf.x_train[:_MOST_TRAINING], None, False)
+        numbers = lambda c: _read_numbers(c, training[c.sources[0]]) if c.ordered else ()
+        self.lines = [_Column(c, desk, look, ask, units, numbers(c)) for c in desk.domain.features]
+        self.order,self.sorted = self.lines, False
         self.filter = W.Text(placeholder='find a column', description='columns', layout=W.Layout(width='220px'))
         self.filter.observe(self._found, 'value')
         self.body = W.VBox([line.box for line in self.lines], layout=W.Layout(max_height='620px', overflow='auto'))
         self.box = W.VBox([self.filter, W.HTML(_HEADS), self.body])
 
-    def _found(self, change):
-        word = change['new'].strip().lower()
-        self.body.children = [line.box for line in self.lines if word in str(line.c.name).lower()]
+    def _found(self, _=None):
+        word = self.filter.value.strip().lower()
+        self.body.children = [line.box for line in self.order if word in str(line.c.name).lower()]
 
     def show(self, row:int):
         "Set all lines to a row."
         raw = self.desk.one(row)
         frozen = self.desk.cf.encode(raw).frozen[0].tolist()
         for line,fixed in zip(self.lines, frozen): line.show(raw, fixed)
+        self.sorted = False
+
+    def mark(self, cfs:Counterfactuals):
+        "Mark what an answer changes; the first one of a row says which columns come first."
+        changed = set(cfs.changes().feature) if cfs.valid[0] else set()
+        for line in self.lines: line.mark(cfs.raw if line.c.name in changed else None)
+        if self.sorted or not changed: return
+        self.order,self.sorted = sorted(self.lines, key=lambda line: line.c.name not in changed), True
+        self._found()
 
     def rules(self) -> dict: # Fields of a question
         "What is locked, limited and moved by hand."

@@ -117,6 +117,7 @@ def _show_answer(panel, answered):
     q,cfs = panel.shown = answered
     _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0)))
     _put(panel, 'picture', _picture(cfs, panel.units))
+    panel.knobs.mark(cfs)
     panel.say(_sentence(cfs, panel.units))
     for place,text in dict(plan='…', others='…', nowhere='').items(): _put(panel, place, _soft(text))
     panel.right.remove_class('cfx-busy')
