@@ -454,10 +454,10 @@ def test_the_form_of_one_column_is_the_form_of_the_table():
         assert torch.equal(domain.project.alone(at, x)(v), whole)
 
 
-def test_the_dial_starts_at_the_default_and_passes_the_preset(case):
+def test_the_dial_goes_from_the_default_to_the_preset(case):
     X, _, domain, net, _, rows = case
     plain, none = (GradualCF(net, domain, h).fit(X).explain(rows, 1) for h in (None, dial(0)))
-    assert torch.equal(plain.xp, none.xp) and dial(0) == TABLE and dial(.5) == dial() == PLAUSIBLE
+    assert torch.equal(plain.xp, none.xp) and dial(0) == TABLE and dial(1) == dial() == PLAUSIBLE
 
 
 def test_every_demand_grows_with_strength(case):

@@ -237,14 +237,14 @@ def evaluate(
 
 # %% ../../nbs/measures/00_metrics.ipynb #rd02
 def plausible(
-    strength:float=.5, # How strict the demands are: 0, the default settings, to 1
+    strength:float=1., # How strict the demands are, in [0, 1]: 0 for the default settings
 ) -> Any:              # `Settings` of `GradualCF`, for tables
     "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 1]."
     number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
     if not (number and 0 <= strength <= 1): raise ValueError(f'strength must be a number in [0, 1], got {strength!r}')
     if strength == 0: return TABLE
-    bars = Plausibility(density=1 - .3*strength, isolation=1 - .2*strength)
-    return replace(TABLE, plausibility=bars, logit_margin=.7*strength, sparsity_weight=float(strength))
+    bars = Plausibility(density=1 - .15*strength, isolation=1 - .1*strength)
+    return replace(TABLE, plausibility=bars, logit_margin=.35*strength, sparsity_weight=.5*strength)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc10
 # Answers among real rows of the target; for tables
