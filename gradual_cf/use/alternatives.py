@@ -251,12 +251,11 @@ def _earlier(one:_Single, forbidden:Tensor) -> Tensor: # Groups, bool `(q, g)`
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
 _VAIN = 2    # Searches in vain after which a row is left alone
-_FURTHER = 1 # Round of searches where starts were searched before
 
-def _add_others(pool, k:int, diversity:float, seed:int, rounds:int):
+def _add_others(pool, k:int, diversity:float, seed:int):
     "Candidates with other columns."
     sets,failed = _sets(pool, k), defaultdict(list)
-    for _ in range(rounds):
+    for _ in range(k - 1):
         live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
         ways = {row: _forbidden(there, failed[row], diversity) for row,there in live.items()}
         ways = {row: way for row,way in ways.items() if way is not None}
@@ -285,14 +284,28 @@ def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c41
 _ALONE = 2 # Answers that a row should have at least, where searches are slow
+_TURNS = 4 # Times that answers of the turn before are gone on from
+
+def _number(pool) -> Tensor: # Long `(n,)`
+    "How many different answers each row has to show."
+    at = _shown(pool).nonzero()[:, 0]
+    lines = torch.cat([pool.row[at, None].double(), pool.xp[at].double().flatten(1)], 1)
+    return torch.bincount(torch.unique(lines, dim=0)[:, 0].long(), minlength=len(pool.target))
 
 def _add_values(pool, k:int, seed:int):
     "Candidates with columns that were found, and other values, for rows with fewer than `k` answers."
-    missing = k - torch.bincount(pool.row[_shown(pool)], minlength=len(pool.target))
-    at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
-    if not len(at): return
-    some = _first_few(pool.row[at], missing)
-    at,g = at[some], g[some]
+    since = 0
+    for _ in range(_TURNS):
+        missing = k - _number(pool)
+        at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
+        at,g = at[at >= since],g[at >= since]
+        some = _first_few(pool.row[at], missing)
+        since = len(pool.row)
+        if len(at): _move(pool, at[some], g[some], seed)
+        if len(pool.row) == since: return
+
+def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, long `(q,)` each
+    "The same columns again, with one of them elsewhere."
     row,on = pool.row[at], pool.on[at]
     enc,alone = pool.enc.take(row), on.sum(1) == 1
     enc = enc._replace(frozen=enc.frozen | ~on)
@@ -479,7 +492,7 @@ def several(explainer, question:tuple, k:int, diversity:float, seed:int=0) -> Al
     if k > 1:
         _add_alone(pool, one, k)
         _add_started(pool, one, k, diversity, seed)
-        _add_others(pool, k, diversity, seed, _FURTHER if known else k - 1)
+        _add_others(pool, k, diversity, seed)
         _add_values(pool, k if known else _ALONE, seed)
     best,xp = _best_of_pool(pool, k, diversity), pool.enc.x.clone()
     row = pool.row[best]
