@@ -6,6 +6,7 @@
 from __future__ import annotations
 import io, json
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -347,13 +348,13 @@ def _sheets(cfs) -> dict: # Name of a sheet -> frame
 # %% ../nbs/90_answers.ipynb #b00c5b05
 def _explanation(cfs):
     "What each change does, as shap keeps it; raises `ImportError` without shap."
-    try: from shap import Explanation
+    try: shap = import_module('shap')
     except ImportError: raise ImportError("to_shap needs shap: pip install 'gradual_cf[shap]'") from None
     effects = cfs.effects()
     data = None
     if isinstance(cfs.raw, pd.DataFrame) and cfs.raw.shape[1] == effects.shape[1]: data = cfs.raw.to_numpy(object)
-    return Explanation(effects.to_numpy(), base_values=np.asarray(cfs.before, float), data=data,
-                       feature_names=list(map(str, effects.columns)))
+    return shap.Explanation(effects.to_numpy(), base_values=np.asarray(cfs.before, float), data=data,
+                            feature_names=list(map(str, effects.columns)))
 
 # %% ../nbs/90_answers.ipynb #6db471d1
 _SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is said of each row

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import base64, functools, html, io, json, re
 from collections.abc import Callable, Sequence
-from datetime import date as _Date
+from datetime import date as _Date, time as _Time
 from decimal import Decimal
 from typing import Any
 
@@ -337,7 +337,7 @@ def json_value(v):
     if isinstance(v, (list, tuple)): return [json_value(u) for u in v]
     if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return None
     if isinstance(v, (str, bool, int)) or isinstance(v, float) and np.isfinite(v): return v
-    return v.isoformat() if hasattr(v, 'isoformat') else str(v)
+    return v.isoformat() if isinstance(v, (_Date, _Time)) else str(v)
 
 # %% ../nbs/91_render.ipynb #d3ac3280
 def plot_text(v) -> str:
