@@ -6,6 +6,7 @@
 from __future__ import annotations
 import io, json
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,12 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 import pandas as pd
 import torch
+from markupsafe import Markup
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import count_text, plot_text, render, subplots, terminal, value_text, without_math
+from .render import (count_text, excel_file, json_value, plot_text, render, subplots, terminal, value_text,
+                               without_math)
 from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -304,6 +307,55 @@ def _read(path) -> dict:
     return parts | dict(target=target, classes=classes, tau=about['tau'], optimal=about.get('optimal', ''),
                         among=about.get('among', ''))
 
+# %% ../nbs/90_answers.ipynb #b00c5b02
+_SCHEMA = 1 # Of the JSON; another number where an old reader would misread it
+
+def _cells_of(rows, n:int) -> list: # A list of cells for a row of a frame, else the row's own value
+    "Rows as JSON holds them."
+    if not isinstance(rows, pd.DataFrame): return [None]*n if rows is None else [json_value(as_array(v)) for v in rows]
+    columns = [list(map(json_value, rows.iloc[:, i])) for i in range(rows.shape[1])]
+    return [list(cells) for cells in zip(*columns)] if columns else [[] for _ in range(n)]
+
+def _json_text(cfs) -> str:
+    "Answers as strict JSON."
+    columns = None
+    if isinstance(cfs.data, pd.DataFrame):
+        columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
+    lines = cfs.quality().drop(columns='row').to_dict('records')
+    changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
+    each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_cells_of(v, len(cfs)) for v in (cfs.data, cfs.raw)))
+    answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
+                    **{k: json_value(v) for k,v in line.items()})
+               for name,target,line,on,unread,data,raw in each]
+    about = dict(schema_version=_SCHEMA, goal=cfs.goal.said, tau=float(cfs.tau), classes=json_value(cfs.classes),
+                 optimal=cfs.optimal, among=cfs.among, columns=columns)
+    return json.dumps(about | dict(answers=answers), ensure_ascii=False, allow_nan=False, indent=1)
+
+_AT_A_TIME = 5 # Rows that every kind of domain shows at once
+
+def _html_page(cfs) -> str:
+    "All answers as a page of its own."
+    show = cfs.domain.display.show or _show_changes
+    parts = [without_math(show(cfs[i:i + _AT_A_TIME])) for i in range(0, len(cfs), _AT_A_TIME)]
+    return render('answers/page', title=repr(cfs), parts=[Markup(p) for p in parts])
+
+def _sheets(cfs) -> dict: # Name of a sheet -> frame
+    "Answers as sheets of a workbook."
+    own = cfs.df()
+    own.insert(0, 'cf_row', list(map(str, _row_names(cfs))))
+    return dict(answers=own, changes=cfs.changes(), quality=cfs.quality())
+
+# %% ../nbs/90_answers.ipynb #b00c5b05
+def _explanation(cfs):
+    "What each change does, as shap keeps it; raises `ImportError` without shap."
+    try: shap = import_module('shap')
+    except ImportError: raise ImportError("to_shap needs shap: pip install 'gradual_cf[shap]'") from None
+    effects = cfs.effects()
+    data = None
+    if isinstance(cfs.raw, pd.DataFrame) and cfs.raw.shape[1] == effects.shape[1]: data = cfs.raw.to_numpy(object)
+    return shap.Explanation(effects.to_numpy(), base_values=np.asarray(cfs.before, float), data=data,
+                            feature_names=list(map(str, effects.columns)))
+
 # %% ../nbs/90_answers.ipynb #6db471d1
 _SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is said of each row
 
@@ -438,6 +490,40 @@ class Counterfactuals:
         if self.explainer is not None: return self.explainer.plan(self)
         raise ValueError('plan must be asked of answers that know their model, got answers that were loaded or made by '
                          'hand: write explainer.plan(answers)')
+
+    def effects(self) -> pd.DataFrame: # One line a row, one column a group; 0 where nothing changed or was found
+        "What each change adds: what the model says, less what it says with this one put back; or `ValueError`."
+        if self.explainer is not None: return self.explainer.effects(self)
+        raise ValueError('effects must be asked of answers that know their model, got answers that were loaded or made '
+                         'by hand: write explainer.effects(answers)')
+
+    def to_shap(self): # A `shap.Explanation` of `effects`, with what the model said before as base values
+        "What each change adds, for the plots of shap; raises `ImportError` without it, `ValueError` without a model."
+        return _explanation(self)
+
+    def to_json(self,
+        path:str|Path|None=None, # A file to write as well, atomically
+    ) -> str:
+        "All answers as strict JSON that names its version."
+        text = _json_text(self)
+        if path is not None:
+            with atomic(path) as tmp: tmp.write_text(text + '\n', encoding='utf-8', errors='backslashreplace')
+        return text
+
+    def to_html(self,
+        path:str|Path, # The file; written atomically
+    ) -> Path:         # `path`
+        "Write all answers as a web page of its own."
+        with atomic(path) as tmp: tmp.write_text(_html_page(self), encoding='utf-8', errors='backslashreplace')
+        return Path(path)
+
+    def to_excel(self,
+        path:str|Path, # The file; written atomically
+    ) -> Path:         # `path`
+        "Write answers, changes and quality as sheets of a workbook that runs nothing; `ImportError` without openpyxl."
+        file = excel_file(_sheets(self))
+        with atomic(path) as tmp: tmp.write_bytes(file)
+        return Path(path)
 
     def save(self,
         path:str|Path, # The file, such as `answers.zip`; its folder is made where missing

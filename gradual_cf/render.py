@@ -6,7 +6,7 @@
 from __future__ import annotations
 import base64, functools, html, io, json, re
 from collections.abc import Callable, Sequence
-from datetime import date as _Date
+from datetime import date as _Date, time as _Time
 from decimal import Decimal
 from typing import Any
 
@@ -302,6 +302,42 @@ def csv_text(frame:pd.DataFrame) -> str:
     cells = frame.set_axis([_no_formula(c) for c in frame.columns], axis=1)
     own = lambda s: s if pd.api.types.is_numeric_dtype(s) else s.astype(object).map(_no_formula)
     return cells.apply(own).to_csv(index=False)
+
+# %% ../nbs/91_render.ipynb #b00c5a02
+_WHOLE = 10**15 # Whole numbers below this are one cell each in a spreadsheet
+_NO_SIGN = re.compile(r'[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]')
+
+def _excel_cell(v):
+    "A value as a cell of Excel; None where it is missing."
+    v = v.item() if isinstance(v, np.generic) else v
+    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return None
+    if isinstance(v, pd.Timestamp) and v.tzinfo is None: return v.to_pydatetime()
+    plain = isinstance(v, (bool, _Date)) and getattr(v, 'tzinfo', None) is None
+    if plain or isinstance(v, (int, float)) and abs(v) < _WHOLE: return v
+    return _no_formula(_NO_SIGN.sub(lambda m: m[0].encode('unicode_escape').decode(), str(v)))
+
+def excel_file(sheets:dict) -> bytes: # Name -> frame, written without its index
+    "A workbook that runs nothing; raises `ImportError` without openpyxl."
+    try: import openpyxl
+    except ImportError: raise ImportError("to_excel needs openpyxl: pip install 'gradual_cf[excel]'") from None
+    book = openpyxl.Workbook(write_only=True)
+    for name,frame in sheets.items():
+        sheet = book.create_sheet(name)
+        sheet.append([_excel_cell(str(c)) for c in frame.columns])
+        columns = [list(map(_excel_cell, frame.iloc[:, i])) for i in range(frame.shape[1])]
+        for line in zip(*columns): sheet.append(line)
+    book.save(file := io.BytesIO())
+    return file.getvalue()
+
+# %% ../nbs/91_render.ipynb #b00c5a05
+def json_value(v):
+    "A value as strict JSON can hold it."
+    if isinstance(v, np.generic): v = v.item()
+    if isinstance(v, np.ndarray): v = v.tolist()
+    if isinstance(v, (list, tuple)): return [json_value(u) for u in v]
+    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return None
+    if isinstance(v, (str, bool, int)) or isinstance(v, float) and np.isfinite(v): return v
+    return v.isoformat() if isinstance(v, (_Date, _Time)) else str(v)
 
 # %% ../nbs/91_render.ipynb #d3ac3280
 def plot_text(v) -> str:

@@ -28,7 +28,7 @@ from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _
                                       answers_numbers, check_lead, check_logits, labels_of, place, predict)
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
-from ..use.plans import Plan, plan_of
+from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
 __all__ = ['setting', 'told', 'Common', 'Explainer']
@@ -608,3 +608,8 @@ class Explainer:
         "Put the changes of each answer in an order: every row on the way is legal, the target comes near early."
         self.check_fitted()
         return plan_of(self, cfs)
+
+    def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
+        "What each change adds: what the model says, less what it says with this one put back."
+        self.check_fitted()
+        return effects_of(self, cfs)

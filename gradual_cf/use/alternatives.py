@@ -270,17 +270,22 @@ def _add_others(pool, k:int, diversity:float, seed:int):
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c39
+_FARTHER = 2., 1.2 # Where a column that changed alone goes on from, in parts of what it moved: far, or just beyond
+
 def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
     up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
-    limit = x + torch.where(alone, 2., .5)*move
-    above,below = torch.maximum(low, limit), torch.minimum(high, limit)
     other = torch.where(down, torch.maximum(low, x), low), torch.where(up, torch.minimum(high, x), high)
-    farther = torch.where(up, above, low), torch.where(down, below, high)
+    below,above = torch.minimum(high, x + .5*move), torch.maximum(low, x + .5*move)
     half = torch.where(down, above, low), torch.where(up, below, high)
-    return [other, tuple(torch.where(number & alone, a, b) for a,b in zip(farther, half))]
+    out = [other]
+    for times in _FARTHER:
+        above,below = torch.maximum(low, x + times*move), torch.minimum(high, x + times*move)
+        farther = torch.where(up, above, low), torch.where(down, below, high)
+        out.append(tuple(torch.where(number & alone, a, b) for a,b in zip(farther, half)))
+    return out
 
 # %% ../../nbs/use/00_alternatives.ipynb #c41
 _ALONE = 2 # Answers that a row should have at least, where searches are slow
@@ -304,6 +309,11 @@ def _add_values(pool, k:int, seed:int):
         if len(at): _move(pool, at[some], g[some], seed)
         if len(pool.row) == since: return
 
+def _taken(pool) -> Tensor: # `(n, *s)`
+    "The largest of each entry in a row's answers: of a category, whether any of them has that level."
+    out = pool.enc.x.clone()
+    return out.index_reduce_(0, pool.row, pool.xp, 'amax')
+
 def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, long `(q,)` each
     "The same columns again, with one of them elsewhere."
     row,on = pool.row[at], pool.on[at]
@@ -311,7 +321,9 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     enc = enc._replace(frozen=enc.frozen | ~on)
     none = torch.full_like(enc.x, torch.inf)
     lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
-    for low,high in _limits(enc.x, pool.xp[at], lowest, highest, pool.groups == per_row(g, enc.x[:1]), alone):
+    here = pool.groups == per_row(g, enc.x[:1])
+    category = per_row(here.flatten(1).sum(1) > 1, enc.x)
+    for low,high in _limits(enc.x, torch.where(category, _taken(pool)[row], pool.xp[at]), lowest, highest, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 

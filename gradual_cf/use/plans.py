@@ -274,3 +274,12 @@ def plan_of(explainer, cfs:Counterfactuals) -> Plan: # Fitted; its model is aske
     between = _Between(explainer, cfs)
     taken,rows = _taken(between, _paths(between))
     return Plan(cfs, taken, rows.cpu().numpy())
+
+def effects_of(explainer, cfs:Counterfactuals) -> pd.DataFrame: # `n` lines, a column for each group
+    "What the model says of answers, less what it says with one change put back; 0 for what is no change of its own."
+    between,prob = _Between(explainer, cfs), cfs.tensors.prob
+    out,names = prob.new_zeros(between.on.shape), cfs.domain.display.names
+    for row,g in (at.unbind(1) for at in between.on.nonzero().split(_AT_ONCE) if len(at)):
+        less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
+        out[row, g] = prob[row] - less.tensors.prob
+    return pd.DataFrame(out.cpu().numpy(), columns=list(names) if len(names) else None)

@@ -1,0 +1,127 @@
+"""Answers for other programs: strict JSON that comes back, pages and workbooks in which nothing runs, effects for shap."""
+import datetime
+import json
+import math
+import os
+import stat
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from gradual_cf.all import GradualCF, tabular
+
+NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
+LEVELS = ['=cmd|x', '<script>alert(1)</script>', '@SUM(A1)\x07', '-x']
+
+
+@pytest.fixture(scope='module')
+def shop():
+    "A table with hostile names and levels, missing cells and dates; its explainer and answers."
+    rng, n = np.random.default_rng(0), 90
+    df = pd.DataFrame({NAMES[0]: rng.gamma(6, 400, n).round(2), NAMES[1]: rng.integers(18, 80, n), NAMES[2]: pd.Categorical(rng.choice(LEVELS, n)),
+                       NAMES[3]: pd.Timestamp('2020-01-01') + pd.to_timedelta(rng.integers(0, 900, n), 'D')}, index=[f'=r{i}' for i in range(n)])
+    df.loc[df.index[::9], NAMES[0]] = np.nan
+    domain = tabular(df)
+    x = domain.encode(df).x
+    w = torch.as_tensor(rng.normal(size=x.shape[1])).to(x)
+    middle = (x @ w).median() + 1e-4
+    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, classes=('<no>', '=yes')).fit(df)
+    rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()]
+    return cf, rows, cf.explain(rows, '=yes')
+
+
+def refuse(name): raise AssertionError(f'{name} is no JSON')
+
+
+def test_json_is_strict_and_holds_the_answers(shop, tmp_path):
+    cf, rows, answer = shop
+    text = answer.to_json(tmp_path/'a.json')
+    told = json.loads(text, parse_constant=refuse)
+    assert json.loads((tmp_path/'a.json').read_text(encoding='utf-8')) == told and told['schema_version'] == 1
+    assert [c['name'] for c in told['columns']] == NAMES and told['classes'] == ['<no>', '=yes'] and told['tau'] == .5
+    for i, a in enumerate(told['answers']):
+        assert a['row'] == rows.index[i] and a['target'] == '=yes' and a['valid'] == answer.valid[i] and a['after'] == answer.prob[i].item()
+        assert a['distance'] == answer.quality().distance[i] and a['changed'] == [c for c, on in zip(NAMES, answer.changed[i]) if on]
+        for cells, frame in ((a['data'], answer.data), (a['answer'], answer.raw)):
+            for v, was in zip(cells, frame.iloc[i]):
+                if pd.isna(was): assert v is None
+                elif isinstance(was, pd.Timestamp): assert pd.Timestamp(v) == was
+                else: assert v == was
+    none = json.loads(answer[:0].to_json())
+    assert none['answers'] == []
+
+
+def test_json_of_what_is_infinite_or_no_table():
+    from gradual_cf.render import json_value
+    assert json_value([math.inf, -math.inf, math.nan, np.nan, pd.NA, None, np.bool_(True), datetime.date(2026, 3, 1)]) == ['inf', '-inf', None, None, None, None, True, '2026-03-01']
+    from gradual_cf.all import images
+    cf = GradualCF(lambda x: torch.stack([x.sum((1, 2, 3)) - 8, 8 - x.sum((1, 2, 3))], 1), images(block=2)).fit(np.random.default_rng(0).random((20, 4, 4)))
+    told = json.loads(cf.explain(np.zeros((1, 4, 4)), 0).to_json(), parse_constant=refuse)
+    assert told['columns'] is None and np.shape(told['answers'][0]['data']) == (4, 4)
+
+
+def test_a_page_runs_nothing_and_shows_every_row(shop, tmp_path):
+    _, rows, answer = shop
+    page = answer.to_html(tmp_path/'a.html').read_text(encoding='utf-8')
+    assert '<script' not in page and '<b>age' not in page and '&lt;b&gt;age' in page and 'mathjax_ignore' in page
+    assert all(f'row {name}:' in page for name in rows.index) and ' more rows' not in page
+
+
+def test_a_workbook_runs_nothing(shop, tmp_path):
+    openpyxl = pytest.importorskip('openpyxl')
+    _, rows, answer = shop
+    book = openpyxl.load_workbook(answer.to_excel(tmp_path/'a.xlsx'))
+    assert book.sheetnames == ['answers', 'changes', 'quality']
+    cells = [c for sheet in book for line in sheet.iter_rows() for c in line]
+    assert not any(c.data_type == 'f' for c in cells) and not any(str(c.value)[:1] in '=+@' for c in cells if isinstance(c.value, str))
+    head, *lines = [[c.value for c in line] for line in book['answers'].iter_rows()]
+    assert head[:5] == ['cf_row', "'=1+1", *NAMES[1:]] and len(lines) == len(rows)
+    for line, (_, raw) in zip(lines, answer.raw.iterrows()):
+        assert line[2] == raw.iloc[1] and line[4] == raw.iloc[3] and (line[1] is None if pd.isna(raw.iloc[0]) else line[1] == raw.iloc[0])
+    from gradual_cf.render import _excel_cell
+    assert [_excel_cell(v) for v in ('\t=1', 10**17, math.inf, pd.NaT, '\x00')] == ["'\t=1", str(10**17), 'inf', None, '\\x00']
+
+
+def test_what_is_missing_is_named(shop, tmp_path, monkeypatch):
+    for name, call in (('openpyxl', lambda a: a.to_excel(tmp_path/'b.xlsx')), ('shap', lambda a: a.to_shap())):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError, match=f"needs {name}: pip install 'gradual_cf"): call(shop[2])
+    assert not (tmp_path/'b.xlsx').exists()
+
+
+def test_effects_are_what_the_model_says_without_a_change(shop, monkeypatch):
+    cf, rows, answer = shop
+    effects, changed = answer.effects(), answer.changed
+    assert list(effects.columns) == NAMES and (effects.to_numpy()[~changed] == 0).all() and changed[answer.valid].any()
+    groups = cf.groups(answer.x)
+    for i, g in np.argwhere(changed & answer.valid[:, None]):
+        xp = torch.where(groups == g, answer.x[i], answer.xp[i])[None]
+        without = cf.logits(None, xp).softmax(1)[0, 1].item()
+        assert effects.iloc[i, g] == pytest.approx(answer.prob[i] - without, abs=1e-6)
+    kept = {}
+    monkeypatch.setitem(sys.modules, 'shap', SimpleNamespace(Explanation=lambda values, **more: kept.update(values=values, **more)))
+    answer.to_shap()
+    assert np.array_equal(kept['values'], effects) and np.array_equal(kept['base_values'], answer.before) and kept['feature_names'] == NAMES
+
+
+def test_shap_reads_the_effects(shop):
+    try: import shap
+    except ImportError: pytest.skip('need shap')
+    explanation = shop[2].to_shap()
+    assert isinstance(explanation, shap.Explanation) and explanation.shape == shop[2].changed.shape and explanation[0].feature_names == NAMES
+
+
+def test_files_are_whose_the_umask_says_and_whole_or_not_there(shop, tmp_path, monkeypatch):
+    answer, old = shop[2], os.umask(0o077)
+    try: made = [tmp_path/'a.json', answer.to_html(tmp_path/'a.html')] + ([answer.to_excel(tmp_path/'a.xlsx')] if 'openpyxl' in sys.modules else [])
+    finally: os.umask(old)
+    answer.to_json(made[0])
+    assert {stat.S_IMODE(p.stat().st_mode) for p in made[1:]} == {0o600}
+    was = made[1].read_bytes()
+    monkeypatch.setattr(os, 'replace', lambda *a: (_ for _ in ()).throw(OSError('the disk is full')))
+    with pytest.raises(OSError, match='full'): answer.to_html(made[1])
+    assert made[1].read_bytes() == was and sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in made)
