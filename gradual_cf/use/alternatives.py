@@ -280,7 +280,7 @@ def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)
     other = torch.where(down, torch.maximum(low, x), low), torch.where(up, torch.minimum(high, x), high)
     below,above = torch.minimum(high, x + .5*move), torch.maximum(low, x + .5*move)
     half = torch.where(down, above, low), torch.where(up, below, high)
-    out = [other]
+    out:list = [other]
     for times in _FARTHER:
         above,below = torch.maximum(low, x + times*move), torch.minimum(high, x + times*move)
         farther = torch.where(up, above, low), torch.where(down, below, high)
@@ -311,8 +311,9 @@ def _add_values(pool, k:int, seed:int):
 
 def _taken(pool) -> Tensor: # `(n, *s)`
     "The largest of each entry in a row's answers: of a category, whether any of them has that level."
-    out = pool.enc.x.clone()
-    return out.index_reduce_(0, pool.row, pool.xp, 'amax')
+    out = pool.enc.x.cpu().numpy().copy()
+    np.maximum.at(out, pool.row.cpu().numpy(), pool.xp.cpu().numpy())
+    return torch.from_numpy(out).to(pool.xp)
 
 def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, long `(q,)` each
     "The same columns again, with one of them elsewhere."
