@@ -8,12 +8,14 @@ import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from torch import nn
 
 from gradual_cf.core import Entrywise
@@ -67,6 +69,35 @@ def test_a_dtype_that_was_asked_is_the_same_one(dtype):
     asked = dtype()
     for name in ('itemsize', 'kind', 'numpy_dtype', 'name', '_is_boolean', '_can_hold_na', 'index_class', 'na_value'): getattr(asked, name, None)
     assert fingerprint(asked) == fingerprint(dtype())
+
+
+def test_what_was_used_is_the_same_one():
+    X = pd.DataFrame(dict(a=np.arange(40.)/8, b=np.r_[np.arange(39.), 1/3], c=pd.Categorical(['x', 'y']*20)))
+    domain, used = tabular(X), tabular(X)
+    used.decode(used.encode(X[:3]).x, X[:3])
+    assert any('between' in vars(c) for c in used.features)  # it was worked out
+    assert fingerprint(used) == fingerprint(domain)
+    cf = GradualCF(LinearRegression().fit(X[['a', 'b']], X.a), tabular(X[['a', 'b']])).fit(X[['a', 'b']])
+    before = fingerprint(cf.domain)
+    cf.explain(X[['a', 'b']][:3], (3., None)).plan()
+    assert fingerprint(cf.domain) == before
+    assert fingerprint(tabular(X.assign(b=X.b.round()))) != fingerprint(domain)
+
+
+class Asked:
+    def __init__(self, v): self.v = v
+    @cached_property
+    def twice(self): return 2*self.v
+
+
+class Sealed(Asked):
+    def __getstate__(self): return self.v % 10
+
+
+def test_what_a_thing_works_out_is_no_part_of_it():
+    asked = Asked(3)
+    assert asked.twice == 6 and fingerprint(asked) == fingerprint(Asked(3)) != fingerprint(Asked(4))
+    assert fingerprint(Sealed(3)) == fingerprint(Sealed(13)) != fingerprint(Asked(3))  # what says itself what it is made of is heard
 
 
 def test_dtypes_are_told_apart():

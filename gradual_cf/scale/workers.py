@@ -101,10 +101,18 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
+def _own_state(cls, name): return getattr(cls, name, None) is not getattr(object, name, None)
+
+def _without_worked_out(cls): # None where nothing is worked out, or the class says itself what it is made of
+    "How things of a class are taken apart that keep what they work out (`cached_property`): asked or not, they are the same."
+    names = {k for c in cls.__mro__ for k,v in vars(c).items() if isinstance(v, functools.cached_property)}
+    if not names or any(_own_state(cls, f) for f in ('__getstate__', '__reduce__', '__reduce_ex__')): return None
+    return lambda v: (cls, {k: x for k,x in vars(v).items() if k not in names})
+
 @functools.cache
 def _how(cls):
     "How things of a class are taken apart; None where pickle knows. A program has many things of few classes."
-    return next((take for kind,take in _MADE_OF.items() if issubclass(cls, kind)), None)
+    return next((take for kind,take in _MADE_OF.items() if issubclass(cls, kind)), _without_worked_out(cls))
 
 def _hasher(paths):
     "joblib's hasher, taught the kinds of `_MADE_OF`."
