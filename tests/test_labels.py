@@ -194,10 +194,10 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
 @pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes'])
 def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X)).fit(X)
-    explain_dataset(cf, X.iloc[:20], tmp_path/'one', target=labels[-1], batch_size=8)
+    explain_dataset(cf, X.iloc[:10], tmp_path/'one', target=labels[-1], batch_size=8)
     one = pd.read_parquet(tmp_path/'one')
-    assert one.cf_target.tolist() == [labels[-1]]*20
-    wanted = X.iloc[:20].assign(goal=rng.choice(np.array(labels), 20))
+    assert one.cf_target.tolist() == [labels[-1]]*10
+    wanted = X.iloc[:10].assign(goal=rng.choice(np.array(labels), 10))
     explain_dataset(cf, wanted, tmp_path/'each', target='goal', batch_size=8, workers=0)
     assert pd.read_parquet(tmp_path/'each').cf_target.tolist() == wanted.goal.tolist()
     assert batch_fn(cf, labels[0])({c: X[c].to_numpy()[:2] for c in X})['cf_target'].tolist() == [labels[0]]*2
