@@ -248,3 +248,14 @@ def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
 def test_pages_of_one_language_do_not_leak_into_another():
     first = render('reasons/page', 'txt', language_of('de'), rows=[], more=2, summary='', agreement=[], withheld={})
     assert 'weitere Zeilen' in first and 'more rows' in render('reasons/page', 'txt', rows=[], more=2, summary='', agreement=[], withheld={})
+
+
+def test_of_which_answers_a_proof_speaks():
+    from gradual_cf.use.letter import _PROVEN, _proven_line
+    from gradual_cf.search.robust import _EVERYWHERE, _HERE_AND_THERE, _among
+    from gradual_cf.all import PLAUSIBLE
+    bold = type('cf', (), dict(settings=PLAUSIBLE))
+    line = _proven_line(_among(bold, dict(noise=1, weights=1), _HERE_AND_THERE), _PROVEN['columns'])
+    assert 'plausible, as far as' in line and line.count('plausible') == 1 and 'noise' in line and 'other weights' in line
+    line = _proven_line(_among(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
+    assert 'die aannemelijk zijn' in line and 'gegevens' not in line and _proven_line('', _PROVEN['cost']).count('.') == 1
