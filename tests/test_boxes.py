@@ -458,7 +458,7 @@ def test_letters_say_what_is_proven():
     rows = X[model.predict(X) == 0].head(3)
     answers = cf.explain(rows, 1)
     texts = letter(answers)
-    assert all(('proven for the model' in text) == (p == _IS_OPTIMAL) for text, p in zip(texts, answers.proof)) and _IS_OPTIMAL in answers.proof
+    assert all(('proven for this model' in text) == (p == _IS_OPTIMAL) for text, p in zip(texts, answers.proof)) and _IS_OPTIMAL in answers.proof
 
 
 def test_questions_to_explain_that_cannot_be_proven_are_refused():

@@ -146,7 +146,7 @@ def test_a_changed_letter_does_not_pass(bank):
     ('html', lambda t: t.replace('</style>', 'td{font-size:0}</style>')), ('html', lambda t: t.replace('<p>', '<p>You owe us 500 €. ', 1)),
     ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: t.replace('tau=0.5', 'tau=0.4')),
     ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
-    ('md', lambda t: t.replace('is lower than', 'is higher than')), ('md', lambda t: t.replace('late \\| payments', 'age')),
+    ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
     ('md', lambda t: re.sub(r'^\| ([1-4]) \|', lambda m: f'| {"①②③④"[int(m[1]) - 1]} |', t, flags=re.M) + '<!--\n' + t[t.index('## The data'):] + '-->'),
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
 def test_what_a_person_sees_is_what_the_record_gives(bank, form, forge):
@@ -286,7 +286,7 @@ def test_who_has_no_way(bank):
     assert all('We found none' in t and 'principal reasons' not in t for t in none)
     check = check_letter(texts, cf)
     assert (check.flips == answer.valid).all() and (check.changes[~check.flips] == 0).all()
-    assert all('age: a change of this was not looked at.' in t and 'home: nothing' not in t for t in none)
+    assert all('age: no other value was considered.' in t and 'home: values' not in t for t in none)
     assert letter(answer[~answer.valid], date=DAY) == none  # nobody has a way
     assert letter(answer[:0], date=DAY) == []
 
@@ -385,7 +385,7 @@ def test_what_is_said_of_limits_standing_and_other_ways(bank):
     one = [json.loads(t) for t in letter(sure, others=several, why={'home': 'it is yours.'}, format='json', date=DAY)]
     for i, told in enumerate(one):
         kept = {k['name']: k['why'] for k in told['kept']}
-        assert kept['home'] == 'it is yours.' and kept['age'] == 'a change of this was not looked at.'
+        assert kept['home'] == 'it is yours.' and kept['age'] == 'no other value was considered.'
         assert ('<b>income</b>' in kept) == ('<b>income</b>' not in {c['name'] for c in told['changes']})
         assert any('100% agree' in l for l in told['sure']['lines'])
         same = [k for k in np.flatnonzero(several.row == i) if several.answers.xp[k].equal(sure.xp[i])]
