@@ -511,6 +511,7 @@ def _asked_panel(
     relations=None, cost=None, trust=None,
 ):
     "The explorer that was asked for on the command line; files are named by texts."
+    from gradual_cf.data.datasets import RECIPES
     from gradual_cf.use.explorer import explorer
     rows,model,relations,cost = (v and Path(v) for v in (rows, model, relations, cost))
     rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
@@ -518,7 +519,9 @@ def _asked_panel(
                        trust=trust, full=full, block=block, **rules)
     cf = _fitted(task, paper, preset)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
-    return explorer(cf, looked_at, _wanted(cf, target), seed=seed)
+    said:Any = RECIPES[dataset] if dataset in RECIPES else None
+    terms = dict(names=said.names, codes=said.codes) if said else {}
+    return explorer(cf, looked_at, _wanted(cf, target), seed=seed, **terms)
 
 # %% ../nbs/92_cli.ipynb #c64
 def _visitor(**asked):

@@ -389,19 +389,21 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
     elif line.high > line.low:
         ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
+_WRAP = 34 # Characters of a line beside a track
+
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
     "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
     by_name,cfs = {c.name: c for c in table.columns}, cfs[:most]
     lines:list[Any] = list(cfs.changes().itertuples())
     place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
-    fig,ax = subplots(figsize=(7, .8 + .55*max(len(lines), 1)))
+    fig,ax = subplots(figsize=(7, .8 + .6*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
     if around: ax.set_xlabel('shaded: what does as well', fontsize=8)
-    names = [plot_text(f'row {l.index}: {l.feature}\n{went(cfs, l.row)}') for l in lines]
+    names = [plot_text(f'row {l.index}: {l.feature}', _WRAP) + '\n' + plot_text(went(cfs, l.row), _WRAP) for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
-    ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
+    ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig

@@ -462,20 +462,22 @@ def _panel(ax, n:int, before:dict, after:dict, domain):
         ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c63
+_WRAP = 24 # Characters of a line beside the answers
+
 def _plot_several(several, row:int, most:int):
     "The answers of one row side by side."
     answers,lines = several[row][:most], several.changes()
     if not (several.first.domain.features or several.first.domain.words) or not len(answers): return answers.plot()
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
-    size = 1.6 + 1.7*len(answers), .9 + .42*len(before)
+    size = 1.6 + 1.7*len(answers), 1 + .5*len(before)
     fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
     for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.goal)), 1):
         _panel(ax, n, before, after, answers.domain)
-        ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
+        ax.set(title=f'answer {n}\n{said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-    names = [plot_text(f'{f}\n{value_text(v)} now') for f,v in before.items()]
+    names = [plot_text(str(f), _WRAP) + plot_text(f'\n{value_text(v)} now') for f,v in before.items()]
     axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
     return fig
 
@@ -538,14 +540,14 @@ def plot_ways(
     best = np.maximum(share.max(axis=0).fillna(0), share.max(axis=1).fillna(0))
     some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
     share = share.loc[some, some]
-    fig,ax = subplots(figsize=(2.2 + .55*len(some), 1.4 + .45*len(some)))
+    fig,ax = subplots(figsize=(max(2.2 + .55*len(some), 5), 1.6 + .45*len(some)))
     ax.imshow(share, cmap='Oranges', vmin=0, vmax=1, aspect='auto')
     for (i,j),v in np.ndenumerate(share.to_numpy()):
         if v == v: ax.text(j, i, f'{v:.0%}', ha='center', va='center', fontsize=8, color='w' if v > .6 else '.2')
     names = list(map(plot_text, some))
     ax.set_xticks(range(len(some)), names, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
     ax.set_yticks(range(len(some)), names, fontsize=8)
-    ax.set_title(f'share of {menu.row.nunique()} rows that these columns lead to the target', fontsize=9)
+    ax.set_title(f'share of {menu.row.nunique()} rows that\nthese columns lead to the target', fontsize=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig

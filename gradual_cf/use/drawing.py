@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64, html, io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,19 +30,30 @@ def _places(c) -> int:
     "Decimals that a value of a column is written with."
     return max(c.digits, 0)
 
-def _unit_text(c, cell, units=None) -> str:
-    "A cell with the decimals and the unit of its column."
-    unit = f' {units[c.name]}' if units and c.name in units else ''
+class _Terms(NamedTuple):
+    "What people call the columns of a table."
+    units:dict = {} # Column -> its unit
+    names:dict = {} # Column -> its full name
+    codes:dict = {} # Special code -> what it means
+
+    def name(self, feature) -> str: return str(self.names.get(feature, feature))
+
+_PLAIN = _Terms() # As the table has them
+
+def _unit_text(c, cell, terms:_Terms=_PLAIN) -> str:
+    "A cell with the decimals and the unit of its column; a special code in words."
+    unit = f' {terms.units[c.name]}' if c.name in terms.units else ''
     if c.measure or not c.scalable or pd.isna(cell): return value_text(cell)
+    if cell in c.codes: return str(terms.codes.get(cell, f'code {value_text(cell)}'))
     return rounded_text(float(cell), _places(c), c.known is None) + unit
 
-def _changed(domain, line, units=None) -> dict: # name, before, after; a word needs no name
+def _changed(domain, line, terms:_Terms=_PLAIN) -> dict: # name, before, after; a word needs no name
     "One change in words: cells of a column, words, or brightnesses."
     column = next((c for c in domain.features if c.name == line.feature), None)
     def write(v):
-        if column is not None: return _unit_text(column, v, units)
+        if column is not None: return _unit_text(column, v, terms)
         return f'{v:.2f}' if isinstance(v, float) else value_text(v)
-    name = '' if isinstance(line.feature, int) else f'{line.feature}: '
+    name = '' if isinstance(line.feature, int) else f'{terms.name(line.feature)}: '
     return dict(name=name, before=write(line.before), after=write(line.after))
 
 # %% ../../nbs/use/05_drawing.ipynb #c11
@@ -58,16 +69,16 @@ def _percent(c, cell) -> float:
 _SHEET = f'<style>{render("drawing/style", "css", changed=CHANGED)}\n</style>'
 
 # %% ../../nbs/use/05_drawing.ipynb #c17
-def _table_fields(cfs:Counterfactuals, units=None) -> dict: # One row
+def _table_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One row
     "What changed in a row of a table, each change on its track."
     lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _ways(cfs)[0])}
     also = {line.feature: line for line in _ranges(cfs)}
     for line in cfs.changes().itertuples():
         c,way = columns[line.feature]
-        told = _changed(cfs.domain, line, units) | dict(name=c.name, follows=getattr(line, 'follows', False))
+        told = _changed(cfs.domain, line, terms) | dict(name=terms.name(c.name), follows=getattr(line, 'follows', False))
         told |= dict(places=(_percent(c, line.before), _percent(c, line.after)), also=None, enough='')
         if c.name in also:
-            told['enough'] = _enough_said(c, also[c.name], way, (units or {}).get(c.name, ''))
+            told['enough'] = _enough_said(c, also[c.name], way, terms.units.get(c.name, ''))
             if also[c.name].high > also[c.name].low:
                 told['also'] = 100*c.part(also[c.name].low), 100*c.part(also[c.name].high)
         lines.append(told)
@@ -80,7 +91,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
     facts = dict(changes=one.changes)
     if price is None: facts['distance'] = f'{one.distance:.3g}'
     else: facts['cost'] = f'{price(cfs.x, cfs.xp)[0].item():.3g}'
-    if one.typical == one.typical: facts['typical'] = f'{one.typical:.0%} of real rows are more unusual'
+    if one.typical == one.typical: facts['typical'] = f'{one.typical:.0%}: so many real rows are more unusual'
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (goal_is.text(v, '.0%') for v in says)
     places = [100*v for v in (*says, cfs.tau)] if goal_is.said == 'probability' else None
@@ -88,25 +99,26 @@ def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
                   found=cfs.valid[0].item(), facts=facts)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
-def _plan_picture(plan, units=None) -> str: # Of one answer
+def _plan_picture(plan, terms:_Terms=_PLAIN) -> str: # Of one answer
     "The steps of a plan as an ordered list."
     domain,goal,steps = plan.answers.domain, plan.answers.goal, []
     for _,part in plan.changes().groupby('step'):
         then = goal.text(part[goal.said].iloc[-1], '.0%')
-        steps.append(dict(changes=[_changed(domain, line, units) for line in part.itertuples()], then=then))
+        steps.append(dict(changes=[_changed(domain, line, terms) for line in part.itertuples()], then=then))
     return render('drawing/plan', steps=steps)
 
 # %% ../../nbs/use/05_drawing.ipynb #c25
-def _others_table(several, units=None) -> str: # Of one row
+def _others_table(several, terms:_Terms=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a,goal,domain = several.answers, several.answers.goal, several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
     how = lambda t: '' if np.isnan(t) else f', typical {t:.0%}'
     heads = [goal.text(p, '.0%') + how(t) for p,t in zip(a.prob.tolist(), typical)]
-    changes = [(line, _changed(domain, line, units)) for line in several.changes().itertuples()]
+    changes = [(line, _changed(domain, line, terms)) for line in several.changes().itertuples()]
     now = {line.feature: told['before'] for line,told in changes}
     after = {(line.feature, line.answer): told['after'] for line,told in changes}
-    lines = [dict(name=f, now=v, cells=[after.get((f, n + 1)) for n in range(len(heads))]) for f,v in now.items()]
+    cells = lambda f: [after.get((f, n + 1)) for n in range(len(heads))]
+    lines = [dict(name=terms.name(f), now=v, cells=cells(f)) for f,v in now.items()]
     return render('drawing/others', what='word' if domain.words else 'column', heads=heads, lines=lines)
 
 # %% ../../nbs/use/05_drawing.ipynb #c28
@@ -128,7 +140,7 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
     "Pictures side by side, each with a line below it."
     return dict(side=_SIDE, pictures=[dict(png=_pixels_png(x), caption=text, alt=alt) for x,text,alt in parts])
 
-def _image_fields(cfs:Counterfactuals, units=None) -> dict: # One image
+def _image_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One image
     "Before, what changed, after."
     n,dim = len(cfs.changes()), .25
     changed = cfs.xp[0].where(cfs.mask[0], dim*cfs.x[0])
@@ -137,7 +149,7 @@ def _image_fields(cfs:Counterfactuals, units=None) -> dict: # One image
                    (cfs.xp[0], 'after', f'the image after, to be {aimed_at(cfs, 0)}'))
 
 # %% ../../nbs/use/05_drawing.ipynb #c31
-def _text_fields(cfs:Counterfactuals, units=None) -> dict: # One text
+def _text_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One text
     "A text with the words that changed."
     words:Any = cfs.domain.words
     text,end,parts = cfs.data[0], 0, []
@@ -151,17 +163,17 @@ def _text_fields(cfs:Counterfactuals, units=None) -> dict: # One text
 # %% ../../nbs/use/05_drawing.ipynb #c34
 _FIELDS = dict(table=_table_fields, image=_image_fields, text=_text_fields) # Kind of data -> what its template shows
 
-def _picture(cfs:Counterfactuals, units=None) -> str: # One row
+def _picture(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # One row
     "What changed, as the kind of data wants it."
     fields = _FIELDS.get(cfs.domain.kind)
-    return cfs._repr_html_() if fields is None else render(f'drawing/{cfs.domain.kind}', **fields(cfs, units))
+    return cfs._repr_html_() if fields is None else render(f'drawing/{cfs.domain.kind}', **fields(cfs, terms))
 
-def _others_picture(several, units=None) -> str: # Of one row
+def _others_picture(several, terms:_Terms=_PLAIN) -> str: # Of one row
     "Other answers, as the kind of data wants them."
     if not len(several.answers): return '<p>No other answer.</p>'
-    return _OTHERS.get(several.first.domain.kind, _others_table)(several, units)
+    return _OTHERS.get(several.first.domain.kind, _others_table)(several, terms)
 
-def _other_images(several, units=None) -> str: # Of one image
+def _other_images(several, terms:_Terms=_PLAIN) -> str: # Of one image
     "Other images, side by side."
     numbered = enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
     return render('drawing/image', **_images(*((x, f'answer {i}, {p:.0%}', f'answer {i}') for i,(x,p) in numbered)))
@@ -172,21 +184,21 @@ _OTHERS = dict(image=_other_images) # Kind of data -> how other answers are show
 _SPOKEN = 3 # Changes that a sentence names
 _COUNTED = dict(image='{} blocks change') # Kind of data -> what is said where nobody reads values
 
-def _spoken(cfs:Counterfactuals, units=None) -> str:
+def _spoken(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str:
     "The changes of one row in words."
     lines = list(cfs.changes().itertuples())
     counted = _COUNTED.get(cfs.domain.kind)
     if counted: return counted.format(len(lines))
-    few = [_changed(cfs.domain, line, units) for line in lines[:_SPOKEN]]
+    few = [_changed(cfs.domain, line, terms) for line in lines[:_SPOKEN]]
     told = '; '.join(f'{c["name"]}{c["before"]} → {c["after"]}' for c in few)
     return f'{count_text(len(lines), "change")}: {told}' + f' and {len(lines) - _SPOKEN} more'*(len(lines) > _SPOKEN)
 
-def _sentence(cfs:Counterfactuals, units=None) -> str: # Plain text
+def _sentence(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # Plain text
     "An answer in a sentence, for a live region."
     a,b = (cfs.goal.text(v[0], '.0%') for v in (cfs.before, cfs.prob))
     goal = f'{aimed_at(cfs, 0)}, {a} → {b}'
-    if not cfs.valid[0]: return f'No answer found under these rules. Nearest: {goal}.'
-    return f'{_spoken(cfs, units)}. Now {goal}.' if cfs.mask[0].any() else f'Nothing to change. {goal}.'
+    if not cfs.valid[0]: return f'No allowed change found. The nearest that was seen: {goal}.'
+    return f'{_spoken(cfs, terms)}. Now {goal}.' if cfs.mask[0].any() else f'Nothing to change. {goal}.'
 
 # %% ../../nbs/use/05_drawing.ipynb #c4d423a4
 def _logits(trace, i):

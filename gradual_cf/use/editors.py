@@ -29,7 +29,7 @@ from ..search.goals import CLASSES, in_target
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _bounded
 from .alternatives import _beside, _with_cells
-from .drawing import _pixels_png, _places, _unit_text
+from .drawing import _pixels_png, _places, _PLAIN, _Terms, _unit_text
 
 # %% auto #0
 __all__ = []
@@ -130,9 +130,9 @@ class _Desk:
         return self.kept[name, q.asked]
 
 # %% ../../nbs/use/06_editors.ipynb #c23
-def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
-    "The next row that the model does not give to the target; None where it gives all."
-    for step in range(1, len(desk) + 1):
+def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None: # Position
+    "The next row that the model does not give to the target; None where it gives all, or `most` of them."
+    for step in range(1, min(len(desk), most or len(desk)) + 1):
         row = (after + step) % len(desk)
         z = desk.logits(row)[None]
         if not in_target(z, desk.cf.aimed(target, z))[0]: return row
@@ -270,7 +270,7 @@ class _Worker:
 # %% ../../nbs/use/06_editors.ipynb #5e967084
 class _Knobs:
     "The knobs of a kind of data: here of one that has nothing to lock."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,self.ask,self.locks = desk, ask, []
         self.box:Any = W.HTML('<p class="cfx cfx-soft">This kind of data has no columns, words or blocks to lock.</p>')
@@ -330,6 +330,7 @@ class _Range:
         import ipywidgets as W
         self.c,self.desk,self.training = c, desk, np.asarray(training, float)
         low,high,stops = c.low, max(c.high, c.low), _named_stops(c, desk)
+        self.stops = stops
         if stops:
             told:Any = dict(options=stops)
             make,slide = W.Dropdown, W.SelectionRangeSlider
@@ -340,21 +341,30 @@ class _Range:
                                 for v,end in ((low, 'at least'), (high, 'at most')))
         told |= dict(readout=False, description=f'range of {c.name}')
         self.slider = look('slider', slide, value=(low, high), **told)
-        self.widgets = [self.least, self.slider, self.most]
+        self.parts = [self.least, self.slider, self.most]
+        together = W.Layout(flex='5 1 216px', align_items='center', min_width='0')
+        self.widgets = [W.HBox(self.parts, layout=together)]
         for name in ('cfx-slide', f'cfx-slide-{self.slider.model_id}'): self.slider.add_class(name)
         for field in (self.least, self.most): field.observe(self._typed, 'value')
         self.slider.observe(self._slid, 'value')
         self.slider.observe(ask, 'value')
-        for w in self.widgets: w.disabled = not c.low < c.high
+        self.hold(False)
 
     def _typed(self, _): self.slider.value = tuple(sorted((self.least.value, self.most.value)))
-    def _slid(self, change): self.least.value,self.most.value = change['new']
+    def _slid(self, change):
+        low,high = change['new']
+        if not self.stops: low,high = (round(v, _places(self.c)) for v in (low, high)) # no 0.30000000000000004
+        self.least.value,self.most.value = low, high
+
+    def hold(self, frozen:bool):
+        "Take no range for a column that may not change, or has one value only."
+        for w in self.parts: w.disabled = frozen or not self.c.low < self.c.high
 
     def release(self): self.slider.value = (self.c.low, max(self.c.high, self.c.low)) # Open it
 
     def behind(self, cells) -> str: # (cell, colour) pairs -> a style sheet
         "What stands behind the slider."
-        if self.slider.disabled: return ''
+        if not self.c.low < self.c.high: return ''
         marks = [(_read_numbers(self.c, pd.Series([cell], name=self.c.name))[0], colour) for cell,colour in cells]
         where,picture = f'.cfx-slide-{self.slider.model_id} .slider-container', _histogram(self.c, self.training, marks)
         return f'<style>{where}{{background-image:url({picture})}}</style>'
@@ -378,6 +388,10 @@ class _Levels:
         self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 178px', width='auto', **wrap))]
 
     def behind(self, cells) -> str: return '' # Boxes have no slider
+
+    def hold(self, frozen:bool):
+        "Take no ticks for a column that may not change."
+        for box in self.boxes: box.disabled = frozen
 
     def release(self):
         "Tick all boxes."
@@ -423,15 +437,15 @@ _STAYS = object() # Nothing was moved
 # %% ../../nbs/use/06_editors.ipynb #c67
 class _Column:
     "The knobs of one column."
-    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, units=None, training=()):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, terms:_Terms=_PLAIN, training=()):
         import ipywidgets as W
-        self.c,self.units = c, units
-        self.lock = look('lock', W.ToggleButton, description=str(c.name), icon='unlock')
+        self.c,self.terms = c, terms
+        self.lock = look('lock', W.ToggleButton, description=terms.name(c.name), icon='unlock')
         self.lock.add_class('cfx-lock')
         self.now = look('now', W.HTML)
         self.limit = _Range(c, desk, look, ask, training) if c.ordered else _Levels(c, ask)
         self.hand = _Hand(c, desk, look, ask)
-        self.lock.observe(lambda change: setattr(self.lock, 'icon', 'lock' if change['new'] else 'unlock'), 'value')
+        self.lock.observe(lambda change: self.paint(), 'value')
         self.lock.observe(ask, 'value')
         self.box = look('line', W.HBox, children=[self.lock, self.now, *self.limit.widgets, self.hand.widget])
         self.box.add_class('cfx-line')
@@ -442,13 +456,20 @@ class _Column:
         self.cell = cell
         self.mark(None)
         self.lock.disabled = frozen
-        self.lock.tooltip = f'{self.c.name} may not change here' if frozen else f'Lock {self.c.name}: it stays as it is'
+        self.paint()
+        self.limit.hold(frozen)
         self.hand.show(cell)
+
+    def paint(self):
+        "The lock as it is: closed by the data, closed by hand, or open."
+        self.lock.icon = 'lock' if self.lock.disabled or self.lock.value else 'unlock'
+        name = self.lock.description
+        self.lock.tooltip = f'{name} may not change here' if self.lock.disabled else f'Lock {name}: it stays as it is'
 
     def mark(self, changed:pd.DataFrame|None):
         "Show the cell of the row, and the one of an answer that changes the column."
         cells = [(self.cell, _GREY)] + ([] if changed is None else [(self.c.named(changed)[0], CHANGED)])
-        text = html.escape(_unit_text(self.c, self.cell, self.units))
+        text = html.escape(_unit_text(self.c, self.cell, self.terms))
         self.now.value = self.limit.behind(cells) + f'<span class="cfx cfx-now" title="{text}">{text}</span>'
         if changed is None: self.box.remove_class('cfx-moved')
         else: self.box.add_class('cfx-moved')
@@ -460,18 +481,19 @@ class _Column:
 
 # %% ../../nbs/use/06_editors.ipynb #c70
 _HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
-<span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
-<span style="flex:5 1 216px">may lie between</span><span style="width:76px">by hand</span></div>
+<span style="flex:2 1 120px"><i class="fa fa-lock"></i> click to lock</span><span style="width:74px">now</span>
+<span style="flex:5 1 216px"><i class="fa fa-arrows-h"></i> may lie between</span>
+<span style="width:76px"><i class="fa fa-pencil"></i> by hand</span></div>
 <p class="cfx cfx-soft">Grey bars: training rows. Grey line: this row. Coloured line: the answer.</p>'''
 
 class _TableKnobs(_Knobs):
     "A line of knobs for each column."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,look = desk, _looks()
         training = desk.domain.decode(desk.cf.x_train[:_MOST_TRAINING], None, False)
         numbers = lambda c: _read_numbers(c, training[c.sources[0]]) if c.ordered else ()
-        self.lines = [_Column(c, desk, look, ask, units, numbers(c)) for c in desk.domain.features]
+        self.lines = [_Column(c, desk, look, ask, terms, numbers(c)) for c in desk.domain.features]
         self.order,self.sorted = self.lines, False
         self.filter = W.Text(placeholder='find a column', description='columns', layout=W.Layout(width='220px'))
         self.filter.observe(self._found, 'value')
@@ -480,7 +502,7 @@ class _TableKnobs(_Knobs):
 
     def _found(self, _=None):
         word = self.filter.value.strip().lower()
-        self.body.children = [line.box for line in self.order if word in str(line.c.name).lower()]
+        self.body.children = [line.box for line in self.order if word in line.lock.description.lower()]
 
     def show(self, row:int):
         "Set all lines to a row."
@@ -513,7 +535,7 @@ class _TableKnobs(_Knobs):
 # %% ../../nbs/use/06_editors.ipynb #c74
 class _WordKnobs(_Knobs):
     "A lock for each word of a text, and the text itself."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,self.ask,self.locks,self.text = desk, ask, [], ''
         self.words = W.HBox(layout=W.Layout(flex_flow='row wrap', max_height='320px', overflow='auto'))
@@ -565,7 +587,7 @@ _GRID = 300 # Width of the grid on the page, in pixels
 
 class _BlockKnobs(_Knobs):
     "A lock for each region of an image."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         ids = desk.cf.domain.groups(desk.cf.x_train.shape[1:])
         self.names,(self.region,wide) = _block_names(ids), _regions(ids[0].numpy())

@@ -21,8 +21,10 @@ from ..answers import aimed_at
 from ..render import csv_text, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words, NUMBERS
-from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
-from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
+from .drawing import _others_picture, _picture, _PLAIN, _plan_picture, _sentence, _SHEET, _standing_picture, _Terms
+from .editors import (
+    _ASKED_TOGETHER, _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker)
+from .letter import letter
 
 # %% auto #0
 __all__ = ['explorer']
@@ -50,11 +52,13 @@ def _target_knob(desk:_Desk, target, layout):
     return W.Dropdown(options=options, value=target, description='target', layout=layout)
 
 # %% ../../nbs/use/07_explorer.ipynb #c15
-_PLACES = ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others', 'nowhere') # that show something
+_PLACES = ('about', 'status', 'quality', 'picture', 'said', 'letter', 'tray', 'plan', 'others',
+           'nowhere') # that show something
 _BUTTONS = dict(previous=('Previous', 'The row before'), next=('Next', 'The row after'),
                 refused=('Next refused', 'The next row that the model does not give to the target'),
                 keep=('Keep this answer', 'Put the answer into the tray'),
-                release=('Open everything', 'No locks, all ranges open, nothing moved by hand'))
+               letter_button=('Letter', 'Write this answer as a letter'),
+               release=('Open everything', 'No locks, all ranges open, nothing moved by hand'))
 _NUMBERS = ('first', 'second', 'third', 'fourth', 'fifth')
 
 def _widgets(desk:_Desk, target, preset:str) -> SimpleNamespace:
@@ -70,7 +74,7 @@ def _widgets(desk:_Desk, target, preset:str) -> SimpleNamespace:
         **{name: W.HTML() for name in _PLACES})
 
 # %% ../../nbs/use/07_explorer.ipynb #c17
-def _laid_out(w, knobs) -> tuple[list, Any]: # All of it, and the half with the answer
+def _laid_out(w, knobs, letters:bool) -> tuple[list, Any]: # All of it, and the half with the answer
     "The widgets of a panel in their places."
     import ipywidgets as W
     wrap = W.Layout(flex_flow='row wrap', align_items='center')
@@ -79,7 +83,8 @@ def _laid_out(w, knobs) -> tuple[list, Any]: # All of it, and the half with the 
     place:Any = dict(min_width='0', padding='0 8px')
     half = lambda basis, *children: W.VBox(children, layout=W.Layout(flex=f'1 1 {basis}', **place))
     left = half('430px', title('What may change'), line(w.release), knobs.box)
-    right = half('340px', w.status, w.quality, w.picture, w.said, line(w.number, w.keep), w.tray,
+    asks = line(w.number, w.keep, w.letter_button) if letters else line(w.number, w.keep)
+    right = half('340px', w.status, w.quality, w.picture, w.said, asks, w.letter, w.tray,
                  title('In this order'), w.plan, title('Other answers'), w.others, w.nowhere)
     halves = W.HBox([left, right], layout=W.Layout(flex_flow='row wrap', align_items='flex-start'))
     choices = line(w.find, w.previous, w.next, w.refused), line(w.target, w.preset)
@@ -116,43 +121,60 @@ def _show_error(panel, e):
 def _show_answer(panel, answered):
     q,cfs = panel.shown = answered
     _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0)))
-    _put(panel, 'picture', _picture(cfs, panel.units))
+    _put(panel, 'picture', _picture(cfs, panel.terms))
     panel.knobs.mark(cfs)
-    panel.say(_sentence(cfs, panel.units))
+    (panel.right.remove_class if cfs.valid[0] else panel.right.add_class)('cfx-failed')
+    panel.say(_sentence(cfs, panel.terms))
     for place,text in dict(plan='…', others='…', nowhere='').items(): _put(panel, place, _soft(text))
     panel.right.remove_class('cfx-busy')
 
-def _show_plan(panel, plan): _put(panel, 'plan', _plan_picture(plan, panel.units))
+def _show_plan(panel, plan): _put(panel, 'plan', _plan_picture(plan, panel.terms))
 
 def _show_others(panel, several):
-    _put(panel, 'others', _others_picture(several, panel.units))
+    _put(panel, 'others', _others_picture(several, panel.terms))
     options = tuple((name, i) for i,name in enumerate(_NUMBERS[:max(len(several.answers), 1)], 1))
     with panel.quietly():
         if panel.w.number.options != options: panel.w.number.options = options
 
 def _show_nowhere(panel, text:str): _put(panel, 'nowhere', _soft(text))
 
+def _show_letter(panel, text:str): panel.w.letter.value = text
+
 _SHOW = dict(row=_show_row, error=_show_error, said=_show_said, answer=_show_answer, plan=_show_plan,
-             others=_show_others, nowhere=_show_nowhere)
+             others=_show_others, nowhere=_show_nowhere, letter=_show_letter)
+
+# %% ../../nbs/use/07_explorer.ipynb #letterpage
+def _letter_page(cfs, terms:_Terms) -> str: # One row of a table; HTML
+    "A letter in a frame, with a link that saves it; or why there is none."
+    units = {c.name: terms.units[c.name] for c in cfs.domain.features if c.scalable and c.name in terms.units}
+    try: page, = letter(cfs, names=terms.names, units=units, format='html')
+    except ValueError as e: return f'<div class="cfx">{_soft(html.escape(f"No letter: {e}."))}</div>'
+    return render('explorer/letter', page=page, data=base64.b64encode(page.encode()).decode())
+
+def _lettered(desk:_Desk, q:_Question, cfs, terms:_Terms): # Name and value of each part
+    "A letter about an answer, and then all that is shown of the answer."
+    yield 'letter', _letter_page(cfs, terms)
+    yield from _parts(desk, q)
 
 # %% ../../nbs/use/07_explorer.ipynb #c26
 class _Panel:
     "A row, its knobs, and what is shown of its answer."
-    def __init__(self, desk:_Desk, target, units, preset:str):
-        self.desk,self.units = desk, units
+    def __init__(self, desk:_Desk, target, terms:_Terms, preset:str):
+        self.desk,self.terms = desk, terms
         self.lock,self.quiet,self.row,self.kept = RLock(), 0, 0, []
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.worker = _Worker(lambda parts: parts(), self.show)
         w = self.w = _widgets(desk, target, preset)
-        self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, units)
-        self.children,self.right = _laid_out(w, self.knobs)
+        self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, terms)
+        self.children,self.right = _laid_out(w, self.knobs, bool(desk.domain.features))
         for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
         w.find.observe(lambda change: self.find(change['new']), 'value')
         w.previous.on_click(lambda _: self.go(self.row - 1))
         w.next.on_click(lambda _: self.go(self.row + 1))
         for name in ('refused', 'keep', 'release'): getattr(w, name).on_click(getattr(self, name))
-        self.go(0)
+        w.letter_button.on_click(self.write)
+        self.go(_next_refused(desk, self.goal(), -1, _ASKED_TOGETHER) or 0)
 
     @contextmanager
     def quietly(self):
@@ -178,6 +200,7 @@ class _Panel:
             try: self.asked = _question(self)
             except ValueError as e: return self.say(str(e))
             self.right.add_class('cfx-busy')
+            self.w.letter.value = ''
             self.worker.put(partial(_parts, self.desk, self.asked))
 
     def show(self, part:tuple): # Name and value; called on the worker's thread
@@ -222,9 +245,15 @@ class _Panel:
             q,cfs = self.shown
             self.kept.append((self.desk.names[q.row], q, cfs))
             data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
-            lines = [dict(name=name, text=_sentence(cfs, self.units)) for name,_,cfs in self.kept]
+            lines = [dict(name=name, text=_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
             self.w.tray.value = render('explorer/tray', lines=lines, data=data)
             self.say(f'Kept: {len(self.kept)} in the tray.')
+
+    def write(self, _=None):
+        "Write the answer that is shown as a letter."
+        with self.lock:
+            if self.shown is None: return self.say('There is no answer to write about yet.')
+            self.worker.put(partial(_lettered, self.desk, *self.shown, self.terms))
 
 # %% ../../nbs/use/07_explorer.ipynb #c29
 @cache
@@ -250,14 +279,15 @@ def _box_class():
             super().close()
     return Explorer
 
-def _check_panel(desk:_Desk, preset, k, units):
+def _check_panel(desk:_Desk, preset, k, **columns): # Name of an argument -> what it says of columns
     "Raise `ValueError` for what a panel cannot show."
     if preset not in desk.presets: raise ValueError(f'preset must be one of {list(desk.presets)}, got {preset!r}')
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(_NUMBERS):
         raise ValueError(f'k must be a whole number in 1..{len(_NUMBERS)}, got {k!r}')
     names = list(desk.cf.domain.display.names)
-    bad = [name for name in units or {} if name not in names]
-    if bad: raise ValueError(f'units must name columns of the data, got {bad}')
+    for arg,told in columns.items():
+        bad = [name for name in told or {} if name not in names]
+        if bad: raise ValueError(f'{arg} must name columns of the data, got {bad}')
 
 # %% ../../nbs/use/07_explorer.ipynb #c31
 def explorer(
@@ -268,13 +298,16 @@ def explorer(
     preset:str|None=None,# 'nearest', 'believable' or 'paper'; None for the settings of `cf`
     k:int=5,             # Most answers side by side, in 1..5
     seed:int=0,          # Seed of every search
+    names:dict|None=None,# Column -> what people call it
+    codes:dict|None=None,# Special code of a column, such as -7 -> what it means
 ):                       # An ipywidgets box; `kept` is its tray as a frame
     "A panel to ask *what if?* of one row after the other; raises `ValueError` for rows that do not fit."
     desk = _Desk(cf, rows, k, seed)
     own = next(name for name,settings in desk.presets.items() if settings is None)
     preset = own if preset is None else preset
-    _check_panel(desk, preset, k, units)
-    panel = _Panel(desk, _checked_target(desk, target), units, preset)
+    _check_panel(desk, preset, k, units=units, names=names)
+    terms = _Terms(units or {}, names or {}, codes or {})
+    panel = _Panel(desk, _checked_target(desk, target), terms, preset)
     box = _box_class()(panel.children)
     box.add_class('cfx-panel')
     box.panel = panel
