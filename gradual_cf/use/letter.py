@@ -588,7 +588,7 @@ def _columns_said(domain:Domain, names, units, words, why, lang:Language=ENGLISH
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
     _check_names(domain.features, **told)
-    return [_said(c, *told.values(), lang) for c in domain.features]
+    return [_said(c, *told.values(), lang=lang) for c in domain.features]
 
 def letter(
     answer:Counterfactuals,  # Answers about rows of a table that were refused
