@@ -615,6 +615,7 @@ class GradualCF(Explainer):
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.company:Any = None # How rows are compared with real ones, where the settings ask for that
+        self.density:Any = None # How likely rows are, once the settings ask for that
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
@@ -624,7 +625,7 @@ class GradualCF(Explainer):
         "Learn where each class lives in logit space; returns the explainer. Where that fails, it stays as it was."
         with _as_it_was(self):
             super().fit(data, y)
-            self.held = {}
+            self.held,self.density = {}, None
             return self._learn()
 
     def _learn(self):
