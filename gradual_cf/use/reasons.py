@@ -297,6 +297,7 @@ def reasons(
     check_whole(k=k)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names = list(cf.domain.display.names)
+    cf.check_rows('reasons')
     units = _units(names, codes, never)
     if target is None: target = _second(cf)
     data,enc,z,aims = cf.ask(rows, target)
