@@ -149,7 +149,9 @@ def save_evidence(
     from filelock import FileLock
     if isinstance(texts, str) or not len(texts): raise ValueError(f'texts must be a list of decisions, got {texts!r}')
     folder,frame = Path(folder), _evidence_frame(texts)
-    if folder.exists() and (not folder.is_dir() or any(p.name[0] != '.' for p in folder.iterdir()) and not (folder/_MANIFEST).is_file()):
+    ours = not folder.exists() or folder.is_dir() and ((folder/_MANIFEST).is_file() or
+                                                       all(p.name[0] == '.' for p in folder.iterdir()))
+    if not ours:
         raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder/'.lock'):
@@ -157,8 +159,8 @@ def save_evidence(
         name = f'part-{hashlib.sha256("".join(frame.sha256).encode()).hexdigest()[:16]}.parquet'
         if name in [part['name'] for part in there['parts']]: return folder
         with atomic(folder/name) as tmp: frame.to_parquet(tmp)
-        for file in ('schema.json', 'check_evidence.py'):
-            with atomic(folder/f'_{file}' if file.endswith('json') else folder/file) as tmp: tmp.write_text(_template(file), encoding='utf-8')
+        for file,name_there in (('schema.json', '_schema.json'), ('check_evidence.py',)*2):
+            with atomic(folder/name_there) as tmp: tmp.write_text(_template(file), encoding='utf-8')
         part = dict(name=name, rows=len(frame), sha256=hashlib.sha256((folder/name).read_bytes()).hexdigest())
         told = dict(schema_version=_SCHEMA, gradual_cf=gradual_cf.__version__, parts=[*there['parts'], part])
         with atomic(folder/_MANIFEST) as tmp: tmp.write_text(json.dumps(told, indent=1) + '\n')
