@@ -238,14 +238,15 @@ def evaluate(
 
 # %% ../../nbs/measures/00_metrics.ipynb #rd02
 def plausible(
-    strength:float=1., # How strict the demands are, in [0, 1]: 0 for the default settings
+    strength:float=1., # How strict the demands are, in [0, 2]: 0 for the default settings, 2 for the median real row
 ) -> Any:              # `Settings` of `GradualCF`, for tables
-    "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 1]."
+    "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 2]."
     number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    if not (number and 0 <= strength <= 1): raise ValueError(f'strength must be a number in [0, 1], got {strength!r}')
+    if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
     if strength == 0: return TABLE
-    bars = Plausibility(density=1 - .15*strength, isolation=1 - .1*strength)
-    return replace(TABLE, plausibility=bars, logit_margin=.35*strength, sparsity_weight=.5*strength)
+    near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
+    bars = Plausibility(1 - .15*near - .35*more, 1 - .1*near - .4*more, 1 - .5*more if more else None)
+    return replace(TABLE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc10
 # Answers among real rows of the target; for tables
