@@ -120,7 +120,8 @@ def test_a_deadline_of_zero_is_an_answer(bank, address):
     assert status == 200 and not any(a['valid'] for a in answers) and all('not begun' in a['proof'] for a in answers)
 
 
-def test_it_is_described(address):
+def test_it_is_described(bank, address):
+    assert asked(address, '/explain', dict(rows=bank[3][:1], target='granted'))[0] == 200
     told = json.loads(asked(address, '/openapi.json')[1])
     assert set(told['paths']) == {'/explain', '/ways', '/letter', '/evidence', '/check', '/health', '/metrics', '/schema'}
     schema = told['paths']['/explain']['post']['requestBody']['content']['application/json']['schema']

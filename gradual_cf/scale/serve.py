@@ -99,7 +99,8 @@ def _ways(cf, q:dict, seconds:float|None) -> str:
 
 def _letters(cf, q:dict, seconds:float|None) -> str:
     rows,asked = _asked(cf, q)
-    texts = letter(cf.explain(rows, seconds=seconds, **asked), format=q.get('format', 'md'))
+    look = dict(format=q.get('format', 'md'), language=q.get('language', 'en'))
+    texts = letter(cf.explain(rows, seconds=seconds, **asked), **look)
     return json.dumps(dict(schema_version=1, letters=list(map(str, texts))))
 
 def _evidence(cf, q:dict, seconds:float|None) -> str:
@@ -138,7 +139,7 @@ def _answer(path:str, q:dict, until:float) -> tuple: # 200 and JSON, or another 
     "Answer a question in this process."
     left = max(_LEAST, until - time.time()) # with nothing left, nothing is begun
     try: return 200, _ADDRESSES[path].answer(_HERE[0], q, left)
-    except ValueError as e: return 422, dict(error=str(e)) | _field_of(str(e))
+    except (ValueError, ImportError) as e: return 422, dict(error=str(e)) | _field_of(str(e))
 
 def _ready(): time.sleep(.1) # In a process that has begun; long enough for each to get one
 
