@@ -19,8 +19,8 @@ from markupsafe import Markup
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import (count_text, excel_file, json_value, plot_text, render, subplots, terminal, value_text,
-                               without_math)
+from .render import (count_text, ENGLISH, excel_file, json_value, Language, plot_text, render, subplots, terminal,
+                               value_text, without_math)
 from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -55,13 +55,13 @@ def _row_names(cfs):
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
 
 # %% ../nbs/90_answers.ipynb #c16
-def aimed_at(cfs, i:int) -> str: # Position of a row
+def aimed_at(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
     "What a row shall be: a class, or a number in an interval."
-    return cfs.goal.words(cfs.target[i])
+    return cfs.goal.words(cfs.target[i], lang)
 
-def decided(cfs, i:int) -> str: # Position of a row
+def decided(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
     "What the model makes of a row today, where that is one of two classes and not the target; else nothing."
-    others = [class_words(c) for c in cfs.classes or () if class_words(c) != aimed_at(cfs, i)]
+    others = [class_words(c, lang) for c in cfs.classes or () if class_words(c, lang) != aimed_at(cfs, i, lang)]
     return others[0] if len(others) == 1 and cfs.before[i] < .5 else ''
 
 # %% ../nbs/90_answers.ipynb #c19

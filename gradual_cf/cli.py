@@ -28,9 +28,9 @@ def _say(text, err=False):
 
 @contextmanager
 def _clear_errors():
-    "Turn a `ValueError` into one line on standard error and exit code 2."
+    "Turn bad input, or an extra that is missing, into one line on standard error and exit code 2."
     try: yield
-    except ValueError as e:
+    except (ValueError, ImportError) as e: # of an extra that is not installed
         _say(f'error: {e}', err=True)
         raise typer.Exit(2) from None
 
@@ -61,6 +61,8 @@ _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in 
 _OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
 _HTML = typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.')
 _LETTER = typer.Option(None, '--letter', help='Write a letter about the row to this file: .md, .html or .json.')
+_LANGUAGE = typer.Option('en', '--language', help='Of the letter: en, de, fr, es, it, nl or pl.')
+_REASONS = typer.Option(None, '--reasons', min=1, help='Name so many principal reasons in the letter, at most.')
 _PLAN = typer.Option(False, '--plan', help='Say in which order to make the changes.')
 _SEVERAL = typer.Option(None, '--several', min=1, help='Show so many ways, the best first.')
 _JSON = typer.Option(False, '--json', help='Print JSON.')
@@ -250,15 +252,21 @@ def _explained_row(task, cf, rows, row, asked, out, html):
     return cfs
 
 # %% ../nbs/92_cli.ipynb #c37
-def _write_letter(path, cfs):
+def _write_letter(path, cfs, language:str='en', reasons:Optional[int]=None):
     "Write the letter about one row."
     forms = ('md', 'html', 'json')
     form = path.suffix.removeprefix('.')
     if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
     from gradual_cf.core import atomic
     from gradual_cf.use.letter import letter
-    text = letter(cfs, format=form)[0]
+    text = letter(cfs, format=form, language=language, reasons=reasons)[0]
     with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
+
+def _check_letter_options(path, language:str, reasons:Optional[int]):
+    "Raise `ValueError` before a search for a letter that cannot be written, or is not asked for."
+    from gradual_cf.render import language_of
+    given = '--language'*(language_of(language).name != 'en') or '--reasons'*bool(reasons)
+    if given and path is None: raise ValueError(f'--letter must be given with {given}, got none')
 
 # %% ../nbs/92_cli.ipynb #c40
 @app.command('explain')
@@ -273,6 +281,7 @@ def _explain(
     block:Optional[int]=_BLOCK,
     plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
     out:Optional[Path]=_OUT, html:Optional[Path]=_HTML, letter_:Optional[Path]=_LETTER,
+    language:str=_LANGUAGE, reasons:Optional[int]=_REASONS,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
@@ -282,6 +291,7 @@ def _explain(
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
         _check_one(row, text, image)
+        _check_letter_options(letter_, language, reasons)
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
                            trust=trust, full=full, block=block)
@@ -289,7 +299,7 @@ def _explain(
         cf = _fitted(task, paper, preset)
         asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
-        if letter_: _write_letter(letter_, cfs)
+        if letter_: _write_letter(letter_, cfs, language, reasons)
         more = cfs.plan() if plan else None, cf.explain_many(cfs.data, k=several, **asked) if several else None
     _say(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
     raise typer.Exit(0 if cfs.valid.all() else 3)

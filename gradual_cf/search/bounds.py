@@ -418,6 +418,15 @@ def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)
         below,above = np.where(apart & same, middle, below), np.where(apart & ~same, middle, above)
     return np.unique(np.r_[at[:1], above])
 
+def _beside_turns(values:np.ndarray, feature:np.ndarray, bound:np.ndarray) -> np.ndarray: # Features `(q, j)`; of each node -> bool `(q,)`
+    "Positions beside which a node goes another way: the number of its feature's bounds that lie below a value changes."
+    turns = np.zeros(len(values) - 1, bool)
+    for j in np.unique(feature):
+        v = values[:, j]
+        below = np.where(np.isnan(v), -1, np.searchsorted(np.sort(bound[feature == j]), v))
+        turns |= below[1:] != below[:-1]
+    return np.r_[True, turns] | np.r_[turns, True]
+
 def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
@@ -438,6 +447,10 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
         return rows
     edges,left = [], []
     for g,(at,values) in enumerate(zip(f.at, f.values)):
+        if not grid.named[g] and len(at) > 1: # a column of cents has a hundred thousand values, and trees ask at few
+            mine = column == g
+            beside = _beside_turns(whole(values, g), feature[mine], bound[mine])
+            at,values = at[beside],values[beside]
         way = goes(whole(values, g), g)
         starts = at # of cells
         if not grid.named[g] and len(at):

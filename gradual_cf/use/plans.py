@@ -4,6 +4,7 @@
 
 # %% ../../nbs/use/01_plans.ipynb #c4
 from __future__ import annotations
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -21,7 +22,7 @@ from ..render import change_text, count_text, plot_text, render, subplots, termi
 __all__ = ['Plan']
 
 # %% ../../nbs/use/01_plans.ipynb #c8
-_AT_ONCE = 2**15 # Rows between that are decoded together
+_AT_ONCE = 2**13 # Rows between that are decoded together
 
 def _own_changes(explainer, x, xp) -> Tensor: # bool `(n, g)`
     "Groups that changed, without those that only follow from others."
@@ -275,11 +276,16 @@ def plan_of(explainer, cfs:Counterfactuals) -> Plan: # Fitted; its model is aske
     taken,rows = _taken(between, _paths(between))
     return Plan(cfs, taken, rows.cpu().numpy())
 
+def each_put_back(between:_Between) -> Iterator[tuple]: # Rows, groups, long `(q,)`, and what the model says there
+    "Every change of its own put back alone, a part at a time."
+    for places in between.on.nonzero().split(_AT_ONCE):
+        if not len(places): return # nothing was found for any row
+        row,g = places.unbind(1)
+        yield row, g, between.measured(row, between.on[row].scatter(1, g[:, None], False))
+
 def effects_of(explainer, cfs:Counterfactuals) -> pd.DataFrame: # `n` lines, a column for each group
     "What the model says of answers, less what it says with one change put back; 0 for what is no change of its own."
     between,prob = _Between(explainer, cfs), cfs.tensors.prob
     out,names = prob.new_zeros(between.on.shape), cfs.domain.display.names
-    for row,g in (at.unbind(1) for at in between.on.nonzero().split(_AT_ONCE) if len(at)):
-        less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-        out[row, g] = prob[row] - less.tensors.prob
+    for row,g,less in each_put_back(between): out[row, g] = prob[row] - less.tensors.prob
     return pd.DataFrame(out.cpu().numpy(), columns=list(names) if len(names) else None)
