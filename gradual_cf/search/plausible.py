@@ -424,13 +424,17 @@ class _Company:
             strange[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
         return lonely, strange, _rare(self, b, t)
 
-    def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
-        "How far beyond their bars candidates are."
+    def beyond(self, b:Plausible, t:Tensor) -> tuple: # `(n, q)` each, in logits; at most 0 within a bar
+        "How far beyond each bar candidates are: too lonely, too strange, of too rare pairs."
         lonely,strange,rare = self.of(b, t)
         too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
-        too_strange = _STRANGE*(strange - b.strange[:, None])
-        all_ = too_lonely.clamp_min(0) + too_strange.clamp_min(0) + rare.sum(2)
-        return torch.where(all_ > 0, all_, torch.maximum(too_lonely, too_strange))
+        return too_lonely, _STRANGE*(strange - b.strange[:, None]), rare.sum(2)
+
+    def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
+        "How far beyond their bars candidates are."
+        lonely,strange,rare = self.beyond(b, t)
+        all_ = lonely.clamp_min(0) + strange.clamp_min(0) + rare
+        return torch.where(all_ > 0, all_, torch.maximum(lonely, strange))
 
 # %% ../../nbs/search/05_plausible.ipynb #c37
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input
