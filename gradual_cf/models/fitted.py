@@ -23,7 +23,7 @@ from ..core import Domain
 from .asking import KINDS, _CHOOSE, Adapted, log_odds
 
 # %% auto #0
-__all__ = ['remembering', 'asked_once', 'predictor', 'load_fitted']
+__all__ = ['predictor', 'load_fitted']
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)

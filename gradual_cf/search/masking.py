@@ -15,7 +15,7 @@ from ..core import State, per_row
 from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, with_graph
 
 # %% auto #0
-__all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'by_entries', 'probe']
+__all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
 
 # %% ../../nbs/01_masking.ipynb #c17
 def expand_groups(
@@ -88,7 +88,7 @@ def _as_slice(entry): # Ascending positions, long `(w,)`; what lies side by side
     first,last = int(entry[0]), int(entry[-1])
     return slice(first, last + 1) if last - first + 1 == len(entry) else entry
 
-def by_entries(project) -> bool: # Whether single numbers can be made admissible without the rest of their row
+def _by_entries(project) -> bool: # Whether single numbers can be made admissible without the rest of their row
     return project is None or hasattr(project, 'alone') or hasattr(project, 'narrow')
 
 def _legal_numbers(s, v, at, project):
@@ -102,7 +102,7 @@ def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
     enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
     v = values.to(s.x).expand(n, -1, -1)
-    if w == 1 and by_entries(project): return _legal_numbers(s, v[..., 0], entry.expand(n, q), project)[..., None]
+    if w == 1 and _by_entries(project): return _legal_numbers(s, v[..., 0], entry.expand(n, q), project)[..., None]
     if hasattr(project, 'alone'): return v # a table's levels are legal as they are offered
     if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
     if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
@@ -270,7 +270,7 @@ def _entries_of(groups:Tensor) -> tuple: # Ascending positions of each group
 
 def _searches(s, free, entries, values:dict, project, tied) -> list: # Candidates of each group
     "A search of each group that needs its own, and one of all others, which are single numbers."
-    single = [g for g in values if tied is None and len(entries[g]) == 1 and by_entries(project)]
+    single = [g for g in values if tied is None and len(entries[g]) == 1 and _by_entries(project)]
     out = [_best_in_group(s, free[:, g], g, entries[g], v, project, tied and partial(tied, g))
            for g,v in values.items() if g not in single]
     if not single: return out
