@@ -26,6 +26,7 @@ from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
                                       answers_numbers, check_lead, check_logits, labels_of, place, predict)
+from ..models.fitted import remembering
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
@@ -561,11 +562,12 @@ class Explainer:
     ) -> Counterfactuals:
         "Change the least in each row that makes the model decide for `target`; a row that cannot be read says so."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        asked,aside = _where_read(self, data, target, max_changes, **rules)
-        if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
-        else:
-            _check_alone(optimal=optimal, seconds=seconds, robust=robust)
-            answers = until_confirmed(self, asked, confirmed, seed, progress)
+        with remembering():
+            asked,aside = _where_read(self, data, target, max_changes, **rules)
+            if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+            else:
+                _check_alone(optimal=optimal, seconds=seconds, robust=robust)
+                answers = until_confirmed(self, asked, confirmed, seed, progress)
         return _with_unread(answers, aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
@@ -603,8 +605,9 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
-        asked,aside = _where_read(self, data, target, **constraints)
-        found = several(self, asked, k, diversity, seed)
+        with remembering():
+            asked,aside = _where_read(self, data, target, **constraints)
+            found = several(self, asked, k, diversity, seed)
         first = _with_unread(found.first, aside)
         return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
 
