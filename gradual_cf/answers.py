@@ -442,6 +442,7 @@ class Counterfactuals:
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else as_array(i)
+        if isinstance(i, np.ndarray): i = i.copy() # a mask of pandas may not be written, which torch warns of
         known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', *_SAID)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)

@@ -572,6 +572,26 @@ def _app(
     told = lambda address: _say(_INVITATION.format(address))
     _serve(_visitor_source(options), title, port, token, open_, told, visitors, idle)
 
+# %% ../nbs/92_cli.ipynb #sv1
+@app.command('serve')
+def _serve_folder(
+    folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
+    host:str=typer.Option('127.0.0.1', '--host', help='Where it listens; only this machine by default.'),
+    port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any that is free.'),
+    token:bool=typer.Option(True, '--token/--no-token', help='Ask for a token: GRADUAL_CF_TOKEN, or a new one.'),
+    workers:int=typer.Option(2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.'),
+    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most requests that wait; else one a worker.'),
+    seconds:float=typer.Option(30., '--seconds', min=.001, help='Most time of a request.'),
+    trust:Optional[List[str]]=_TRUST,
+):
+    "Answer questions about rows over HTTP, until Ctrl-C."
+    def told(address, secret):
+        _say(f'{address}/explain' + (f'\nAuthorization: Bearer {secret}' if secret else '') + '\nCtrl-C ends it.')
+    with _clear_errors():
+        from gradual_cf.scale.serve import serve_folder
+        try: serve_folder(folder, host, port, token, told, workers=workers, waiting=waiting, seconds=seconds, trusted=trust or ())
+        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
+
 # %% ../nbs/92_cli.ipynb #c71
 @app.command('train')
 def _train(

@@ -293,7 +293,7 @@ _HELOC_NAMES = dict(
     NumInstallTradesWBalance='instalment accounts with a balance',
     NumBank2NatlTradesWHighUtilization='accounts near their limit',
     PercentTradesWBalance='percent of accounts with a balance')
-_HELOC_CODES = {-9: 'no record', -8: 'nothing usable on record', -7: 'never happened'}
+_HELOC_CODES = {-9: 'no record', -8: 'none usable', -7: 'never'}
 
 RECIPES = dict(
     loans=Recipe(_loans_as_numbers, ('refused', 'granted'), dict(epochs=100), width=32, domain=_BANK,

@@ -498,6 +498,7 @@ class _TableKnobs(_Knobs):
     def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,look = desk, _looks()
+        desk.cf.check_rows('the editor')
         training = desk.domain.decode(desk.cf.x_train[:_MOST_TRAINING], None, False)
         numbers = lambda c: _read_numbers(c, training[c.sources[0]]) if c.ordered else ()
         self.lines = [_Column(c, desk, look, ask, terms, numbers(c)) for c in desk.domain.features]

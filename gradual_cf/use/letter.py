@@ -318,6 +318,7 @@ def _name_of(*parts) -> str|None:
 # %% ../../nbs/use/04_letter.ipynb #c60
 def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     "What names the model, the training rows and the settings."
+    if explainer.summary is not None: return explainer.summary
     z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
     decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
     model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
