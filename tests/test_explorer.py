@@ -267,7 +267,7 @@ def test_the_tray_is_a_frame_and_a_file(bank):
 def test_numbers_have_the_decimals_and_units_of_their_column():
     df = pd.DataFrame(dict(share=[.1, .25, 2.], whole=[1, 20, 3000], free=[.1234567, 3.3, 9.]))
     share, whole, free = tabular(df).features
-    assert _unit_text(whole, 1234, _Terms(dict(whole='€'))) == '1,234 €' and _unit_text(share, 2.) == '2.00'
+    assert _unit_text(whole, 1234, _Terms(dict(whole='€'))) == '€1,234' and _unit_text(share, 2.) == '2.00'
     assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
 
 

@@ -8,7 +8,7 @@ import torch
 from sklearn.datasets import load_wine
 import written
 
-from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, letter, measures, tabular,
+from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures, tabular,
                             tabular_mlp)
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
@@ -452,7 +452,7 @@ def test_the_form_of_one_column_is_the_form_of_the_table():
     for entry in (0, 1, 42): # two numbers and an ordinal
         at, v = torch.tensor([entry]), torch.rand(20, 7, 1, dtype=x.dtype, generator=torch.Generator().manual_seed(entry))
         whole = domain.project(masking._trials(x, v, at).flatten(0, 1), x.repeat_interleave(7, 0)).view(20, 7, -1)[:, :, at]
-        assert torch.equal(domain.project.alone(at, x)(v), whole)
+        assert torch.equal(domain.project.alone(at.expand(20, 7), x)(v[..., 0])[..., None], whole)
 
 
 def test_the_dial_goes_from_the_default_to_the_preset(case):
@@ -550,3 +550,30 @@ def test_columns_that_hang_together_are_left_for_a_real_row():
 
 
 def plausible_but_dear(): return replace(PLAUSIBLE, sparsity_weight=50.)
+
+
+# What is lacking is said
+
+def test_what_an_answer_lacks(case, tmp_path):
+    X, _, domain, net, cf, rows = case
+    strict = GradualCF(net, domain, dial(2)).fit(X)
+    for explainer in (cf, strict):
+        cfs = explainer.explain(rows, 1, immutable=['debt'])
+        said = lacks(explainer, cfs)
+        assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
+        assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.content(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
+    assert said.pairs.notna().all() and lacks(cf, cfs).pairs.isna().all()
+    again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)
+    pd.testing.assert_frame_equal(lacks(strict, again), lacks(strict, replace(cfs, enc=None)))
+    plain = GradualCF(net, domain).fit(X)
+    told = lacks(plain, plain.explain(rows[:3], 1))
+    assert (told.probability == 0).all() and told.drop(columns='probability').isna().all().all()
+    assert len(lacks(cf, cfs[:0])) == 0
+
+
+def test_what_an_answer_of_numbers_lacks():
+    from sklearn.linear_model import LinearRegression
+    X, _ = wine()
+    cf = GradualCF(LinearRegression().fit(X, X.alcohol + X.proline/1000), tabular(X), PLAUSIBLE).fit(X)
+    told = lacks(cf, cf.explain(X.iloc[:4], (13.5, 15)))
+    assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()

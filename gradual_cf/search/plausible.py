@@ -256,10 +256,11 @@ class Plausibility:
     density:float=.85  # Share of the target's rows that sets the bar of loneliness, in (0, 1]
     isolation:float=.9  # Share that sets the bar of strangeness, in (0, 1]
     pairs:float|None=None # Share that sets how many training rows have a changed value beside each other one; or None
+    likelihood:float|None=None # Share of the target's rows that answers must be as likely as, in (0, 1]; or None
 
     def __post_init__(self):
         for name,v in vars(self).items():
-            if v is None and name == 'pairs': continue
+            if v is None and name in ('pairs', 'likelihood'): continue
             number = isinstance(v, (int, float)) and not isinstance(v, bool)
             if not (number and 0 < v <= 1): raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
 
@@ -267,8 +268,10 @@ class Plausibility:
         explainer, # Fitted, of a table
     ):
         "What answers of an explainer are compared with; raises `ValueError` for what is no table."
-        if explainer.domain.features: return _Company(self, explainer)
-        raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+        if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+        if self.likelihood is None: return _Company(self, explainer)
+        from gradual_cf.search.likelihood import _LikelyCompany # which needs this chapter
+        return _LikelyCompany(self, explainer)
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."
@@ -421,13 +424,17 @@ class _Company:
             strange[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
         return lonely, strange, _rare(self, b, t)
 
-    def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
-        "How far beyond their bars candidates are."
+    def beyond(self, b:Plausible, t:Tensor) -> tuple: # `(n, q)` each, in logits; at most 0 within a bar
+        "How far beyond each bar candidates are: too lonely, too strange, of too rare pairs."
         lonely,strange,rare = self.of(b, t)
         too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
-        too_strange = _STRANGE*(strange - b.strange[:, None])
-        all_ = too_lonely.clamp_min(0) + too_strange.clamp_min(0) + rare.sum(2)
-        return torch.where(all_ > 0, all_, torch.maximum(too_lonely, too_strange))
+        return too_lonely, _STRANGE*(strange - b.strange[:, None]), rare.sum(2)
+
+    def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
+        "How far beyond their bars candidates are."
+        lonely,strange,rare = self.beyond(b, t)
+        all_ = lonely.clamp_min(0) + strange.clamp_min(0) + rare
+        return torch.where(all_ > 0, all_, torch.maximum(lonely, strange))
 
 # %% ../../nbs/search/05_plausible.ipynb #c37
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input

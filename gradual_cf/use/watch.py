@@ -219,6 +219,7 @@ def _explainer_today(batch, model) -> Explainer:
         model.check_fitted()
         return model
     if own is None: raise ValueError(f'model must be a fitted explainer for this batch, got {type(model).__name__}')
+    own.check_rows('watch of another model')
     rows = own.domain.decode(own.x_train, None, False)
     return type(own)(model, own.domain, own.settings, classes=own.classes or None).fit(rows)
 
