@@ -4,7 +4,7 @@
 
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
-import base64, functools, gettext, html, io, json, re
+import base64, functools, gettext, html, io, json, re, textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date as _Date, time as _Time
@@ -449,9 +449,10 @@ def json_value(v):
     return v.isoformat() if isinstance(v, (_Date, _Time)) else str(v)
 
 # %% ../nbs/91_render.ipynb #d3ac3280
-def plot_text(v) -> str:
+def plot_text(v, wide:int|None=None) -> str: # Most characters of a line
     "A text of data in a figure: a dollar sign is one."
-    return terminal(v).replace('\t', ' ').replace('$', r'\$')
+    text = terminal(v).replace('\t', ' ')
+    return (textwrap.fill(text, wide) if wide else text).replace('$', r'\$')
 
 def without_math(page:str) -> str: # HTML
     "A piece of a page in which a notebook leaves dollar signs as they are."

@@ -305,3 +305,20 @@ def test_believable_answers_where_they_are_asked_for(loans):
     assert a.valid.all() and minimal(e, a).all() and content.any() and a.typical is not None
     for i in set(many.row.tolist()):                        # all of a row, or none because it has none
         assert len(content[np.flatnonzero(many.row == i).tolist()].unique()) == 1
+
+
+def test_sets_are_full_where_columns_of_levels_must_change_together():
+    from itertools import product
+    points = dict(a=0, b=1, c=2)
+    rows = pd.DataFrame(list(product('abc', repeat=4)), columns=list('wxyz')).astype('category')
+    def chance(df):
+        p = (sum(df[c].astype(object).map(points).astype(int) for c in rows) >= 5).to_numpy(float)*.8 + .1
+        return np.column_stack([1 - p, p])
+    domain = tabular(rows)
+    cf = GradualCF(predictor(chance, domain, names=list(rows)), domain).fit(rows)
+    some = rows[(rows == 'a').sum(axis=1) >= 2].sample(8, random_state=0)
+    some = some[cf.explain(some, 1).before < .5].head(4)
+    many = cf.explain_many(some, 1, k=4)
+    assert (np.bincount(many.row, minlength=len(some)) == 4).all()
+    assert minimal(cf, many.answers).all() and many.answers.valid.all()
+    for i in range(len(some)): assert len(many[i].raw.drop_duplicates()) == 4

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -356,11 +357,15 @@ def changed(cf, **settings):
     return GradualCF(cf.model, cf.domain, **dict(sigma=10) | settings).fit(loans(400, 1).drop(columns='account'))
 
 
+@pytest.fixture(scope='module')
+def begun(cf, tmp_path_factory): return explain_dataset(cf, loans(60), tmp_path_factory.mktemp('begun')/'out', batch_size=30)
+
+
 @pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('abs', 'settings.terms'), ('default', 'settings.terms'), ('partial', 'settings.terms'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
                                        ('target', 'question.target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model'), ('immutable', 'domain'), ('train', 'training_rows')])
-def test_another_run_is_refused_and_nothing_is_touched(cf, tmp_path, what, says):
+def test_another_run_is_refused_and_nothing_is_touched(cf, begun, tmp_path, what, says):
     old = dict(abs=calls(torch.abs), default=third, partial=partial(third, k=1)).get(what)
-    out = explain_dataset(changed(cf, terms=dict(extra=(0., old))) if old else cf, loans(60), tmp_path/'out', batch_size=30)
+    out = explain_dataset(changed(cf, terms=dict(extra=(0., old))), loans(60), tmp_path/'out', batch_size=30) if old else shutil.copytree(begun, tmp_path/'out')
     before = content(out)
     model = copy.deepcopy(cf.model)
     with torch.no_grad(): model[-1].bias[0] += .001

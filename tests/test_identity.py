@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cover import few
 from shell import forked
 from sklearn.linear_model import LinearRegression
 from torch import nn
@@ -227,6 +228,12 @@ def answering(model):
 
 
 @pytest.mark.parametrize('how', OTHERS)
+def test_another_model_is_known_by_what_it_says(how):
+    one, again, other = (_known_by(answering(OTHERS[how](v)))[0] for v in (1., 1., 1.5))
+    assert np.array_equal(one, again) and not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize('how', few(OTHERS, 3))
 def test_another_model_does_not_resume_a_folder(how, tmp_path):
     df, make = quarters()[:12], OTHERS[how]
     out = explain_dataset(answering(make(1.)), df, tmp_path/'out', batch_size=6)

@@ -19,7 +19,7 @@ import catalogues  # noqa: E402
 from babel.numbers import format_decimal  # noqa: E402
 from test_letter import DAY, EVIL, FORMATS, linear, refused  # noqa: E402
 
-from gradual_cf.all import GradualCF, check_letter, letter, reasons, tabular  # noqa: E402
+from gradual_cf.all import GradualCF, check_letter, explorer, letter, reasons, tabular  # noqa: E402
 from gradual_cf.render import LANGUAGES, exact_text, language_of, render, sided_percent, value_text, with_unit  # noqa: E402
 
 OTHERS = [l for l in LANGUAGES if l != 'en']
@@ -46,8 +46,8 @@ def test_mistakes_in_a_catalogue_are_found(monkeypatch):
 
 
 def test_all_texts_of_templates_are_marked():
-    "No words stand bare in the templates of letters and reasons."
-    for path in (f for folder in ('letter', 'reasons') for f in (ROOT/'gradual_cf/templates'/folder).iterdir() if f.suffix != '.css'):
+    "No words stand bare in the templates of letters, reasons and the panel."
+    for path in (f for folder in ('letter', 'reasons', 'drawing', 'explorer') for f in (ROOT/'gradual_cf/templates'/folder).iterdir() if f.suffix != '.css'):
         bare = re.sub(r'{{.*?}}|{%.*?%}|{#.*?#}|<[^>]*>', '', path.read_text(), flags=re.S)
         assert not re.search('[A-Za-z]{2}', bare), (path.name, re.search('[A-Za-z]{2}.*', bare)[0])
 
@@ -259,3 +259,33 @@ def test_of_which_answers_a_proof_speaks():
     assert 'plausible, as far as' in line and line.count('plausible') == 1 and 'noise' in line and 'other weights' in line
     line = _proven_line(_among(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
     assert 'die aannemelijk zijn' in line and 'gegevens' not in line and _proven_line('', _PROVEN['cost']).count('.') == 1
+
+
+def widgets(w):
+    "A widget and all that it holds."
+    yield w
+    for child in getattr(w, 'children', ()): yield from widgets(child)
+
+
+@pytest.mark.parametrize('language', ['de', 'pl'])
+def test_the_panel_says_nothing_in_english(shop, language):
+    cf, df = shop
+    lang = language_of(language)
+    box = explorer(cf, refused(cf, df).iloc[:3], 1, units={'income': '€'}, k=2, language=language)
+    assert box.wait()
+    box.panel.keep()
+    english = {text for text, said in lang.texts.items() if '{' not in text and said != text}
+    for w in widgets(box):
+        for name in ('description', 'placeholder', 'tooltip', 'value'):
+            said = getattr(w, name, None)
+            if not isinstance(said, str): continue
+            pieces = {p.strip() for p in re.split('<style>.*?</style>|<[^>]*>', said, flags=re.S)}
+            assert not pieces & english - {'', *map(str, df)}, (name, pieces & english)
+    w = box.panel.w
+    assert w.keep.description == lang.say('Keep this answer') and lang.say('row') == w.find.description and '%' in w.quality.value
+    assert w.preset.value in box.panel.desk.presets and lang.say('first') == w.number.options[0][0]
+    box.close()
+
+
+def test_the_panel_in_an_unknown_language(shop):
+    with pytest.raises(ValueError, match='language must be one of'): explorer(shop[0], shop[1], 1, language='xx')

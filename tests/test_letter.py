@@ -151,7 +151,7 @@ def test_a_changed_letter_does_not_pass(bank):
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
 def test_what_a_person_sees_is_what_the_record_gives(bank, form, forge):
     cf, df, answer = bank
-    for text in letter(answer, format=form, date=DAY)[:6]:
+    for text in letter(answer[:3], format=form, date=DAY):
         forged = forge(text)
         if forged == text: continue
         with pytest.raises(ValueError, match='text must') as e: check_letter(forged, cf)

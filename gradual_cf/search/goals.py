@@ -365,7 +365,10 @@ class ClassGoal:
     def words(self, target, lang=ENGLISH) -> str: return class_words(target, lang)
     def name(self, target, lang=ENGLISH) -> str|None: return class_words(target, lang) # None where a target has none
     def counted(self, z) -> str: return f', {z.shape[1]} classes'
-    def text(self, v, form='.2f') -> str: return format(float(v), form)
+    def text(self, v, form='.2f', lang=ENGLISH) -> str:
+        text = format(float(v), form)
+        return lang.percent(text) if text.endswith('%') else lang.number(text)
+
     def sided(self, v, tau, lang=ENGLISH) -> str: return sided_percent(v, tau, lang)
     def bars(self, target, tau) -> list: return [tau]
     def bar_text(self, tau) -> str: return f'at {tau:g}'
@@ -422,7 +425,7 @@ class IntervalGoal:
         return lang.say(N_('at least {low}') if high == np.inf else N_('in {low}..{high}'), **ends)
 
     def counted(self, z) -> str: return ''
-    def text(self, v, form='.2f') -> str: return format(float(v), ',.4g')
+    def text(self, v, form='.2f', lang=ENGLISH) -> str: return lang.number(format(float(v), ',.4g'))
     def sided(self, v, tau, lang=ENGLISH) -> str: return value_text(v, lang=lang)
     def bars(self, target, tau) -> list: return [v for v in target.tolist() if np.isfinite(v)]
     def bar_text(self, tau) -> str: return 'in their interval'

@@ -256,10 +256,11 @@ class Plausibility:
     density:float=.85  # Share of the target's rows that sets the bar of loneliness, in (0, 1]
     isolation:float=.9  # Share that sets the bar of strangeness, in (0, 1]
     pairs:float|None=None # Share that sets how many training rows have a changed value beside each other one; or None
+    likelihood:float|None=None # Share of the target's rows that answers must be as likely as, in (0, 1]; or None
 
     def __post_init__(self):
         for name,v in vars(self).items():
-            if v is None and name == 'pairs': continue
+            if v is None and name in ('pairs', 'likelihood'): continue
             number = isinstance(v, (int, float)) and not isinstance(v, bool)
             if not (number and 0 < v <= 1): raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
 
@@ -267,8 +268,10 @@ class Plausibility:
         explainer, # Fitted, of a table
     ):
         "What answers of an explainer are compared with; raises `ValueError` for what is no table."
-        if explainer.domain.features: return _Company(self, explainer)
-        raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+        if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+        if self.likelihood is None: return _Company(self, explainer)
+        from gradual_cf.search.likelihood import _LikelyCompany # which needs this chapter
+        return _LikelyCompany(self, explainer)
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."

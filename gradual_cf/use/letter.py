@@ -318,6 +318,7 @@ def _name_of(*parts) -> str|None:
 # %% ../../nbs/use/04_letter.ipynb #c60
 def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     "What names the model, the training rows and the settings."
+    if explainer.summary is not None: return explainer.summary
     z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
     decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
     model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
@@ -588,7 +589,7 @@ def _columns_said(domain:Domain, names, units, words, why, lang:Language=ENGLISH
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
     _check_names(domain.features, **told)
-    return [_said(c, *told.values(), lang) for c in domain.features]
+    return [_said(c, *told.values(), lang=lang) for c in domain.features]
 
 def letter(
     answer:Counterfactuals,  # Answers about rows of a table that were refused

@@ -201,7 +201,7 @@ def _html_plan(plan, most:int=10) -> str:
     return render('plans/steps', rows=_shown_steps(plan)[:most], more=more)
 
 # %% ../../nbs/use/01_plans.ipynb #c33
-_LONGEST = 48 # Characters of a step in a picture
+_LONGEST = 44 # Characters of a line in a picture
 
 def _stair(ax, plan, i:int, steps:list):
     "One row: the model's answer over the steps."
@@ -215,19 +215,23 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xlim(-.3, len(y) - .7)
     if goal.said == 'probability': ax.set_ylim(-.05, 1.05)
 
+def _told_steps(row:dict, goal:str) -> str:
+    "The steps of a row in lines that fit beside its staircase."
+    steps = [f'{s["number"]}. {s["what"]} ({s["then"]})' for s in row['steps']]
+    lines = [f'row {row["name"]}: to be {goal}', *steps]
+    return '\n'.join(plot_text(line, _LONGEST) for line in lines)
+
 def _plot_plan(plan, most:int=10):
     "A staircase for each of the first answers that have steps."
     rows = [(i, row) for i,row in enumerate(_shown_steps(plan)) if row['steps']][:most]
-    tall = [.9 + .2*len(row['steps']) for _,row in rows] or [.5]
+    told = [_told_steps(row, aimed_at(plan.answers, i)) for i,row in rows]
+    tall = [.7 + .15*text.count('\n') for text in told] or [.5]
     shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
     fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
     for ax in axes[len(rows):].flat: ax.axis('off')
-    brief = lambda text: text if len(text) <= _LONGEST else text[:_LONGEST - 1] + '…'
-    for (i,row),(ax,beside) in zip(rows, axes):
+    for (i,row),text,(ax,beside) in zip(rows, told, axes):
         _stair(ax, plan, i, row['steps'])
-        head = f'row {row["name"]}: to be {aimed_at(plan.answers, i)}'
-        told = [f'{s["number"]}. {brief(s["what"])}  ({s["then"]})' for s in row['steps']]
-        beside.text(0, .5, plot_text('\n'.join([head, *told])), va='center', fontsize=8)
+        beside.text(0, .5, text, va='center', fontsize=8)
         beside.axis('off')
     if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig

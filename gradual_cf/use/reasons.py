@@ -326,6 +326,7 @@ def reasons(
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names = list(cf.domain.display.names)
     lang = language_of(language)
+    cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
     if target is None: target = _second(cf)
     data,enc,z,aims = cf.ask(rows, target)
