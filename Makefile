@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 --no-compile -c constraints.txt
 # Byte code of what was installed, on all cores where pip compiles on one; what does not compile is nobody's import.
 CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
-EXTRAS := ray,transformers,models,fluent,app,excel
+EXTRAS := ray,transformers,models,fluent,app,excel,languages,serve
 
 JOBS   ?= 2
 .PHONY: demo test portable networks soak mutants release types bench field field-quick docs site serve readme lab export clean

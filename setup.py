@@ -27,7 +27,7 @@ setup(
     keywords=cfg["keywords"],
     license="Apache-2.0",
     packages=find_packages(include=[cfg["lib_path"], cfg["lib_path"] + ".*"]),
-    package_data={"": ["*.json", "*.html", "py.typed"], "gradual_cf": ["templates/*", "templates/*/*"]},
+    package_data={"": ["*.json", "*.html", "py.typed"], "gradual_cf": ["templates/*", "templates/*/*", "locale/*/LC_MESSAGES/*.po"]},
     python_requires=">=" + cfg["min_python"],
     install_requires=reqs("requirements"),
     extras_require=extras,

@@ -51,7 +51,7 @@ def tested(cell, files):
         after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     failures = re.findall(r'^(?:FAILED|ERROR) (\S+)', done.stdout, re.M)
-    count = lambda word: int((re.search(rf'(\d+) {word}', done.stdout.splitlines()[-1]) or [0, 0])[1])
+    count = lambda word: int((re.search(rf'(\d+) {word}', (done.stdout.splitlines() or [''])[-1]) or [0, 0])[1])
     if done.returncode: print(done.stdout[-6000:])
     return dict(cell=cell, torch=version.strip(), passed=count('passed'), failed=len(failures) or bool(done.returncode)*1, skipped=count('skipped'),
                 minutes=round((time.time() - start)/60, 1), cpu_minutes=round(spent/60, 1), failures=' '.join(failures))
@@ -83,8 +83,9 @@ def main():
     rows = []
     for run in range(1, a.times + 1):
         for cell in a.cells or CELLS:
-            if CELLS[cell][0] not in able:
-                if run == 1: print(f'{cell:18} not run: this processor has {has}')
+            lacks = f'this processor has {has}' if CELLS[cell][0] not in able else '' if (ROOT/CELLS[cell][2]).is_dir() else f'{CELLS[cell][2]} is made by `make portable`'
+            if lacks:
+                if run == 1: print(f'{cell:18} not run: {lacks}')
                 continue
             rows.append(tested(cell, files) | dict(tests='floats' if a.quick else 'all', run=run, processor=has))
             print('{cell:18} {tests:6} run {run}: {passed} passed, {failed} failed, {skipped} skipped, {minutes} min ({cpu_minutes} of processor time) {failures}'.format(**rows[-1]), flush=True)

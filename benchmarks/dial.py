@@ -1,30 +1,39 @@
 """What each strength of `plausible` buys and costs, beside real rows of the target.
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/dial.py [--rows 60] [--fit 2000] [--out DIR]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/dial.py [--rows 40] [--fit 2000] [--seeds 1] [--only heloc …] [--out FILE]
 
-Breast cancer to benign, HELOC to granted, UCI credit to default (the rarer class); a network and boosted trees. `isolation` and
-`lof` are the shares of valid answers that judges, fitted on held-out rows of the target, call outliers; `same` is the mean share
-of five models of the same kind, trained on resamples, that agree; `columns` is how many changed, `ms` CPU time a row in a batch.
-The line `real rows` measures training rows of the target, and `twice` asks for twice what the end of the dial asks for. Nothing
-was chosen on these tables: the end of the dial is the preset as it was before. One draw of 60 rows for each table and model, so small differences mean nothing.
+Tables as `benchmarks/believable.py` cuts them in three parts: rows to learn from, held rows that judge, rows to explain. In the
+tables called rare, rows of the target were left out of the first part until a twelfth is left. A network and boosted trees.
+
+met           share of answers that have all that the settings ask for
+columns       how many changed
+isolation, lof  shares of valid answers that judges, fitted on held rows of the target, call outliers
+same          mean share of five models of the same kind, trained on resamples, that agree
+pairs         share with a pair of values that touches a change and that no held row shows, as `benchmarks/believable.py` counts it
+near          mean distance to the five nearest training rows, L1, encoded
+ms, one       CPU time a row, in a batch and alone
+
+The line `real rows` measures rows of the third part that the model gives to the target; their pairs touch the columns that were
+changed in an answer of strength 1 drawn at random. `target` is the number of training rows of the target. A line is kept as soon
+as it is there, and a run that was stopped goes on. Few rows for each table and model, so small differences mean nothing.
 """
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.neighbors import NearestNeighbors
 
-from gradual_cf.all import (GradualCF, bootstrap, load_breast_cancer, load_heloc, load_uci_credit, plausible, Plausibility, predict, tabular,
-                            tabular_mlp, train)
+from believable import LOAD, Data, Judges, codes_of, halved
+from gradual_cf.all import GradualCF, bootstrap, load_breast_cancer, plausible, predict, tabular, tabular_mlp, train
 from gradual_cf.core import atomic
 from gradual_cf.measures.metrics import outliers
 
-TWICE = replace(plausible(), plausibility=Plausibility(density=.7, isolation=.8), logit_margin=.7, sparsity_weight=1.)
-SETTINGS = {s: plausible(s) for s in (0, .25, .5, .75, 1)} | dict(twice=TWICE)
+STRENGTHS = 0, 1, 1.5, 2
+HELD, FEWEST = 2000, 20 # Rows that judge, at most, and of the target, at least
 
 
 def network(domain, X, y):
@@ -33,49 +42,100 @@ def network(domain, X, y):
     return train(tabular_mlp(x.shape[1], 2), x, torch.as_tensor(np.asarray(y)), seed=0)
 
 
-def boosting(domain, X, y): return HistGradientBoostingClassifier(random_state=0, max_iter=50).fit(X, y)
+def boosting(domain, X, y):
+    return HistGradientBoostingClassifier(random_state=0, max_iter=50, categorical_features='from_dtype').fit(X, y)
 
 
-def lines(name, table, target, kind, rows, fit):
-    "One table and one kind of model, a line for each strength and one for real rows."
-    X, y, held, _ = table
-    X, y = X.head(fit), np.asarray(y)[:fit]
-    domain = tabular(X)
-    model, others = kind(domain, X, y), bootstrap(lambda X, y: kind(domain, X, y), X, y)
-    base = GradualCF(model, domain).fit(X)
-    others = [GradualCF(m, domain).fit(X).model for m in others]
-    x, agree = base.encode(held).x, lambda xp: np.mean([(predict(m, xp).argmax(1) == target).numpy().mean() for m in others])
-    z = predict(base.model, x)
-    def told(method, xp, **more):
-        out = outliers(xp, torch.full((len(xp),), target), x, z)
-        return dict(table=name, model=kind.__name__, strength=method, rows=rows, **more, **{j: v.double().mean().item() for j, v in out.items()},
-                    same=agree(xp))
-    yield told('real rows', base.x_train[base.z_train.argmax(1) == target][:rows])
-    asked = held[(z.argmax(1) != target).numpy()].head(rows)
-    for s, settings in SETTINGS.items():
-        cf = GradualCF(model, domain, settings).fit(X)
-        start = time.process_time()
-        answers = cf.explain(asked, target)
-        ms = 1000*(time.process_time() - start)/len(asked)
-        some = answers[answers.valid]
-        yield told(s, some.xp, valid=answers.valid.mean(), columns=some.changed.sum(1).mean(), ms=ms)
+def rare(name):
+    "A table with few rows of the target to learn from."
+    d = LOAD[name]()
+    t = 1 if d.wanted is None else d.wanted
+    kept, other = np.flatnonzero(d.y == t), np.flatnonzero(d.y != t)
+    i = np.random.default_rng(0).permutation(np.r_[kept[:len(other)//11], other])
+    return Data(f'{name} rare', d.X.iloc[i], d.y[i], d.held, d.rows, d.rules, t)
+
+
+TABLES = {'breast_cancer': lambda: halved('breast_cancer', load_breast_cancer()), **LOAD,
+          'adult_rare': lambda: rare('adult'), 'uci_rare': lambda: rare('uci')}
+
+
+class Case:
+    "One table, one kind of model, one draw of the rows that it learns from."
+    def __init__(self, name, kind, seed, rows, fit):
+        d = TABLES[name]()
+        rng = np.random.default_rng(seed)
+        i = rng.permutation(len(d.X))[:fit]
+        self.name, self.kind, self.seed, self.X, self.t = name, kind.__name__, seed, d.X.iloc[i], 1 if d.wanted is None else d.wanted
+        y = np.asarray(d.y)[i]
+        self.domain = tabular(self.X, **d.rules)
+        self.model = kind(self.domain, self.X, y)
+        self.base = GradualCF(self.model, self.domain).fit(self.X)
+        models = bootstrap(lambda X, y: kind(self.domain, X, y), self.X, y, seed=seed)
+        self.others = [GradualCF(m, self.domain).fit(self.X).model for m in models]
+        held = d.held.iloc[:HELD]
+        self.x = self.base.encode(held).x
+        self.z = self.base.logits(held, self.x)
+        self.judge = Judges.__new__(Judges) # its pairs alone: the other judges are those of the package
+        self.judge.codes = codes_of(Data(name, self.X, y, held, d.rows, d.rules, self.t))
+        self.judge.seen = self.judge.codes(held)
+        said = self.base.logits(d.rows, self.base.encode(d.rows).x).argmax(1).numpy()
+        self.asked, self.real = (d.rows[own].iloc[rng.permutation(own.sum())] for own in (said != self.t, said == self.t))
+        self.asked, self.real = self.asked.head(rows), self.real.head(300)
+        self.near = NearestNeighbors(n_neighbors=5, metric='manhattan').fit(self.base.x_train.numpy())
+
+    def enough(self): return min((self.z.argmax(1) == self.t).sum(), len(self.real), len(self.asked)) >= FEWEST
+
+    def told(self, strength, frame, changed, **more):
+        x = self.base.encode(frame).x
+        out = outliers(x, torch.full((len(x),), self.t), self.x, self.z)
+        same = np.mean([(predict(m, x).argmax(1) == self.t).numpy().mean() for m in self.others])
+        own = (self.base.z_train.argmax(1) == self.t).sum().item()
+        return dict(table=self.name, model=self.kind, seed=self.seed, strength=strength, rows=len(frame), target=own, **more,
+                    **{j: v.double().mean().item() for j, v in out.items()}, same=same,
+                    pairs=self.judge.unseen(frame, changed).mean(), near=self.near.kneighbors(x.numpy())[0].mean())
+
+    def lines(self):
+        "A line for each strength, and one for real rows."
+        for s in STRENGTHS:
+            cf = GradualCF(self.model, self.domain, plausible(s)).fit(self.X)
+            cf.explain(self.asked.head(1), self.t) # what is learnt of a target when it is first asked for
+            start = time.process_time()
+            answers = cf.explain(self.asked, self.t)
+            batch = time.process_time()
+            for i in range(2): cf.explain(self.asked.iloc[[i]], self.t)
+            ms = dict(ms=1000*(batch - start)/len(self.asked), one=1000*(time.process_time() - batch)/2)
+            some = answers[answers.valid]
+            if s == 1: usual = some.changed
+            met = cf.content(some.enc, some.xp, some.tensors.target).double().mean().item()
+            yield self.told(s, some.raw, some.changed, valid=answers.valid.mean(), met=met, columns=some.changed.sum(1).mean(), **ms)
+        drawn = np.random.default_rng(0).integers(0, len(usual), len(self.real))
+        yield self.told('real rows', self.real, usual[drawn])
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    p.add_argument('--rows', type=int, default=60)
+    p.add_argument('--rows', type=int, default=40)
     p.add_argument('--fit', type=int, default=2000)
-    p.add_argument('--out', type=Path, default=Path(__file__).parent/'results')
+    p.add_argument('--seeds', type=int, default=1)
+    p.add_argument('--only', nargs='*', default=list(TABLES))
+    p.add_argument('--out', type=Path, default=Path(__file__).parent/'results'/'dial.csv')
     a = p.parse_args()
-    tables = dict(breast_cancer=load_breast_cancer(), heloc=load_heloc(), uci_credit=load_uci_credit())
-    found = []
-    for name, table in tables.items():
-        for kind in network, boosting:
-            for line in lines(name, table, 1, kind, a.rows, a.fit):
-                found.append(line)
-                print('  '.join(f'{k} {v:.3f}' if isinstance(v, float) else f'{k} {v}' for k, v in line.items()), flush=True)
-                with atomic(a.out/'dial.csv') as tmp: pd.DataFrame(found).round(4).to_csv(tmp, index=False)
-    print(pd.DataFrame(found).groupby(['model', 'strength'], sort=False)[['columns', 'isolation', 'lof', 'same', 'valid', 'ms']].mean().round(3))
+    found = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['table', 'model', 'seed'])
+    for seed in range(a.seeds):
+        for name in a.only:
+            for kind in network, boosting:
+                if ((found.table == name) & (found.model == kind.__name__) & (found.seed == seed)).any(): continue
+                case = Case(name, kind, seed, a.rows, a.fit)
+                if not case.enough():
+                    print(name, kind.__name__, 'gives too few rows to the target, or too many, to be judged', flush=True)
+                    continue
+                new = pd.DataFrame(case.lines())
+                print(new.round(3).to_string(), flush=True)
+                found = pd.concat([found, new]) if len(found) else new
+                with atomic(a.out) as tmp: found.round(4).to_csv(tmp, index=False)
+    found['strength'] = found.strength.astype(str)
+    shown = ['columns', 'met', 'isolation', 'lof', 'same', 'pairs', 'near', 'ms', 'one']
+    print(found.groupby(['model', 'strength'], sort=False)[shown].mean(numeric_only=True).round(3))
 
 
 if __name__ == '__main__': main()

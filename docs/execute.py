@@ -26,10 +26,11 @@ PACKAGE = ROOT/'gradual_cf'
 KEPT = ROOT/'_proc_site/executed'
 SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
 START = '''import matplotlib as _mpl
+from matplotlib_inline.backend_inline import set_matplotlib_formats as _formats
 import matplotlib.pyplot as _plt
 import gradual_cf.answers as _answers
 get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
-get_ipython().run_line_magic('config', "InlineBackend.figure_formats = ['retina']")
+_formats('retina')
 get_ipython().events.unregister('post_execute', _plt._draw_all_if_interactive)  # drawn once, when it is shown
 _mpl.rcParams.update(_answers.STYLE)'''
 UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see

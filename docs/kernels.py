@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import sys
 from pathlib import Path
+from threading import Lock
+from types import ModuleType
 
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 
 ROOT = Path(__file__).resolve().parent.parent
-FORKS = multiprocessing.get_context('forkserver')
+FORKS, ONE_AT_A_TIME = multiprocessing.get_context('forkserver'), Lock()
 FORKS.set_forkserver_preload([
     'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'pandas.io.formats.html', 'pandas.io.formats.style', 'safetensors.torch',
     'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model', 'sklearn.model_selection', 'datasets',
@@ -37,12 +39,25 @@ def begin(argv, env, cwd):
     import torch
     from ipykernel.kernelapp import IPKernelApp
     gc.freeze()  # what was imported is not looked through for garbage
+    atexit._clear()  # what was imported writes no report at the end, as torch would
     for f in list(weakref.finalize._registry): f.atexit = False  # nor taken down at the end: torch would take back its operators one by one
     np.random.seed()
     torch.seed()
     pd.set_option('display.max_columns', 20)  # what pandas chooses where a kernel imports it
-    try: IPKernelApp.launch_instance([*argv, f'--IPKernelApp.parent_handle={os.getppid()}'])  # it ends with the process that forks
+    own = [f'--IPKernelApp.parent_handle={os.getppid()}', '--HistoryManager.enabled=False']  # it ends with the process that forks
+    try: IPKernelApp.launch_instance([*argv, *own])
     finally: atexit._run_exitfuncs()
+
+
+def forked(target, *args):
+    "A process that runs `target`. It would import the program that asks, pytest or the build of the site, which here has nothing that it needs."
+    process = FORKS.Process(target=target, args=args)
+    with ONE_AT_A_TIME:
+        asking = sys.modules['__main__']
+        sys.modules['__main__'] = ModuleType('__main__')
+        try: process.start()
+        finally: sys.modules['__main__'] = asking
+    return process
 
 
 class Forked:
@@ -50,8 +65,7 @@ class Forked:
     stdin = stdout = stderr = None
 
     def __init__(self, argv, env, cwd):
-        self.process = FORKS.Process(target=begin, args=(argv, env, str(cwd)))
-        self.process.start()
+        self.process = forked(begin, argv, env, str(cwd))
         self.pid, self.kill, self.terminate = self.process.pid, self.process.kill, self.process.terminate
 
     def poll(self): return self.process.exitcode

@@ -41,7 +41,7 @@ from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
 from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change,
-                                         measures, n_changed, neighbours, plausibility, plausible, plot_summary, summary)
+                                         lacks, measures, n_changed, neighbours, plausibility, plausible, plot_summary, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer
@@ -63,7 +63,7 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'imp
            'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
            'wordings', 'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
-           'judged', 'l2_change', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
+           'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
            'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions',
            'survey', 'tally', 'reproduce',

@@ -19,8 +19,8 @@ from markupsafe import Markup
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import (count_text, excel_file, json_value, plot_text, render, subplots, terminal, value_text,
-                               without_math)
+from .render import (count_text, ENGLISH, excel_file, json_value, Language, plot_text, render, subplots, terminal,
+                               value_text, without_math)
 from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -55,13 +55,13 @@ def _row_names(cfs):
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
 
 # %% ../nbs/90_answers.ipynb #c16
-def aimed_at(cfs, i:int) -> str: # Position of a row
+def aimed_at(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
     "What a row shall be: a class, or a number in an interval."
-    return cfs.goal.words(cfs.target[i])
+    return cfs.goal.words(cfs.target[i], lang)
 
-def decided(cfs, i:int) -> str: # Position of a row
+def decided(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
     "What the model makes of a row today, where that is one of two classes and not the target; else nothing."
-    others = [class_words(c) for c in cfs.classes or () if class_words(c) != aimed_at(cfs, i)]
+    others = [class_words(c, lang) for c in cfs.classes or () if class_words(c, lang) != aimed_at(cfs, i, lang)]
     return others[0] if len(others) == 1 and cfs.before[i] < .5 else ''
 
 # %% ../nbs/90_answers.ipynb #c19
@@ -78,11 +78,17 @@ def _standing_text(cfs, i:Any=slice(None)) -> str: # One row, or the mean of som
     known = {name: _mean_known(v[i]) for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
     return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
 
+def _other_kind(cfs) -> np.ndarray: # bool `(n,)`
+    "Answers that are less than settings demand, since it is proven that no answer has all of it."
+    if not cfs.among: return np.zeros(len(cfs.before), bool)
+    return np.array([words == 'none exists' for words in cfs.proof], bool) & cfs.valid
+
 def _proof_text(cfs, i:int) -> str:
     "What is proven of an answer; '' where nothing is."
     words = '' if cfs.proof is None else cfs.proof[i]
     among = f' among {cfs.among}'*(bool(cfs.among) and not words.startswith('not begun')) # which is said of the row
     if words.startswith(('optimal', 'within')): return f', {words} in {cfs.optimal}{among}'
+    if _other_kind(cfs)[i]: return f', another answer, since there are no {cfs.among}'
     return f', {words}{among}'*bool(words)
 
 _NOT_READ = 'not read: ' # Before the reason
@@ -101,11 +107,14 @@ def _unread_text(cfs) -> str:
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
     if cfs.proof is None: return ''
-    read = [words for words,no in zip(cfs.proof, _unread(cfs)) if not no]
+    short = _other_kind(cfs)
+    read = [words for words,no in zip(cfs.proof, _unread(cfs) | short) if not no]
     known = pd.Series(read, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
     among = f', among {cfs.among}'*bool(cfs.among)
-    return f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal else f'; {counted}'*bool(counted)
+    told = f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal and counted else f'; {counted}'*bool(counted)
+    if not short.any(): return told
+    return f'{told}; for {count_text(int(short.sum()), "row")} there are no {cfs.among}, but other answers'
 
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
@@ -433,6 +442,7 @@ class Counterfactuals:
     def __getitem__(self, i):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else as_array(i)
+        if isinstance(i, np.ndarray): i = i.copy() # a mask of pandas may not be written, which torch warns of
         known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', *_SAID)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)

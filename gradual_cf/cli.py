@@ -28,9 +28,9 @@ def _say(text, err=False):
 
 @contextmanager
 def _clear_errors():
-    "Turn a `ValueError` into one line on standard error and exit code 2."
+    "Turn bad input, or an extra that is missing, into one line on standard error and exit code 2."
     try: yield
-    except ValueError as e:
+    except (ValueError, ImportError) as e: # of an extra that is not installed
         _say(f'error: {e}', err=True)
         raise typer.Exit(2) from None
 
@@ -61,6 +61,8 @@ _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in 
 _OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
 _HTML = typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.')
 _LETTER = typer.Option(None, '--letter', help='Write a letter about the row to this file: .md, .html or .json.')
+_LANGUAGE = typer.Option('en', '--language', help='Of the letter or the panel: en, de, fr, es, it, nl or pl.')
+_REASONS = typer.Option(None, '--reasons', min=1, help='Name so many principal reasons in the letter, at most.')
 _PLAN = typer.Option(False, '--plan', help='Say in which order to make the changes.')
 _SEVERAL = typer.Option(None, '--several', min=1, help='Show so many ways, the best first.')
 _JSON = typer.Option(False, '--json', help='Print JSON.')
@@ -250,15 +252,21 @@ def _explained_row(task, cf, rows, row, asked, out, html):
     return cfs
 
 # %% ../nbs/92_cli.ipynb #c37
-def _write_letter(path, cfs):
+def _write_letter(path, cfs, language:str='en', reasons:Optional[int]=None):
     "Write the letter about one row."
     forms = ('md', 'html', 'json')
     form = path.suffix.removeprefix('.')
     if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
     from gradual_cf.core import atomic
     from gradual_cf.use.letter import letter
-    text = letter(cfs, format=form)[0]
+    text = letter(cfs, format=form, language=language, reasons=reasons)[0]
     with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
+
+def _check_letter_options(path, language:str, reasons:Optional[int]):
+    "Raise `ValueError` before a search for a letter that cannot be written, or is not asked for."
+    from gradual_cf.render import language_of
+    given = '--language'*(language_of(language).name != 'en') or '--reasons'*bool(reasons)
+    if given and path is None: raise ValueError(f'--letter must be given with {given}, got none')
 
 # %% ../nbs/92_cli.ipynb #c40
 @app.command('explain')
@@ -273,6 +281,7 @@ def _explain(
     block:Optional[int]=_BLOCK,
     plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
     out:Optional[Path]=_OUT, html:Optional[Path]=_HTML, letter_:Optional[Path]=_LETTER,
+    language:str=_LANGUAGE, reasons:Optional[int]=_REASONS,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
@@ -282,6 +291,7 @@ def _explain(
     "Explain one row: what is the least to change, and to what?"
     with _clear_errors():
         _check_one(row, text, image)
+        _check_letter_options(letter_, language, reasons)
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
                            trust=trust, full=full, block=block)
@@ -289,7 +299,7 @@ def _explain(
         cf = _fitted(task, paper, preset)
         asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
-        if letter_: _write_letter(letter_, cfs)
+        if letter_: _write_letter(letter_, cfs, language, reasons)
         more = cfs.plan() if plan else None, cf.explain_many(cfs.data, k=several, **asked) if several else None
     _say(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
     raise typer.Exit(0 if cfs.valid.all() else 3)
@@ -498,9 +508,10 @@ def _watch(
 def _asked_panel(
     dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, paper=False, preset=None,
     block=None, immutable=None, bound=None, increase_only=None, decrease_only=None, max_changes=None,
-    relations=None, cost=None, trust=None,
+    relations=None, cost=None, trust=None, language='en',
 ):
     "The explorer that was asked for on the command line; files are named by texts."
+    from gradual_cf.data.datasets import RECIPES
     from gradual_cf.use.explorer import explorer
     rows,model,relations,cost = (v and Path(v) for v in (rows, model, relations, cost))
     rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
@@ -508,7 +519,9 @@ def _asked_panel(
                        trust=trust, full=full, block=block, **rules)
     cf = _fitted(task, paper, preset)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
-    return explorer(cf, looked_at, _wanted(cf, target), seed=seed)
+    said:Any = RECIPES[dataset] if dataset in RECIPES else None
+    terms = dict(names=said.names, codes=said.codes) if said else {}
+    return explorer(cf, looked_at, _wanted(cf, target), seed=seed, language=language, **terms)
 
 # %% ../nbs/92_cli.ipynb #c64
 def _visitor(**asked):
@@ -545,7 +558,7 @@ def _app(
     token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
     visitors:int=typer.Option(4, '--visitors', min=1, help='Most visitors at once: each has a process of some 400 MB.'),
     idle:int=typer.Option(30, '--idle', min=1, help='Minutes after which a visitor who does nothing makes room.'),
-    trust:Optional[List[str]]=_TRUST,
+    trust:Optional[List[str]]=_TRUST, language:str=_LANGUAGE,
 ):
     "Ask what if in the browser: the explorer as a page of this machine, until Ctrl-C."
     options = {k: v for k,v in locals().items() if k not in ('port', 'open_', 'token', 'visitors', 'idle')}
@@ -558,6 +571,26 @@ def _app(
     title = f'What if: {dataset or (rows and rows.stem)}'
     told = lambda address: _say(_INVITATION.format(address))
     _serve(_visitor_source(options), title, port, token, open_, told, visitors, idle)
+
+# %% ../nbs/92_cli.ipynb #sv1
+@app.command('serve')
+def _serve_folder(
+    folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
+    host:str=typer.Option('127.0.0.1', '--host', help='Where it listens; only this machine by default.'),
+    port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any that is free.'),
+    token:bool=typer.Option(True, '--token/--no-token', help='Ask for a token: GRADUAL_CF_TOKEN, or a new one.'),
+    workers:int=typer.Option(2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.'),
+    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most requests that wait; else one a worker.'),
+    seconds:float=typer.Option(30., '--seconds', min=.001, help='Most time of a request.'),
+    trust:Optional[List[str]]=_TRUST,
+):
+    "Answer questions about rows over HTTP, until Ctrl-C."
+    def told(address, secret):
+        _say(f'{address}/explain' + (f'\nAuthorization: Bearer {secret}' if secret else '') + '\nCtrl-C ends it.')
+    with _clear_errors():
+        from gradual_cf.scale.serve import serve_folder
+        try: serve_folder(folder, host, port, token, told, workers=workers, waiting=waiting, seconds=seconds, trusted=trust or ())
+        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
 
 # %% ../nbs/92_cli.ipynb #c71
 @app.command('train')

@@ -111,6 +111,7 @@ def bisected(holds:Callable, bad, good, times:int, between:Callable=lambda a, b:
     where:Any = torch.where if isinstance(good, Tensor) else np.where
     for _ in range(times):
         middle = between(bad, good)
+        if not ((middle != bad) & (middle != good)).any(): break # nothing lies between
         there = holds(middle)
         good,bad = where(there, middle, good), where(there, bad, middle)
     return good

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -615,6 +616,7 @@ class GradualCF(Explainer):
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.company:Any = None # How rows are compared with real ones, where the settings ask for that
+        self.density:Any = None # How likely rows are, once the settings ask for that
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
@@ -624,7 +626,7 @@ class GradualCF(Explainer):
         "Learn where each class lives in logit space; returns the explainer. Where that fails, it stays as it was."
         with _as_it_was(self):
             super().fit(data, y)
-            self.held = {}
+            self.held,self.density = {}, None
             return self._learn()
 
     def _learn(self):
@@ -642,9 +644,26 @@ class GradualCF(Explainer):
         settings:Settings, # Other settings
     ): # The same class of explainer, fitted
         "The same model, domain and training rows under other settings; the model is not asked about the rows again."
+        self.check_rows('under')
         new = copy(self)
         new.settings = _settled(settings, self.domain, self.model)
         return new._learn()
+
+    def save(self,
+        folder,         # Where it goes; an explainer that lies there is replaced, all or nothing
+        rows:bool=True, # Keep the training rows; else a summary of them
+    ): # The folder, a `Path`
+        "Write a fitted explainer into a folder, without pickle; raises `ValueError` for what no file can hold."
+        return import_module('gradual_cf.scale.keep').save_explainer(self, folder, rows)
+
+    @classmethod
+    def load(cls,
+        folder,        # Where `save` wrote one
+        model=None,    # The model, where the folder holds none; else in place of that one
+        trusted=(),    # Further types that a model of scikit-learn may hold, by name: you answer for what they do
+    ): # Fitted
+        "Read an explainer; raises `ValueError` for a damaged folder, a newer one, or a model that answers otherwise."
+        return import_module('gradual_cf.scale.keep').load_explainer(cls, folder, model, trusted)
 
     @property
     def parts(self) -> Parts: return assembled(self) # What its search is made of

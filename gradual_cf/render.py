@@ -4,20 +4,117 @@
 
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
-import base64, functools, html, io, json, re
+import base64, functools, gettext, html, io, json, re, textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import date as _Date, time as _Time
 from decimal import Decimal
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, TemplateError, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from markupsafe import Markup
+from markupsafe import escape, Markup
 
 # %% auto #0
 __all__ = []
+
+# %% ../nbs/91_render.ipynb #1364a3fc
+def N_(text:str) -> str: return text # Marks a text that is looked up later, where the language is known
+
+_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
+           'November', 'December')
+_SIGNS = '€$£' # Stand before an amount in English
+_OF_FIVE = 'es', 'pl' # Set no mark into numbers of four digits
+_DAY = re.compile(r'(\d+)\D(\d+)\D(\d+)')
+
+def _in_pattern(pattern:str, number:str) -> str: # As Unicode writes patterns, '#,##0.00 ¤'
+    "A number that is written already, where a pattern has its digits."
+    return re.sub('[#0.,]+', lambda _: number, pattern.partition(';')[0], count=1)
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    "How texts, numbers and days are written: in English where nothing else is told."
+    name:str='en'
+    texts:dict=field(default_factory=dict) # English text -> translation, or the forms of a number of things
+    form:Callable=lambda n: 0              # Number of things -> which form
+    locale:Any=None                        # Of Babel; None for English
+    group:str=','                          # Between thousands
+    point:str='.'                          # Before decimals
+
+    def say(self, text:str, /, **fields) -> str: # A text with its fields in braces
+        "A text in this language."
+        return self.texts.get(text, text).format(**fields)
+
+    def count(self, one:str, many:str, n:int, /, **fields) -> str: # Texts that may hold {n}
+        "What is said of a number of things."
+        forms = self.texts.get(one)
+        text = forms[self.form(n)] if forms else one if n == 1 else many
+        return text.format(n=self.number(f'{n:,}'), **fields)
+
+    def number(self, text:str) -> str: # '-1,234.5'
+        "A number as people write it."
+        if self.name in _OF_FIVE: text = re.sub(r'^(-?\d),(?=\d{3}(\.|$))', r'\1', text)
+        return text.translate({ord(','): self.group, ord('.'): self.point})
+
+    def plain(self, text:str) -> str:
+        "The inverse of `number`, without marks between thousands."
+        return text.replace(self.group, '').replace(self.point, '.')
+
+    def day(self, text:str) -> str: # '2026-03-01', with a time behind it or not
+        "A day in digits."
+        if self.locale is None: return text
+        from babel.dates import format_skeleton
+        return format_skeleton('yMd', _Date.fromisoformat(text[:10]), locale=self.locale) + text[10:]
+
+    def iso(self, text:str) -> str:
+        "The inverse of `day`."
+        found = None if self.locale is None else _DAY.match(text)
+        return f'{found[3]:0>4}-{found[2]:0>2}-{found[1]:0>2}{text[found.end():]}' if found else text
+
+    def date(self, day:_Date) -> str:
+        "A day in words."
+        if self.locale is None: return f'{day.day} {_MONTHS[day.month - 1]} {day.year}'
+        from babel.dates import format_date
+        return format_date(day, 'long', self.locale)
+
+    def percent(self, text:str) -> str: # '12.5%'
+        "A share of a hundred."
+        if self.locale is None: return text
+        return _in_pattern(self.locale.percent_formats[None].pattern, self.number(text[:-1]))
+
+    def money(self, unit:str) -> str|None: # '€' or 'EUR' -> how 0 of it is written; None for what is no currency
+        "How an amount is written."
+        if self.locale is None: return f'{unit}0' if unit in _SIGNS else None
+        if unit not in self.locale.currencies and unit not in self.locale.currency_symbols.values(): return None
+        sign = self.locale.currency_symbols.get(unit, unit)
+        return _in_pattern(self.locale.currency_formats['standard'].pattern, '0').replace('¤', sign)
+
+ENGLISH = Language()
+
+# %% ../nbs/91_render.ipynb #4148e212
+LANGUAGES = 'en', 'de', 'fr', 'es', 'it', 'nl', 'pl'
+
+@functools.cache
+def _read_language(name:str) -> Language:
+    "A language by its catalogue; raises `ImportError` without Babel."
+    try:
+        from babel import Locale
+        from babel.messages.pofile import read_po
+    except ImportError:
+        raise ImportError(f"language {name!r} needs Babel: pip install 'gradual_cf[languages]'") from None
+    with (files('gradual_cf')/'locale'/name/'LC_MESSAGES'/'gradual_cf.po').open('rb') as f: catalogue = read_po(f, name)
+    texts = {m.id if isinstance(m.id, str) else m.id[0]: m.string for m in catalogue if m.id}
+    locale = Locale(name)
+    marks = locale.number_symbols['latn']
+    return Language(name, texts, gettext.c2py(catalogue.plural_expr), locale, marks['group'], marks['decimal'])
+
+def language_of(name:str) -> Language: # One of `LANGUAGES`
+    "A language by its name; raises `ValueError` for an unknown one, `ImportError` where Babel is needed and missing."
+    if name not in LANGUAGES: raise ValueError(f'language must be one of {", ".join(LANGUAGES)}, got {name!r}')
+    return ENGLISH if name == 'en' else _read_language(name)
 
 # %% ../nbs/91_render.ipynb #c19
 _WRITTEN = 12 # Significant digits up to which a number was written by somebody, and stays as it was written
@@ -29,14 +126,15 @@ def _float_text(v) -> str:
     if len(written.as_tuple().digits) <= _WRITTEN and (not v or 1e-7 < abs(v) < 1e16): return f'{written:,f}'
     return f'{v:,.{_COMPUTED}g}'
 
-def value_text(v, digits:int|None=None) -> str: # A number, a level, a date, a word; significant digits, None for all
+def value_text(v, digits:int|None=None, lang:Language=ENGLISH) -> str: # A number, a level, a date; significant digits
     "A value as people write it."
-    if isinstance(v, (bool, np.bool_)): return str(v)
-    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return 'missing'
-    if isinstance(v, pd.Timestamp) and v == v.normalize(): return str(v.date())
-    if isinstance(v, (float, np.floating)) and (digits or np.isinf(v)): return f'{v:,.{digits or _COMPUTED}g}'
-    if isinstance(v, (float, np.floating)): return _float_text(v)
-    return f'{v:,}' if isinstance(v, (int, np.integer)) else str(v)
+    if isinstance(v, (bool, np.bool_)): return lang.say(N_('True') if v else N_('False'))
+    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return lang.say(N_('missing'))
+    if isinstance(v, pd.Timestamp) and v == v.normalize(): return lang.day(str(v.date()))
+    if isinstance(v, _Date): return lang.day(str(v))
+    if isinstance(v, (int, np.integer)): return lang.number(f'{v:,}')
+    if not isinstance(v, (float, np.floating)): return str(v)
+    return lang.number(f'{v:,.{digits or _COMPUTED}g}' if digits or np.isinf(v) else _float_text(v))
 
 # %% ../nbs/91_render.ipynb #c22
 def change_text(line) -> str: # Has `feature`, `before` and `after`
@@ -48,45 +146,42 @@ def count_text(n:int, noun:str) -> str: # How many, of what in the singular
     return f'{n:,} {noun}' + 's'*(n != 1)
 
 # %% ../nbs/91_render.ipynb #98c6d6c6
-_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
-           'November', 'December')
-
-def date_text(date) -> str:
+def date_text(date, lang:Language=ENGLISH) -> str:
     "A date in words, whatever the machine's language is."
     if isinstance(date, str): return date
     day = _Date.today() if date is None else date
     if not isinstance(day, _Date): raise ValueError(f'date must be a date or a text, got {date!r}')
-    return f'{day.day} {_MONTHS[day.month - 1]} {day.year}'
+    return lang.date(day)
 
 # %% ../nbs/91_render.ipynb #c25
-def share_text(v:float) -> str: return f'{v:.1%}' # Of rows, in [0, 1]
-def bound_text(v:float) -> str: return f'{v:.3g}' if np.isfinite(v) else 'no limit' # An end of an interval
+def share_text(v:float, lang:Language=ENGLISH) -> str: return lang.percent(f'{v:.1%}') # Of rows, in [0, 1]
+def bound_text(v:float, lang:Language=ENGLISH) -> str: # An end of an interval
+    return lang.number(f'{v:.3g}') if np.isfinite(v) else lang.say(N_('no limit'))
 
 # %% ../nbs/91_render.ipynb #c28
 _MOST_PLACES = 6 # Decimals of a percentage
 _LITTLE = .01    # A probability below which no number is given
 
-def sided_percent(p:float, bar:float) -> str: # A probability, and the one that was asked for
+def sided_percent(p:float, bar:float, lang:Language=ENGLISH) -> str: # A probability, and the one that was asked for
     "A probability that is written on its own side of the bar, and of 0 and 1."
-    if 0 < p < _LITTLE: return f'less than {_LITTLE:.0%}'
-    if 1 - _LITTLE < p < 1: return f'more than {1 - _LITTLE:.0%}'
+    if 0 < p < _LITTLE: return lang.say(N_('less than {percent}'), percent=lang.percent(f'{_LITTLE:.0%}'))
+    if 1 - _LITTLE < p < 1: return lang.say(N_('more than {percent}'), percent=lang.percent(f'{1 - _LITTLE:.0%}'))
     for places in range(_MOST_PLACES):
         text = f'{p:.{places}%}'
-        if (float(text[:-1])/100 >= bar) == (p >= bar): return text
-    return f'{p:.{_MOST_PLACES}%}'
+        if (float(text[:-1])/100 >= bar) == (p >= bar): return lang.percent(text)
+    return lang.percent(f'{p:.{_MOST_PLACES}%}')
 
 # %% ../nbs/91_render.ipynb #c31
-def rounded_text(v:float, places:int, fixed:bool=True) -> str: # A number, its decimals, whether zeros at the end stay
+def rounded_text(v:float, places:int, fixed:bool=True, lang:Language=ENGLISH) -> str: # Whether zeros at the end stay
     "A number with the decimals of its column."
     text = f'{v:,.{places}f}'
-    return text if fixed or '.' not in text else text.rstrip('0').rstrip('.')
+    return lang.number(text if fixed or '.' not in text else text.rstrip('0').rstrip('.'))
 
 # %% ../nbs/91_render.ipynb #c34
 _MOST_SHOWN = 6        # Decimals of a column up to which all its numbers are written alike
 _PLAIN = (1e-7, 1e16)  # Numbers between these are written without an exponent
 
-def exact_text(v, places:int) -> str: # A number, decimals of its column
-    "A number with the decimals of its column, or with as many as it takes to read the same number back."
+def _exact(v, places:int) -> str:
     if isinstance(v, (int, np.integer)): return f'{v:,}'
     text = f'{v:,.{places}f}'
     if places <= _MOST_SHOWN and abs(v) < _PLAIN[1] and type(v)(text.replace(',', '')) == v: return text
@@ -94,14 +189,23 @@ def exact_text(v, places:int) -> str: # A number, decimals of its column
     whole,dot,rest = (np.format_float_positional(v, trim='-') if plain else str(v)).partition('.')
     return re.sub(r'(?<=\d)(?=(\d{3})+$)', ',', whole) + dot + rest
 
+def exact_text(v, places:int, lang:Language=ENGLISH) -> str: # A number, decimals of its column
+    "A number with the decimals of its column, or with as many as it takes to read the same number back."
+    return lang.number(_exact(v, places))
+
 # %% ../nbs/91_render.ipynb #c37
-def with_unit(text:str, unit:str) -> str: # A number, written; '€' or '{} years', '' for none
+def with_unit(text:str, unit:str, lang:Language=ENGLISH) -> str: # A number, written; '€' or '{} years', '' for none
     "A number with its unit."
-    if not unit or text == value_text(None): return text
-    return unit.replace('{}', text) if '{}' in unit else f'{text} {unit}'
+    if not unit or text == lang.say('missing'): return text
+    if '{}' in unit: return unit.replace('{}', text)
+    money = lang.money(unit)
+    if money is None: return f'{text} {unit}'
+    before_sign = text.startswith('-') and lang is ENGLISH
+    return '-'*before_sign + money.replace('0', text[before_sign:])
 
 # %% ../nbs/91_render.ipynb #c6
-_MARKS = re.compile(r'([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
+_WITHIN = r'(?<=[^\W_])_(?=[^\W_])' # An underscore between letters
+_MARKS = re.compile(rf'(?!{_WITHIN})([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
 
 def markdown(v) -> Markup:
     "A value in Markdown, every sign of it taken literally."
@@ -151,6 +255,7 @@ def html_pieces(text:str) -> list: # ('words', text) and ('tag', name, *attribut
 
 # %% ../nbs/91_render.ipynb #044662fa
 _LITERAL = re.compile(r'\\([!-/:-@\[-`{-~])|(&#?\w{1,32};)')
+_BACKED = re.compile(_WITHIN.replace(')_', r')\\_')) # The same with a backslash, which looks alike
 _ACTIVE = set('\\`*_[]|~#$<:-+') # Signs that mean something where they stand bare
 
 def _one_spelling(m) -> str:
@@ -162,7 +267,7 @@ def md_lines(text:str) -> list:
     "A text in Markdown, line by line, without those that are empty."
     lines = (re.sub('[ \t\f]+', ' ', l.strip(_SPACE)) for l in re.split('[\r\n]+', text))
     lines = (re.sub('-+', '-', l.replace(' ', '')) if l and not set(l) - set('|-: ') else l for l in lines)
-    return [_LITERAL.sub(_one_spelling, l) for l in lines if l]
+    return [_BACKED.sub('_', _LITERAL.sub(_one_spelling, l)) for l in lines if l]
 
 # %% ../nbs/91_render.ipynb #77a221ca
 def _md_record(text:str, count:int) -> list: # Lines of cells
@@ -230,18 +335,22 @@ def plain_json(told) -> str:
 
 # %% ../nbs/91_render.ipynb #c9
 @functools.cache
-def environment(format:str, folder:str='') -> ImmutableSandboxedEnvironment: # A folder below `gradual_cf/templates`
+def environment(format:str, folder:str='', lang:Language=ENGLISH) -> ImmutableSandboxedEnvironment:
     "What templates of a format are compiled and filled in by: 'html' and 'md' escape, '' and 'txt' do not."
-    files = PackageLoader('gradual_cf', f'templates/{folder}'.rstrip('/'))
+    found = PackageLoader('gradual_cf', f'templates/{folder}'.rstrip('/')) # a folder below `gradual_cf/templates`
     def find(name):
         for suffix in (format, 'txt', 'css'):
-            try: return files.get_source(made, f'{name}.{suffix}')
+            try: return found.get_source(made, f'{name}.{suffix}')
             except TemplateNotFound: pass
+    literally,mark = dict(html=(escape, Markup), md=(markdown, Markup)).get(format, (str, str))
+    said = lambda say: lambda *texts, **fields: mark(say(*texts, **{k: literally(v) for k,v in fields.items()}))
     made = ImmutableSandboxedEnvironment(
         loader=FunctionLoader(find), autoescape=format in ('html', 'md'), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=markdown if format == 'md' else None)
-    made.filters |= dict(value=value_text, share=share_text, bound=bound_text)
+    written = dict(value=value_text, share=share_text, bound=bound_text)
+    made.filters |= {name: functools.partial(f, lang=lang) for name,f in written.items()}
     made.tests['missing'] = pd.isna
+    made.globals |= dict(_=said(lang.say), ngettext=said(lang.count))
     return made
 
 # %% ../nbs/91_render.ipynb #a463a14b
@@ -260,9 +369,9 @@ def compiled(environment, text:str, fields:Sequence, what:str) -> Callable: # (*
     return write
 
 # %% ../nbs/91_render.ipynb #c12
-def render(name:str, format:str='html', /, **fields) -> str: # 'letter/record'; 'html', 'md', 'txt' or 'json'
+def render(name:str, format:str='html', lang:Language=ENGLISH, /, **fields) -> str: # 'letter/record'; 'html', 'md' …
     "Fill in a template with the fields that it asks for."
-    return environment(format).get_template(name).render(fields)
+    return environment(format, '', lang).get_template(name).render(fields)
 
 # %% ../nbs/91_render.ipynb #c3edd643
 def subplots(*shape, **look) -> Any: # As `matplotlib.pyplot.subplots` takes them -> the figure, and its axes
@@ -340,9 +449,10 @@ def json_value(v):
     return v.isoformat() if isinstance(v, (_Date, _Time)) else str(v)
 
 # %% ../nbs/91_render.ipynb #d3ac3280
-def plot_text(v) -> str:
+def plot_text(v, wide:int|None=None) -> str: # Most characters of a line
     "A text of data in a figure: a dollar sign is one."
-    return terminal(v).replace('\t', ' ').replace('$', r'\$')
+    text = terminal(v).replace('\t', ' ')
+    return (textwrap.fill(text, wide) if wide else text).replace('$', r'\$')
 
 def without_math(page:str) -> str: # HTML
     "A piece of a page in which a notebook leaves dollar signs as they are."

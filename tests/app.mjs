@@ -34,7 +34,12 @@ try {
   const one = await visitor();
   ok.waits = await one.getByText('The panel starts').waitFor({ timeout: wait }).then(() => true);
   const two = await visitor();
+  await two.getByText('The panel starts').waitFor({ timeout: wait });
+  await two.evaluate(() => { const now = Date.now; Date.now = () => now() + 1e6; });   // a quarter of an hour later
+  ok.late = await two.getByText('The panel has not come yet').waitFor({ timeout: wait }).then(() => true);
   await panel(one); await panel(two);
+  ok.came = await until(async () => await two.getByRole('alert').innerText() === '', two);
+  const begun = await two.getByLabel('row', { exact: true }).inputValue();
   ok.token = !one.url().includes('token') && !await one.getByText('The panel starts').isVisible();
   ok.heading = await one.locator('h1').innerText() === 'What if: <i>loans' && await one.locator('i', { hasText: 'loans' }).count() === 0;
   ok.sources = !(await one.content()).includes('_visitor');
@@ -62,7 +67,7 @@ try {
   await look(one, 'light', 1300, 'light'); await look(one, 'phone', 390, 'light'); await look(one, 'dark', 1300, 'dark');
   ok.dark = await one.evaluate(() => getComputedStyle(document.body).backgroundColor) === 'rgb(17, 17, 17)';
 
-  ok.apart = await kernel(one) !== await kernel(two) && !await locked(two, column) && /Row 0,/.test(await two.locator('body').innerText())
+  ok.apart = await kernel(one) !== await kernel(two) && !await locked(two, column) && await two.getByLabel('row', { exact: true }).inputValue() === begun
     && await two.locator('a[download]').count() === 0;
 
   const old = await kernel(one);                                 // reload: a fresh panel, and the old process goes

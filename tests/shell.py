@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'docs'))
-from kernels import FORKS  # noqa: E402
+from kernels import forked  # noqa: E402
 
 
 class Done(NamedTuple):
@@ -35,8 +35,7 @@ def shell(cache, cwd=None):
     env = without_data() | dict(GRADUAL_CF_CACHE=str(cache), HF_HUB_OFFLINE='1')
     def run(*args, code=0):
         with tempfile.TemporaryDirectory() as out:
-            process = FORKS.Process(target=command, args=(list(map(str, args)), env, cwd and str(cwd), out))
-            process.start()
+            process = forked(command, list(map(str, args)), env, cwd and str(cwd), out)
             process.join(300)
             process.kill()
             r = Done(*((Path(out)/s).read_text() for s in '12'), process.exitcode)

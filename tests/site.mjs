@@ -69,10 +69,10 @@ const contrast = async (p, theme) => {
   return failed;
 };
 
-// Everything else that axe calls serious or critical. The sidebar is the same everywhere, and is looked at with a page of each kind.
+// Everything else that axe knows, its best practices too. The sidebar is the same everywhere, and is looked at with a page of each kind.
 const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core'];
 const findings = (p, whole) => p.evaluate(async whole => {
-  const values = window.axe._audit.rules.filter(r => r.enabled !== false && ['serious', 'critical'].includes(r.impact) && r.id !== 'color-contrast' && !r.tags.includes('experimental')).map(r => r.id);
+  const values = window.axe._audit.rules.filter(r => r.enabled !== false && r.id !== 'color-contrast' && !r.tags.includes('experimental')).map(r => r.id);
   const r = await window.axe.run(whole ? document : { exclude: [['.sidebar-drawer']] }, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
   return r.violations.map(v => `${v.id} (${v.nodes.length}): ${v.nodes[0].target} ${v.nodes[0].any?.[0]?.message ?? ''}`);
 }, whole);

@@ -50,7 +50,7 @@ def test_the_opponent_rounds_the_codes(task, fitted):
 
 
 def test_counter_exemplars_are_of_the_target(task, fitted):
-    rows,target = task.X_test[20:32], (task.y_test[20:32] + 3) % 10
+    rows,target = task.X_test[20:28], (task.y_test[20:28] + 3) % 10
     cfs = fitted.explain(rows, target)
     assert cfs.valid.mean() >= .75
     assert (predict(task.model, cfs.xp).argmax(1) == cfs.target)[cfs.valid].all() and (cfs.prob[cfs.valid] >= .9).all()

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from gradual_cf.data.images import load_digits
 from gradual_cf.models.networks import save_model, tabular_mlp
 from gradual_cf.measures.metrics import plot_summary, summary
 from gradual_cf.data.tables import tabular
-from shell import FORKS, shell
+from shell import forked, shell
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -68,18 +69,18 @@ def content(folder): return {p.name: p.read_bytes() for p in sorted(Path(folder)
 # ---- the same answers as explain
 
 @pytest.fixture(scope='module')
-def whole(cf): return cf.explain(loans().drop(columns='account'))
+def whole(cf): return cf.explain(loans(120).drop(columns='account'))
 
 
 @pytest.mark.parametrize('kind', ['frame', 'parquet', 'csv', 'shards', 'hub'])
 def test_every_source_gives_what_explain_gives(cf, whole, tmp_path, kind):
-    df = loans()
+    df = loans(120)
     df.to_parquet(tmp_path/'r.parquet', row_group_size=70), df.to_csv(tmp_path/'r.csv', index=False), (tmp_path/'s').mkdir()
-    for i in range(0, 300, 110): df[i:i + 110].to_parquet(tmp_path/f's/{i:03}.parquet')
+    for i in range(0, 120, 50): df[i:i + 50].to_parquet(tmp_path/f's/{i:03}.parquet')
     import datasets
     ds = dict(frame=df, parquet=tmp_path/'r.parquet', csv=tmp_path/'r.csv', shards=tmp_path/'s', hub=datasets.Dataset.from_pandas(df))[kind]
-    out = pd.read_parquet(explain_dataset(cf, ds, tmp_path/'out', batch_size=64))
-    assert out.cf_row.tolist() == list(range(300)) and out.account.tolist() == df.account.tolist()
+    out = pd.read_parquet(explain_dataset(cf, ds, tmp_path/'out', batch_size=32))
+    assert out.cf_row.tolist() == list(range(120)) and out.account.tolist() == df.account.tolist()
     assert out[list(df)].astype({c: df[c].dtype for c in df}).equals(df)
     for c in ('income', 'debt', 'home'): assert (out[f'cf:{c}'].to_numpy(object) == whole.raw[c].to_numpy(object)).all(), c
     assert np.allclose(out.cf_prob, whole.prob, atol=1e-7) and (out.cf_valid == whole.valid).all() and (out.cf_target == whole.target).all()
@@ -87,7 +88,7 @@ def test_every_source_gives_what_explain_gives(cf, whole, tmp_path, kind):
 
 def test_parts_that_are_the_explainers_own_batches_give_its_bits_in_32_bits_too(tmp_path):
     task = load_task('breast_cancer')
-    cf, rows = GradualCF(task.model, task.domain, batch_size=16, sigma=10).fit(task.X), task.X_test[:80]
+    cf, rows = GradualCF(task.model, task.domain, batch_size=16, sigma=10).fit(task.X), task.X_test[:64]
     out = pd.read_parquet(explain_dataset(cf, rows, tmp_path/'out', batch_size=32))
     whole = cf.explain(rows)
     assert (out[[f'cf:{c}' for c in task.X]].to_numpy() == whole.raw.to_numpy()).all() and np.allclose(out.cf_prob, whole.prob, atol=1e-6)
@@ -139,9 +140,7 @@ def run_here(rows, out, workers):
 
 def start(rows, out, workers=0):
     "Begin a run in a process of its own."
-    p = FORKS.Process(target=run_here, args=(rows, out, workers))
-    p.start()
-    return p
+    return forked(run_here, rows, out, workers)
 
 
 def crew_of(pid):
@@ -178,7 +177,7 @@ def stamps(out, n): return {k: os.stat(_part_file(out, k)).st_mtime_ns for k in 
 @pytest.fixture(scope='module')
 def many(cf, tmp_path_factory):
     "A file of rows, and the folder of a run that was left alone."
-    n, d = 600, tmp_path_factory.mktemp('many')
+    n, d = 400, tmp_path_factory.mktemp('many')
     loans(n).to_parquet(d/'r.parquet')
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -188,7 +187,7 @@ def many(cf, tmp_path_factory):
 
 def test_kill_9_loses_nothing_and_does_nothing_twice(cf, many, tmp_path):
     (n, rows, whole), out, kept, rng = many, tmp_path/'out', {}, random.Random(0)
-    for goal in (3, 20):
+    for goal in (3, 12):
         p = start(rows, out)
         wait_until(lambda: parts_in(out) >= goal, p)
         time.sleep(rng.random()*.05)
@@ -358,11 +357,15 @@ def changed(cf, **settings):
     return GradualCF(cf.model, cf.domain, **dict(sigma=10) | settings).fit(loans(400, 1).drop(columns='account'))
 
 
+@pytest.fixture(scope='module')
+def begun(cf, tmp_path_factory): return explain_dataset(cf, loans(60), tmp_path_factory.mktemp('begun')/'out', batch_size=30)
+
+
 @pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('abs', 'settings.terms'), ('default', 'settings.terms'), ('partial', 'settings.terms'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
                                        ('target', 'question.target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model'), ('immutable', 'domain'), ('train', 'training_rows')])
-def test_another_run_is_refused_and_nothing_is_touched(cf, tmp_path, what, says):
+def test_another_run_is_refused_and_nothing_is_touched(cf, begun, tmp_path, what, says):
     old = dict(abs=calls(torch.abs), default=third, partial=partial(third, k=1)).get(what)
-    out = explain_dataset(changed(cf, terms=dict(extra=(0., old))) if old else cf, loans(60), tmp_path/'out', batch_size=30)
+    out = explain_dataset(changed(cf, terms=dict(extra=(0., old))), loans(60), tmp_path/'out', batch_size=30) if old else shutil.copytree(begun, tmp_path/'out')
     before = content(out)
     model = copy.deepcopy(cf.model)
     with torch.no_grad(): model[-1].bias[0] += .001

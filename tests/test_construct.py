@@ -5,6 +5,7 @@ import oracle
 import pytest
 import torch
 import toy
+from cover import cover
 
 from gradual_cf.all import GradualCF, PAPER, Encoded, Settings, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
 from gradual_cf.search.composition import init_composite
@@ -39,9 +40,7 @@ def run(p, n, mode, seed, match='mean', eta=0., quantile=None, tau=.95, sigma=25
     return (s.xp, s.on), (torch.stack([o[0] for o in ones]), [set(o[1]) for o in ones])
 
 
-@pytest.mark.parametrize('seed', [0, 1, 2])
-@pytest.mark.parametrize('mode', MODES)
-@pytest.mark.parametrize('problem', toy.PROBLEMS)
+@pytest.mark.parametrize('problem,mode,seed', cover(toy.PROBLEMS, MODES, [0, 1, 2], meet=2))
 def test_construct_equals_algorithm_1(problem, mode, seed):
     p = toy.PROBLEMS[problem]()
     (xp,on),(want,groups) = run(p, 8, mode, seed, legal=mode != 'paper', rows=torch.arange(8)*7 + seed)
@@ -69,8 +68,7 @@ def test_at_most_max_changes(mode):
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
 
-@pytest.mark.parametrize('quantile', [None, .8])
-@pytest.mark.parametrize('problem', toy.PROBLEMS)
+@pytest.mark.parametrize('problem,quantile', cover(toy.PROBLEMS, [None, .8]))
 def test_a_shared_change_equals_the_loop(problem, quantile):
     p,rows = toy.PROBLEMS[problem](), torch.arange(10)
     cf,s = started(p, rows, 'default', quantile=quantile, tau=.8, max_shared=9)
@@ -85,9 +83,9 @@ def test_a_shared_change_equals_the_loop(problem, quantile):
     assert (new != s.xp).any()
 
 
-@pytest.mark.parametrize('mode,quantile', [('default', None), ('default', .3), ('paper', .3)])
-@pytest.mark.parametrize('problem', toy.PROBLEMS)
-def test_the_best_state_seen_equals_the_loop(problem, mode, quantile):
+@pytest.mark.parametrize('problem,how', cover(toy.PROBLEMS, [('default', None), ('default', .3), ('paper', .3)]))
+def test_the_best_state_seen_equals_the_loop(problem, how):
+    mode,quantile = how
     p,rows,tau = toy.PROBLEMS[problem](), torch.arange(16), .7
     cf,s = started(p, rows, mode, quantile=quantile, tau=tau, sigma=15, max_changes=3)
     c,aim,best = s.c.clone(), s.target, _BestSeen(cf, s)
@@ -158,14 +156,16 @@ def test_a_group_that_is_on_is_changed_again_where_that_flips():
     assert cfs.valid.all()
 
 
-@pytest.mark.parametrize('settings', [replace(PAPER, sigma=40), Settings(tau=.8), Settings(tau=.8, max_shared=3)], ids=['paper', 'default', 'shared'])
-@pytest.mark.parametrize('problem', toy.PROBLEMS)
+ALONE = dict(paper=replace(PAPER, sigma=40), default=Settings(tau=.8), shared=Settings(tau=.8, max_shared=3))
+
+
+@pytest.mark.parametrize('problem,settings', cover(toy.PROBLEMS, ALONE))
 def test_a_row_alone_in_a_batch_and_in_any_order(problem, settings):
     p = toy.PROBLEMS[problem]()
     free = p._replace(frozen=torch.zeros_like(p.frozen))
     domain = toy.make(p.model, p.x, p.groups).domain
     domain = domain.__class__(**{**domain.__dict__, 'encode': lambda raw: domain_encode(raw, free)})
-    cf = GradualCF(p.model, domain, settings).fit(p.x)
+    cf = GradualCF(p.model, domain, ALONE[settings]).fit(p.x)
     target = (cf.z_train.argmax(1) + 1) % cf.z_train.shape[1]
     whole = cf.explain(p.x, target).xp
     order = torch.randperm(len(p.x), generator=torch.Generator().manual_seed(0))

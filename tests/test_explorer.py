@@ -16,7 +16,7 @@ import toy
 import written
 from written import load_task
 from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _Question, _Worker
-from gradual_cf.use.drawing import _unit_text
+from gradual_cf.use.drawing import _Terms, _unit_text
 from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
 from gradual_cf.use.explorer import explorer
@@ -25,6 +25,7 @@ from gradual_cf.core import block_groups
 from gradual_cf.data.tables import tabular
 from gradual_cf.measures.metrics import PLAUSIBLE
 from gradual_cf.search.proven import ways
+from gradual_cf.use.letter import check_letter
 
 EVIL = '<img src=x onerror=alert(1)>'
 
@@ -92,8 +93,10 @@ def test_ranges_are_obeyed(box):
     line_of(box, 'income').limit.slider.value = (1200, (now + free)//2)
     assert box.wait() and box.panel.asked.bounds == (('income', (1200, (now + free)//2)),)
     assert box.panel.shown[1].raw.income.iloc[0] <= (now + free)//2 < free and not box.panel.shown[1].valid[0]
-    assert 'No answer found' in box.panel.w.status.value
-    assert '✗ no allowed change found' in box.panel.w.quality.value
+    assert 'No allowed change found' in box.panel.w.status.value
+    assert '✗ no allowed change found' in box.panel.w.quality.value and 'cfx-failed' in box.panel.right._dom_classes
+    box.panel.w.release.click()
+    assert box.wait() and 'cfx-failed' not in box.panel.right._dom_classes
 
 
 @pytest.mark.parametrize('name, ends, cells', [('school', (0., 1.), ('none', 'school')), ('since', None, None)])
@@ -264,8 +267,63 @@ def test_the_tray_is_a_frame_and_a_file(bank):
 def test_numbers_have_the_decimals_and_units_of_their_column():
     df = pd.DataFrame(dict(share=[.1, .25, 2.], whole=[1, 20, 3000], free=[.1234567, 3.3, 9.]))
     share, whole, free = tabular(df).features
-    assert _unit_text(whole, 1234, dict(whole='€')) == '1,234 €' and _unit_text(share, 2.) == '2.00'
+    assert _unit_text(whole, 1234, _Terms(dict(whole='€'))) == '€1,234' and _unit_text(share, 2.) == '2.00'
     assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
+
+
+def test_a_panel_opens_at_a_row_with_something_to_see(bank):
+    people, _, cf = bank
+    z = cf.logits(people, cf.encode(people).x)
+    first = int((z.argmax(1) == 0).nonzero()[0])
+    given = people[(z.argmax(1) == 1).numpy()]
+    assert explorer(cf, people.iloc[first - 1:] if first else people).panel.row == min(first, 1)
+    assert explorer(cf, given).panel.row == 0
+    assert explorer(cf, people, target=0).panel.row == int((z.argmax(1) == 1).nonzero()[0])
+
+
+def test_columns_and_codes_are_called_as_people_call_them(bank):
+    people, granted, _ = bank
+    late = people.late.fillna(-7).astype(int)
+    coded = people[['income']].assign(late=late)
+    cf = GradualCF(nn.Linear(2, 2), tabular(coded)).fit(coded)
+    told = dict(names=dict(late='payments <late>'), codes={-7: 'never <late>'})
+    box, plain = (explorer(cf, coded.iloc[:1], k=1, **more) for more in (told, {}))
+    assert line_of(box, 'late').lock.description == 'payments <late>' and 'never &lt;late&gt;' in line_of(box, 'late').now.value
+    assert 'code -7' in line_of(plain, 'late').now.value
+    box.panel.knobs.filter.value = 'PAYMENTS'
+    assert box.panel.knobs.body.children == (line_of(box, 'late').box,)
+    with pytest.raises(ValueError, match='names must name columns'): explorer(cf, coded, names=dict(later='late'))
+    assert box.wait() and plain.wait()
+
+
+def test_what_may_not_change_is_locked_to_the_eye(bank):
+    people, _, cf = bank
+    strict = GradualCF(cf.model, tabular(people, immutable=['housing', 'income'])).fit(people)
+    box = explorer(strict, people, k=1)
+    for name in ('housing', 'income'):
+        line = line_of(box, name)
+        assert line.lock.icon == 'lock' and line.lock.disabled and not line.hand.widget.disabled
+    assert line_of(box, 'income').limit.slider.disabled and all(b.disabled for b in line_of(box, 'housing').limit.boxes)
+    assert line_of(box, 'school').lock.icon == 'unlock' and not line_of(box, 'school').limit.slider.disabled
+    box.panel.w.release.click()
+    assert box.wait() and line_of(box, 'income').lock.icon == 'lock'
+
+
+def test_a_letter_of_the_answer(bank):
+    people, _, cf = bank
+    box = explorer(cf, people, units=dict(income='€', housing='flats'), names=dict(income='your income'))
+    assert box.wait()
+    box.panel.w.letter_button.click()
+    assert box.wait()
+    page = base64.b64decode(re.search('base64,([^"]*)', box.panel.w.letter.value)[1]).decode()
+    assert check_letter(page, cf, names=dict(income='your income'), units=dict(income='€')).flips.all()
+    assert EVIL not in box.panel.w.letter.value and 'answer 1' in box.panel.w.others.value
+    box.panel.w.next.click()
+    assert box.wait() and box.panel.w.letter.value == ''
+    box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
+    assert box.wait()
+    box.panel.w.letter_button.click()
+    assert box.wait() and 'No letter: ' in box.panel.w.letter.value and 'refused' in box.panel.w.letter.value
 
 
 def test_a_newer_question_ends_an_older_one(bank):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from shell import FORKS, command, without_data
+from shell import command, forked, without_data
 from test_batch import content, explainer, loans, parts_in, wait_until
 from torch import nn
 from written import load_task
@@ -80,18 +80,17 @@ def at_a_debt(z, x):
     return torch.where((there & (os.environ.get(FAULT) == 'nan'))[:, None], torch.nan, z)
 
 
-@pytest.mark.parametrize('fault,kind,workers', [('raise', RuntimeError, 0), ('raise', RuntimeError, 1), ('nan', ValueError, 0)])
-def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, monkeypatch, fault, kind, workers):
+@pytest.mark.parametrize('fault,kind', [('raise', RuntimeError), ('nan', ValueError)])  # workers: test_batch.py, and the soak
+def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, monkeypatch, fault, kind):
     low,high = (cf.domain.features[1].low, cf.domain.features[1].high)
     df = loans(90)
     df.loc[70, 'debt'] = low + .123*(high - low)
     frail = failing(cf, at_a_debt, sigma=0)
     monkeypatch.setenv(FAULT, fault)
-    with pytest.raises(kind, match=r'rows 60\.\.79 of ds: .*(card fell off|for row 10 of 20)'): explain_dataset(frail, df, tmp_path/'out', batch_size=20, workers=workers)
+    with pytest.raises(kind, match=r'rows 60\.\.79 of ds: .*(card fell off|for row 10 of 20)'): explain_dataset(frail, df, tmp_path/'out', batch_size=20)
     had = _finished(tmp_path/'out')
     assert {0, 1, 2} <= had and 3 not in had
     monkeypatch.delenv(FAULT)
-    if workers: return
     explain_dataset(frail, df, tmp_path/'out', batch_size=20)
     assert content(tmp_path/'out') == content(explain_dataset(frail, df, tmp_path/'whole', batch_size=20))
 
@@ -148,8 +147,7 @@ def test_ctrl_c_of_the_command_says_how_to_go_on(networks, tmp_path):
     save_model(task.model, tmp_path/'m.safetensors', data='breast_cancer')
     pd.concat([task.X_test]*20).to_parquet(tmp_path/'rows.parquet')
     args = ['batch', tmp_path/'rows.parquet', '--model', tmp_path/'m.safetensors', '--out', tmp_path/'out', '--batch-size', 20]
-    process = FORKS.Process(target=command, args=(list(map(str, args)), without_data() | dict(HF_HUB_OFFLINE='1'), None, str(tmp_path)))
-    process.start()
+    process = forked(command, list(map(str, args)), without_data() | dict(HF_HUB_OFFLINE='1'), None, str(tmp_path))
     wait_until(lambda: parts_in(tmp_path/'out') > 2, process)
     os.kill(process.pid, signal.SIGINT)
     process.join(180)

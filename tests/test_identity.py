@@ -1,20 +1,18 @@
 """Names of what is kept and of what a run was begun with: equal for equal things, and for nothing else."""
 import functools
 import math
-import os
 import pickle
-import subprocess
-import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cover import few
+from shell import forked
 from sklearn.linear_model import LinearRegression
 from torch import nn
 
@@ -230,6 +228,12 @@ def answering(model):
 
 
 @pytest.mark.parametrize('how', OTHERS)
+def test_another_model_is_known_by_what_it_says(how):
+    one, again, other = (_known_by(answering(OTHERS[how](v)))[0] for v in (1., 1., 1.5))
+    assert np.array_equal(one, again) and not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize('how', few(OTHERS, 3))
 def test_another_model_does_not_resume_a_folder(how, tmp_path):
     df, make = quarters()[:12], OTHERS[how]
     out = explain_dataset(answering(make(1.)), df, tmp_path/'out', batch_size=6)
@@ -250,11 +254,17 @@ def test_a_model_that_changes_after_fit_is_another_one(tmp_path):
     with pytest.raises(ValueError, match='model.logits'): explain_dataset(cf, quarters()[:12], out, batch_size=6)
 
 
+def in_another_process(threads, out):
+    "Its strings have other hashes than here."
+    torch.set_num_threads(threads)
+    explain_dataset(answering(OTHERS['in_a_list'](1.)), quarters()[:12], out, batch_size=6)
+
+
 def test_the_same_model_is_known_in_another_process_and_with_more_threads(tmp_path):
-    code = ("import sys, torch; sys.path.insert(0, {!r}); torch.set_num_threads({})\n"
-            "from test_identity import *\nexplain_dataset(answering(OTHERS['in_a_list'](1.)), quarters()[:12], {!r}, batch_size=6)")
-    here = str(Path(__file__).parent)
-    for threads in (1, 2): subprocess.run([sys.executable, '-c', code.format(here, threads, str(tmp_path/'out'))], check=True, env=os.environ | dict(OMP_NUM_THREADS='2'))
+    for threads in (1, 2):
+        process = forked(in_another_process, threads, tmp_path/'out')
+        process.join(300)
+        assert process.exitcode == 0
     explain_dataset(answering(OTHERS['in_a_list'](1.)), quarters()[:12], tmp_path/'out', batch_size=6)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from cover import cover
 from PIL import Image
 from torch import nn
 from shares import at_least
@@ -57,8 +58,7 @@ def test_files(tmp_path):
     with pytest.raises(ValueError, match='must be an image file'): pixels(tmp_path/'none.png')
 
 
-@pytest.mark.parametrize('block', [1, 2, 4, 7])
-@pytest.mark.parametrize('channels', [1, 3])
+@pytest.mark.parametrize('block,channels', cover([1, 2, 4, 7], [1, 3]))
 def test_blocks_bounds_and_untouched_pixels(block, channels):
     net,x = toy(channels)
     dom = images(block, channels=channels)

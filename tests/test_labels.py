@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cover import cover
 from shell import shell
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
@@ -19,8 +20,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
+from toy import sharpen
 
-from gradual_cf.all import PAPER, PLAUSIBLE, TABLE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp, train
+from gradual_cf.all import PAPER, PLAUSIBLE, TABLE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp
 from gradual_cf.baselines.lore import LORE, because
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.models.fitted import load_fitted
@@ -34,7 +36,7 @@ X = pd.DataFrame(rng.normal(0, 1, (300, 3)).round(2), columns=['income', 'debt',
 SCORE = X.income - .6*X.debt + .2*X.age
 
 KINDS = dict(text=['refused', 'granted'], swapped=['granted', 'refused'], signs=[-1, 1], from_one=[1, 2], booleans=[False, True],
-             decimals=[0., 1.], digits=[*range(3, 10)], sizes=['S', 'M', 'L', 'very large & <b>']) # In the order of the score
+             decimals=[0., 1.], digits=[3, 5, 8, 9], sizes=['S', 'M', 'L', 'very large & <b>']) # In the order of the score
 MODELS = dict(linear=lambda: LogisticRegression(), forest=lambda: RandomForestClassifier(15, max_depth=4, random_state=0),
               pipeline=lambda: make_pipeline(StandardScaler(), LogisticRegression()),
               boosted=lambda: HistGradientBoostingClassifier(max_iter=15, random_state=0))
@@ -97,9 +99,9 @@ def test_what_no_label_is_needed_for_and_what_one_is():
     a = cf.explain(X.iloc[:8])
     assert (a.target != fitted('text').predict(X.iloc[:8])).all()
     many = GradualCF(fitted('digits'), tabular(X)).fit(X)
-    with pytest.raises(ValueError, match='7 classes: 3, 4, 5, 6, 7, 8, 9'): many.explain(X.iloc[:2])
-    with pytest.raises(ValueError, match=r'one per row \(2\)'): many.explain(X.iloc[:2], [3, 4, 5])
-    assert '7 classes (3, 4, 5, 6, 7, 8, 9)' in repr(many) and "2 classes ('granted', 'refused')" in repr(cf)
+    with pytest.raises(ValueError, match='4 classes: 3, 5, 8, 9'): many.explain(X.iloc[:2])
+    with pytest.raises(ValueError, match=r'one per row \(2\)'): many.explain(X.iloc[:2], [3, 5, 8])
+    assert '4 classes (3, 5, 8, 9)' in repr(many) and "2 classes ('granted', 'refused')" in repr(cf)
 
 
 def test_a_network_is_told_its_labels_once_and_everything_says_them():
@@ -194,15 +196,14 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
 @pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes'])
 def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X)).fit(X)
-    explain_dataset(cf, X.iloc[:10], tmp_path/'one', target=labels[-1], batch_size=8)
-    one = pd.read_parquet(tmp_path/'one')
-    assert one.cf_target.tolist() == [labels[-1]]*10
     wanted = X.iloc[:10].assign(goal=rng.choice(np.array(labels), 10))
     explain_dataset(cf, wanted, tmp_path/'each', target='goal', batch_size=8, workers=0)
     assert pd.read_parquet(tmp_path/'each').cf_target.tolist() == wanted.goal.tolist()
     assert batch_fn(cf, labels[0])({c: X[c].to_numpy()[:2] for c in X})['cf_target'].tolist() == [labels[0]]*2
     with pytest.raises(ValueError, match='labels .* or one of the columns'): explain_dataset(cf, wanted, tmp_path/'no', target='gaol')
     if kind == 'text':
+        one = pd.read_parquet(explain_dataset(cf, X.iloc[:10], tmp_path/'one', target=labels[-1], batch_size=8))
+        assert one.cf_target.tolist() == [labels[-1]]*10
         with pytest.raises(ValueError, match='which is both'): explain_dataset(cf, wanted.rename(columns={'goal': 'granted'}), tmp_path/'no', target='granted')
 
 
@@ -258,17 +259,19 @@ RULES = dict(
     moves=dict(relations=['steps rises -> age rises by 0.5', 'home changes -> debt stays']), derived=dict(derive=dict(total=total)),
     caused=dict(causes=dict(age=(['income', 'debt'], LinearRegression().fit(HOUSE[['income', 'debt']], HOUSE.age)))), priced=dict(cost=dict(income=dear, debt=(1, 3), age='hard')))
 
+PRESETS = dict(table=TABLE, plausible=PLAUSIBLE, paper=PAPER)
+
 
 @pytest.mark.filterwarnings('ignore:.*training rows break')
-@pytest.mark.parametrize('preset', [TABLE, PLAUSIBLE, PAPER], ids=['table', 'plausible', 'paper'])
-@pytest.mark.parametrize('rules', RULES)
+@pytest.mark.parametrize('rules,preset', cover(RULES, PRESETS))
 def test_explainers_of_every_table_are_copied_whole(rules, preset):
-    domain = tabular(HOUSE, **RULES[rules])
-    model = train(tabular_mlp(domain.encode(HOUSE).x.shape[1], seed=0), domain.encode(HOUSE).x.float(), (SCORE > 0).to_numpy(), epochs=40, lr=.01) if preset is PAPER else HOUSE_MODEL
+    domain, preset = tabular(HOUSE, **RULES[rules]), PRESETS[preset]
+    x = domain.encode(HOUSE).x.float()
+    model = sharpen(tabular_mlp(x.shape[1], seed=0), x) if preset is PAPER else HOUSE_MODEL  # any network with two answers
     cf = GradualCF(model, domain, preset, **dict(sigma=5) if preset is PAPER else {}).fit(HOUSE)
-    a = cf.explain(HOUSE.iloc[:3])
-    for other in (copies(cf)[::3] if preset is PAPER else copies(cf)):
-        b = other.explain(HOUSE.iloc[:3])
+    a = cf.explain(HOUSE.iloc[:2])
+    for other in copies(cf)[::3]:
+        b = other.explain(HOUSE.iloc[:2])
         assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob) and a.text() == b.text()
     for b in copies(a): assert b.raw.equals(a.raw) and b.text() == a.text() and b.changes().equals(a.changes())
 
@@ -316,7 +319,7 @@ def test_explainers_of_models_from_elsewhere_are_copied_whole(kind, tmp_path):
     target = (cf.classes or (0, 1))[-1]
     a = cf.explain(X.iloc[:3], target)
     for file in tmp_path.iterdir(): file.write_bytes(b'another model')  # what was read counts, not what stands there later
-    for other in copies(cf):
+    for other in copies(cf)[::3]:
         b = other.explain(X.iloc[:3], target)
         assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob)
     twice = copy.deepcopy(copy.deepcopy(cf))

@@ -146,12 +146,12 @@ def test_a_changed_letter_does_not_pass(bank):
     ('html', lambda t: t.replace('</style>', 'td{font-size:0}</style>')), ('html', lambda t: t.replace('<p>', '<p>You owe us 500 €. ', 1)),
     ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: t.replace('tau=0.5', 'tau=0.4')),
     ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
-    ('md', lambda t: t.replace('is lower than', 'is higher than')), ('md', lambda t: t.replace('late \\| payments', 'age')),
+    ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
     ('md', lambda t: re.sub(r'^\| ([1-4]) \|', lambda m: f'| {"①②③④"[int(m[1]) - 1]} |', t, flags=re.M) + '<!--\n' + t[t.index('## The data'):] + '-->'),
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
 def test_what_a_person_sees_is_what_the_record_gives(bank, form, forge):
     cf, df, answer = bank
-    for text in letter(answer, format=form, date=DAY)[:6]:
+    for text in letter(answer[:3], format=form, date=DAY):
         forged = forge(text)
         if forged == text: continue
         with pytest.raises(ValueError, match='text must') as e: check_letter(forged, cf)
@@ -166,14 +166,19 @@ ATTRIBUTES = '<p ' + '=x '.join(map(''.join, itertools.islice(itertools.product(
 
 
 @pytest.mark.parametrize('piece', [pytest.param(ATTRIBUTES, id='100,000 attributes'), '<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
-def test_a_megabyte_of_anything_is_read_in_a_second(bank, piece):
+def test_work_on_anything_grows_with_its_length(bank, piece):
     cf, _, answer = bank
-    text, own = piece*(10**6//len(piece)), dict(zip(FORMATS, (letter(answer[:1], format=f)[0] for f in FORMATS)))
-    for forged in (text, own['html'] + text, own['md'] + text, own['html'].replace('<td>', '<td>' + text, 1), own['md'].replace('"row":"', '"row":"' + text, 1)):
+    own = dict(zip(FORMATS, (letter(answer[:1], format=f)[0] for f in FORMATS)))
+    forge = [lambda text: text, lambda text: own['html'] + text, lambda text: own['md'] + text,
+             lambda text: own['html'].replace('<td>', '<td>' + text, 1), lambda text: own['md'].replace('"row":"', '"row":"' + text, 1)]
+    def work(forged):
         start = time.process_time()
         try: assert check_letter(forged, cf).flips.all() and piece == '&#9'  # which is white space
         except ValueError as e: assert len(str(e)) < 1000
-        assert time.process_time() - start < 2  # half of that on a machine that does nothing else
+        return time.process_time() - start
+    for at in forge:
+        short, long = (work(at((piece*max(1, n//len(piece)))[:n])) for n in (20_000, 400_000))
+        assert long < 60*max(short, .02)  # twenty times as much to read; looking back at all of it would be four hundred times the work
 
 
 def test_a_column_may_be_called_as_a_line_is_numbered():
@@ -281,7 +286,7 @@ def test_who_has_no_way(bank):
     assert all('We found none' in t and 'principal reasons' not in t for t in none)
     check = check_letter(texts, cf)
     assert (check.flips == answer.valid).all() and (check.changes[~check.flips] == 0).all()
-    assert all('age: a change of this was not looked at.' in t and 'home: nothing' not in t for t in none)
+    assert all('age: no other value was considered.' in t and 'home: values' not in t for t in none)
     assert letter(answer[~answer.valid], date=DAY) == none  # nobody has a way
     assert letter(answer[:0], date=DAY) == []
 
@@ -380,7 +385,7 @@ def test_what_is_said_of_limits_standing_and_other_ways(bank):
     one = [json.loads(t) for t in letter(sure, others=several, why={'home': 'it is yours.'}, format='json', date=DAY)]
     for i, told in enumerate(one):
         kept = {k['name']: k['why'] for k in told['kept']}
-        assert kept['home'] == 'it is yours.' and kept['age'] == 'a change of this was not looked at.'
+        assert kept['home'] == 'it is yours.' and kept['age'] == 'no other value was considered.'
         assert ('<b>income</b>' in kept) == ('<b>income</b>' not in {c['name'] for c in told['changes']})
         assert any('100% agree' in l for l in told['sure']['lines'])
         same = [k for k in np.flatnonzero(several.row == i) if several.answers.xp[k].equal(sure.xp[i])]

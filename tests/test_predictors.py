@@ -248,14 +248,14 @@ def test_numbers_reach_their_interval_each_row_its_own():
     y = 2*df.income - df.debt + 10*df.owner
     for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(20, random_state=0))):
         cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300])).fit(df[:300])
-        own = [(v, v + 15) for v in np.linspace(50, 90, 20)]
-        cfs = cf.explain(df[300:320], target=own)
+        own = [(v, v + 15) for v in np.linspace(50, 90, 10)]
+        cfs = cf.explain(df[300:310], target=own)
         said = model.predict(cfs.raw)
         assert [lo <= v <= hi for v, (lo, hi) in zip(said, own)] == cfs.valid.tolist() and cfs.valid.mean() >= .95
         assert np.allclose(said, cfs.prob) and {'cf_low', 'cf_high', 'cf_after'} <= set(cfs.df())
         again = cf.explain(df[300:301], target=own[0])
         assert torch.equal(again.xp, cfs.xp[:1])
-        table = evaluate(cf, df[300:310], target=(60, None)).set_index('metric')
+        table = evaluate(cf, df[300:304], target=(60, None)).set_index('metric')
         assert table['mean']['valid'] >= .95 and table['mean']['legal'] == 1
 
 
@@ -489,7 +489,7 @@ def test_on_tables_that_nobody_made_for_it(name, label, missing):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         model = HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(df[:fit], y[:fit])
-    cf, test = GradualCF(model, tabular(df[:fit])).fit(df[:fit]), df[fit:fit + 40]
+    cf, test = GradualCF(model, tabular(df[:fit])).fit(df[:fit]), df[fit:fit + 20]
     known = test.apply(lambda c: c.isin(df[c.name][:fit]) | ~isinstance(c.dtype, pd.CategoricalDtype)).all(axis=1) & (test.isna() <= df[:fit].isna().any()).all(axis=1)
     test = test[known]
     old = model.predict(test)
@@ -510,5 +510,6 @@ def test_a_list_of_models_without_gradient_asks_for_none(tau):
     cfs = cf.explain(rows, 1)
     agreed = np.min([m.predict_proba(cfs.raw)[:, 1] for m in models], 0) >= tau
     assert cf.settings.sigma == 0 and (agreed == cfs.valid).all() and (tau == .9 or agreed.any())
+    if tau != .5: return
     robust = cf.explain(rows, 1, optimal='distance', robust=dict(noise=dict(a=1)))
     assert (robust.size >= cf.explain(rows, 1, optimal='distance').size).all()

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cover import cover, few
 from sklearn import ensemble, isotonic, pipeline, svm, tree
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
@@ -84,7 +85,7 @@ def wanted(best, norm, columns, far, valid):
     return (far, best[:int(columns) + 1].min()) if valid and columns == fewest else (columns, fewest)
 
 
-@pytest.mark.parametrize('seed', range(24))
+@pytest.mark.parametrize('seed', few(range(24), 10))
 def test_certificates_equal_asking_everything(seed):
     classes = 3 if seed % 5 == 4 else 2
     X, y, rng = small(seed, classes)
@@ -374,9 +375,7 @@ def calibrated(kind, method, how, seed=0):
     return df, CalibratedClassifierCV(inner, method=method, cv=3, ensemble=how == 'folds').fit(df, labels)
 
 
-@pytest.mark.parametrize('how', ['single', 'frozen', 'folds'])
-@pytest.mark.parametrize('method', ['sigmoid', 'isotonic'])
-@pytest.mark.parametrize('kind', CURVED)
+@pytest.mark.parametrize('kind,method,how', cover(CURVED, ['isotonic', 'sigmoid'], ['folds', 'single', 'frozen']))
 def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
     df, m = calibrated(kind, method, how)
     domain, everywhere = tabular(df), pd.DataFrame(list(itertools.product(range(6), repeat=3)), columns=list('abc'))
@@ -434,9 +433,7 @@ def holds_everywhere(cf, every, k, optimal):
     return len(rows)
 
 
-@pytest.mark.parametrize('folds', [2, 3, 4, 5])
-@pytest.mark.parametrize('method', ['sigmoid', 'falling', 'isotonic'])
-@pytest.mark.parametrize('kind', ['forest', 'boosted', 'tree'])
+@pytest.mark.parametrize('kind,method,folds', cover(['forest', 'boosted', 'tree'], ['isotonic', 'falling', 'sigmoid'], [3, 2, 4, 5], meet=2))
 def test_trees_of_several_folds_are_read_and_their_proofs_hold_for_all_rows(kind, method, folds):
     df, every, m = of_folds(kind, method, folds)
     share, looked = m.predict_proba(every), 0
@@ -447,7 +444,9 @@ def test_trees_of_several_folds_are_read_and_their_proofs_hold_for_all_rows(kind
         assert np.allclose(cf.model.scores(cf.encode(every).x).softmax(1), share, atol=1e-9)
         looked += sum(holds_everywhere(cf, every, k, optimal) for k in cf.model(cf.x_train).argmax(1).unique().tolist())
     assert looked
-@pytest.mark.parametrize('kind, row', [('forest', 50), ('extra', 20), ('hist', 37), ('exponential', 37), ('boosted', 50), ('tree', 20)])
+
+
+@pytest.mark.parametrize('kind, row', few([('forest', 50), ('hist', 37), ('exponential', 37), ('extra', 20), ('boosted', 50), ('tree', 20)], 3))
 def test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row(kind, row):
     "The last digit of a sum decides whether the row is an answer."
     df, every, m = of_folds(kind, 'isotonic', 5)
@@ -460,7 +459,7 @@ def test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row(kind, row):
     assert holds_everywhere(cf, every, 1, 'columns') > 20
 
 
-@pytest.mark.parametrize('kind, method', [('forest', 'isotonic'), ('boosted', 'falling'), ('tree', 'isotonic'), ('hist', 'sigmoid')])
+@pytest.mark.parametrize('kind, method', few([('forest', 'isotonic'), ('boosted', 'falling'), ('hist', 'sigmoid'), ('tree', 'isotonic')], 3))
 def test_what_withstands_noise_is_proven_behind_several_curves(kind, method):
     df, every, m = of_folds(kind, method, 3)
     cf, cells = GradualCF(m, tabular(df)).fit(df), every.to_numpy()

@@ -175,7 +175,7 @@ def test_classes_with_names_have_no_second_one():
     "'granted' stands before 'refused' in the alphabet: the second class is no wish."
     named = GradualCF(Score([*WEIGHTS.values()]), tabular(people()), classes=('refused', 'granted')).fit(people())
     with pytest.raises(ValueError, match="one of ..refused., .granted.., got None"): reasons(named, people(5))
-    assert 'rows are not granted' in repr(reasons(named, people(5), target='granted'))
+    assert 'rows is not granted' in repr(reasons(named, people(5), target='granted'))
     with pytest.raises(ValueError, match='refused'): reasons(named, people(5), target='rich')
 
 

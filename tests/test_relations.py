@@ -72,7 +72,7 @@ def X(): return people()
 @pytest.fixture(scope='module')
 def answers(X):
     cf = explainer(X, domain(X))
-    return cf, cf.explain(people(200, 1), target=1)
+    return cf, cf.explain(people(120, 1), target=1)
 
 
 def test_answers_keep_every_relation(answers):
@@ -120,7 +120,7 @@ def test_moves_and_other_ranks_keep_them(X, more):
         net.weight.copy_(w.T)
         net.bias.copy_(-(x @ w).mean(0))
     cf = GradualCF(net, d, **more).fit(X)
-    cfs = cf.explain(people(15, 4))
+    cfs = cf.explain(people(8, 4))
     assert not faults(cfs.data, cfs.raw).any() and cfs.valid.mean() > .4
 
 

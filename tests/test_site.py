@@ -94,6 +94,14 @@ PLANTED = {
 }
 
 
+def test_five_tasks_are_a_click_away(walk, tmp_path):
+    "From the first page by links of the text; the committed table says the same. `node tests/clicks.mjs _docs benchmarks/results/clicks.csv` writes it anew."
+    r = subprocess.run(['node', str(ROOT/'tests/clicks.mjs'), str(SITE), str(tmp_path/'clicks.csv')], capture_output=True, text=True, timeout=300)
+    assert r.returncode == 0, r.stdout + r.stderr[-2000:]
+    assert max(line['clicks'] for line in json.loads(r.stdout)) <= 1
+    assert (tmp_path/'clicks.csv').read_text() == (ROOT/'benchmarks/results/clicks.csv').read_text()
+
+
 def test_what_is_wrong_with_a_page_is_told(walk, tmp_path):
     "Each defect on the second page only: what the first one is judged by must not hide it."
     style = '<style>body { background: #fff; color: #111 } [data-theme=dark] { background: #111; color: #eee } .k { color: #ccc } [data-theme=dark] .dim { color: #333 }</style>'

@@ -4,6 +4,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from cover import few
 from sklearn import ensemble, tree
 
 from gradual_cf.data.tables import tabular
@@ -88,7 +89,7 @@ def against_training_values(rng, asked=6):
     return len(rows)
 
 
-@pytest.mark.parametrize('seed', [*range(5), 4019023151])  # the last: a range of 10^15, where values below ten stand between the steps
+@pytest.mark.parametrize('seed', [*few(range(5), 2), 4019023151])  # the last: a range of 10^15, where values below ten stand between the steps
 def test_no_proof_denies_a_value_that_stands_in_the_training_rows(seed): assert against_training_values(np.random.default_rng(seed)) >= 0
 
 

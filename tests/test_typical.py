@@ -8,10 +8,11 @@ import torch
 from sklearn.datasets import load_wine
 import written
 
-from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, letter, measures, tabular,
+from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures, tabular,
                             tabular_mlp)
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
+from gradual_cf.search.pairs import counted_pairs, usual_support
 from gradual_cf.search.plausible import _forest, _circle
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
@@ -451,7 +452,7 @@ def test_the_form_of_one_column_is_the_form_of_the_table():
     for entry in (0, 1, 42): # two numbers and an ordinal
         at, v = torch.tensor([entry]), torch.rand(20, 7, 1, dtype=x.dtype, generator=torch.Generator().manual_seed(entry))
         whole = domain.project(masking._trials(x, v, at).flatten(0, 1), x.repeat_interleave(7, 0)).view(20, 7, -1)[:, :, at]
-        assert torch.equal(domain.project.alone(at, x)(v), whole)
+        assert torch.equal(domain.project.alone(at.expand(20, 7), x)(v[..., 0])[..., None], whole)
 
 
 def test_the_dial_goes_from_the_default_to_the_preset(case):
@@ -462,9 +463,10 @@ def test_the_dial_goes_from_the_default_to_the_preset(case):
 
 def test_every_demand_grows_with_strength(case):
     X, _, domain, net, _, rows = case
-    levels = [dial(s) for s in (.1, .4, .7, 1)]
-    bars = [(-h.plausibility.density, -h.plausibility.isolation, h.logit_margin, h.sparsity_weight) for h in levels]
+    levels = [dial(s) for s in (.1, .4, .7, 1, 1.5, 2)]
+    bars = [(-h.plausibility.density, -h.plausibility.isolation, h.logit_margin) for h in levels]
     assert all(a < b for low, high in zip(bars, bars[1:]) for a, b in zip(low, high))
+    assert [h.plausibility.pairs for h in levels] == [None]*4 + [.75, .5] and dial(2).plausibility == Plausibility(.5, .5, .5)
     circles = []
     for h in levels:
         company = GradualCF(net, domain, h).fit(X).company
@@ -472,6 +474,106 @@ def test_every_demand_grows_with_strength(case):
     for low, high in zip(circles, circles[1:]): assert (high.lonely < low.lonely).all() and high.strange <= low.strange
 
 
-@pytest.mark.parametrize('strength', [2, -.1, float('nan'), 'strict', None, True])
+@pytest.mark.parametrize('strength', [2.1, -.1, float('nan'), 'strict', None, True])
 def test_a_strength_that_is_none_is_one_clear_error(strength):
-    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 1\]'): dial(strength)
+    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 2\]'): dial(strength)
+
+
+@pytest.mark.parametrize('wrong', [dict(density=0), dict(isolation=1.2), dict(pairs=-.5), dict(pairs=True), dict(density=None), dict(isolation='much')])
+def test_a_share_that_is_none_is_one_clear_error(wrong):
+    name, = wrong
+    with pytest.raises(ValueError, match=rf'{name} must be a number in \(0, 1\]'): Plausibility(**wrong)
+
+
+# Pairs
+
+def tied_columns(n=1200):
+    "Two columns that follow each other, one that does not, and a category that goes with the first; a network by hand."
+    rng = np.random.default_rng(0)
+    size = rng.uniform(0, 10, n)
+    df = pd.DataFrame(dict(size=size.round(2), area=(size*10 + rng.normal(size=n)).round(1), other=rng.normal(size=n).round(2)))
+    df['kind'] = pd.Categorical(np.where(size > 6, 'large', np.where(size < 3, 'small', rng.choice(['mid', 'odd'], n))))
+    domain, net = tabular(df), torch.nn.Linear(7, 2)
+    weight = torch.tensor([3., 3., .3, 0., 0., 0., 0.])
+    with torch.no_grad():
+        net.weight.copy_(torch.stack([-weight, weight]))
+        net.bias.copy_(torch.tensor([3.5, -3.5]))
+    return df, domain, net
+
+
+def together(df, raw):
+    "Whether each pair of values stands in some row of a table: numbers in tenths."
+    cuts = {c: df[c].quantile(np.arange(1, 10)/10) for c in df if df[c].dtype != 'category'}
+    codes = lambda rows: pd.DataFrame({c: np.searchsorted(cuts[c], rows[c]) if c in cuts else rows[c].astype(str) for c in rows})
+    seen, new, out = codes(df), codes(raw), np.ones(len(raw), bool)
+    for a in df:
+        for b in df.columns.drop(a): out &= pd.MultiIndex.from_frame(new[[a, b]]).isin(pd.MultiIndex.from_frame(seen[[a, b]]))
+    return out
+
+
+def test_pairs_that_nobody_has_are_avoided():
+    df, domain, net = tied_columns()
+    lenient, paired = (GradualCF(net, domain, plausibility=Plausibility(1., 1., p)).fit(df) for p in (None, .8))
+    rows = df[(paired.z_train.argmax(1) == 0).numpy()].head(40)
+    plain, asked = (cf.explain(rows, 1) for cf in (lenient, paired))
+    assert asked.valid.all() and domain.legal(asked.data, asked.raw).all()
+    assert together(df, asked.raw).mean() >= .95 and together(df, plain.raw).mean() < .85
+
+
+def test_support_is_what_counting_says():
+    df, domain, _ = tied_columns(300)
+    x = domain.encode(df).x
+    entries, numbers = [torch.tensor(v) for v in ([0], [1], [2], [3, 4, 5, 6])], [True, True, True, False]
+    pairs = counted_pairs(x, entries, numbers)
+    b = pairs.bins(x, entries)
+    for i in (0, 7, 99):
+        both = (b == b[i]).double()
+        assert pairs.support(b[[i]], b[[i]])[0].tolist() == [min((both[:, g]*both[:, h]).sum() for h in range(4) if h != g) for g in range(4)]
+    assert (pairs.best(b) >= pairs.support(b, b)).all() and (usual_support(pairs, x, entries, .9) <= usual_support(pairs, x, entries, .5)).all()
+    assert pairs.bins(x[:0], entries).shape == (0, 4) and pairs.support(b[:0], b[:0]).shape == (0, 4)
+
+
+def test_columns_that_hang_together_are_left_for_a_real_row():
+    "No single value of one column is in company here, so the row starts from a near row."
+    df, domain, net = tied_columns()
+    df = df[['size', 'area']]
+    domain, small = tabular(df), torch.nn.Linear(2, 2)
+    with torch.no_grad():
+        small.weight.copy_(net.weight[:, :2])
+        small.bias.copy_(net.bias)
+    cf = GradualCF(small, domain, plausible_but_dear()).fit(df)
+    rows = df[(cf.z_train.argmax(1) == 0).numpy()].head(20)
+    cfs = cf.explain(rows, 1)
+    assert cf.content(cfs.enc, cfs.xp, cfs.tensors.target).all() and (cfs.changed.sum(1) == 2).all()
+    fixed = cf.explain(rows, 1, immutable=['size']) # what is within reach
+    assert (fixed.changed.sum(1) <= 1).all()
+
+
+def plausible_but_dear(): return replace(PLAUSIBLE, sparsity_weight=50.)
+
+
+# What is lacking is said
+
+def test_what_an_answer_lacks(case, tmp_path):
+    X, _, domain, net, cf, rows = case
+    strict = GradualCF(net, domain, dial(2)).fit(X)
+    for explainer in (cf, strict):
+        cfs = explainer.explain(rows, 1, immutable=['debt'])
+        said = lacks(explainer, cfs)
+        assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
+        assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.content(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
+    assert said.pairs.notna().all() and lacks(cf, cfs).pairs.isna().all()
+    again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)
+    pd.testing.assert_frame_equal(lacks(strict, again), lacks(strict, replace(cfs, enc=None)))
+    plain = GradualCF(net, domain).fit(X)
+    told = lacks(plain, plain.explain(rows[:3], 1))
+    assert (told.probability == 0).all() and told.drop(columns='probability').isna().all().all()
+    assert len(lacks(cf, cfs[:0])) == 0
+
+
+def test_what_an_answer_of_numbers_lacks():
+    from sklearn.linear_model import LinearRegression
+    X, _ = wine()
+    cf = GradualCF(LinearRegression().fit(X, X.alcohol + X.proline/1000), tabular(X), PLAUSIBLE).fit(X)
+    told = lacks(cf, cf.explain(X.iloc[:4], (13.5, 15)))
+    assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()

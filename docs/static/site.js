@@ -10,6 +10,11 @@ const mend = () => {
   document.querySelectorAll('.caption[role=heading]').forEach(e => e.setAttribute('aria-level', '2'));
   document.querySelectorAll('details.hide > summary').forEach(e => e.removeAttribute('aria-label'));
   document.querySelectorAll('.widget-play').forEach(p => ['play or pause', 'stop', 'repeat'].forEach((t, i) => { const b = p.querySelectorAll('button')[i]; if (b) b.setAttribute('aria-label', t); }));
+  label('.sidebar-drawer', 'All pages');
+  label('.toc-drawer', 'On this page');
+  document.querySelectorAll('thead th').forEach(th => {   // what heads nothing is no head
+    if (!th.textContent.trim() && !th.querySelector('img')) th.replaceWith(Object.assign(document.createElement('td'), { className: th.className, colSpan: th.colSpan, rowSpan: th.rowSpan }));
+  });
   label('.noUi-handle', 'step of the construction');
   label('.widget-readout', 'step of the construction');
   document.querySelectorAll('.jupyter-widgets button').forEach(b => b.getAttribute('aria-label') || b.setAttribute('aria-label', b.title || b.textContent.trim() || 'button'));

@@ -54,13 +54,15 @@ def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
 
 def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
     "Cells as numbers; raises `ValueError` for a cell that is none."
-    _check_missing(c, s)
     try: v = c.floats(s)
     except (TypeError, ValueError, AttributeError):
+        _check_missing(c, s)
         there = s[s.notna()]
         none = there[np.isnan(_floats(c, there))]
         cell = (none if len(none) else there).iloc[0] # dates of two time zones are dates, and no column of dates
         raise ValueError(f'data must be {c.reads} in column {c.name!r}, got {cell!r}') from None
+    if np.isfinite(v).all(): return v # nothing is missing, and nothing is misread
+    _check_missing(c, s)
     bad = ~np.isfinite(v) & s.notna().to_numpy(bool)
     if bad.any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
     return v
@@ -253,7 +255,9 @@ class Column:
         "Encoded numbers in raw units."
         return self.origin + x*self.span if self.knots is None else _along(self.knots[::-1], x)
 
-    def floats(self, s:pd.Series) -> np.ndarray: return s.to_numpy(float, na_value=np.nan) # Cells as numbers, unchecked
+    def floats(self, s:pd.Series) -> np.ndarray: # Cells as numbers, unchecked
+        plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
+        return s.to_numpy(float) if plain else s.to_numpy(float, na_value=np.nan)
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
@@ -386,6 +390,19 @@ class Ordinal(Column):
     def text(self, v:float) -> str: return value_text(self.levels[round(v)])
 
 # %% ../../nbs/data/00_columns.ipynb #c56
+def _level_places(c:Column, s:pd.Series) -> np.ndarray: # Positions, long `(n,)`
+    "The level of each cell; raises `ValueError` for an unknown one."
+    coded = isinstance(s.dtype, pd.CategoricalDtype) and isinstance(c.known, pd.Categorical)
+    if coded and s.dtype.categories.equals(c.known.categories): # the levels of its dtype, in their order
+        at = s.array.codes.astype(int)
+        if (at >= 0).all(): return at
+    _check_missing(c, s)
+    cells,place = comparable(s), {level: i for i,level in enumerate(c.levels)}
+    at = np.array([place.get(v, -1) for v in cells], int)
+    if len(new := cells[at < 0]):
+        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
+    return at
+
 @dataclass(frozen=True)
 class Category(Column):
     "Levels without an order, one entry each."
@@ -402,12 +419,7 @@ class Category(Column):
     def may(self) -> np.ndarray: return np.array([v in self.offered for v in self.levels], bool) # Offered, bool `(w,)`
 
     def read(self, df:pd.DataFrame) -> np.ndarray: # 0 or 1; raises `ValueError` for an unknown level
-        _check_missing(self, df[self.sources[0]])
-        cells,place = comparable(df[self.sources[0]]), {level: i for i,level in enumerate(self.levels)}
-        at = np.array([place.get(v, -1) for v in cells], int)
-        if len(new := cells[at < 0]):
-            raise ValueError(f'data must have known levels {list(self.levels)} in column {self.name!r}, got {new[0]!r}')
-        return np.eye(self.width)[at]
+        return np.eye(self.width)[_level_places(self, df[self.sources[0]])]
     def encoded(self, raw:Any) -> Any: return raw # 0 or 1 as they are
     def exact(self, x:np.ndarray) -> np.ndarray: # The missing level is the largest only where it is alone
         if not self.missing: return x

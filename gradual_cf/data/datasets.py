@@ -237,6 +237,8 @@ class Recipe:
     domain:dict=field(default_factory=dict) # What the domain is told beyond the user's words
     vectors:Any=None # (training texts, path) -> word vectors, for texts
     length:int=256 # Words that the network reads, for texts
+    names:dict=field(default_factory=dict) # Column -> what people call it
+    codes:dict=field(default_factory=dict) # Special code -> what it means
 
 # %% ../../nbs/data/05_datasets.ipynb #c49
 def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `make`: () -> network, what is beside it
@@ -268,10 +270,37 @@ def _loans_as_numbers(path, seed):
     X,y,Xt,yt = load_loans(seed=seed)
     return X, (y == 'granted').astype(int), Xt, (yt == 'granted').astype(int)
 
+_HELOC_NAMES = dict(
+    MSinceOldestTradeOpen='months since the oldest account was opened',
+    MSinceMostRecentTradeOpen='months since the newest account was opened',
+    AverageMInFile='average age of accounts in months',
+    NumSatisfactoryTrades='satisfactory accounts',
+    NumTrades60Ever2DerogPubRec='accounts ever 60 days late or worse',
+    NumTrades90Ever2DerogPubRec='accounts ever 90 days late or worse',
+    PercentTradesNeverDelq='percent of accounts never late',
+    MSinceMostRecentDelq='months since the last late payment',
+    MaxDelq2PublicRecLast12M='worst delay of the last 12 months, coded',
+    MaxDelqEver='worst delay ever, coded',
+    NumTotalTrades='accounts',
+    NumTradesOpeninLast12M='accounts opened in the last 12 months',
+    PercentInstallTrades='percent of accounts that are instalments',
+    MSinceMostRecentInqexcl7days='months since the last inquiry, last 7 days left out',
+    NumInqLast6M='inquiries in 6 months',
+    NumInqLast6Mexcl7days='inquiries in 6 months, last 7 days left out',
+    NetFractionRevolvingBurden='revolving balance in percent of the limit',
+    NetFractionInstallBurden='instalment balance in percent of the loan',
+    NumRevolvingTradesWBalance='revolving accounts with a balance',
+    NumInstallTradesWBalance='instalment accounts with a balance',
+    NumBank2NatlTradesWHighUtilization='accounts near their limit',
+    PercentTradesWBalance='percent of accounts with a balance')
+_HELOC_CODES = {-9: 'no record', -8: 'none usable', -7: 'never'}
+
 RECIPES = dict(
-    loans=Recipe(_loans_as_numbers, ('refused', 'granted'), dict(epochs=100), width=32, domain=_BANK),
+    loans=Recipe(_loans_as_numbers, ('refused', 'granted'), dict(epochs=100), width=32, domain=_BANK,
+                 names=dict(months_in_job='months in the job', late_payments='late payments')),
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
-    heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100)),
+    heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100), names=_HELOC_NAMES,
+                 codes=_HELOC_CODES),
     uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))
 
 # %% ../../nbs/data/05_datasets.ipynb #c57

@@ -332,12 +332,15 @@ def images(
     "Describe images: blocks, bounds, and the settings that make believable pictures."
     check_whole(block=block)
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
-    p = _Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions))
+    return _domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions)))
+
+def _domain(p:_Pixels) -> Domain:
+    "The record of functions of images."
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
     adapted:dict[str, Any] = dict(adapt=partial(_InRange, low=p.low, high=p.high)) if own_range else {}
     return Domain(
         partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)),
-        kind='image', defaults='colour' if channels == 3 else 'image',
+        kind='image', defaults='colour' if p.channels == 3 else 'image',
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
         rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
         views=_SHIFTS, **adapted)

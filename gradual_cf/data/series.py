@@ -420,6 +420,10 @@ def series(
     p = _Series(names, L, shortest, fs, window or _forgotten(known), low, high, torch.tensor(jump)[:, None].float(),
                 torch.zeros(len(names), L, dtype=torch.bool), bridged, torch.from_numpy(filled[some]).float())
     for name in immutable: p.locked.logical_or_(_where(p, name))
+    return _domain(p)
+
+def _domain(p:_Series) -> Domain:
+    "The record of functions of series."
     return Domain(
         partial(_encode, p), partial(_decode, p), partial(_windows, p), propose=partial(_propose, p), kind='series',
         defaults='series', rows=partial(_rows, p), legal=partial(_legal, p), constrain=partial(_constrain, p),

@@ -6,16 +6,16 @@
 from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (Column, _entry_slices, _fit_columns, _floats, _interval, _inside, _inward,
-                                     MISSING, _offered, _rescaled, _treated)
+from .columns import (Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
+                                     _inward, MISSING, _offered, _rescaled, _treated, _ULPS)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
@@ -26,6 +26,30 @@ from .relations import _at_fault, _Relations, _ties
 __all__ = ['tabular']
 
 # %% ../../nbs/04_tables.ipynb #c6
+class _Scales(NamedTuple):
+    "How entries are scaled and written, as arrays over all of them."
+    origin:np.ndarray # Raw value that is encoded as 0, `(d,)`; 0 for levels
+    span:np.ndarray   # Raw distance that is encoded as 1, `(d,)`; 1 for levels
+    digits:np.ndarray # Decimals of legal numbers, `(d,)`
+    scale:np.ndarray  # Parts of one that cells tell apart, `(d,)`
+    uneven:list       # Columns with knots, and where their entries stand
+    between:list      # Columns with legal numbers between their steps, and where
+    own:list          # Columns that find the very cell in their own way, and where
+    missing:list      # Columns with missing cells, by position
+    plain:bool        # Whether cells are numbers in all columns, read as they are
+
+def _scales(table) -> _Scales: # Of a `_Table`
+    "The scales of its columns."
+    each = list(zip(table.columns, table.at))
+    even = [(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns]
+    origin,span = np.array(even, float)[table.group].T
+    alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
+    return _Scales(origin, span, table.entries('digits'), table.entries('scale'),
+                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between)],
+                   [(c, at) for (c,at),one in zip(each, alike) if not one],
+                   [g for g,c in enumerate(table.columns) if c.missing],
+                   all(type(c) in (Column, Integer) for c in table.columns))
+
 @dataclass(frozen=True, eq=False)
 class _Table:
     "The fitted columns of a frame, and what may become of them."
@@ -43,21 +67,37 @@ class _Table:
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
 
-    @property
+    @cached_property
     def names(self) -> list: return list(self.labels)
 
     def __repr__(self): return f'_Table({len(self.names)} columns, {(~self.frozen).sum()} may change)'
 
-    @property
+    # What follows from the fields is worked out once: a single row is asked about many times
+    @cached_property
     def at(self) -> list: return _entry_slices(self.columns) # A slice for each column
 
-    @property
+    @cached_property
     def group(self) -> np.ndarray: # Column of each entry, `(d,)`
         return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
 
+    @cached_property
+    def scales(self) -> _Scales: return _scales(self)
+
+    @cached_property
+    def shared(self) -> tuple: # Limits of each entry, raw `(d,)` each, and what rows may become that have no others
+        ends = self.entries('low'), self.entries('high')
+        return *ends, _legal_room(self, *np.atleast_2d(*ends))
+
+    @cached_property
+    def tried(self) -> list: # Candidate values of each column, encoded, `(q, w)`
+        return [torch.tensor(c.encoded(c.candidates(self.grid))) for c in self.columns]
+
+    @cached_property
+    def project(self) -> Callable: return _projection(self) # (c, x) -> the admissible c
+
     def encoded(self, raw:np.ndarray) -> np.ndarray: # `(…, d)`
-        out = np.empty(raw.shape)
-        for c,at in zip(self.columns, self.at): out[..., at] = c.encoded(raw[..., at])
+        out = (raw - self.scales.origin)/self.scales.span
+        for c,at in self.scales.uneven: out[..., at] = c.encoded(raw[..., at])
         return out
 
     def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
@@ -95,9 +135,11 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
 def _frame(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order; raises `ValueError` where they are others."
     df = _as_frame(data, table.names)
-    got,names = list(df.columns), table.names
+    names = table.names
+    got = names if df.columns.equals(table.labels) else list(df.columns)
     if got == names:
-        df = _with_columns(df, {c: _cast(df[c], dtype) for c,dtype in table.dtypes.items() if df[c].dtype != dtype})
+        other = [c for (c,dtype),own in zip(table.dtypes.items(), df.dtypes) if own is not dtype and own != dtype]
+        df = _with_columns(df, {c: _cast(df[c], table.dtypes[c]) for c in other})
         gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
         return _with_columns(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
     missing,extra = [c for c in names if c not in got], [c for c in got if c not in names]
@@ -107,21 +149,25 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     raise ValueError(f'data must have its columns in the fitted order {names}, got {got}')
 
 # %% ../../nbs/04_tables.ipynb #c16
+def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
+    "Limits moved inward to legal values."
+    ends = [end.copy() for end in _inward(low, high, table.scales.digits)]
+    for c,at in table.scales.between:
+        i = at.start
+        ends[0][:, i],ends[1][:, i] = _inside(c, low[:, i], high[:, i])
+    return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
+
 def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take; limits that all rows share are held once."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
     if down.any(): high = np.where(down, np.fmin(high, raw), high)
-    low,high = np.broadcast_arrays(*np.atleast_2d(low, high))
-    ends = [end.copy() for end in _inward(low, high, table.entries('digits'))]
-    for c,at in zip(table.columns, table.at):
-        if not len(c.between): continue
-        i = at.start
-        ends[0][:, i],ends[1][:, i] = _inside(c, low[:, i], high[:, i])
-    return tuple(torch.from_numpy(table.encoded(end)).expand(raw.shape) for end in ends)
+    ends = _legal_room(table, *np.broadcast_arrays(*np.atleast_2d(low, high)))
+    return tuple(end.expand(raw.shape) for end in ends)
 
 def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
     bad = (low > high).numpy()
+    if not bad.any(): return torch.zeros(len(bad), len(table.columns), dtype=torch.bool)
     return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
 
 # %% ../../nbs/04_tables.ipynb #c18
@@ -129,18 +175,22 @@ def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
     df = _frame(table, data)
     if not len(df): raise ValueError('data must have at least one row, got an empty frame')
+    if table.scales.plain and all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in df.dtypes):
+        v = df.to_numpy(float)
+        if np.isfinite(v).all(): return np.ascontiguousarray(v) # numbers only, none missing: read at once
     return np.concatenate([c.read(df) for c in table.columns], 1)
 
 def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
     x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
-    low,high = _room(table, raw, table.entries('low'), table.entries('high'), table.up[group], table.down[group])
+    *ends,room = table.shared
+    if table.up.any() or table.down.any(): low,high = _room(table, raw, *ends, table.up[group], table.down[group])
+    else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
-    if table.keep: # what is missing stays missing
-        gone = [np.isnan(c.one(raw[:, at])) for c,at in zip(table.columns, table.at)]
-        frozen = frozen | torch.from_numpy(np.stack(gone, 1))
+    for g in table.scales.missing if table.keep else (): # what is missing stays missing
+        frozen[:, g] |= torch.from_numpy(np.isnan(table.columns[g].one(raw[:, table.at[g]])))
     return Encoded(x, frozen, low, high, most)
 
 # %% ../../nbs/04_tables.ipynb #7656ed92
@@ -183,11 +233,15 @@ def _one_by_one(rules, c, x):
     for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
     return c
 
-def _alone(whole:Entrywise, rules:dict, entry:Tensor, x:Tensor) -> Callable: # v `(n, q, 1)` -> v
-    "What the form demands of several numbers of one column in each row; `rules`: entry -> rule of its column."
-    old,consts = x[:, None, entry], [k[entry] for k in whole.beside(x)]
-    rule = rules.get(int(entry[0]), lambda v, old: v)
-    return lambda v: rule(whole.f(v, old, *consts), old)
+def _alone(whole:Entrywise, rules:dict, at:Tensor, x:Tensor) -> Callable: # v `(n, q)` -> v
+    "What the form demands of numbers for the entries `at`, `(n, q)`, each by itself; `rules`: entry -> rule of its column."
+    old,even = x.gather(1, at), whole.narrow(at, x)
+    some = [(mine, rule) for entry,rule in rules.items() if (mine := at == entry).any()]
+    def form(v):
+        v = even(v)
+        for mine,rule in some: v[mine] = rule(v[mine][:, None], old[mine][:, None])[:, 0]
+        return v
+    return form
 
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
@@ -207,7 +261,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
 def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
     "Values of one column to try."
     c,relations = table.columns[group], table.relations
-    values = torch.tensor(c.encoded(c.candidates(table.grid))).to(x)[None]
+    values = table.tried[group].to(x)[None]
     if relations is None or not c.ordered or table.computed[group]: return values
     if not (relations.near[group].relations or relations.near[group].followers): return values
     low,high = (torch.tensor(c.encoded(end)).to(x)[:, None] for end in relations.possible(x, group))
@@ -215,14 +269,28 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     return torch.cat([values.expand(len(x), -1, -1), own[..., None]], 1)
 
 # %% ../../nbs/04_tables.ipynb #c33
+def _exact(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing
+    "Decode rows to the very numbers that were encoded; as each column does it, all numbers at once."
+    k = table.scales
+    v = k.origin + x*k.span
+    with np.errstate(over='ignore'): near = np.rint(v*k.scale)/k.scale # infinite, and so not near, for what is too large
+    out = np.where(np.abs(near - v) <= _ULPS*(np.abs(v) + np.abs(k.origin)), near, v)
+    for g in k.missing: out[:, table.at[g]][x[:, table.at[g]] == MISSING] = np.nan
+    for c,at in k.own: out[:, at] = c.exact(x[:, at])
+    return np.asfortranarray(out)
+
 def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
     "Encoded rows as the frame that a model reads; `legal` rounds numbers."
-    entries,cells = np.asarray(x.detach().cpu().double(), order='F'), {}
+    exact,cells = _exact(table, x.detach().cpu().double().numpy()), {}
     for c,at in zip(table.columns, table.at):
-        v = c.exact(entries[:, at])
+        v = exact[:, at]
         cells |= c.write(c.rounded(v) if legal else v, table.dtypes)
+    columns = [cells[name] for name in table.names]
+    dtype = columns[0].dtype
+    if dtype != object and isinstance(dtype, np.dtype) and all(v.dtype == dtype for v in columns): # one block
+        return pd.DataFrame(np.stack(columns).T, columns=table.labels)
     kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
-    return pd.DataFrame({i: kept(cells[c]) for i,c in enumerate(table.names)}).set_axis(table.labels, axis=1)
+    return pd.DataFrame(dict(enumerate(map(kept, columns)))).set_axis(table.labels, axis=1)
 
 # %% ../../nbs/04_tables.ipynb #c37
 def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
@@ -236,9 +304,8 @@ def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
 # %% ../../nbs/04_tables.ipynb #c39
 def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and the rows' own `(n, d)` -> `(n, d)`
     "The admissible entries that answers are written from; a number between the steps of its column stays there."
-    out = _projection(table)(v, x)
-    for c,at in zip(table.columns, table.at):
-        if not len(c.between): continue
+    out = table.project(v, x)
+    for c,at in table.scales.between:
         i = at.start
         legal = torch.from_numpy(c.encoded(c.rounded(c.decoded(v[:, i].numpy()))))
         out[:, i] = torch.where(v[:, i] == x[:, i], x[:, i], legal)
@@ -247,16 +314,17 @@ def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and th
 def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
     if raw is None: return _written(table, x, legal)
-    v,enc,df = x.detach().cpu(), _encode(table, raw), _frame(table, raw).copy()
+    df = _frame(table, raw)
+    v,enc,df = x.detach().cpu(), _encode(table, df), df.copy()
     differs,v = v != enc.x.to(v), v.double()
     if legal: v = _legal_entries(table, v.clamp(enc.low, enc.high), enc.x)
     if legal and table.relations is not None:
         v = table.relations.follow(torch.where(differs, v, enc.x), enc.x)
         v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)
         differs = v != enc.x
-    for c,at in zip(table.columns, table.at):
+    for g in np.unique(table.group[differs.any(0).numpy()]):
+        c,at = table.columns[g], table.at[g]
         changed = differs[:, at].any(1).numpy()
-        if not changed.any(): continue
         new = c.exact(v[:, at].numpy())
         cells = c.write(c.rounded(new) if legal else new, table.dtypes)
         for name,one in cells.items(): _put(df, name, one, changed, table.dtypes[name])
@@ -389,19 +457,21 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
     elif line.high > line.low:
         ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
+_WRAP = 34 # Characters of a line beside a track
+
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
     "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
     by_name,cfs = {c.name: c for c in table.columns}, cfs[:most]
     lines:list[Any] = list(cfs.changes().itertuples())
     place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
-    fig,ax = subplots(figsize=(7, .8 + .55*max(len(lines), 1)))
+    fig,ax = subplots(figsize=(7, .8 + .6*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
     if around: ax.set_xlabel('shaded: what does as well', fontsize=8)
-    names = [plot_text(f'row {l.index}: {l.feature}\n{went(cfs, l.row)}') for l in lines]
+    names = [plot_text(f'row {l.index}: {l.feature}', _WRAP) + '\n' + plot_text(went(cfs, l.row), _WRAP) for l in lines]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
-    ax.set(xlim=(-.12, 1.12), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
+    ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
@@ -493,7 +563,7 @@ def _domain(table:_Table) -> Domain:
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_written, table)
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
-                  project=_projection(table), propose=partial(_propose, table), constrain=partial(_constrain, table),
+                  project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
                   display=display, defaults='table', kind='table', features=table.columns,

@@ -23,14 +23,15 @@ from ..gradual import TABLE
 from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer
-from ..search.goals import in_target
+from ..search.goals import in_target, shortfall
 from ..search.plausible import Plausibility
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
 # %% auto #0
 __all__ = ['PLAUSIBLE', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
-           'out_of_range', 'measures', 'evaluate', 'plausible', 'bootstrap', 'confirm', 'summary', 'plot_summary']
+           'out_of_range', 'measures', 'evaluate', 'plausible', 'lacks', 'bootstrap', 'confirm', 'summary',
+           'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
 def n_changed(
@@ -196,6 +197,7 @@ def measures(
     held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals; rows that could not be read are left out."
+    explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
@@ -237,18 +239,39 @@ def evaluate(
 
 # %% ../../nbs/measures/00_metrics.ipynb #rd02
 def plausible(
-    strength:float=1., # How strict the demands are, in [0, 1]: 0 for the default settings
+    strength:float=1., # How strict the demands are, in [0, 2]: 0 for the default settings, 2 for the median real row
 ) -> Any:              # `Settings` of `GradualCF`, for tables
-    "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 1]."
+    "Settings whose demands for real company and a clear lead rise together; `ValueError` for no number in [0, 2]."
     number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    if not (number and 0 <= strength <= 1): raise ValueError(f'strength must be a number in [0, 1], got {strength!r}')
+    if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
     if strength == 0: return TABLE
-    bars = Plausibility(density=1 - .15*strength, isolation=1 - .1*strength)
-    return replace(TABLE, plausibility=bars, logit_margin=.35*strength, sparsity_weight=.5*strength)
+    near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
+    bars = Plausibility(1 - .15*near - .35*more, 1 - .1*near - .4*more, 1 - .5*more if more else None)
+    return replace(TABLE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc10
 # Answers among real rows of the target; for tables
 PLAUSIBLE = plausible()
+
+# %% ../../nbs/measures/00_metrics.ipynb #la02
+def lacks(
+    explainer:Any,       # Fitted `GradualCF`
+    cfs:Counterfactuals, # Its answers
+) -> pd.DataFrame:       # One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks for it
+    "What answers lack of what the settings ask for; 0 where they have it."
+    explainer.check_fitted()
+    enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
+    s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
+    level = torch.full_like(s.target.level, explainer.settings.tau)
+    found = dict(probability=shortfall(s._replace(target=s.target._replace(level=level, demands=()))))
+    for d in s.target.demands:
+        if 'lead' in d._fields: found |= dict(lead=d.missing(s))
+        if 'company' in d._fields:
+            beyond = d.company.beyond(d, cfs.xp[:, None])
+            found |= dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in beyond)))
+    if explainer.company is None or explainer.company.pairs is None: found.pop('pairs', None)
+    names = ['probability', 'lead', 'lonely', 'strange', 'pairs']
+    return pd.DataFrame({k: v.clamp_min(0).cpu().numpy() for k,v in found.items()}, index=range(len(cfs))).reindex(columns=names)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc17
 def bootstrap(

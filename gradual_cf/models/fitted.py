@@ -7,8 +7,10 @@ from __future__ import annotations
 import copy, copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -142,7 +144,7 @@ def _catboost(model) -> Predictor:
 
 # %% ../../nbs/models/02_fitted.ipynb #b7f37e75
 _ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
-_MOMENTARY = '_ONNX_MODELS',           # What is no part of the program, for a fingerprint of its code
+_MOMENTARY = '_ONNX_MODELS', '_SAID'   # What is no part of the program, for a fingerprint of its code
 _ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
 
 def _opened_again(model:bytes, providers:list, told:dict):
@@ -213,6 +215,34 @@ def recognised(
     asked = 'predict', 'predict_proba', 'decision_function'
     return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
 
+# %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
+_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, frame, logits)
+_FEW,_LAST = 8, 16 # Rows of a frame that is remembered, and how many are
+
+@contextmanager
+def remembering():
+    "Ask about the same few rows once while this lasts, in this thread."
+    me = get_ident()
+    mine = me not in _SAID # else somebody remembers already, and forgets
+    if mine: _SAID[me] = []
+    try: yield
+    finally:
+        if mine: del _SAID[me]
+
+def asked_once(
+    predictor:Predictor, # The model
+    frame:pd.DataFrame,  # Raw rows
+) -> Tensor:             # What it said, `(n, k)`
+    "Ask about a frame, unless it was asked about the same few rows just now."
+    said = _SAID.get(get_ident())
+    if said is None or len(frame) > _FEW: return predictor.logits(frame)
+    rows = frame.reset_index(drop=True) # whatever their names
+    for who,known,z in said:
+        if who is predictor and known.equals(rows): return z.clone()
+    z = predictor.logits(frame)
+    said[:] = [*said[1 - _LAST:], (predictor, rows.copy(), z.clone())]
+    return z
+
 # %% ../../nbs/models/02_fitted.ipynb #c51
 class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
@@ -236,7 +266,7 @@ class FrameModel(Adapted):
     ) -> Tensor:            # `(n, k)`
         "What the model itself says of raw rows; libraries refuse to be asked about none."
         if not len(frame): return torch.zeros(0, self.outputs, dtype=torch.float64)
-        z = self.predictor.logits(frame)
+        z = asked_once(self.predictor, frame)
         self.outputs = z.shape[1]
         return z
 

@@ -25,12 +25,19 @@ class _Splits(NamedTuple):
     left:list      # Whether cells go left, for each column, bool `(its nodes, cells)`
     own:Any        # Positions of rows, rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
 
+class _Sides(NamedTuple):
+    "The nodes of one column, tree by tree."
+    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
+    start:np.ndarray # The first node of each, `(r,)`
+    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
+    right:np.ndarray # … without those left of it
+
 class _Words(NamedTuple):
     "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
     aim:np.ndarray    # Weights of scores, `(k,)`
     adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
     value:np.ndarray  # What leaves add, `(t, 64·w)`
-    sides:list        # For each column its nodes: tree, words without what is right of it, words without what is left
+    sides:list        # For each column its nodes, `_Sides`
     full:np.ndarray   # All leaves, `(t, w)`
     cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
     upto:list         # The same for any cell up to here; None for a category
@@ -58,13 +65,24 @@ def _as_words(bits:int, size:int) -> np.ndarray: # `(size,)`, 64 bits each
     return np.array([bits >> 64*i & 0xffff_ffff_ffff_ffff for i in range(size)], np.uint64)
 
 # %% ../../nbs/search/09_bounds.ipynb #c11
+_AT_A_TIME = 2**20 # Words that are gathered at a time
+
 def _left_over(words:_Words, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
     "The leaves that are left of each tree where the nodes of a column send something left or right."
-    out = np.tile(words.full, (left.shape[1], 1, 1))
-    for (tree,if_left,if_right),goes in zip(words.sides[g], left):
-        out[goes, tree] &= if_left
-        out[~goes, tree] &= if_right
+    out,side = np.tile(words.full, (left.shape[1], 1, 1)), words.sides[g]
+    if not len(side.tree): return out
+    size = max(1, _AT_A_TIME//side.left.size)
+    for i in range(0, len(out), size):
+        met = np.where(left.T[i:i + size, :, None], side.left, side.right)
+        out[i:i + size, side.tree] &= np.bitwise_and.reduceat(met, side.start, 1)
     return out
+
+def _sides_of(nodes:list, size:int) -> _Sides: # (tree, words, words) of each, tree by tree
+    "The nodes of a column, side by side."
+    if not nodes: return _Sides(*np.zeros((2, 0), int), *np.zeros((2, 0, size), np.uint64))
+    tree,left,right = map(np.array, zip(*nodes))
+    start = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
+    return _Sides(tree[start], start, left, right)
 
 def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k,)`
     "The tables of an ensemble for one weighted sum of its scores."
@@ -81,7 +99,7 @@ def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k
             without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
     adds = np.stack([t.value.any(0) for t in trees]).astype(float)
-    words = _Words(aim, adds, value, sides, full, [], [], [])
+    words = _Words(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [])
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
@@ -95,7 +113,7 @@ class _TreeBound:
     def __init__(self, q:_Question, nodes:_Splits, words:_Words, left:list, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         self.own = [_left_over(words, g, v) for g,v in enumerate(left)] # `(n, t, w)` of each column
-        self.asks = [g for g,sides in enumerate(words.sides) if sides]
+        self.asks = [g for g,side in enumerate(words.sides) if len(side.tree)]
         free = q.rows.low <= q.rows.high
         self.fixed = np.tile(words.full, (len(need), 1, 1)) # what columns that stay leave
         for g in self.asks: self.fixed[~free[:, g]] &= self.own[g][~free[:, g]]
@@ -418,6 +436,15 @@ def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)
         below,above = np.where(apart & same, middle, below), np.where(apart & ~same, middle, above)
     return np.unique(np.r_[at[:1], above])
 
+def _beside_turns(values:np.ndarray, feature:np.ndarray, bound:np.ndarray) -> np.ndarray: # Features `(q, j)`; of each node -> bool `(q,)`
+    "Positions beside which a node goes another way: the number of its feature's bounds that lie below a value changes."
+    turns = np.zeros(len(values) - 1, bool)
+    for j in np.unique(feature):
+        v = values[:, j]
+        below = np.where(np.isnan(v), -1, np.searchsorted(np.sort(bound[feature == j]), v))
+        turns |= below[1:] != below[:-1]
+    return np.r_[True, turns] | np.r_[turns, True]
+
 def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
@@ -438,6 +465,10 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
         return rows
     edges,left = [], []
     for g,(at,values) in enumerate(zip(f.at, f.values)):
+        if not grid.named[g] and len(at) > 1: # a column of cents has a hundred thousand values, and trees ask at few
+            mine = column == g
+            beside = _beside_turns(whole(values, g), feature[mine], bound[mine])
+            at,values = at[beside],values[beside]
         way = goes(whole(values, g), g)
         starts = at # of cells
         if not grid.named[g] and len(at):

@@ -82,6 +82,7 @@ def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
 
 def jury(cf, k:int) -> list: # Functions of encoded rows
     "Models that might have been, made once for an explainer that is fitted."
+    cf.check_rows('confirmed')
     while len(cf.jurors) < k: cf.jurors.append(_juror(cf, len(cf.jurors) + 1))
     return cf.jurors[:k]
 

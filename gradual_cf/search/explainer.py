@@ -26,6 +26,7 @@ from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
                                       answers_numbers, check_lead, check_logits, labels_of, place, predict)
+from ..models.fitted import remembering
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
@@ -178,8 +179,9 @@ def _described(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
     named = f', {len(cf.classes)} classes ({listed(cf.classes)})' if cf.classes else ''
+    what = 'training rows' if cf.summary is None else 'prototypes in place of training rows'
     learnt = 'not fitted' if cf.z_train is None else \
-        f'{len(cf.x_train):,} training rows{named or cf.goal.counted(cf.z_train)}'
+        f'{len(cf.x_train):,} {what}{named or cf.goal.counted(cf.z_train)}'
     own = [f'{f.name}={_brief(v)}' for f in fields(usual)
            if (v := getattr(cf.settings, f.name)) != getattr(usual, f.name)]
     return f'{type(cf).__name__}({", ".join([*([about] if about else []), repr(cf.domain), learnt, *own])})'
@@ -288,9 +290,9 @@ def _crowd(cf, label:Tensor): # A class `()`, or an interval `(2,)`
         cf.crowds[key] = crowd(cf.x_train[kept & in_target(cf.z_train, label)])
     return cf.crowds[key]
 
-def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None for what is no table
+def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None for what is no table, and without rows
     "Share of real rows of the target that are more unusual; NaN where the target has too few rows."
-    if not cf.domain.features or cf.x_train is None: return None
+    if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
     for label in target.unique(dim=0):
         there,rows = _crowd(cf, label), (target == label).view(len(target), -1).all(1)
@@ -332,6 +334,11 @@ def _check_no_labels(y):
     if y is None: return
     raise ValueError(f'fit must be called with the rows alone, got labels too ({type(y).__name__}): the model is '
                      'fitted already, and an explainer learns from what it says')
+
+def _check_rows_there(cf, name:str):
+    "Raise `ValueError` where training rows are needed and an explainer was saved without them."
+    if cf.summary is None: return
+    raise ValueError(f'{name} needs training rows, and this explainer was saved without them: save it with rows=True')
 
 def _check_rows(cf, data, target):
     "Raise `ValueError` where a target comes first and rows come second."
@@ -446,6 +453,7 @@ class Explainer:
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
     def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
     def __repr__(self): return _described(self)
@@ -473,6 +481,7 @@ class Explainer:
         _check_no_labels(y)
         with _as_it_was(self):
             self.place,self.x_train,self.z_train,self.crowds,self.jurors = place(self.model), None, None, {}, []
+            self.summary = None
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             x = self.encode(data).x
@@ -481,6 +490,7 @@ class Explainer:
         return self
 
     def check_fitted(self): _check_fitted(self)
+    def check_rows(self, name:str): _check_rows_there(self, name) # What it is that needs training rows
     def encode(self, data) -> Encoded: return _encoded(self, data) # Raw rows, many or one
 
     def logits(self, data, x:Tensor) -> Tensor: # Raw rows and the same, encoded -> `(n, k)`
@@ -552,11 +562,12 @@ class Explainer:
     ) -> Counterfactuals:
         "Change the least in each row that makes the model decide for `target`; a row that cannot be read says so."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        asked,aside = _where_read(self, data, target, max_changes, **rules)
-        if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
-        else:
-            _check_alone(optimal=optimal, seconds=seconds, robust=robust)
-            answers = until_confirmed(self, asked, confirmed, seed, progress)
+        with remembering():
+            asked,aside = _where_read(self, data, target, max_changes, **rules)
+            if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+            else:
+                _check_alone(optimal=optimal, seconds=seconds, robust=robust)
+                answers = until_confirmed(self, asked, confirmed, seed, progress)
         return _with_unread(answers, aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
@@ -594,8 +605,9 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: distinct groups first, then distant values; none has an idle change."
-        asked,aside = _where_read(self, data, target, **constraints)
-        found = several(self, asked, k, diversity, seed)
+        with remembering():
+            asked,aside = _where_read(self, data, target, **constraints)
+            found = several(self, asked, k, diversity, seed)
         first = _with_unread(found.first, aside)
         return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
 

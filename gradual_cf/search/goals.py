@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..core import Encoded, State, Target, changed_groups, per_row, rows_of
 from ..models.asking import predict
-from ..render import sided_percent, value_text
+from ..render import ENGLISH, Language, N_, sided_percent, value_text
 
 # %% auto #0
 __all__ = ['logit_gap', 'logit_gap_norm', 'logit_gap_sum', 'fit_logits', 'target_score', 'l2_distance', 'total_variation',
@@ -286,14 +286,14 @@ def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a r
     return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
 # %% ../../nbs/02_goals.ipynb #c58
-def class_words(label) -> str:
+def class_words(label, lang:Language=ENGLISH) -> str:
     "A class as people call it: by its label, and where that is a number, as the class of that number."
     number = isinstance(label, (int, float, np.number)) and not isinstance(label, bool)
-    return f'class {label}' if number else str(label)
+    return lang.say(N_('class {label}'), label=label) if number else str(label)
 
-def _class_name(t:int, labels=()) -> str: # Position of a class
+def _class_name(t:int, labels=(), lang:Language=ENGLISH) -> str: # Position of a class
     "The same of a position."
-    return class_words(labels[t] if labels else t)
+    return class_words(labels[t] if labels else t, lang)
 
 _EVEN = np.log(.5) + 1e-6 # Below this log-probability the numbers of a softmax do not tell which class leads
 _TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
@@ -362,11 +362,14 @@ class ClassGoal:
     def first(self, z, z_train, labels=()) -> Any: # To begin with
         return self.plain(1 if len(z) == 2 else z.argsort(descending=True)[1], labels)
 
-    def words(self, target) -> str: return class_words(target)
-    def name(self, target) -> str|None: return class_words(target) # None where a target has no name
+    def words(self, target, lang=ENGLISH) -> str: return class_words(target, lang)
+    def name(self, target, lang=ENGLISH) -> str|None: return class_words(target, lang) # None where a target has none
     def counted(self, z) -> str: return f', {z.shape[1]} classes'
-    def text(self, v, form='.2f') -> str: return format(float(v), form)
-    def sided(self, v, tau) -> str: return sided_percent(v, tau)
+    def text(self, v, form='.2f', lang=ENGLISH) -> str:
+        text = format(float(v), form)
+        return lang.percent(text) if text.endswith('%') else lang.number(text)
+
+    def sided(self, v, tau, lang=ENGLISH) -> str: return sided_percent(v, tau, lang)
     def bars(self, target, tau) -> list: return [tau]
     def bar_text(self, tau) -> str: return f'at {tau:g}'
 
@@ -414,15 +417,16 @@ class IntervalGoal:
         return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
     def anything(self, labels=()) -> tuple: return 0., 1.
     def first(self, z, z_train, labels=()) -> tuple: return round(z_train.median().item(), 2), None
-    def name(self, target) -> str|None: return None
-    def words(self, target) -> str:
+    def name(self, target, lang=ENGLISH) -> str|None: return None
+    def words(self, target, lang=ENGLISH) -> str:
         low,high = target.tolist()
-        if low == -np.inf: return f'at most {value_text(high)}'
-        return f'at least {value_text(low)}' if high == np.inf else f'in {value_text(low)}..{value_text(high)}'
+        ends = dict(low=value_text(low, lang=lang), high=value_text(high, lang=lang))
+        if low == -np.inf: return lang.say(N_('at most {high}'), **ends)
+        return lang.say(N_('at least {low}') if high == np.inf else N_('in {low}..{high}'), **ends)
 
     def counted(self, z) -> str: return ''
-    def text(self, v, form='.2f') -> str: return format(float(v), ',.4g')
-    def sided(self, v, tau) -> str: return value_text(v)
+    def text(self, v, form='.2f', lang=ENGLISH) -> str: return lang.number(format(float(v), ',.4g'))
+    def sided(self, v, tau, lang=ENGLISH) -> str: return value_text(v, lang=lang)
     def bars(self, target, tau) -> list: return [v for v in target.tolist() if np.isfinite(v)]
     def bar_text(self, tau) -> str: return 'in their interval'
 

@@ -88,16 +88,25 @@ def _as_slice(entry): # Ascending positions, long `(w,)`; what lies side by side
     first,last = int(entry[0]), int(entry[-1])
     return slice(first, last + 1) if last - first + 1 == len(entry) else entry
 
+def _by_entries(project) -> bool: # Whether single numbers can be made admissible without the rest of their row
+    return project is None or hasattr(project, 'alone') or hasattr(project, 'narrow')
+
+def _legal_numbers(s, v, at, project):
+    "The admissible numbers next to the candidates `v` for single entries `at` of each row, `(n, q)` each."
+    for limit,inward in ((s.enc.low, torch.maximum), (s.enc.high, torch.minimum)):
+        if limit is not None: v = inward(v, limit.flatten(1).gather(1, at))
+    if project is None: return v
+    return (getattr(project, 'alone', None) or project.narrow)(at, s.x)(v)
+
 def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
     enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
     v = values.to(s.x).expand(n, -1, -1)
-    by_itself = hasattr(project, 'alone') # a table's columns, whose levels are legal as they are offered
-    if by_itself and w > 1: return v
+    if w == 1 and _by_entries(project): return _legal_numbers(s, v[..., 0], entry.expand(n, q), project)[..., None]
+    if hasattr(project, 'alone'): return v # a table's levels are legal as they are offered
     if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
     if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
     if project is None: return v
-    if by_itself: return project.alone(entry, s.x)(v)
     if hasattr(project, 'narrow'):
         return project.narrow(entry.repeat(q).expand(n, -1), s.x)(v.reshape(n, q*w)).view(n, q, w)
     whole = project(_trials(s.xp, v, entry).flatten(0, 1), s.x.repeat_interleave(q, 0))
@@ -119,7 +128,7 @@ def _distances(s, v, entry):
     others = (s.xp - s.x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
     return ((v - s.x.flatten(1)[:, None, entry]).square_().sum(2) + others).sqrt()
 
-def _tied(group, relations, price, s, t):
+def _tied(relations, price, group, s, t):
     "Trials `(n, q, *s)` with all that follows, what they cost, and which stay or break a relation, `(n, q)`."
     (n,q),out = t.shape[:2], torch.zeros(t.shape[:2], dtype=torch.bool, device=t.device)
     if relations is not None:
@@ -159,13 +168,59 @@ def _best_value(s, may, values, entry, project, tied):
 
 _NUMBERS = 2**22 # Numbers of candidates that any search holds at a time: 16 MB in 32 bits, and a few copies of that
 
-def _best_in_group(s, may, group, groups, propose, project, tied=None):
-    "The best candidate of one group, a few rows at a time: merit `(n,)` and trial `(n, *s)`; yields questions."
-    entry,values = (groups.flatten() == group).nonzero()[:, 0], propose(s.x, group)
+def _best_in_group(s, may, group, entry, values, project, tied=None):
+    "The best candidate of one group, a few rows at a time: merit and group `(n,)`, trial `(n, *s)`; yields questions."
     n,size,found = len(s.x), max(1, _NUMBERS//(values.shape[1]*s.x[0].numel())), []
     for i in [slice(at, at + size) for at in range(0, n, size)]:
         own = values[i] if len(values) > 1 else values
         found.append((yield from _best_value(s.take(i), may[i], own, entry, project, tied)))
+    score,trial = map(torch.cat, zip(*found))
+    return score, torch.full((n,), group, device=s.x.device), trial
+
+# %% ../../nbs/01_masking.ipynb #2b8e65d9
+def _merits_at(s, v, at, may):
+    "The merit of each row with one entry changed: numbers `v` for the entries `at`, `(n, q)` each; yields one question."
+    x,xp,one = s.x.flatten(1), s.xp.flatten(1), at[..., None]
+    t = xp[:, None].repeat(1, v.shape[1], 1).scatter_(2, one, v[..., None])
+    far = (v - x.gather(1, at)).square_()
+    if not xp.equal(x): far += (xp - x)[:, None].expand_as(t).scatter(2, one, 0.).square_().sum(2)
+    short = yield s, t.view(*v.shape, *s.x.shape[1:])
+    return merit(short, far.sqrt()).masked_fill((v == xp.gather(1, at)) | ~may, -torch.inf)
+
+def _finer_numbers(s, may, entry, value, best, project):
+    "Divide the last stretch of all numbers that arrived, `(n, g)`; writes to `value` and `best`."
+    row,g = (best > 0).nonzero(as_tuple=True)
+    if not len(row): return
+    share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
+    few,at = s.take(row), entry[g][:, None].expand(-1, len(share))
+    stretch = torch.lerp(few.xp.flatten(1).gather(1, at[:, :1]), value[row, g][:, None], share)
+    finer = _legal_numbers(few, stretch, at, project)
+    new,i = (yield from _merits_at(few, finer, at, may[row, g][:, None])).max(1)
+    better = new > best[row, g]
+    value[row[better],g[better]],best[row[better],g[better]] = finer.gather(1, i[:, None])[better, 0], new[better]
+
+def _best_numbers(s, may, groups, entry, values, project):
+    "The best of the `values`, `(n or 1, q)` each, of several groups of one `entry`: as `_best_in_group`."
+    n,size = len(s.x), torch.tensor([v.shape[1] for v in values], device=s.x.device)
+    owner,first = torch.arange(len(size), device=s.x.device).repeat_interleave(size), size.cumsum(0) - size
+    at,place = entry[owner].expand(n, -1), torch.arange(len(owner), device=s.x.device) - first[owner]
+    v = _legal_numbers(s, torch.cat([v.to(s.x).expand(n, -1) for v in values], 1), at, project)
+    score = s.x.new_full((n, len(size), int(size.max())), -torch.inf)
+    score[:, owner, place] = yield from _merits_at(s, v, at, may[:, owner])
+    best,i = score.max(2)
+    value = v.gather(1, first + i)
+    yield from _finer_numbers(s, may, entry, value, best, project)
+    score,i = best.max(1, keepdim=True)
+    trial = s.xp.flatten(1).scatter(1, entry[i], value.gather(1, i))
+    return score[:, 0], groups[i[:, 0]], trial.view_as(s.xp)
+
+def _best_of_numbers(s, may, groups, entry, values, project):
+    "The same, a few rows at a time."
+    most = max(sum(v.shape[1] for v in values), len(values)*(DIVISIONS - 1))*s.x[0].numel()
+    size,found = max(1, _NUMBERS//most), []
+    for i in [slice(at, at + size) for at in range(0, len(s.x), size)]:
+        own = [v[i] if len(v) > 1 else v for v in values]
+        found.append((yield from _best_numbers(s.take(i), may[i], groups, entry, own, project)))
     return tuple(map(torch.cat, zip(*found)))
 
 # %% ../../nbs/01_masking.ipynb #c47
@@ -183,7 +238,7 @@ def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield que
 
 # %% ../../nbs/01_masking.ipynb #c51
 _CALL_NUMBERS = 2**20 # Numbers that go into one call of a model without gradient
-_CALL_ROWS = 1000     # Rows times groups whose questions wait for each other there
+_TOGETHER = 1000      # Rows times groups whose questions wait for each other
 
 def _is_called(model): return not _differentiable(model) # As a function: each call has a price
 
@@ -207,14 +262,21 @@ def _asker(model) -> Callable:
         return [_lacks_of(s, t, part) for (s,t),part in zip(questions, z)]
     return ask
 
-# %% ../../nbs/01_masking.ipynb #c53
-def _that_may(s, may):
-    "Rows that may change a group, and their positions; all rows unless fewer than half of them may."
-    rows = may.nonzero()[:, 0]
-    if 2*len(rows) < len(may): return s.take(rows), rows
-    return s, torch.arange(len(may), device=may.device)
-
 # %% ../../nbs/01_masking.ipynb #c56
+def _entries_of(groups:Tensor) -> tuple: # Ascending positions of each group
+    "Where the entries of each group stand in a flattened row."
+    flat = groups.flatten()
+    return flat.argsort(stable=True).split(torch.bincount(flat).tolist())
+
+def _searches(s, free, entries, values:dict, project, tied) -> list: # Candidates of each group
+    "A search of each group that needs its own, and one of all others, which are single numbers."
+    single = [g for g in values if tied is None and len(entries[g]) == 1 and _by_entries(project)]
+    out = [_best_in_group(s, free[:, g], g, entries[g], v, project, tied and partial(tied, g))
+           for g,v in values.items() if g not in single]
+    if not single: return out
+    at,numbers = torch.cat([entries[g] for g in single]), [values[g][..., 0] for g in single]
+    return [*out, _best_of_numbers(s, free[:, single], torch.tensor(single, device=at.device), at, numbers, project)]
+
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,          # Rows as they stand
@@ -229,15 +291,12 @@ def probe(
     "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
     s,ask = s._replace(on=None, c=None), _asker(model)
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
-    group = torch.zeros_like(best, dtype=torch.long)
-    tied = lambda g: None if relations is None and price is None else partial(_tied, g, relations, price)
-    search = lambda g, some, rows: _best_in_group(some, free[rows, g], g, groups, propose, project, tied(g))
-    together = max(1, _CALL_ROWS//max(1, len(s.x))) if _is_called(model) else 1
+    group,entries = torch.zeros_like(best, dtype=torch.long), _entries_of(groups)
+    tied = None if relations is None and price is None else partial(_tied, relations, price)
     with evaluating(model), torch.no_grad():
-        for some_groups in free.any(0).nonzero()[:, 0].split(together):
-            asked = [(g, *_that_may(s, free[:, g])) for g in some_groups.tolist()]
-            found = _in_rounds([search(*each) for each in asked], ask)
-            for (g,_,rows),(score,trial) in zip(asked, found):
-                won = score > best[rows]
-                group[rows[won]],xp[rows[won]],best[rows[won]] = g,trial[won],score[won]
+        for some in free.any(0).nonzero()[:, 0].split(max(1, _TOGETHER//max(1, len(s.x)))):
+            values = {g: propose(s.x, g) for g in some.tolist()}
+            for score,g,trial in _in_rounds(_searches(s, free, entries, values, project, tied), ask):
+                won = (score > best) | (score == best) & (g < group) # the first of equals
+                group[won],xp[won],best[won] = g[won],trial[won],score[won]
     return group, xp, best

@@ -19,7 +19,8 @@ from .composition import admissible, loss_grad
 from .goals import (arrived, Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
 from .masking import _NUMBERS, _legal_values, _trials, gain_groups, in_group, _plain_lack
-from .shorten import _with_followers, put_back
+from .pairs import counted_pairs, usual_support
+from .shorten import _with_followers, _without_each, put_back
 
 # %% auto #0
 __all__ = ['typical', 'Plausibility', 'without_images']
@@ -215,6 +216,7 @@ class _Circle(NamedTuple):
     strange:Tensor   # Strangeness that a share of the second half stays below, `()`
     values:list      # Values of each group that are worth trying, `(q,)`; None for a category
     atomic:list      # Whether a few values make up most of a group
+    common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
 
 def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
     "Learn what the rows of a target keep to."
@@ -250,16 +252,26 @@ def _worth_trying(v:Tensor, atoms:int=_ATOMS) -> tuple: # Values `(m,)` of a num
 # %% ../../nbs/search/05_plausible.ipynb #c20
 @dataclass(frozen=True)
 class Plausibility:
-    "The company that answers shall be in."
+    "The company that answers shall be in; raises `ValueError` for what is no share."
     density:float=.85  # Share of the target's rows that sets the bar of loneliness, in (0, 1]
     isolation:float=.9  # Share that sets the bar of strangeness, in (0, 1]
+    pairs:float|None=None # Share that sets how many training rows have a changed value beside each other one; or None
+    likelihood:float|None=None # Share of the target's rows that answers must be as likely as, in (0, 1]; or None
+
+    def __post_init__(self):
+        for name,v in vars(self).items():
+            if v is None and name in ('pairs', 'likelihood'): continue
+            number = isinstance(v, (int, float)) and not isinstance(v, bool)
+            if not (number and 0 < v <= 1): raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
 
     def fit(self,
         explainer, # Fitted, of a table
     ):
         "What answers of an explainer are compared with; raises `ValueError` for what is no table."
-        if explainer.domain.features: return _Company(self, explainer)
-        raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+        if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+        if self.likelihood is None: return _Company(self, explainer)
+        from gradual_cf.search.likelihood import _LikelyCompany # which needs this chapter
+        return _LikelyCompany(self, explainer)
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."
@@ -270,6 +282,11 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
 _LEAST = 20 # Rows that a target must have to be compared with
 
 def _enough(rows:Tensor) -> bool: return len(rows) >= _LEAST
+
+def _usual(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)`; of no length where nobody asks
+    "The support that values of a target's rows have."
+    if company.pairs is None: return rows.new_zeros(0)
+    return usual_support(company.pairs, rows[:_ROWS], company.entries, company.settings.pairs)
 
 def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
@@ -282,10 +299,11 @@ def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     tried = [_worth_trying(rows[ok, e[0]]) if c.ordered else (None, True)
              for c,e,ok in zip(company.columns, company.entries, legal.T)]
     values,atomic = map(list, zip(*tried))
-    circle = _circle(rows, legal, company.settings.density, company.settings.isolation, values=values, atomic=atomic)
+    h = company.settings
+    circle = _circle(rows, legal, h.density, h.isolation, values=values, atomic=atomic, common=_usual(company, rows))
     if not few: return circle
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
-    return circle._replace(lonely=never[0], strange=never[1])
+    return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
 
 # %% ../../nbs/search/05_plausible.ipynb #c25
 _AROUND = 128 # Nearest rows of each half that a row is compared with
@@ -296,14 +314,16 @@ class Plausible(NamedTuple):
     near:Tensor    # Positions of near rows in it, half by half, long `(n, 2, k)`; repeated where there are fewer
     lonely:Tensor  # How lonely a row may be among each half, `(n, 2)`
     strange:Tensor # How strange, `(n,)`
+    common:Tensor  # Least support of a changed value, as `usual_support` counts it, `(n, g)`; `(n, 0)` unasked
+    x:Tensor       # The inputs, `(n, d)`
     company:Any    # `_Company`: how they are compared
 
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
-        lonely,strange = self.company.of(self, s.xp[:, None])
-        bars = torch.maximum(self.lonely, lonely[:, 0]), torch.maximum(self.strange, strange[:, 0])
-        return self._replace(lonely=bars[0], strange=bars[1])
+        lonely,strange,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
+        lonely,strange = torch.maximum(self.lonely, lonely), torch.maximum(self.strange, strange)
+        return self._replace(lonely=lonely, strange=strange, common=self.common - rare)
 
 def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
@@ -323,8 +343,20 @@ def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n
     far = torch.stack([_squared(t, c.x[near[:, h, :k]]) for h in (0, 1)], 2)
     return far.topk(min(NEIGHBOURS, k), largest=False).values.sqrt().mean(3)
 
+# %% ../../nbs/search/05_plausible.ipynb #pp02
+def _rare(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q, d)` -> `(n, q, g)`, or `(n, q, 0)`
+    "By how much the support of each changed value is too small; 0 for what did not change."
+    (n,q,d),g = t.shape, b.common.shape[1]
+    if not n*q*g: return t.new_zeros(n, q, g)
+    flat,bars = t.reshape(n*q, d), b.common.repeat_interleave(q, 0)
+    changed = changed_groups(b.x.repeat_interleave(q, 0), flat, company.owner)
+    some = changed.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :int(changed.sum(1).max())]
+    bins = company.pairs.bins(flat, company.entries)
+    lack = bars.gather(1, some) - company.pairs.support(bins, bins.gather(1, some)).log1p()
+    return torch.zeros_like(bars).scatter(1, some, lack.clamp_min(0)).masked_fill(~changed, 0.).view(n, q, g)
+
 # %% ../../nbs/search/05_plausible.ipynb #c30
-_LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits
+_LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits; a rare pair counts as it is
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
@@ -346,13 +378,17 @@ def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)
     near = enc.x.new_zeros(len(enc.x), 2, _AROUND, dtype=torch.long)
     lonely,strange = enc.x.new_zeros(len(enc.x), 2), enc.x.new_zeros(len(enc.x))
+    common = enc.x.new_zeros(len(enc.x), 0 if company.pairs is None else len(company.columns))
     for j,i in _by_circle(number, enc.x.shape[1]):
         c = company.circles[j]
         near[i] = _nearest_rows(c, enc.x[i])
         within = _pasted(company, c, near[i], enc.take(i))
         lonely[i] = torch.maximum(c.lonely, _loneliness_of(c, near[i], within).amin(1))
         strange[i] = torch.maximum(c.strange, c.forest(within.flatten(0, 1)).view(within.shape[:2]).amin(1))
-    return Plausible(number, near, lonely, strange, company)
+        if company.pairs is None: continue
+        best = company.pairs.best(company.pairs.bins(enc.x[i], company.entries)).log1p()
+        common[i] = torch.minimum(c.common, best)
+    return Plausible(number, near, lonely, strange, common, enc.x, company)
 
 # %% ../../nbs/search/05_plausible.ipynb #c32
 class _Company:
@@ -361,6 +397,9 @@ class _Company:
         self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
         self.x,self.z,self.circles,self.place = explainer.x_train[seen], explainer.z_train[seen], [], {}
+        self.owner:Any = explainer.groups(self.x[:1]) # The group of each entry
+        numbers = [c.ordered for c in self.columns]
+        self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)
 
     def number(self, label:Tensor) -> int: # A class or an interval
         "The number of a target's circle, which is drawn when it is first asked for."
@@ -376,22 +415,26 @@ class _Company:
         "Whether a target has enough rows to compare answers with."
         return _enough(self.x[in_target(self.z, label)])
 
-    def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`
-        "How lonely and how strange candidates are."
+    def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`, `(n, q, g or 0)`
+        "How lonely and how strange candidates are, and how much too rare the pairs of each changed value."
         lonely,strange = t.new_zeros(*t.shape[:2], 2), t.new_zeros(t.shape[:2])
         for j,i in _by_circle(b.circle, t.shape[2]):
             c = self.circles[j]
             lonely[i] = _loneliness_of(c, b.near[i], t[i])
             strange[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
-        return lonely, strange
+        return lonely, strange, _rare(self, b, t)
+
+    def beyond(self, b:Plausible, t:Tensor) -> tuple: # `(n, q)` each, in logits; at most 0 within a bar
+        "How far beyond each bar candidates are: too lonely, too strange, of too rare pairs."
+        lonely,strange,rare = self.of(b, t)
+        too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
+        return too_lonely, _STRANGE*(strange - b.strange[:, None]), rare.sum(2)
 
     def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
         "How far beyond their bars candidates are."
-        lonely,strange = self.of(b, t)
-        too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
-        too_strange = _STRANGE*(strange - b.strange[:, None])
-        both = too_lonely.clamp_min(0) + too_strange.clamp_min(0)
-        return torch.where(both > 0, both, torch.maximum(too_lonely, too_strange))
+        lonely,strange,rare = self.beyond(b, t)
+        all_ = lonely.clamp_min(0) + strange.clamp_min(0) + rare
+        return torch.where(all_ > 0, all_, torch.maximum(lonely, strange))
 
 # %% ../../nbs/search/05_plausible.ipynb #c37
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input
@@ -408,20 +451,30 @@ def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Te
     return torch.cat(values, 1)[..., None]
 
 # %% ../../nbs/search/05_plausible.ipynb #c39
+def _rare_at(company, s:State, t:Tensor, g:int) -> Tensor: # Candidates that set one group `(n, q, d)` -> `(n, q)`
+    "How much too rare the pairs of that group are, as a glance: those of other groups are not looked at."
+    b,pairs,entry = s.target.company, company.pairs, company.entries[g]
+    if pairs is None: return t.new_zeros(t.shape[:2])
+    beside = pairs.bins(s.xp, company.entries)
+    support = pairs.count[pairs.first[g]:pairs.first[g + 1]][:, beside].amin(2).T # of each bin, `(n, b)`
+    lack = b.common[:, g, None] - support.gather(1, pairs.bin(g, t[:, :, entry]) - pairs.first[g]).log1p()
+    same = (t[:, :, entry] == s.x[:, None, entry]).all(2)
+    return lack.clamp_min(0).masked_fill(same, 0.)
+
 def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> Iterator[tuple]:
-    "Every value of every free group put into the rows `(n, q, d)`, and which are new and free `(n, q)`, in blocks."
-    trials,may,relations = [], [], explainer.ties['relations']
+    "Every value of every free group put into the rows `(n, q, d)`, which are new and free, and how rare, in blocks."
+    blocks,relations = [], explainer.ties['relations']
+    put_in = lambda: tuple(torch.cat(v, 1) for v in zip(*blocks))
     for g in free.any(0).nonzero()[:, 0].tolist():
         entry = explainer.company.entries[g]
         v = _legal_values(s, _offered_values(explainer, s, g, circle, finer), entry, explainer.project)
         t,new = _trials(s.xp, v, entry), (v != s.xp[:, None, entry]).any(2) & free[:, g, None]
         t,kept = (t, new) if relations is None else relations.tried(s, t, g)
-        trials.append(t)
-        may.append(new & kept)
-        if sum(t.numel() for t in trials) < _NUMBERS: continue
-        yield torch.cat(trials, 1), torch.cat(may, 1)
-        trials,may = [], []
-    if trials: yield torch.cat(trials, 1), torch.cat(may, 1)
+        blocks.append((t, new & kept, _rare_at(explainer.company, s, t, g)))
+        if sum(block[0].numel() for block in blocks) < _NUMBERS: continue
+        yield put_in()
+        blocks = []
+    if blocks: yield put_in()
 
 # %% ../../nbs/search/05_plausible.ipynb #c41
 def _ten_nearest(s:State, circle:_Circle) -> list: # For each half, `(n, 10, d)`
@@ -469,9 +522,9 @@ def _foremost(seen:Tensor, *more:Tensor) -> tuple: # What candidates look worth 
 def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:tuple, finer:bool) -> tuple:
     "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
     ten,best = _ten_nearest(s, circle), None
-    for t,may in _candidates(explainer, s, free, circle, finer):
+    for t,may,rare in _candidates(explainer, s, free, circle, finer):
         short,price = _plain_lack(explainer.model, s, t), _price(explainer, s, t)
-        seen = _worth(short + _glance(s, ten, t), *price, fare).masked_fill(~may, -torch.inf)
+        seen = _worth(short + _glance(s, ten, t) + rare, *price, fare).masked_fill(~may, -torch.inf)
         now = _foremost(seen, t, may, short, *price)
         best = now if best is None else _foremost(*(torch.cat(pair, 1) for pair in zip(best, now)))
     _,t,may,short,dist,count = cast(tuple, best)
@@ -525,13 +578,16 @@ def _walk(explainer, s:State, live:Tensor, fare:tuple, rounds:int) -> Iterator[T
         yield live
 
 # %% ../../nbs/search/05_plausible.ipynb #c58
+_LEAST_MISSED = 4 # Changes of which any two are tried
+
 def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
-    "Put any two of at least three changes back and look for one value that does for both: the nearest such row."
+    "Put two of at least three changes back and look for one value that does for both: the nearest such row."
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, s.xp, groups) & ~s.enc.frozen
-    count,order = on.sum(1), on.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+    count,missed = on.sum(1), _without_each(explainer, s, groups).masked_fill(~on, torch.inf)
+    order = missed.argsort(dim=1, stable=True)
     xp,nearest = s.xp.clone(), s.x.new_full((len(s.x),), torch.inf)
-    for a,b in torch.combinations(torch.arange(int(count.max()))).tolist():
+    for a,b in torch.combinations(torch.arange(min(int(count.max()), _LEAST_MISSED))).tolist():
         rows = ((count > b) & (count > 2)).nonzero()[:, 0]
         gone = in_group(groups, order[rows, a]) | in_group(groups, order[rows, b])
         some = s.take(rows)
@@ -571,14 +627,42 @@ def _lowered(s:State) -> State:
     kept = tuple(d if isinstance(d, Match) else d.kept(s) for d in s.target.demands)
     return s._replace(target=s.target._replace(level=level, demands=kept))
 
+# %% ../../nbs/search/05_plausible.ipynb #pp03
+def _near_row(explainer, s:State) -> tuple: # Rows of one target -> `(n, d)`, and what they lack, `(n,)`
+    "The near row that, put over each row, lacks least; the one with the fewest changes of those that lack nothing."
+    company,most = explainer.company, most_groups(explainer, s.enc)
+    t = _pasted(company, company.circles[int(s.target.company.circle[0])], s.target.company.near, s.enc)
+    (n,q),flat = t.shape[:2], t.flatten(0, 1)
+    many = s.enc.take(torch.arange(n, device=t.device).repeat_interleave(q))
+    t = _with_followers(explainer, admissible(many, flat, explainer.project), many.x).view(t.shape)
+    dist,count = _price(explainer, s, t)
+    lack = _plain_lack(explainer.model, s, t).clamp_min(0) + company.lacks(s.target.company, t).clamp_min(0)
+    relations = explainer.ties['relations']
+    if relations is not None: lack[~relations.holds(many, t.flatten(0, 1)).view(n, q)] = torch.inf
+    lack[count > most[:, None]] = torch.inf
+    i = merit(lack, count + dist/(1 + dist)).argmax(1, keepdim=True)
+    return t[torch.arange(n, device=t.device), i[:, 0]], lack.gather(1, i)[:, 0]
+
+def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows that moved
+    "Put near rows in the place of rows that lack more; writes to `s`."
+    for _,i in _by_circle(s.target.company.circle[live], s.x.shape[1]):
+        for some in live[i].split(_FEW):
+            now = s.take(some)
+            xp,lack = _near_row(explainer, now)
+            new = moved(explainer, now, xp)
+            better = (lack < lacking(explainer, now)) & arrived(new.logits, now.target.label, explainer.settings.tau)
+            s.put(some[better], new.take(better))
+            yield some[better]
+
 # %% ../../nbs/search/05_plausible.ipynb #c64
 def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at their inputs, written to; which are refused
-    "Bring rows into good company: near, then at any distance, then smaller."
+    "Bring rows into good company: near, then at any distance, then from near rows, then smaller."
     for price,rounds in _ROUNDS:
         todo = live[lacking(explainer, s.take(live)) > 0]
         now = s.take(todo)
         s.put(todo, moved(explainer, now, now.x.clone()))
         yield from _walk(explainer, s, todo, (explainer.settings.sparsity_weight, price), rounds)
+    yield from _from_near_rows(explainer, s, live[lacking(explainer, s.take(live)) > 0])
     there = live[arrived(s.logits[live], s.target.label[live], explainer.settings.tau)]
     if not len(there): return
     s.put(there, _smaller(explainer, _lowered(s.take(there))))

@@ -131,6 +131,9 @@ def _in_parts(cost:np.ndarray, toll:float) -> tuple: # Columns and distance
     return columns, np.where(np.isfinite(cost), cost - np.where(np.isfinite(columns), columns, 0)*toll, np.inf)
 
 # %% ../../nbs/search/10_proven.ipynb #1726e25a
+def _likely(cf) -> bool: # Whether settings ask for what boxes have no bounds of
+    return getattr(getattr(cf.settings, 'plausibility', None), 'likelihood', None) is not None
+
 def _check_question(cf, optimal:str, seconds, gap:float):
     "Raise `ValueError` for a question that boxes do not answer."
     if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
@@ -142,6 +145,7 @@ def _check_question(cf, optimal:str, seconds, gap:float):
                          'explain with seconds instead')
     if getattr(cf.settings, 'quantile', None) is not None:
         raise ValueError(f'optimal must be left out where quantile is asked for, got {optimal!r}')
+    if _likely(cf): raise ValueError(f'optimal must be left out where likelihood is asked for, got {optimal!r}')
     if optimal == _COST and cf.domain.cost is None:
         raise ValueError("optimal='cost' must be asked of a table with costs, got none: tabular(..., cost={...})")
 
@@ -281,7 +285,7 @@ def _only_near(cf) -> bool:
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not isinstance(cf.model, FrameModel): return False
+    if not isinstance(cf.model, FrameModel) or _likely(cf): return False
     if not _demanding(cf): near = _only_near(cf) and not h.tau_slack
     else: near = not tied and h.legal and h.quantile is None and (h.logit_margin is not None or not h.tau_slack)
     if not near: return False # of margins, boxes know a lead only

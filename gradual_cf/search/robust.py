@@ -189,6 +189,21 @@ class _Retrained:
 _TOLERANCE = 1e-5 # What a demand may lack by rounding
 _ROUNDINGS = 8    # Roundings of a squared distance, at most
 
+def _encoded_ends(q:_Question, b:_Boxes) -> tuple: # `(b, d)` each
+    "The smallest and the largest numbers of boxes, and their corners."
+    first,last = _legal_ends(q, b.row, b.low, b.high)
+    none = (first > last) | q.grid.named
+    ends = [_rows_at(q.grid, q.rows, b.row, np.where(none, b.corner, at)) for at in (first, last)]
+    here = _rows_at(q.grid, q.rows, b.row, b.corner)
+    return np.minimum(here, ends[0]), np.maximum(here, ends[1]), here # a row's own value may be beyond both
+
+def _seen_between(q:_Question, b:_Boxes, most:np.ndarray, spare:np.ndarray, low:np.ndarray, high:np.ndarray) -> _Seen:
+    "What is said of boxes of which nothing more is known than how wide they are: cut the widest column."
+    wide = np.where(b.low < b.high, (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)], 0.)
+    for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
+    column = np.where((wide > 0).any(1), wide.argmax(1), -1)
+    return _Seen(most, spare, np.zeros(len(most)), column, _parted(q, b, column))
+
 class _LonelyBound:
     "How lonely rows are at least, among near rows of their target: a `_Condition`."
     def __init__(self, q:_Question, company):
@@ -216,19 +231,48 @@ class _LonelyBound:
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
-        q,n = self.q, len(b.row)
-        first,last = _legal_ends(q, b.row, b.low, b.high)
-        none = (first > last) | q.grid.named
-        ends = [_rows_at(q.grid, q.rows, b.row, np.where(none, b.corner, at)) for at in (first, last)]
-        here = _rows_at(q.grid, q.rows, b.row, b.corner)
-        low,high = np.minimum(here, ends[0]), np.maximum(here, ends[1]) # a row's own value may be beyond both
-        bars = self.bars[b.row] + _TOLERANCE
+        q,bars = self.q, self.bars[b.row] + _TOLERANCE
+        low,high,here = _encoded_ends(q, b)
         most = (bars - self.apart(b, low, high)).min(1)
         spare = (bars - self.apart(b._replace(low=_as_sets(q, b.corner)), here, here)).min(1)
-        wide = np.where(b.low < b.high, (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)], 0.)
-        for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
-        column = np.where((wide > 0).any(1), wide.argmax(1), -1)
-        return _Seen(most, spare, np.zeros(n), column, _parted(q, b, column))
+        return _seen_between(q, b, most, spare, low, high)
+
+# %% ../../nbs/search/09_robust.ipynb #rp02
+_HAIR = 1e-6 # Room for rounding beside the end of a bin, encoded
+
+class _PairBound:
+    "How much support changed values have at most beside the others: a `_Condition`."
+    def __init__(self, q:_Question, company):
+        pairs = company.company.pairs
+        self.q,self.first,self.bars = q, np.array(pairs.first), company.common.double().cpu().numpy()
+        self.ends = [None if v is None else v.double().cpu().numpy() for v in pairs.ends]
+        self.count = pairs.count.double().log1p().cpu().numpy()
+        self.width = self.count.size
+
+    def met(self, b:_Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> bool `(b, k)`
+        "The bins that boxes meet."
+        grid,out = self.q.grid, np.zeros((len(b.row), len(self.count)), bool)
+        for g,ends in enumerate(self.ends):
+            part,at = out[:, self.first[g]:self.first[g + 1]], grid.first[g]
+            if ends is None: part[:] = self.q.sets[g].masks[b.low[:, g]]
+            else:
+                lowest,highest = (np.searchsorted(ends, v)[:, None] for v in (low[:, at] - _HAIR, high[:, at] + _HAIR))
+                part[:] = (lowest <= np.arange(part.shape[1])) & (np.arange(part.shape[1]) <= highest)
+        return out
+
+    def spare(self, b:_Boxes, met:np.ndarray, changed:np.ndarray) -> np.ndarray: # bool `(b, k)`, `(b, g)` -> `(b,)`
+        "By how much the support of changed values is beyond their bars, at most; infinite where none changed."
+        beside = np.maximum.reduceat(np.where(met[:, None], self.count, -np.inf), self.first[:-1], axis=2).min(2)
+        best = np.maximum.reduceat(np.where(met, beside, -np.inf), self.first[:-1], axis=1)
+        return np.where(changed, best - self.bars[b.row], np.inf).min(1) + _TOLERANCE
+
+    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
+        "Look at boxes."
+        q = self.q
+        low,high,here = _encoded_ends(q, b)
+        most = self.spare(b, self.met(b, low, high), ~b.stays)
+        corner = self.met(b._replace(low=_as_sets(q, b.corner)), here, here)
+        return _seen_between(q, b, most, self.spare(b, corner, b.corner != q.rows.own[b.row]), low, high)
 
 # %% ../../nbs/search/09_robust.ipynb #2b5f8a8f
 def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> _Nodes: # One tree, as `_tree` grows it
@@ -284,7 +328,9 @@ def _company_bounds(q:_Question, company) -> list: # Rows of one target
     nodes = _forest_splits(forest, q.grid)
     need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
     words = _words_of(nodes, np.ones(1))
-    return [_LonelyBound(q, company), _TreeBound(q, nodes, words, nodes.own(q.rows.x), need, _DEPTH_SLACK)]
+    strange = _TreeBound(q, nodes, words, nodes.own(q.rows.x), need, _DEPTH_SLACK)
+    pairs = [_PairBound(q, company)] if company.common.shape[1] else []
+    return [_LonelyBound(q, company), strange, *pairs]
 
 # %% ../../nbs/search/09_robust.ipynb #490496cb
 class _Demands:

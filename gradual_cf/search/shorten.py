@@ -148,6 +148,17 @@ def _placed_at(columns:Sequence, starts:list, xp:Tensor, column:Tensor, place:np
         legal[rows] = torch.as_tensor(~np.isin(v, c.codes)).to(legal)
     return out, legal
 
+_LEVELS = 3 # Halvings that one question answers, since calls have a price
+
+def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
+    "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
+    ends,out = [(bad, good)], []
+    for _ in range(levels):
+        middles = [(a + b)//2 for a,b in ends]
+        ends = [end for (a,b),m in zip(ends, middles) for end in ((a, m), (m, b))]
+        out += middles
+    return out
+
 def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     "Bring one number of each row to the last place that holds."
     columns,starts = explainer.domain.features, [at.start for at in _entry_slices(explainer.domain.features)]
@@ -167,13 +178,21 @@ def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     nearest = ok.argmax(0) + 1
     seen = np.flatnonzero(nearest < _LOOKS)
     best[seen] = xp[(nearest[seen] - 1)*len(own) + seen]
-    def holds(place):
-        new,ok = asked(every, place)
-        best[ok] = new[ok]
-        return ok | (place == there)
     bad,good = look(nearest - 1), look(nearest)
     times,known = int(np.abs(good - bad).max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
-    bisected(holds, bad, good, min(times, known), lambda a, b: (a + b)//2)
+    left = min(times, known)
+    while left > 0:
+        levels = min(left, _LEVELS)
+        left,tree = left - levels, _middles(bad, good, levels)
+        xp,ok = asked(np.tile(every, len(tree)), np.concatenate(tree)) # all places that the next halvings may come to
+        at = np.zeros(len(every), int) # node of each row
+        for _ in range(levels):
+            place,there_ = np.stack(tree)[at, every], at*len(every) + every
+            some = np.flatnonzero(ok[there_])
+            best[some] = xp[there_[some]]
+            holds = ok[there_] | (place == there)
+            good,bad = np.where(holds, place, good), np.where(holds, bad, place)
+            at = 2*at + np.where(holds, 1, 2)
     return best
 
 def to_the_last_value(

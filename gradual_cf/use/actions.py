@@ -465,22 +465,22 @@ def _html_actions(told) -> str: # Of `Actions`
     return render('actions', caption=repr(told), takes=takes, lines=list(zip(told.words, told.sums().itertuples())))
 
 # %% ../../nbs/use/02_actions.ipynb #c75
-_WRAP = 46 # Characters of a line in a picture
+_WRAP = 34 # Characters of a line in a picture
 
 def _plot_actions(told):
     "What the first actions help together, the share of rows that takes each of them, and what that costs."
-    import textwrap
     sums,y = told.sums(), -np.arange(len(told))
-    size = 8.5, 1 + .55*max(len(told), 1)
+    size = 8.5, 1 + .65*max(len(told), 1)
     fig,(left,right) = subplots(1, 2, sharey=True, figsize=size, width_ratios=(3, 2))
     left.barh(y, sums.share, color='.85', label='helped so far')
     left.barh(y, [(told.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
     beside = dict(textcoords='offset points', va='center', fontsize=8)
     for at,share in zip(y, sums.share): left.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
-    left.set_yticks(y, [plot_text(textwrap.fill(f'{i}. {w}', _WRAP)) for i,w in enumerate(told.words, 1)], fontsize=8)
-    left.set(xlim=(0, 1.2), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
+    left.set_yticks(y, [plot_text(f'{i}. {w}', _WRAP) for i,w in enumerate(told.words, 1)], fontsize=8)
+    left.set(xlim=(0, 1.3), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
     if len(y): left.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
     right.plot(sums.cost, y, 'o-', color='.3', ms=4)
+    right.locator_params(axis='x', nbins=3)
     right.set(xlabel='mean cost so far', xlim=(0, 1.1*sums.cost.max() if len(sums) else 1))
     return fig
 

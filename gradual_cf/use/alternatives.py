@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, _unread_text
-from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, take_rows
+from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows
 from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..search.goals import most_groups
+from ..search.masking import _legal_values, _plain_lack, _trials
 from ..search.proven import _MENU
 from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
@@ -328,6 +329,78 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
+# %% ../../nbs/use/00_alternatives.ipynb #sw01
+_BASES,_VALUES = 12, 12 # Rows on the way back from answers that are gone on from, and values of a column
+
+def _lessened(pool, missing:Tensor) -> tuple: # How many answers each row lacks, `(n,)` -> rows, long `(b,)`; `(b, *s)`
+    "Answers of rows that lack some, with one change put back, halved, or at another level; each once."
+    rows,found,order = [], [], []
+    on = pool.on & (missing > 0)[pool.row, None]
+    for g in on.any(0).nonzero()[:, 0].tolist():
+        at,entry = on[:, g].nonzero()[:, 0], (pool.groups.flatten() == g).nonzero()[:, 0]
+        enc,xp = pool.enc.take(pool.row[at]), pool.xp[at]
+        old,new = (v.flatten(1)[:, None, entry] for v in (enc.x, xp))
+        other = (old + new)/2 if len(entry) == 1 else pool.explainer.propose(enc.x, g).expand(len(at), -1, -1)
+        v = torch.cat([old, _legal_values(State(enc, xp, None, None), other, entry, pool.explainer.project)], 1)
+        found.append(_trials(xp, v, entry).flatten(0, 1))
+        rows.append(pool.row[at].repeat_interleave(v.shape[1]))
+        order.append(torch.arange(v.shape[1]).repeat(len(at)))
+    if not rows: return pool.row[:0], pool.xp[:0]
+    first = torch.cat(order).argsort(stable=True).to(pool.row.device) # what is put back before the rest
+    row,xp = torch.cat(rows)[first], torch.cat(found)[first]
+    lines = pd.DataFrame(torch.cat([row[:, None].double(), xp.flatten(1).double()], 1).cpu().numpy())
+    each = torch.from_numpy(np.flatnonzero(~lines.duplicated())).to(row.device)
+    each = each[_first_few(row[each], torch.full_like(missing, _BASES))]
+    return row[each], xp[each]
+
+def _swapped(pool, row:Tensor, base:Tensor) -> tuple: # Rows `(b,)`, where they stand `(b, *s)` -> the same of what does
+    "What brings rows to the target with one more change."
+    e,enc = pool.explainer, pool.enc.take(row)
+    s,most = State(enc, base, None, e.aim(pool.target[row], enc)), most_groups(e, enc)
+    rows,found = [row[:0]], [base[:0]]
+    for g in (~enc.frozen).any(0).nonzero()[:, 0].tolist():
+        entry,values = (pool.groups.flatten() == g).nonzero()[:, 0], e.propose(enc.x, g)
+        values = values[:, ::max(1, values.shape[1]//_VALUES)] if len(entry) == 1 else values
+        v = _legal_values(s, values, entry, e.project)
+        t = _trials(base, v, entry)
+        short = _plain_lack(e.model, s, t)
+        changed = changed_groups(enc.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), pool.groups).sum(1)
+        good = (short <= 0) & ~enc.frozen[:, g, None] & (changed.view(short.shape) <= most[:, None])
+        rows.append(row[:, None].expand_as(good)[good])
+        found.append(t[good])
+    return torch.cat(rows), torch.cat(found)
+
+def _beyond(pool, row:Tensor, xp:Tensor) -> Tensor: # Rows `(q,)`, candidates `(q, *s)` -> bool `(q,)`
+    "Candidates that make all changes of an answer that their row has already."
+    out,x = torch.zeros_like(row, dtype=torch.bool), pool.enc.x
+    for r in row.unique().tolist():
+        i,known = (row == r).nonzero()[:, 0], pool.xp[pool.row == r]
+        for a in known: out[i] |= ((xp[i] == a) | (a == x[r])).flatten(1).all(1)
+    return out
+
+def _nearest_each(on:np.ndarray, far:np.ndarray, most:int) -> np.ndarray: # Groups `(q, g)`, distances `(q,)` -> positions
+    "The nearest of each set of groups, those of few groups first, and then the others."
+    order = np.lexsort((far, on.sum(1)))
+    again = pd.DataFrame(on[order]).groupby(list(range(on.shape[1]))).cumcount().to_numpy()
+    return order[np.argsort(again, kind='stable')][:most]
+
+def _add_swapped(pool, k:int):
+    "Candidates with one change of an answer replaced by another, for rows with fewer than `k` answers."
+    for _ in range(_TURNS):
+        missing,before = k - _number(pool), len(pool.row)
+        row,xp = _swapped(pool, *_lessened(pool, missing))
+        new = ~_beyond(pool, row, xp)
+        row,xp = row[new], xp[new]
+        if not len(row): return
+        x = pool.enc.x[row]
+        on = changed_groups(x, xp, pool.groups).cpu().numpy()
+        far = (xp - x).flatten(1).norm(dim=1).cpu().numpy()
+        each = {r: np.flatnonzero(row.cpu().numpy() == r) for r in row.unique().tolist()}
+        kept = np.concatenate([i[_nearest_each(on[i], far[i], 2*int(missing[r]))] for r,i in each.items()])
+        old = _number(pool)
+        pool.add(row[kept], xp[kept])
+        if len(pool.row) == before or (_number(pool) == old).all(): return
+
 # %% ../../nbs/use/00_alternatives.ipynb #c45
 def _apart(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q, d)` of one row
     "Mean differences over pairs of answers; NaN where there is no pair."
@@ -462,20 +535,22 @@ def _panel(ax, n:int, before:dict, after:dict, domain):
         ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c63
+_WRAP = 24 # Characters of a line beside the answers
+
 def _plot_several(several, row:int, most:int):
     "The answers of one row side by side."
     answers,lines = several[row][:most], several.changes()
     if not (several.first.domain.features or several.first.domain.words) or not len(answers): return answers.plot()
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
-    size = 1.6 + 1.7*len(answers), .9 + .42*len(before)
+    size = 1.6 + 1.7*len(answers), 1 + .5*len(before)
     fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
     for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.goal)), 1):
         _panel(ax, n, before, after, answers.domain)
-        ax.set(title=f'answer {n}: {said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
+        ax.set(title=f'answer {n}\n{said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-    names = [plot_text(f'{f}\n{value_text(v)} now') for f,v in before.items()]
+    names = [plot_text(str(f), _WRAP) + plot_text(f'\n{value_text(v)} now') for f,v in before.items()]
     axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
     return fig
 
@@ -507,6 +582,7 @@ def several(explainer, question:tuple, k:int, diversity:float, seed:int=0) -> Al
         _add_started(pool, one, k, diversity, seed)
         _add_others(pool, k, diversity, seed)
         _add_values(pool, k if known else _ALONE, seed)
+        if known and explainer.ties['relations'] is None: _add_swapped(pool, k)
     best,xp = _best_of_pool(pool, k, diversity), pool.enc.x.clone()
     row = pool.row[best]
     top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
@@ -538,14 +614,14 @@ def plot_ways(
     best = np.maximum(share.max(axis=0).fillna(0), share.max(axis=1).fillna(0))
     some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
     share = share.loc[some, some]
-    fig,ax = subplots(figsize=(2.2 + .55*len(some), 1.4 + .45*len(some)))
+    fig,ax = subplots(figsize=(max(2.2 + .55*len(some), 5), 1.6 + .45*len(some)))
     ax.imshow(share, cmap='Oranges', vmin=0, vmax=1, aspect='auto')
     for (i,j),v in np.ndenumerate(share.to_numpy()):
         if v == v: ax.text(j, i, f'{v:.0%}', ha='center', va='center', fontsize=8, color='w' if v > .6 else '.2')
     names = list(map(plot_text, some))
     ax.set_xticks(range(len(some)), names, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
     ax.set_yticks(range(len(some)), names, fontsize=8)
-    ax.set_title(f'share of {menu.row.nunique()} rows that these columns lead to the target', fontsize=9)
+    ax.set_title(f'share of {menu.row.nunique()} rows that\nthese columns lead to the target', fontsize=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig

@@ -286,7 +286,7 @@ _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn b
 def _axis_limits(ax, shares:bool):
     "Axes that do not blow up what is small: shares as percent, amounts from zero."
     ax.tick_params(labelsize=8, length=0)
-    ax.locator_params(axis='x', nbins=4)
+    ax.locator_params(axis='x', nbins=2)
     if not shares: return ax.set_xlim(0, 1.1*ax.get_xlim()[1])
     low,high = ax.get_xlim()
     wide = max(high - low, _ROOM)
@@ -306,7 +306,7 @@ def _measure_panel(ax, lines:pd.DataFrame, level:float, y:Sequence):
         ax.plot(line.value, at, 'o', color=colour, ms=5, zorder=3)
         if not shares: ax.plot(line.average, at, '|', color=colour, ms=11, mew=1.5, zorder=3)
     ax.axvline(lines.value.iloc[0], color='.6', lw=.8, ls='--', zorder=0)
-    ax.set_title(f'{measure} ({"share" if shares else "median"})', fontsize=9)
+    ax.set_title(f'{measure}\n({"share" if shares else "median"})', fontsize=9)
     _axis_limits(ax, shares)
 
 # %% ../../nbs/use/03_audit.ipynb #c68
@@ -317,7 +317,7 @@ def _audit_plot(audit):
     measures = [lines for _,lines in audit.frame.groupby('measure', sort=False)]
     first = measures[0]
     y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
-    fig,axes = subplots(1, len(measures), figsize=(9, 1 + .26*(y[0] - y[-1])), sharey=True)
+    fig,axes = subplots(1, len(measures), figsize=(9, 1.2 + .26*(y[0] - y[-1])), sharey=True)
     for ax,lines in zip(axes, measures): _measure_panel(ax, lines, audit.level, y.tolist())
     labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
     axes[0].set_yticks(y, labels, fontsize=8)

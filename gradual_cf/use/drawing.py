@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64, html, io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ import torch
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
-from ..render import count_text, plot_text, render, rounded_text, value_text
+from ..render import ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
@@ -30,19 +30,31 @@ def _places(c) -> int:
     "Decimals that a value of a column is written with."
     return max(c.digits, 0)
 
-def _unit_text(c, cell, units=None) -> str:
-    "A cell with the decimals and the unit of its column."
-    unit = f' {units[c.name]}' if units and c.name in units else ''
-    if c.measure or not c.scalable or pd.isna(cell): return value_text(cell)
-    return rounded_text(float(cell), _places(c), c.known is None) + unit
+class _Terms(NamedTuple):
+    "What people call the columns of a table."
+    units:dict = {} # Column -> its unit
+    names:dict = {} # Column -> its full name
+    codes:dict = {} # Special code -> what it means
+    lang:Language = ENGLISH
 
-def _changed(domain, line, units=None) -> dict: # name, before, after; a word needs no name
+    def name(self, feature) -> str: return str(self.names.get(feature, feature))
+
+_PLAIN = _Terms() # As the table has them
+
+def _unit_text(c, cell, terms:_Terms=_PLAIN) -> str:
+    "A cell with the decimals and the unit of its column; a special code in words."
+    lang,value = terms.lang, value_text(cell, lang=terms.lang)
+    if c.measure or not c.scalable or pd.isna(cell): return value
+    if cell in c.codes: return str(terms.codes.get(cell, lang.say(N_('code {value}'), value=value)))
+    return with_unit(rounded_text(float(cell), _places(c), c.known is None, lang), terms.units.get(c.name, ''), lang)
+
+def _changed(domain, line, terms:_Terms=_PLAIN) -> dict: # name, before, after; a word needs no name
     "One change in words: cells of a column, words, or brightnesses."
     column = next((c for c in domain.features if c.name == line.feature), None)
     def write(v):
-        if column is not None: return _unit_text(column, v, units)
-        return f'{v:.2f}' if isinstance(v, float) else value_text(v)
-    name = '' if isinstance(line.feature, int) else f'{line.feature}: '
+        if column is not None: return _unit_text(column, v, terms)
+        return terms.lang.number(f'{v:.2f}') if isinstance(v, float) else value_text(v, lang=terms.lang)
+    name = '' if isinstance(line.feature, int) else f'{terms.name(line.feature)}: '
     return dict(name=name, before=write(line.before), after=write(line.after))
 
 # %% ../../nbs/use/05_drawing.ipynb #c11
@@ -58,56 +70,63 @@ def _percent(c, cell) -> float:
 _SHEET = f'<style>{render("drawing/style", "css", changed=CHANGED)}\n</style>'
 
 # %% ../../nbs/use/05_drawing.ipynb #c17
-def _table_fields(cfs:Counterfactuals, units=None) -> dict: # One row
+def _table_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One row
     "What changed in a row of a table, each change on its track."
     lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _ways(cfs)[0])}
     also = {line.feature: line for line in _ranges(cfs)}
     for line in cfs.changes().itertuples():
         c,way = columns[line.feature]
-        told = _changed(cfs.domain, line, units) | dict(name=c.name, follows=getattr(line, 'follows', False))
+        told = _changed(cfs.domain, line, terms)
+        told |= dict(name=terms.name(c.name), follows=getattr(line, 'follows', False))
         told |= dict(places=(_percent(c, line.before), _percent(c, line.after)), also=None, enough='')
         if c.name in also:
-            told['enough'] = _enough_said(c, also[c.name], way, (units or {}).get(c.name, ''))
+            told['enough'] = _enough_said(c, also[c.name], way, terms.units.get(c.name, ''), terms.lang)
             if also[c.name].high > also[c.name].low:
                 told['also'] = 100*c.part(also[c.name].low), 100*c.part(also[c.name].high)
         lines.append(told)
     return dict(lines=lines)
 
 # %% ../../nbs/use/05_drawing.ipynb #c20
-def _standing_picture(cfs:Counterfactuals, goal:str) -> str: # One row
+def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
-    goal_is,price,one = cfs.goal, cfs.domain.cost, cfs.quality().iloc[0]
-    facts = dict(changes=one.changes)
-    if price is None: facts['distance'] = f'{one.distance:.3g}'
-    else: facts['cost'] = f'{price(cfs.x, cfs.xp)[0].item():.3g}'
-    if one.typical == one.typical: facts['typical'] = f'{one.typical:.0%} of real rows are more unusual'
+    goal_is,price,one,lang = cfs.goal, cfs.domain.cost, cfs.quality().iloc[0], terms.lang
+    facts = {lang.say(N_('changes')): lang.number(f'{one.changes:,}')}
+    if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
+    else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
+    if one.typical == one.typical:
+        told = lang.say(N_('{percent}: so many real rows are more unusual'), percent=lang.percent(f'{one.typical:.0%}'))
+        facts[lang.say(N_('typical'))] = told
     says = cfs.before[0].item(), cfs.prob[0].item()
-    before,after = (goal_is.text(v, '.0%') for v in says)
+    before,after = (goal_is.text(v, '.0%', lang) for v in says)
     places = [100*v for v in (*says, cfs.tau)] if goal_is.said == 'probability' else None
-    return render('drawing/standing', goal=goal, was=decided(cfs, 0), before=before, after=after, places=places,
+    was = decided(cfs, 0, lang)
+    return render('drawing/standing', 'html', lang, goal=goal, was=was, before=before, after=after, places=places,
                   found=cfs.valid[0].item(), facts=facts)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
-def _plan_picture(plan, units=None) -> str: # Of one answer
+def _plan_picture(plan, terms:_Terms=_PLAIN) -> str: # Of one answer
     "The steps of a plan as an ordered list."
     domain,goal,steps = plan.answers.domain, plan.answers.goal, []
     for _,part in plan.changes().groupby('step'):
-        then = goal.text(part[goal.said].iloc[-1], '.0%')
-        steps.append(dict(changes=[_changed(domain, line, units) for line in part.itertuples()], then=then))
-    return render('drawing/plan', steps=steps)
+        then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang)
+        steps.append(dict(changes=[_changed(domain, line, terms) for line in part.itertuples()], then=then))
+    return render('drawing/plan', 'html', terms.lang, steps=steps)
 
 # %% ../../nbs/use/05_drawing.ipynb #c25
-def _others_table(several, units=None) -> str: # Of one row
+def _others_table(several, terms:_Terms=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a,goal,domain = several.answers, several.answers.goal, several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
-    how = lambda t: '' if np.isnan(t) else f', typical {t:.0%}'
-    heads = [goal.text(p, '.0%') + how(t) for p,t in zip(a.prob.tolist(), typical)]
-    changes = [(line, _changed(domain, line, units)) for line in several.changes().itertuples()]
+    lang,said = terms.lang, [goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
+    how = lambda v, t: lang.say(N_('{value}, typical {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
+    heads = [v if np.isnan(t) else how(v, t) for v,t in zip(said, typical)]
+    changes = [(line, _changed(domain, line, terms)) for line in several.changes().itertuples()]
     now = {line.feature: told['before'] for line,told in changes}
     after = {(line.feature, line.answer): told['after'] for line,told in changes}
-    lines = [dict(name=f, now=v, cells=[after.get((f, n + 1)) for n in range(len(heads))]) for f,v in now.items()]
-    return render('drawing/others', what='word' if domain.words else 'column', heads=heads, lines=lines)
+    cells = lambda f: [after.get((f, n + 1)) for n in range(len(heads))]
+    lines = [dict(name=terms.name(f), now=v, cells=cells(f)) for f,v in now.items()]
+    what = lang.say(N_('word') if domain.words else N_('column'))
+    return render('drawing/others', 'html', lang, what=what, heads=heads, lines=lines)
 
 # %% ../../nbs/use/05_drawing.ipynb #c28
 _SIDE = 150 # Width of an image on the page, in pixels
@@ -128,16 +147,17 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
     "Pictures side by side, each with a line below it."
     return dict(side=_SIDE, pictures=[dict(png=_pixels_png(x), caption=text, alt=alt) for x,text,alt in parts])
 
-def _image_fields(cfs:Counterfactuals, units=None) -> dict: # One image
+def _image_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One image
     "Before, what changed, after."
-    n,dim = len(cfs.changes()), .25
+    n,dim,lang = len(cfs.changes()), .25, terms.lang
     changed = cfs.xp[0].where(cfs.mask[0], dim*cfs.x[0])
-    return _images((cfs.x[0], 'before', 'the image before'),
-                   (changed, f'{n} blocks changed', f'the {n} blocks that changed'),
-                   (cfs.xp[0], 'after', f'the image after, to be {aimed_at(cfs, 0)}'))
+    blocks = lang.count('{n} block changed', '{n} blocks changed', n)
+    goal = lang.say(N_('the image after, to be {goal}'), goal=aimed_at(cfs, 0, lang))
+    return _images((cfs.x[0], lang.say(N_('before')), lang.say(N_('the image before'))), (changed, blocks, blocks),
+                   (cfs.xp[0], lang.say(N_('after')), goal))
 
 # %% ../../nbs/use/05_drawing.ipynb #c31
-def _text_fields(cfs:Counterfactuals, units=None) -> dict: # One text
+def _text_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One text
     "A text with the words that changed."
     words:Any = cfs.domain.words
     text,end,parts = cfs.data[0], 0, []
@@ -151,42 +171,47 @@ def _text_fields(cfs:Counterfactuals, units=None) -> dict: # One text
 # %% ../../nbs/use/05_drawing.ipynb #c34
 _FIELDS = dict(table=_table_fields, image=_image_fields, text=_text_fields) # Kind of data -> what its template shows
 
-def _picture(cfs:Counterfactuals, units=None) -> str: # One row
+def _picture(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # One row
     "What changed, as the kind of data wants it."
     fields = _FIELDS.get(cfs.domain.kind)
-    return cfs._repr_html_() if fields is None else render(f'drawing/{cfs.domain.kind}', **fields(cfs, units))
+    if fields is None: return cfs._repr_html_()
+    return render(f'drawing/{cfs.domain.kind}', 'html', terms.lang, **fields(cfs, terms))
 
-def _others_picture(several, units=None) -> str: # Of one row
+def _others_picture(several, terms:_Terms=_PLAIN) -> str: # Of one row
     "Other answers, as the kind of data wants them."
-    if not len(several.answers): return '<p>No other answer.</p>'
-    return _OTHERS.get(several.first.domain.kind, _others_table)(several, units)
+    if not len(several.answers): return '<p>' + terms.lang.say(N_('No other answer.')) + '</p>'
+    return _OTHERS.get(several.first.domain.kind, _others_table)(several, terms)
 
-def _other_images(several, units=None) -> str: # Of one image
+def _other_images(several, terms:_Terms=_PLAIN) -> str: # Of one image
     "Other images, side by side."
-    numbered = enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
-    return render('drawing/image', **_images(*((x, f'answer {i}, {p:.0%}', f'answer {i}') for i,(x,p) in numbered)))
+    lang,numbered = terms.lang, enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
+    named = [(x, lang.say(N_('answer {number}'), number=i), lang.percent(f'{p:.0%}')) for i,(x,p) in numbered]
+    return render('drawing/image', **_images(*((x, f'{name}, {p}', name) for x,name,p in named)))
 
 _OTHERS = dict(image=_other_images) # Kind of data -> how other answers are shown; others have a table
 
 # %% ../../nbs/use/05_drawing.ipynb #c37
 _SPOKEN = 3 # Changes that a sentence names
-_COUNTED = dict(image='{} blocks change') # Kind of data -> what is said where nobody reads values
+_COUNTED = 'image', # Kinds of data of which nobody reads values
 
-def _spoken(cfs:Counterfactuals, units=None) -> str:
+def _spoken(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str:
     "The changes of one row in words."
-    lines = list(cfs.changes().itertuples())
-    counted = _COUNTED.get(cfs.domain.kind)
-    if counted: return counted.format(len(lines))
-    few = [_changed(cfs.domain, line, units) for line in lines[:_SPOKEN]]
+    lines,lang = list(cfs.changes().itertuples()), terms.lang
+    if cfs.domain.kind in _COUNTED: return lang.count('{n} block changes', '{n} blocks change', len(lines))
+    few = [_changed(cfs.domain, line, terms) for line in lines[:_SPOKEN]]
     told = '; '.join(f'{c["name"]}{c["before"]} → {c["after"]}' for c in few)
-    return f'{count_text(len(lines), "change")}: {told}' + f' and {len(lines) - _SPOKEN} more'*(len(lines) > _SPOKEN)
+    told = lang.count('{n} change: {told}', '{n} changes: {told}', len(lines), told=told)
+    more = len(lines) - _SPOKEN
+    return lang.say(N_('{told} and {more} more'), told=told, more=lang.number(f'{more:,}')) if more > 0 else told
 
-def _sentence(cfs:Counterfactuals, units=None) -> str: # Plain text
+def _sentence(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # Plain text
     "An answer in a sentence, for a live region."
-    a,b = (cfs.goal.text(v[0], '.0%') for v in (cfs.before, cfs.prob))
-    goal = f'{aimed_at(cfs, 0)}, {a} → {b}'
-    if not cfs.valid[0]: return f'No answer found under these rules. Nearest: {goal}.'
-    return f'{_spoken(cfs, units)}. Now {goal}.' if cfs.mask[0].any() else f'Nothing to change. {goal}.'
+    lang = terms.lang
+    a,b = (cfs.goal.text(v[0], '.0%', lang) for v in (cfs.before, cfs.prob))
+    goal = f'{aimed_at(cfs, 0, lang)}, {a} → {b}'
+    if not cfs.valid[0]: return lang.say(N_('No allowed change found. The nearest that was seen: {goal}.'), goal=goal)
+    if not cfs.mask[0].any(): return lang.say(N_('Nothing to change. {goal}.'), goal=goal)
+    return lang.say(N_('{changes}. Now {goal}.'), changes=_spoken(cfs, terms), goal=goal)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4d423a4
 def _logits(trace, i):

@@ -23,13 +23,13 @@ from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
 from ..measures.metrics import PLAUSIBLE
 from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
-from ..render import render, value_text
+from ..render import ENGLISH, Language, N_, render, value_text
 from ..search.explainer import Explainer
 from ..search.goals import CLASSES, in_target
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _bounded
 from .alternatives import _beside, _with_cells
-from .drawing import _pixels_png, _places, _unit_text
+from .drawing import _pixels_png, _places, _PLAIN, _Terms, _unit_text
 
 # %% auto #0
 __all__ = []
@@ -87,9 +87,10 @@ _KEPT_PARTS = 200     # Parts of answers that a desk remembers
 
 class _Desk:
     "Rows that can be asked about, what the model says of them, and what was answered."
-    def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0): # Fitted; raw rows; `k` answers side by side
+    def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0, lang:Language=ENGLISH): # Raw rows; `k` answers beside
         cf.check_fitted()
         self.cf:Any = cf
+        self.lang = lang
         self.domain,self.rows,self.k,self.seed = cf.domain, cf.domain.rows(rows), k, seed
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
@@ -130,9 +131,9 @@ class _Desk:
         return self.kept[name, q.asked]
 
 # %% ../../nbs/use/06_editors.ipynb #c23
-def _next_refused(desk:_Desk, target, after:int) -> int|None: # Position
-    "The next row that the model does not give to the target; None where it gives all."
-    for step in range(1, len(desk) + 1):
+def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None: # Position
+    "The next row that the model does not give to the target; None where it gives all, or `most` of them."
+    for step in range(1, min(len(desk), most or len(desk)) + 1):
         row = (after + step) % len(desk)
         z = desk.logits(row)[None]
         if not in_target(z, desk.cf.aimed(target, z))[0]: return row
@@ -188,13 +189,15 @@ def _menu(desk:_Desk, q:_Question) -> pd.DataFrame|None:
         return ways(cf, desk.one(q.row), q.target, k, _SECONDS/many, **q.rules())
     return desk.once('menu', q, ask)
 
-def _nowhere(menu:pd.DataFrame|None) -> str:
+def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     "How many ways are certain to lead nowhere, in a sentence; '' where none is."
     if menu is None or _NONE_EXISTS not in menu.proof.tolist(): return ''
-    proof,size = menu.proof.tolist(), 'one or two columns' if menu['columns'].map(len).max() > 1 else 'one column'
-    told = f'Proven to lead nowhere: {proof.count(_NONE_EXISTS)} of {len(proof)} ways of {size}.'
+    proof,pairs = menu.proof.tolist(), menu['columns'].map(len).max() > 1
+    several = N_('Proven to lead nowhere: {n} of {all} ways of one or two columns.')
+    told = lang.say(several if pairs else N_('Proven to lead nowhere: {n} of {all} ways of one column.'),
+                    n=proof.count(_NONE_EXISTS), all=len(proof))
     open_ = proof.count(_NONE_FOUND)
-    return f'{told} Not decided in time: {open_}.' if open_ else told
+    return told + ' ' + lang.say(N_('Not decided in time: {n}.'), n=open_) if open_ else told
 
 # %% ../../nbs/use/06_editors.ipynb #c38
 def _others(desk:_Desk, q:_Question):
@@ -221,7 +224,7 @@ def _parts(desk:_Desk, q:_Question) -> Iterator[tuple[str, Any]]: # Name and val
     yield 'plan', desk.once(('plan', q.number), q, answer.plan)
     if desk.k == 1: return
     yield 'others', _others(desk, q)
-    yield 'nowhere', _nowhere(_menu(desk, q))
+    yield 'nowhere', _nowhere(_menu(desk, q), desk.lang)
 
 # %% ../../nbs/use/06_editors.ipynb #c41
 class _Worker:
@@ -268,12 +271,15 @@ class _Worker:
         return self.thread is None
 
 # %% ../../nbs/use/06_editors.ipynb #5e967084
+def _hint(text:str) -> str: return f'<p class="cfx cfx-soft">{text}</p>'
+
 class _Knobs:
     "The knobs of a kind of data: here of one that has nothing to lock."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,self.ask,self.locks = desk, ask, []
-        self.box:Any = W.HTML('<p class="cfx cfx-soft">This kind of data has no columns, words or blocks to lock.</p>')
+        told = desk.lang.say(N_('This kind of data has no columns, words or blocks to lock.'))
+        self.box:Any = W.HTML(_hint(told))
 
     def show(self, row:int): pass # Set the knobs to a row
     def mark(self, cfs:Counterfactuals): pass # Show what an answer changes, one row
@@ -308,7 +314,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
     if not (c.measure or c.levels): return []
     stops = np.unique(np.linspace(c.low, max(c.high, c.low), _STOPS).round())
     stops = stops[~np.isin(stops, c.codes)]
-    return [(value_text(cell), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
+    return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
 
 # %% ../../nbs/use/06_editors.ipynb #0a7b7f92
 _BARS = 24 # Bars behind a slider
@@ -330,31 +336,42 @@ class _Range:
         import ipywidgets as W
         self.c,self.desk,self.training = c, desk, np.asarray(training, float)
         low,high,stops = c.low, max(c.high, c.low), _named_stops(c, desk)
+        self.stops = stops
         if stops:
             told:Any = dict(options=stops)
             make,slide = W.Dropdown, W.SelectionRangeSlider
         else:
             told:Any = dict(min=low, max=high, step=_stop_step(c))
             make,slide = W.BoundedFloatText, W.FloatRangeSlider
-        self.least,self.most = (look('field', make, value=v, description=f'{c.name}, {end}', **told)
-                                for v,end in ((low, 'at least'), (high, 'at most')))
-        told |= dict(readout=False, description=f'range of {c.name}')
+        ends = {N_('{column}, at least'): low, N_('{column}, at most'): high}
+        named = lambda text: desk.lang.say(text, column=c.name)
+        self.least,self.most = (look('field', make, value=v, description=named(end), **told) for end,v in ends.items())
+        told |= dict(readout=False, description=named(N_('range of {column}')))
         self.slider = look('slider', slide, value=(low, high), **told)
-        self.widgets = [self.least, self.slider, self.most]
+        self.parts = [self.least, self.slider, self.most]
+        together = W.Layout(flex='5 1 216px', align_items='center', min_width='0')
+        self.widgets = [W.HBox(self.parts, layout=together)]
         for name in ('cfx-slide', f'cfx-slide-{self.slider.model_id}'): self.slider.add_class(name)
         for field in (self.least, self.most): field.observe(self._typed, 'value')
         self.slider.observe(self._slid, 'value')
         self.slider.observe(ask, 'value')
-        for w in self.widgets: w.disabled = not c.low < c.high
+        self.hold(False)
 
     def _typed(self, _): self.slider.value = tuple(sorted((self.least.value, self.most.value)))
-    def _slid(self, change): self.least.value,self.most.value = change['new']
+    def _slid(self, change):
+        low,high = change['new']
+        if not self.stops: low,high = (round(v, _places(self.c)) for v in (low, high)) # no 0.30000000000000004
+        self.least.value,self.most.value = low, high
+
+    def hold(self, frozen:bool):
+        "Take no range for a column that may not change, or has one value only."
+        for w in self.parts: w.disabled = frozen or not self.c.low < self.c.high
 
     def release(self): self.slider.value = (self.c.low, max(self.c.high, self.c.low)) # Open it
 
     def behind(self, cells) -> str: # (cell, colour) pairs -> a style sheet
         "What stands behind the slider."
-        if self.slider.disabled: return ''
+        if not self.c.low < self.c.high: return ''
         marks = [(_read_numbers(self.c, pd.Series([cell], name=self.c.name))[0], colour) for cell,colour in cells]
         where,picture = f'.cfx-slide-{self.slider.model_id} .slider-container', _histogram(self.c, self.training, marks)
         return f'<style>{where}{{background-image:url({picture})}}</style>'
@@ -367,10 +384,11 @@ class _Range:
 # %% ../../nbs/use/06_editors.ipynb #c61
 class _Levels:
     "A box for each level of a category."
-    def __init__(self, c, ask:Callable):
+    def __init__(self, c, desk:_Desk, ask:Callable):
         import ipywidgets as W
         self.c,layout = c, W.Layout(width='auto', margin='0 8px 0 0')
-        told = [(value_text(v), f'{c.name} may become {value_text(v)}') for v in c.offered]
+        names = [value_text(v, lang=desk.lang) for v in c.offered]
+        told = [(v, desk.lang.say(N_('{column} may become {value}'), column=c.name, value=v)) for v in names]
         self.boxes = [W.Checkbox(value=True, indent=False, description=name, tooltip=tip, layout=layout)
                       for name,tip in told]
         for box in self.boxes: box.observe(ask, 'value')
@@ -378,6 +396,10 @@ class _Levels:
         self.widgets = [W.HBox(self.boxes, layout=W.Layout(flex='3 1 178px', width='auto', **wrap))]
 
     def behind(self, cells) -> str: return '' # Boxes have no slider
+
+    def hold(self, frozen:bool):
+        "Take no ticks for a column that may not change."
+        for box in self.boxes: box.disabled = frozen
 
     def release(self):
         "Tick all boxes."
@@ -394,8 +416,10 @@ class _Hand:
     def __init__(self, c, desk:_Desk, look:Callable, ask:Callable):
         import ipywidgets as W
         self.c,self.desk,self.start = c, desk, None
-        shared:Any = dict(description=f'{c.name} by hand', tooltip=f'What if {c.name} were …?')
-        if not c.ordered: self.options = [(value_text(v), v) for v in c.levels]
+        said = desk.lang.say
+        shared:Any = dict(description=said(N_('{column} by hand'), column=c.name),
+                          tooltip=said(N_('What if {column} were …?'), column=c.name))
+        if not c.ordered: self.options = [(value_text(v, lang=desk.lang), v) for v in c.levels]
         else: self.options = _named_stops(c, desk)
         if self.options: self.widget = look('hand', W.Dropdown, options=self.options, **shared)
         else: self.widget = look('hand', W.FloatText, step=_stop_step(c), **shared)
@@ -409,7 +433,8 @@ class _Hand:
             self.start = c.low if np.isnan(v) else float(v)
         if self.options:
             known = self.start in [v for _,v in self.options]
-            self.widget.options = self.options if known else [*self.options, (value_text(cell), self.start)]
+            own = value_text(cell, lang=self.desk.lang), self.start
+            self.widget.options = self.options if known else [*self.options, own]
         self.widget.value = self.start
 
     def read(self) -> Any: # A cell; `_STAYS` where nothing was moved
@@ -423,15 +448,15 @@ _STAYS = object() # Nothing was moved
 # %% ../../nbs/use/06_editors.ipynb #c67
 class _Column:
     "The knobs of one column."
-    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, units=None, training=()):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, terms:_Terms=_PLAIN, training=()):
         import ipywidgets as W
-        self.c,self.units = c, units
-        self.lock = look('lock', W.ToggleButton, description=str(c.name), icon='unlock')
+        self.c,self.terms = c, terms
+        self.lock = look('lock', W.ToggleButton, description=terms.name(c.name), icon='unlock')
         self.lock.add_class('cfx-lock')
         self.now = look('now', W.HTML)
-        self.limit = _Range(c, desk, look, ask, training) if c.ordered else _Levels(c, ask)
+        self.limit = _Range(c, desk, look, ask, training) if c.ordered else _Levels(c, desk, ask)
         self.hand = _Hand(c, desk, look, ask)
-        self.lock.observe(lambda change: setattr(self.lock, 'icon', 'lock' if change['new'] else 'unlock'), 'value')
+        self.lock.observe(lambda change: self.paint(), 'value')
         self.lock.observe(ask, 'value')
         self.box = look('line', W.HBox, children=[self.lock, self.now, *self.limit.widgets, self.hand.widget])
         self.box.add_class('cfx-line')
@@ -442,13 +467,21 @@ class _Column:
         self.cell = cell
         self.mark(None)
         self.lock.disabled = frozen
-        self.lock.tooltip = f'{self.c.name} may not change here' if frozen else f'Lock {self.c.name}: it stays as it is'
+        self.paint()
+        self.limit.hold(frozen)
         self.hand.show(cell)
+
+    def paint(self):
+        "The lock as it is: closed by the data, closed by hand, or open."
+        self.lock.icon = 'lock' if self.lock.disabled or self.lock.value else 'unlock'
+        name = self.lock.description
+        told = N_('{name} may not change here') if self.lock.disabled else N_('Lock {name}: it stays as it is')
+        self.lock.tooltip = self.terms.lang.say(told, name=name)
 
     def mark(self, changed:pd.DataFrame|None):
         "Show the cell of the row, and the one of an answer that changes the column."
         cells = [(self.cell, _GREY)] + ([] if changed is None else [(self.c.named(changed)[0], CHANGED)])
-        text = html.escape(_unit_text(self.c, self.cell, self.units))
+        text = html.escape(_unit_text(self.c, self.cell, self.terms))
         self.now.value = self.limit.behind(cells) + f'<span class="cfx cfx-now" title="{text}">{text}</span>'
         if changed is None: self.box.remove_class('cfx-moved')
         else: self.box.add_class('cfx-moved')
@@ -459,28 +492,25 @@ class _Column:
         self.limit.release()
 
 # %% ../../nbs/use/06_editors.ipynb #c70
-_HEADS = '''<div class="cfx cfx-heads" aria-hidden="true">
-<span style="flex:2 1 120px">click to lock</span><span style="width:74px">now</span>
-<span style="flex:5 1 216px">may lie between</span><span style="width:76px">by hand</span></div>
-<p class="cfx cfx-soft">Grey bars: training rows. Grey line: this row. Coloured line: the answer.</p>'''
-
 class _TableKnobs(_Knobs):
     "A line of knobs for each column."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,look = desk, _looks()
+        desk.cf.check_rows('the editor')
         training = desk.domain.decode(desk.cf.x_train[:_MOST_TRAINING], None, False)
         numbers = lambda c: _read_numbers(c, training[c.sources[0]]) if c.ordered else ()
-        self.lines = [_Column(c, desk, look, ask, units, numbers(c)) for c in desk.domain.features]
+        self.lines = [_Column(c, desk, look, ask, terms, numbers(c)) for c in desk.domain.features]
         self.order,self.sorted = self.lines, False
-        self.filter = W.Text(placeholder='find a column', description='columns', layout=W.Layout(width='220px'))
+        self.filter = W.Text(placeholder=desk.lang.say(N_('find a column')), description=desk.lang.say(N_('columns')),
+                             layout=W.Layout(width='220px'))
         self.filter.observe(self._found, 'value')
         self.body = W.VBox([line.box for line in self.lines], layout=W.Layout(max_height='620px', overflow='auto'))
-        self.box = W.VBox([self.filter, W.HTML(_HEADS), self.body])
+        self.box = W.VBox([self.filter, W.HTML(render('explorer/heads', 'html', desk.lang)), self.body])
 
     def _found(self, _=None):
         word = self.filter.value.strip().lower()
-        self.body.children = [line.box for line in self.order if word in str(line.c.name).lower()]
+        self.body.children = [line.box for line in self.order if word in line.lock.description.lower()]
 
     def show(self, row:int):
         "Set all lines to a row."
@@ -513,14 +543,14 @@ class _TableKnobs(_Knobs):
 # %% ../../nbs/use/06_editors.ipynb #c74
 class _WordKnobs(_Knobs):
     "A lock for each word of a text, and the text itself."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         self.desk,self.ask,self.locks,self.text = desk, ask, [], ''
         self.words = W.HBox(layout=W.Layout(flex_flow='row wrap', max_height='320px', overflow='auto'))
-        self.hand = W.Textarea(description='by hand', layout=W.Layout(width='auto', height='90px'))
+        self.hand = W.Textarea(description=desk.lang.say(N_('by hand')), layout=W.Layout(width='auto', height='90px'))
         self.hand.observe(ask, 'value')
         self.layout = W.Layout(width='auto', margin='1px')
-        self.box = W.VBox([W.HTML('<p class="cfx cfx-soft">Click a word to lock it.</p>'), self.words, self.hand])
+        self.box = W.VBox([W.HTML(_hint(desk.lang.say(N_('Click a word to lock it.')))), self.words, self.hand])
 
     def show(self, row:int):
         "Set the locks to the words of a text."
@@ -530,7 +560,7 @@ class _WordKnobs(_Knobs):
         for span,fixed in zip(self.desk.cf.domain.words(self.text), frozen):
             if span is None: continue
             word = self.text[slice(*span)]
-            tip = f'{word} may not change' if fixed else f'Lock {word}'
+            tip = self.desk.lang.say(N_('{name} may not change here') if fixed else N_('Lock {name}'), name=word)
             lock = W.ToggleButton(description=word, disabled=fixed, tooltip=tip, layout=self.layout)
             lock.observe(self._same, 'value')
             self.locks.append(lock)
@@ -565,20 +595,21 @@ _GRID = 300 # Width of the grid on the page, in pixels
 
 class _BlockKnobs(_Knobs):
     "A lock for each region of an image."
-    def __init__(self, desk:_Desk, ask:Callable, units=None):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
         ids = desk.cf.domain.groups(desk.cf.x_train.shape[1:])
         self.names,(self.region,wide) = _block_names(ids), _regions(ids[0].numpy())
         self.desk,layout = desk, W.Layout(width='auto', height='auto', margin='0', padding='0')
         places = [f'{r//wide + 1}.{r % wide + 1}' for r in range(self.region.max() + 1)] # row and column
-        self.locks = [W.ToggleButton(description=at, layout=layout, tooltip=f'Lock region {at}') for at in places]
+        tip = lambda at: desk.lang.say(N_('Lock region {name}'), name=at)
+        self.locks = [W.ToggleButton(description=at, layout=layout, tooltip=tip(at)) for at in places]
         for lock in self.locks: lock.observe(ask, 'value')
         tall = len(self.locks)//wide
         square = W.Layout(grid_template_columns=f'repeat({wide}, 1fr)', grid_template_rows=f'repeat({tall}, 1fr)',
                           width=f'{_GRID}px', height=f'{_GRID*tall//wide}px')
         self.grid,self.image = W.GridBox(self.locks, layout=square), W.HTML()
         for name in ('cfx-grid', f'cfx-grid-{self.grid.model_id}'): self.grid.add_class(name)
-        self.box = W.VBox([W.HTML('<p class="cfx cfx-soft">Click a region to lock it.</p>'), self.image, self.grid])
+        self.box = W.VBox([W.HTML(_hint(desk.lang.say(N_('Click a region to lock it.')))), self.image, self.grid])
 
     def show(self, row:int):
         "Lay the grid over an image; the locks stay, since the next image has the same regions."

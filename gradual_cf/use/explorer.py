@@ -18,11 +18,13 @@ from typing import Any
 import pandas as pd
 
 from ..answers import aimed_at
-from ..render import csv_text, render
+from ..render import csv_text, ENGLISH, Language, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words, NUMBERS
-from .drawing import _others_picture, _picture, _plan_picture, _sentence, _SHEET, _standing_picture
-from .editors import _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker
+from .drawing import _others_picture, _picture, _PLAIN, _plan_picture, _sentence, _SHEET, _standing_picture, _Terms
+from .editors import (
+    _ASKED_TOGETHER, _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker)
+from .letter import letter
 
 # %% auto #0
 __all__ = ['explorer']
@@ -43,44 +45,51 @@ def _target_knob(desk:_Desk, target, layout):
     import ipywidgets as W
     if desk.cf.goal is NUMBERS:
         ends = ['' if v is None else f'{v:g}' for v in target]
-        return W.Text(value='..'.join(ends), description='target', continuous_update=False, layout=layout,
-                      tooltip='LOW..HIGH; a side may be empty')
+        return W.Text(value='..'.join(ends), description=desk.lang.say(N_('target')), continuous_update=False,
+                      layout=layout, tooltip=desk.lang.say(N_('LOW..HIGH; a side may be empty')))
     labels = desk.cf.classes or range(len(desk.logits(0)))
-    options = [(class_words(label), label) for label in labels]
-    return W.Dropdown(options=options, value=target, description='target', layout=layout)
+    options = [(class_words(label, desk.lang), label) for label in labels]
+    return W.Dropdown(options=options, value=target, description=desk.lang.say(N_('target')), layout=layout)
 
 # %% ../../nbs/use/07_explorer.ipynb #c15
-_PLACES = ('about', 'status', 'quality', 'picture', 'said', 'tray', 'plan', 'others', 'nowhere') # that show something
-_BUTTONS = dict(previous=('Previous', 'The row before'), next=('Next', 'The row after'),
-                refused=('Next refused', 'The next row that the model does not give to the target'),
-                keep=('Keep this answer', 'Put the answer into the tray'),
-                release=('Open everything', 'No locks, all ranges open, nothing moved by hand'))
-_NUMBERS = ('first', 'second', 'third', 'fourth', 'fifth')
+_PLACES = ('about', 'status', 'quality', 'picture', 'said', 'letter', 'tray', 'plan', 'others',
+           'nowhere') # that show something
+_BUTTONS = dict(previous=(N_('Previous'), N_('The row before')), next=(N_('Next'), N_('The row after')),
+                refused=(N_('Next refused'), N_('The next row that the model does not give to the target')),
+                keep=(N_('Keep this answer'), N_('Put the answer into the tray')),
+                letter_button=(N_('Letter'), N_('Write this answer as a letter')),
+                release=(N_('Open everything'), N_('No locks, all ranges open, nothing moved by hand')))
+_NUMBERS = N_('first'), N_('second'), N_('third'), N_('fourth'), N_('fifth')
+_NAMED = N_('as fitted'), N_('nearest'), N_('believable'), N_('paper') # Presets
 
 def _widgets(desk:_Desk, target, preset:str) -> SimpleNamespace:
     "The widgets of a panel, by name."
     import ipywidgets as W
-    wide,auto = W.Layout(width='210px'), W.Layout(width='auto')
+    wide,auto,said = W.Layout(width='210px'), W.Layout(width='auto'), desk.lang.say
+    presets = [(said(name), name) for name in desk.presets]
     return SimpleNamespace(
-        find=W.Text(description='row', placeholder='its index', continuous_update=False, layout=wide),
+        find=W.Text(description=said(N_('row')), placeholder=said(N_('its index')), continuous_update=False,
+                    layout=wide),
         target=_target_knob(desk, target, wide),
-        preset=W.Dropdown(options=list(desk.presets), value=preset, description='preset', layout=wide),
-        number=W.Dropdown(options=[('first', 1)], value=1, description='answer', layout=wide),
-        **{name: W.Button(description=text, tooltip=tip, layout=auto) for name,(text,tip) in _BUTTONS.items()},
+        preset=W.Dropdown(options=presets, value=preset, description=said(N_('preset')), layout=wide),
+        number=W.Dropdown(options=[(said(N_('first')), 1)], value=1, description=said(N_('answer')), layout=wide),
+        **{name: W.Button(description=said(text), tooltip=said(tip), layout=auto)
+           for name,(text,tip) in _BUTTONS.items()},
         **{name: W.HTML() for name in _PLACES})
 
 # %% ../../nbs/use/07_explorer.ipynb #c17
-def _laid_out(w, knobs) -> tuple[list, Any]: # All of it, and the half with the answer
+def _laid_out(w, knobs, letters:bool, lang:Language=ENGLISH) -> tuple[list, Any]: # All, and the half with the answer
     "The widgets of a panel in their places."
     import ipywidgets as W
     wrap = W.Layout(flex_flow='row wrap', align_items='center')
     line = lambda *children: W.HBox(children, layout=wrap)
-    title = lambda text: W.HTML(f'<p class="cfx cfx-title">{text}</p>')
+    title = lambda text: W.HTML(f'<p class="cfx cfx-title">{lang.say(text)}</p>')
     place:Any = dict(min_width='0', padding='0 8px')
     half = lambda basis, *children: W.VBox(children, layout=W.Layout(flex=f'1 1 {basis}', **place))
-    left = half('430px', title('What may change'), line(w.release), knobs.box)
-    right = half('340px', w.status, w.quality, w.picture, w.said, line(w.number, w.keep), w.tray,
-                 title('In this order'), w.plan, title('Other answers'), w.others, w.nowhere)
+    left = half('430px', title(N_('What may change')), line(w.release), knobs.box)
+    asks = line(w.number, w.keep, w.letter_button) if letters else line(w.number, w.keep)
+    right = half('340px', w.status, w.quality, w.picture, w.said, asks, w.letter, w.tray,
+                 title(N_('In this order')), w.plan, title(N_('Other answers')), w.others, w.nowhere)
     halves = W.HBox([left, right], layout=W.Layout(flex_flow='row wrap', align_items='flex-start'))
     choices = line(w.find, w.previous, w.next, w.refused), line(w.target, w.preset)
     return [W.HTML(_SHEET), *choices, w.about, halves], right
@@ -95,18 +104,20 @@ def _question(panel) -> _Question:
 # %% ../../nbs/use/07_explorer.ipynb #c22
 def _show_said(panel, said:dict):
     "Which row is looked at, what the model says of it, and what it says of the row as it was moved by hand."
-    names,write = panel.desk.names, lambda v: panel.desk.cf.goal.text(v, '.0%')
-    where = dict(name=names[panel.row], number=f'{panel.row + 1:,}', many=f'{len(names):,}')
+    names,lang = panel.desk.names, panel.terms.lang
+    write = lambda v: panel.desk.cf.goal.text(v, '.0%', lang)
+    number,many = (lang.number(f'{v:,}') for v in (panel.row + 1, len(names)))
+    where = dict(name=names[panel.row], number=number, many=many)
     told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
-                               wanted=panel.desk.cf.goal.name(panel.goal()))
-    for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', **told))
+                               wanted=panel.desk.cf.goal.name(panel.goal(), lang))
+    for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', 'html', lang, **told))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
 def _put(panel, place:str, text:str): getattr(panel.w, place).value = f'<div class="cfx">{text}</div>'
 def _soft(text:str) -> str: return f'<p class="cfx-soft">{text}</p>'
 
 def _show_row(panel, row):
-    if row is None: panel.say('The model gives every row to the target.')
+    if row is None: panel.say(panel.terms.lang.say(N_('The model gives every row to the target.')))
     else: panel.go(row)
 
 def _show_error(panel, e):
@@ -115,44 +126,64 @@ def _show_error(panel, e):
 
 def _show_answer(panel, answered):
     q,cfs = panel.shown = answered
-    _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0)))
-    _put(panel, 'picture', _picture(cfs, panel.units))
+    _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0, panel.terms.lang), panel.terms))
+    _put(panel, 'picture', _picture(cfs, panel.terms))
     panel.knobs.mark(cfs)
-    panel.say(_sentence(cfs, panel.units))
+    (panel.right.remove_class if cfs.valid[0] else panel.right.add_class)('cfx-failed')
+    panel.say(_sentence(cfs, panel.terms))
     for place,text in dict(plan='…', others='…', nowhere='').items(): _put(panel, place, _soft(text))
     panel.right.remove_class('cfx-busy')
 
-def _show_plan(panel, plan): _put(panel, 'plan', _plan_picture(plan, panel.units))
+def _show_plan(panel, plan): _put(panel, 'plan', _plan_picture(plan, panel.terms))
 
 def _show_others(panel, several):
-    _put(panel, 'others', _others_picture(several, panel.units))
-    options = tuple((name, i) for i,name in enumerate(_NUMBERS[:max(len(several.answers), 1)], 1))
+    _put(panel, 'others', _others_picture(several, panel.terms))
+    named = map(panel.terms.lang.say, _NUMBERS[:max(len(several.answers), 1)])
+    options = tuple((name, i) for i,name in enumerate(named, 1))
     with panel.quietly():
         if panel.w.number.options != options: panel.w.number.options = options
 
 def _show_nowhere(panel, text:str): _put(panel, 'nowhere', _soft(text))
 
+def _show_letter(panel, text:str): panel.w.letter.value = text
+
 _SHOW = dict(row=_show_row, error=_show_error, said=_show_said, answer=_show_answer, plan=_show_plan,
-             others=_show_others, nowhere=_show_nowhere)
+             others=_show_others, nowhere=_show_nowhere, letter=_show_letter)
+
+# %% ../../nbs/use/07_explorer.ipynb #letterpage
+def _letter_page(cfs, terms:_Terms) -> str: # One row of a table; HTML
+    "A letter in a frame, with a link that saves it; or why there is none."
+    units = {c.name: terms.units[c.name] for c in cfs.domain.features if c.scalable and c.name in terms.units}
+    try: page, = letter(cfs, names=terms.names, units=units, format='html', language=terms.lang.name)
+    except ValueError as e:
+        told = terms.lang.say(N_('No letter: {why}.'), why=e)
+        return f'<div class="cfx">{_soft(html.escape(told))}</div>'
+    return render('explorer/letter', 'html', terms.lang, page=page, data=base64.b64encode(page.encode()).decode())
+
+def _lettered(desk:_Desk, q:_Question, cfs, terms:_Terms): # Name and value of each part
+    "A letter about an answer, and then all that is shown of the answer."
+    yield 'letter', _letter_page(cfs, terms)
+    yield from _parts(desk, q)
 
 # %% ../../nbs/use/07_explorer.ipynb #c26
 class _Panel:
     "A row, its knobs, and what is shown of its answer."
-    def __init__(self, desk:_Desk, target, units, preset:str):
-        self.desk,self.units = desk, units
+    def __init__(self, desk:_Desk, target, terms:_Terms, preset:str):
+        self.desk,self.terms = desk, terms
         self.lock,self.quiet,self.row,self.kept = RLock(), 0, 0, []
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.worker = _Worker(lambda parts: parts(), self.show)
         w = self.w = _widgets(desk, target, preset)
-        self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, units)
-        self.children,self.right = _laid_out(w, self.knobs)
+        self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, terms)
+        self.children,self.right = _laid_out(w, self.knobs, bool(desk.domain.features), terms.lang)
         for knob in (w.target, w.preset, w.number): knob.observe(self.ask, 'value')
         w.find.observe(lambda change: self.find(change['new']), 'value')
         w.previous.on_click(lambda _: self.go(self.row - 1))
         w.next.on_click(lambda _: self.go(self.row + 1))
         for name in ('refused', 'keep', 'release'): getattr(w, name).on_click(getattr(self, name))
-        self.go(0)
+        w.letter_button.on_click(self.write)
+        self.go(_next_refused(desk, self.goal(), -1, _ASKED_TOGETHER) or 0)
 
     @contextmanager
     def quietly(self):
@@ -178,6 +209,7 @@ class _Panel:
             try: self.asked = _question(self)
             except ValueError as e: return self.say(str(e))
             self.right.add_class('cfx-busy')
+            self.w.letter.value = ''
             self.worker.put(partial(_parts, self.desk, self.asked))
 
     def show(self, part:tuple): # Name and value; called on the worker's thread
@@ -199,7 +231,7 @@ class _Panel:
         with self.lock:
             if self.quiet: return
             row = self.desk.find(text)
-            if row is None: self.say(f'There is no row {text!r}.')
+            if row is None: self.say(self.terms.lang.say(N_('There is no row {name}.'), name=repr(text)))
             else: self.go(row)
 
     def refused(self, _=None):
@@ -218,13 +250,19 @@ class _Panel:
     def keep(self, _=None):
         "Put the answer that is shown into the tray."
         with self.lock:
-            if self.shown is None: return self.say('There is no answer to keep yet.')
+            if self.shown is None: return self.say(self.terms.lang.say(N_('There is no answer to keep yet.')))
             q,cfs = self.shown
             self.kept.append((self.desk.names[q.row], q, cfs))
             data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
-            lines = [dict(name=name, text=_sentence(cfs, self.units)) for name,_,cfs in self.kept]
-            self.w.tray.value = render('explorer/tray', lines=lines, data=data)
-            self.say(f'Kept: {len(self.kept)} in the tray.')
+            lines = [dict(name=name, text=_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
+            self.w.tray.value = render('explorer/tray', 'html', self.terms.lang, lines=lines, data=data)
+            self.say(self.terms.lang.say(N_('Kept: {n} in the tray.'), n=len(self.kept)))
+
+    def write(self, _=None):
+        "Write the answer that is shown as a letter."
+        with self.lock:
+            if self.shown is None: return self.say(self.terms.lang.say(N_('There is no answer to write about yet.')))
+            self.worker.put(partial(_lettered, self.desk, *self.shown, self.terms))
 
 # %% ../../nbs/use/07_explorer.ipynb #c29
 @cache
@@ -250,14 +288,15 @@ def _box_class():
             super().close()
     return Explorer
 
-def _check_panel(desk:_Desk, preset, k, units):
+def _check_panel(desk:_Desk, preset, k, **columns): # Name of an argument -> what it says of columns
     "Raise `ValueError` for what a panel cannot show."
     if preset not in desk.presets: raise ValueError(f'preset must be one of {list(desk.presets)}, got {preset!r}')
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(_NUMBERS):
         raise ValueError(f'k must be a whole number in 1..{len(_NUMBERS)}, got {k!r}')
     names = list(desk.cf.domain.display.names)
-    bad = [name for name in units or {} if name not in names]
-    if bad: raise ValueError(f'units must name columns of the data, got {bad}')
+    for arg,told in columns.items():
+        bad = [name for name in told or {} if name not in names]
+        if bad: raise ValueError(f'{arg} must name columns of the data, got {bad}')
 
 # %% ../../nbs/use/07_explorer.ipynb #c31
 def explorer(
@@ -268,13 +307,17 @@ def explorer(
     preset:str|None=None,# 'nearest', 'believable' or 'paper'; None for the settings of `cf`
     k:int=5,             # Most answers side by side, in 1..5
     seed:int=0,          # Seed of every search
+    names:dict|None=None,# Column -> what people call it
+    codes:dict|None=None,# Special code of a column, such as -7 -> what it means
+    language:str='en',   # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 ):                       # An ipywidgets box; `kept` is its tray as a frame
     "A panel to ask *what if?* of one row after the other; raises `ValueError` for rows that do not fit."
-    desk = _Desk(cf, rows, k, seed)
+    desk = _Desk(cf, rows, k, seed, language_of(language))
     own = next(name for name,settings in desk.presets.items() if settings is None)
     preset = own if preset is None else preset
-    _check_panel(desk, preset, k, units)
-    panel = _Panel(desk, _checked_target(desk, target), units, preset)
+    _check_panel(desk, preset, k, units=units, names=names)
+    terms = _Terms(units or {}, names or {}, codes or {}, desk.lang)
+    panel = _Panel(desk, _checked_target(desk, target), terms, preset)
     box = _box_class()(panel.children)
     box.add_class('cfx-panel')
     box.panel = panel

@@ -19,12 +19,13 @@ from markupsafe import Markup
 from torch import Tensor
 
 from ..answers import aimed_at, Counterfactuals, _NOT_READ, _row_names
-from ..core import comparable, Domain
+from ..core import check_whole, comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
-from ..render import (compiled, date_text, environment, exact_text, first_difference, once, plain_json,
-                               sided_percent, taken_apart, value_text, with_unit)
+from ..render import (compiled, date_text, ENGLISH, environment, exact_text, first_difference, Language,
+                               language_of, LANGUAGES, N_, once, plain_json, sided_percent, taken_apart, value_text,
+                               with_unit)
 from ..scale.workers import fingerprint
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
@@ -32,22 +33,26 @@ from ..search.readings import _bounded
 from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
 from .alternatives import _beside, Alternatives
-from .plans import _Between
+from .plans import _Between, each_put_back
+from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
 __all__ = ['letter', 'check_letter']
 
 # %% ../../nbs/use/04_letter.ipynb #c10
-def _visible(v) -> str:
-    "A value on one line, with every sign that nobody sees written out."
-    signs = (s if s.isprintable() else s.encode('unicode_escape').decode() for s in value_text(v))
-    return ' '.join(''.join(signs).split()) or '(empty)'
+_NO_BREAK = '\xa0\u202f' # Spaces that languages set within numbers
 
-def _level_texts(c:Column) -> dict: # Level, None where it is missing -> its text
+def _visible(v, lang:Language=ENGLISH) -> str:
+    "A value on one line, with every sign that nobody sees written out."
+    kept = '' if lang is ENGLISH else _NO_BREAK
+    seen = lambda s: s if s.isprintable() or s in kept else s.encode('unicode_escape').decode()
+    return re.sub(' +', ' ', ''.join(map(seen, value_text(v, lang=lang)))).strip(' ') or lang.say(N_('(empty)'))
+
+def _level_texts(c:Column, lang:Language=ENGLISH) -> dict: # Level, None where it is missing -> its text
     "How the levels of a column are written; those that look alike are numbered."
     levels = [*c.levels, None] if c.ordered else list(c.levels)
-    plain = [_visible(v) for v in levels]
-    numbered = [f'{t} (level {i})' for i,t in enumerate(plain, 1)]
+    plain = [_visible(v) if isinstance(v, str) and v else _visible(v, lang) for v in levels]
+    numbered = [lang.say(N_('{text} (level {number})'), text=t, number=i) for i,t in enumerate(plain, 1)]
     many = Counter(plain)
     texts = [t if many[t] == 1 else n for t,n in zip(plain, numbered)]
     return dict(zip(levels, texts if len(set(texts)) == len(texts) else numbered))
@@ -115,17 +120,24 @@ def _frame_of(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
     columns = domain.display.columns
     return pd.DataFrame({i: cells[name] for i,name in enumerate(columns)}).set_axis(pd.Index(columns), axis=1)
 
-# %% ../../nbs/use/04_letter.ipynb #c26
-_AT_ONCE = 2**13 # Rows with one change put back that are asked about together
+# %% ../../nbs/use/04_letter.ipynb #3cf3d151
+def _in_language(c:Column, lang:Language, back:bool=False) -> Callable: # text -> text
+    "How texts of a column are written in a language; or how they are read."
+    if c.levels:
+        pair = [list(_level_texts(c, l).values()) for l in (ENGLISH, lang)]
+        known = dict(zip(*pair[::-1] if back else pair))
+        return lambda text: known.get(text, text)
+    gone,as_given = lang.say('missing'), c.form == 'numeral' or '%' in c.form
+    write = str if as_given else (lang.iso if back else lang.day) if c.measure else lang.plain if back else lang.number
+    first,then = (gone, 'missing') if back else ('missing', gone)
+    return lambda text: then if text == first else write(text)
 
+# %% ../../nbs/use/04_letter.ipynb #c26
 def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` each; what is left, `(n, g)`
     "Put each change back alone and ask the model."
     between = _Between(explainer, answer)
     needed,left = between.on.clone(), answer.tensors.prob.new_zeros(between.on.shape)
-    for places in between.on.nonzero().split(_AT_ONCE):
-        if not len(places): break # nothing was found for any row
-        row,g = places.unbind(1)
-        less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
+    for row,g,less in each_put_back(between):
         needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
     return between.on, needed, left
 
@@ -136,42 +148,47 @@ def _numeric(domain:Domain) -> list: # (position, column, its entry) each
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
 
 # %% ../../nbs/use/04_letter.ipynb #c35
-_OFF = '{{ name }} is %s than the model asks for: {{ before }}.'
-_AGAINST = '{{ name }}: “{{ before }}” counted against this case.'
+_OFF = dict(lower=N_('{name}: {before} is too low.'), higher=N_('{name}: {before} is too high.'),
+            earlier=N_('{name}: {before} is too early.'), later=N_('{name}: {before} is too late.'))
+_AGAINST = N_('{name}: “{before}” counted against this case.')
 
-def _sentences(c:Column, told) -> dict: # 'up', 'down' and 'other' -> sentence
+def _sentences(c:Column, told, lang:Language=ENGLISH) -> dict: # 'up', 'down' and 'other' -> (**fields) -> sentence
     "What is said of a column; raises `ValueError` for what are no sentences."
-    default = dict(up=_OFF % c.less, down=_OFF % c.more, other=_AGAINST)
+    texts = dict(up=_OFF[c.less], down=_OFF[c.more], other=_AGAINST)
+    default:dict = {way: partial(lang.say, text) for way,text in texts.items()}
     if told is None: return default
-    if isinstance(told, str): return dict.fromkeys(default, told)
+    written = lambda text: compiled(environment(''), text, _WORD_FIELDS, 'words')
+    if isinstance(told, str): return dict.fromkeys(default, written(told))
     pair = isinstance(told, (tuple, list)) and len(told) == 2 and all(isinstance(t, str) for t in told)
-    if pair and c.ordered: return default | dict(up=told[0], down=told[1])
+    if pair and c.ordered: return default | dict(up=written(told[0]), down=written(told[1]))
     wanted = 'a sentence, or a pair (up, down)' if c.ordered else 'one sentence'
     raise ValueError(f'words must hold {wanted} for column {c.name!r}, got {told!r}')
 
+_WORD_FIELDS = 'name', 'before', 'after'
+
 # %% ../../nbs/use/04_letter.ipynb #c42
 _FORMATS = 'md', 'html', 'json'
-_FIELDS = ('row', 'date', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure', 'record',
-           'proof')
+_FIELDS = ('row', 'date', 'language', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure',
+           'record', 'proof')
 
 # %% ../../nbs/use/04_letter.ipynb #c44
 class _Said(NamedTuple):
     "What is said about one column."
     name:str
-    unit:str     # '' for none
-    words:dict   # Way of a change -> (**fields) -> sentence
-    why:str|None # Why it was not asked for; None for the default
+    unit:str       # '' for none
+    words:dict     # Way of a change -> (**fields) -> sentence
+    why:str|None   # Why it was not asked for; None for the default
+    local:Callable # A cell's text -> as the language writes it
+    lang:Language
 
-_WORD_FIELDS = 'name', 'before', 'after'
+    def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
-def _said(c:Column, names, units, words, why) -> _Said:
+def _said(c:Column, names, units, words, why, lang:Language=ENGLISH) -> _Said:
     "What is said about a column; raises `ValueError` for sentences that are none."
-    sentences,plain = _sentences(c, words.get(c.name)), environment('')
-    ready = {way: compiled(plain, text, _WORD_FIELDS, 'words') for way,text in sentences.items()}
-    unit = units.get(c.name, '')
+    sentences,unit = _sentences(c, words.get(c.name), lang), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
-    reason = _visible(why[c.name]) if c.name in why else None
-    return _Said(_visible(names.get(c.name, c.name)), unit, ready, reason)
+    reason = _visible(why[c.name], lang) if c.name in why else None
+    return _Said(_visible(names.get(c.name, c.name)), unit, sentences, reason, _in_language(c, lang), lang)
 
 # %% ../../nbs/use/04_letter.ipynb #c47
 def _records(said:list, answer) -> list: # Lines of each row
@@ -179,12 +196,13 @@ def _records(said:list, answer) -> list: # Lines of each row
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
+    before,after = ([list(map(s.local, column)) for s,column in zip(said, texts)] for texts in (before, after))
     return [[dict(number=g + 1, name=s.name, before=before[g][i], after=after[g][i] if changed else '')
              for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(answer.changed.tolist())]
 
 def _change(said:_Said, line:dict, follows:bool=False, enough:str='') -> dict:
     "A line of the record as a letter shows it."
-    before,after = (with_unit(line[side], said.unit) for side in ('before', 'after'))
+    before,after = (said.amount(line[side]) for side in ('before', 'after'))
     return dict(name=said.name, before=before, after=after, follows=follows, enough=enough)
 
 def _ways(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
@@ -198,64 +216,75 @@ def _ways(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
 
 # %% ../../nbs/use/04_letter.ipynb #c50
 _WHY = dict(
-    unknown='this is not on record, and nothing can be said about changing it.',
-    follows='this follows from the other data.',
-    fixed='a change of this was not looked at.',
-    rise='only a rise of this was looked at.',
-    fall='only a fall of this was looked at.')
+    unknown=N_('this is not on record, and nothing can be said about changing it.'),
+    follows=N_('this follows from the other data.'),
+    fixed=N_('no other value was considered.'),
+    higher=N_('only higher values were considered.'), later=N_('only later dates were considered.'),
+    lower=N_('only lower values were considered.'), earlier=N_('only earlier dates were considered.'))
 _CLOSE = 1e-6 # Distance of a limit from a row's own value at which it is that value, in encoded units
 
-def _closed(c:Column, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
+def _closed(c:Column, said:_Said, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
     "How far the search looked in a column; '' where its whole range was open."
     if c.low > c.high: return np.full(len(x), '', object) # no legal value is known
-    least,most = c.encoded(np.array([c.low, c.high])).tolist()
+    lang,(least,most) = said.lang, c.encoded(np.array([c.low, c.high])).tolist()
     rise,fall = (low >= x - _CLOSE) & (least < x - _CLOSE), (high <= x + _CLOSE) & (most > x + _CLOSE)
-    out = np.select([rise, fall], [_WHY['rise'], _WHY['fall']], '').astype(object)
+    out = np.select([rise, fall], [lang.say(_WHY[c.more]), lang.say(_WHY[c.less])], '').astype(object)
     if c.measure or not c.scalable: return out
     for i in np.flatnonzero((out == '') & ((low > least + _CLOSE) | (high < most - _CLOSE))):
-        side,end = ('more', high[i]) if high[i] < most - _CLOSE else ('less', low[i])
-        out[i] = f'nothing {side} than {value_text(round(float(c.decoded(end)), c.digits))} was looked at.'
+        above = high[i] < most - _CLOSE
+        end = value_text(round(float(c.decoded(high[i] if above else low[i])), c.digits), lang=lang)
+        told = N_('values above {end} were not considered.') if above else N_('values below {end} were not considered.')
+        out[i] = lang.say(told, end=said.amount(end))
     return out
 
-def _held(answer, enc) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
+def _held(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
     "What held each column of each row."
     domain,frozen = answer.domain, enc.frozen.cpu().numpy()
     rows,led = domain.rows(answer.data), [] if domain.relations is None else domain.relations.led
     gone = np.stack([rows[c.sources[0]].isna().to_numpy(bool) for c in domain.features], 1)
     follows = np.broadcast_to(np.isin(np.arange(len(domain.features)), list(led)), frozen.shape)
-    first = [_WHY[why] for why in ('unknown', 'follows', 'fixed')]
+    first = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'fixed')]
     out = np.select([gone & frozen, follows, frozen], first, '').astype(object)
     if enc.low is None: return out
     for g,c,entry in _numeric(domain):
-        closed = _closed(c, *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
+        closed = _closed(c, said[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
         out[:, g] = np.where(out[:, g] == '', closed, out[:, g])
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c52
 def _kept(said:list, held:np.ndarray, changes) -> list: # Of one row: sentences `(g,)`, positions of columns
     "What was not asked for, and why."
-    facts = _WHY['unknown'], _WHY['follows'] # which a bank cannot word otherwise
+    facts = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows')] # which a bank cannot word otherwise
     why = lambda s, told: told if s.why is None or told in facts else s.why
     return [dict(name=s.name, why=why(s, told)) for g,(s,told) in enumerate(zip(said, held))
             if told and g not in changes]
 
 # %% ../../nbs/use/04_letter.ipynb #c55
 _STANDING = dict(
-    typical='Of the real cases with that decision, {} are more unusual than the one described here.',
-    confirmed='Of the other models that were asked, {} agree with this one about it.')
+    typical=N_('Of the real cases with that decision, {percent} are more unusual than the one described here.'),
+    confirmed=N_('Of the other models that were asked, {percent} agree with this one about it.'))
 
 _PROVEN = dict(
-    columns='no change of fewer values would have been enough, and none of as many is nearer.',
-    distance='no nearer data would have been enough.', cost='nothing that costs less would have been enough.')
-_NOTHING_ELSE = 'no change of another value alone would have been enough.'
+    columns=N_('It is proven for this model that no change of fewer values would have been enough, and that none of as '
+               'many is nearer.'),
+    distance=N_('It is proven for this model that no nearer data would have been enough.'),
+    cost=N_('It is proven for this model that nothing that costs less would have been enough.'))
+_NOTHING_ELSE = N_('It is proven for this model that no change of another value alone would have been enough.')
+_AMONG = { # Of which answers, as `_among` has it
+    'compared where': N_('that are plausible, as far as there are real cases to compare with'),
+    'plausible': N_('that are plausible'), 'with a lead': N_('that are well inside of the decision'),
+    'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
 
-def _proven_line(among:str, what:str) -> str: # Of which answers; '' for all
+def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which answers; '' for all
     "What is proven, as a sentence."
-    return f'This is proven for the model: {f"among {among} "*bool(among)}{what}'
+    partly = 'compared where' in among
+    kinds = [lang.say(text) for mark,text in _AMONG.items() if mark in among and not (partly and mark == 'plausible')]
+    if not kinds: return lang.say(what)
+    return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=', '.join(kinds))
 
-def _opinion(answer, i:int) -> tuple: # Before and after, as texts
+def _opinion(answer, i:int, lang:Language=ENGLISH) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    return tuple(answer.goal.sided(v[i].item(), answer.tau) for v in (answer.before, answer.prob))
+    return tuple(answer.goal.sided(v[i].item(), answer.tau, lang) for v in (answer.before, answer.prob))
 
 def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
     "How an answer stands, as far as that is known."
@@ -264,12 +293,13 @@ def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is
     more = dict(proven=[answer.optimal, answer.among]) if proven else {}
     return {name: v for name,v in known.items() if v == v} | more
 
-def _standing_lines(stands:dict) -> list:
+def _standing_lines(stands:dict, lang:Language=ENGLISH) -> list:
     "How an answer stands, in sentences."
-    lines = [_STANDING[name].format(sided_percent(v, 0.)) for name,v in stands.items() if name in _STANDING]
+    known = {_STANDING[name]: sided_percent(v, 0., lang) for name,v in stands.items() if name in _STANDING}
+    lines = [lang.say(text, percent=percent) for text,percent in known.items()]
     if 'proven' not in stands: return lines
     what,among = stands['proven']
-    return [*lines, _proven_line(among, _PROVEN[what])]
+    return [*lines, _proven_line(among, _PROVEN[what], lang)]
 
 # %% ../../nbs/use/04_letter.ipynb #c58
 def _parts_of(model):
@@ -288,6 +318,7 @@ def _name_of(*parts) -> str|None:
 # %% ../../nbs/use/04_letter.ipynb #c60
 def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     "What names the model, the training rows and the settings."
+    if explainer.summary is not None: return explainer.summary
     z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
     decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
     model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
@@ -301,19 +332,23 @@ def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
     return Markup(' '.join(f'{name}={v}' for name,v in known.items()) + f' told={plain_json(told)}')
 
 # %% ../../nbs/use/04_letter.ipynb #287ce107
-def _number_said(c:Column, v:float, unit:str) -> str:
+def _number_said(c:Column, v:float, unit:str, lang:Language) -> str:
     "An end of a region, as the column is written."
-    if c.measure or c.levels: return c.text(v)
-    return with_unit(exact_text(round(v) if c.unit else v, max(c.digits, 0)), unit)
+    if c.measure or c.levels: return _in_language(c, lang)(c.text(v))
+    return with_unit(exact_text(round(v) if c.unit else v, max(c.digits, 0), lang), unit, lang)
 
-def _enough_said(c:Column, line, way:str, unit:str) -> str: # '' where one value alone is certified
-    "A line of a region in words."
-    if line.levels: return ' or '.join(map(_visible, line.levels)) if len(line.levels) > 1 else ''
+def _enough_said(c:Column, line, way:str, unit:str, lang:Language=ENGLISH) -> str:
+    "A line of a region in words; '' where one value alone is certified."
+    if line.levels:
+        texts,word = map(_in_language(c, lang), map(_visible, line.levels)), lang.say(N_('or'))
+        return f' {word} '.join(texts) if len(line.levels) > 1 else ''
     if line.low == line.high: return ''
-    ends = line.low, line.high
-    low,high = (_number_said(c, float(end), unit) for end in ends)
-    if way == 'up' and line.high >= c.high: return f'at least {low}'
-    return f'at most {high}' if way == 'down' and line.low <= c.low else f'{low} to {high}'
+    low,high = (_number_said(c, float(end), unit, lang) for end in (line.low, line.high))
+    if way == 'up' and line.high >= c.high:
+        return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
+    if way == 'down' and line.low <= c.low:
+        return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
+    return lang.say(N_('{low} to {high}'), low=low, high=high)
 
 def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
     "What is enough in each changed column, all at once; nothing where that is not certified."
@@ -321,7 +356,7 @@ def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
     way,place,out = _ways(answer), {c.name: g for g,c in enumerate(answer.domain.features)}, {}
     for line in explainer.region(answer).itertuples():
         g = place[line.feature]
-        told = _enough_said(answer.domain.features[g], line, way[line.row, g], said[g].unit)
+        told = _enough_said(answer.domain.features[g], line, way[line.row, g], said[g].unit, said[g].lang)
         out.setdefault(line.row, {})[g] = told
     return out
 
@@ -344,9 +379,10 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
 
 def _way(said:list, record:list, goal, tau:float, way) -> dict:
     "One other way as a letter shows it."
-    after,p = way
-    changes = [_change(said[g], record[g] | dict(after=text)) for g,text in after]
-    return dict(changes=changes, said=goal.before_it + goal.sided(p, tau))
+    (after,p),lang = way, said[0].lang
+    changes = [_change(said[g], record[g] | dict(after=said[g].local(text))) for g,text in after]
+    told = goal.sided(p, tau, lang)
+    return dict(changes=changes, said=told if goal.numbers else lang.say(N_('probability {percent}'), percent=told))
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
 def _nothing_else(explainer, answer, others) -> list: # A bool for each row
@@ -372,34 +408,63 @@ def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or fre
         for i,d in differ.nonzero().tolist(): out[i].setdefault(side, []).append([d, here[i, d].item()])
     return out
 
-def _all_told(explainer, answer, others, ranges:bool, date:str) -> list: # A dict of JSON for each row
+def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en', reasons:int=0) -> list:
     "What letters say besides what follows from their records."
     here = answer.tensors
     there = in_target(explainer.logits(answer.raw, answer.xp), here.target) & here.valid
     ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
-    return [dict(row=_visible(row), date=date, said=[answer.before[i].item(), answer.prob[i].item() if found else None],
-                 asked=asked, ranges=ranges, stands=_stands(answer, i) if found else {},
+    shared = dict(date=date, language=language, reasons=reasons, ranges=ranges)
+    return [dict(row=_visible(row), **shared, said=[answer.before[i].item(), answer.prob[i].item() if found else None],
+                 asked=asked, stands=_stands(answer, i) if found else {},
                  alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
-_DOUBT = 'no agreement' # Of several models
+_DOUBT = N_('no agreement') # Of several models
 
-def _decisions(explainer, z:Tensor) -> list:
+def _decisions(explainer, z:Tensor, lang:Language=ENGLISH) -> list:
     "What the model decided, by the labels of its classes."
-    if explainer.goal is NUMBERS: return [value_text(v) for v in z[:, 0].tolist()]
+    if explainer.goal is NUMBERS: return [value_text(v, lang=lang) for v in z[:, 0].tolist()]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
-    return [_DOUBT if t == doubt else _visible(_class_name(t, explainer.classes)) for t in z.argmax(1).tolist()]
+    return [lang.say(_DOUBT) if t == doubt else _visible(_class_name(t, explainer.classes, lang), lang)
+            for t in z.argmax(1).tolist()]
+
+# %% ../../nbs/use/04_letter.ipynb #74c469d0
+def _asked_reasons(reasons) -> dict: # k, codes and never
+    "How reasons are asked for; raises `ValueError` for what is neither a number nor what `reasons` says."
+    if reasons is None: return dict(k=0, codes={}, never=())
+    if isinstance(reasons, Reasons): return reasons.asked
+    check_whole(reasons=reasons)
+    return dict(k=reasons, codes={}, never=())
+
+def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row: sentences, are all together enough?
+    "The principal reasons of each row, in the words of the bank or by their codes."
+    if not asked['k']: return [([], False)]*len(answer)
+    lang,out = said[0].lang, [[] for _ in range(len(answer))]
+    found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
+    place = {str(c.name): g for g,c in enumerate(answer.domain.features)}
+    texts = [_column_texts(c, answer.domain.rows(answer.data)) for c in answer.domain.features]
+    coded = {str(c) for c in asked['codes']}
+    for line in found.frame.itertuples():
+        if line.columns in place and line.columns not in coded:
+            s,g = said[place[line.columns]], place[line.columns]
+            after = s.amount(line.compared)
+            told = s.words[line.way](name=s.name, before=s.amount(s.local(texts[g][line.row])), after=after)
+        elif line.code == line.reason: told = line.reason
+        else: told = lang.say(N_('{reason} (code {code})'), reason=line.reason, code=line.code)
+        out[line.row].append(_visible(told, lang))
+    return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, said:list, told:list) -> Iterator[dict]:
+def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator[dict]:
     "All that the letters say, row by row."
-    chosen,needed,left = (v.tolist() for v in _put_back(explainer, answer))
+    lang,(chosen,needed,left) = said[0].lang, (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc), _digests(explainer)
+    records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc, said), _digests(explainer)
     enough = _enough(explainer, answer, said) if any(t['ranges'] for t in told) else {}
-    alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE), answer.goal
-    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x))
+    alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang), answer.goal
+    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x), lang)
+    principal = _principal(explainer, answer, said, asked)
     for i,known in enumerate(told):
         found,wide = known['said'][1] is not None, enough.get(i, {}) if known['ranges'] else {}
         record = records[i] if found else [line | dict(after='') for line in records[i]]
@@ -408,15 +473,18 @@ def _all_fields(explainer, answer, said:list, told:list) -> Iterator[dict]:
         order = sorted(changes, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
         strict = [g for g in order if needed[i][g]]
         idle = [said[g].name for g in changes if strict and chosen[i][g] and not needed[i][g]]
-        reasons = [said[g].words[way[i, g]](**{f: changes[g][f] for f in _WORD_FIELDS})
-                   for g in strict or [g for g in order if chosen[i][g]]]
-        before,after = _opinion(answer, i)
+        own = [said[g].words[way[i, g]](**{f: changes[g][f] for f in _WORD_FIELDS})
+               for g in strict or [g for g in order if chosen[i][g]]]
+        reasons,all_enough = principal[i]
+        aim = _visible(aimed_at(answer, i, lang), lang)
+        before,after = _opinion(answer, i, lang)
         sure = dict(number=answer.goal.numbers, before=before, after=after if found else None,
-                    level=f'{100*answer.tau:.6g}%', alone=bool(strict), further=', '.join(idle),
-                    lines=_standing_lines(known['stands']) + [alone]*known['alone'])
+                    level=lang.percent(f'{100*answer.tau:.6g}%'), alone=bool(strict), further=', '.join(idle),
+                    principal=('enough' if all_enough else 'some') if reasons else '',
+                    lines=_standing_lines(known['stands'], lang) + [alone]*known['alone'])
         ways = [_way(said, record, goal, answer.tau, way) for way in known['ways']]
-        yield dict(row=known['row'], date=known['date'], decision=decisions[i], found=found,
-                   wanted=_visible(aimed_at(answer, i)), reasons=[_visible(r) for r in reasons],
+        yield dict(row=known['row'], date=known['date'], language=lang.name, decision=decisions[i], found=found,
+                   wanted=aim, reasons=reasons or [_visible(r, lang) for r in own],
                    changes=[changes[g] for g in order], ways=ways, kept=_kept(said, held[i], changes),
                    sure=sure, record=record, proof=_proof(digests, answer, i, known))
 
@@ -465,14 +533,14 @@ def _check_refused(explainer, answer):
                      f'rows {names}: leave them out')
 
 # %% ../../nbs/use/04_letter.ipynb #c81
-def _writer(template, format:str) -> Callable: # (**fields) -> text
+def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**fields) -> text
     "What writes letters of a format; raises `ValueError` for an unknown one."
     if format not in _FORMATS: raise ValueError(f"format must be 'md', 'html' or 'json', got {format!r}")
     if format != 'json':
         text = "{% extends 'letter' %}" if template is None else template
         kind = type(text).__name__
         if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {kind}')
-        write = compiled(environment(format, 'letter'), text, _FIELDS, 'template')
+        write = compiled(environment(format, 'letter', lang), text, _FIELDS, 'template')
         return lambda **fields: re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
     return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
@@ -491,11 +559,12 @@ def _proven(text:str, fields:dict) -> str:
     raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-def _note(answer, i:int, date:str, format:str) -> str: # Position of a row
+def _note(answer, i:int, date:str, format:str, lang:Language) -> str: # Position of a row
     "What is written where a row could not be read."
-    told = dict(row=_visible(_row_names(answer)[i]), date=date, why=_visible(answer.proof[i].removeprefix(_NOT_READ)))
+    why = _visible(answer.proof[i].removeprefix(_NOT_READ))
+    told = dict(row=_visible(_row_names(answer)[i]), date=date, language=lang.name, why=why)
     if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
-    text = compiled(environment(format, 'letter'), "{% extends 'note' %}", tuple(told), 'template')(**told)
+    text = compiled(environment(format, 'letter', lang), "{% extends 'note' %}", tuple(told), 'template')(**told)
     return re.sub(r'\n{3,}', '\n\n', text).strip() + '\n'
 
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
@@ -506,21 +575,21 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
-def _with_notes(answer, others, date, format:str, write:Callable) -> list: # (answers, others=) -> letters
-    "Letters about the rows that were read, and notes about the others, in their places."
+def _with_notes(answer, others, date, format:str, lang:Language, write:Callable) -> list:
+    "Letters about the rows that were read, by `write(answers, others=)`, and notes about the others, in their places."
     read = np.flatnonzero(~answer.unread)
-    out = [_note(answer, i, date_text(date), format) if no else '' for i,no in enumerate(answer.unread)]
+    out = [_note(answer, i, date_text(date, lang), format, lang) if no else '' for i,no in enumerate(answer.unread)]
     for i,text in zip(read, write(answer[read], others=_others_of(others, read))): out[i] = text
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _columns_said(domain:Domain, names, units, words, why) -> list:
+def _columns_said(domain:Domain, names, units, words, why, lang:Language=ENGLISH) -> list:
     "What is said about all columns; raises `ValueError` for names that are none."
     told = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
     _check_names(domain.features, **told)
-    return [_said(c, *told.values()) for c in domain.features]
+    return [_said(c, *told.values(), lang=lang) for c in domain.features]
 
 def letter(
     answer:Counterfactuals,  # Answers about rows of a table that were refused
@@ -534,18 +603,20 @@ def letter(
     date=None,               # A date or a text; None for today
     format:str='md',         # 'md', 'html' (a page of its own, made for printing) or 'json'
     explainer:Explainer|None=None, # What measured the answers; None where they know it
+    reasons:int|Reasons|None=None, # Most principal reasons, or what `reasons` said; None for those of the answer alone
+    language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 ) -> list:                   # A text for each row
     "Write to each person: the reasons, what would have changed the decision, and how to check it; or `ValueError`."
-    explainer = _knowing(answer, explainer)
+    explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
     if not len(answer): return []
     _check_refused(explainer, answer[~answer.unread])
     if answer.unread.any():
-        return _with_notes(answer, others, date, format, partial(
+        return _with_notes(answer, others, date, format, lang, partial(
             letter, template=template, names=names, units=units, words=words, why=why, ranges=ranges, date=date,
-            format=format, explainer=explainer))
-    said,write = _columns_said(answer.domain, names, units, words, why), _writer(template, format)
-    told = _all_told(explainer, answer, others, bool(ranges), date_text(date))
-    return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told)]
+            format=format, explainer=explainer, reasons=reasons, language=language))
+    said,write = _columns_said(answer.domain, names, units, words, why, lang), _writer(template, format, lang)
+    told = _all_told(explainer, answer, others, bool(ranges), date_text(date, lang), language, asked['k'])
+    return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told, asked)]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
 def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
@@ -594,7 +665,7 @@ def _ways_stand(explainer, letters:list) -> tuple: # bool `(n,)` each; letters w
 _FAR = 1e300    # No number of a letter is as large
 _LONGEST = 1000 # Signs of a reference or a date
 _ASKED = {'fixed', 'low', 'high'}
-_TOLD = {'row', 'date', 'said', 'asked', 'ranges', 'stands', 'alone', 'ways'}
+_TOLD = {'row', 'date', 'language', 'reasons', 'said', 'asked', 'ranges', 'stands', 'alone', 'ways'}
 
 def _fits(told, explainer) -> bool:
     "Whether a dictionary is one that letters about such a table tell."
@@ -610,6 +681,7 @@ def _fits(told, explainer) -> bool:
         limits = [limit for side in ('low', 'high') for limit in asked.get(side, [])]
         return told.keys() == _TOLD and stands.keys() <= {*_STANDING, 'proven'} and asked.keys() <= _ASKED and all((
             line(told['row']), line(told['date']), type(told['ranges']) is bool, type(told['alone']) is bool,
+            told['language'] in LANGUAGES, place(told['reasons'], _LONGEST),
             number(p), q is None or number(q), what in _PROVEN, answers == '' or answers in among,
             all(number(stands.get(name, 0.)) for name in _STANDING), all(place(g, groups) for g in asked['fixed']),
             all(place(d, entries) and number(v) for d,v in limits),
@@ -656,14 +728,13 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(explainer, letters:dict, template, said): # Position -> a letter about this model
+def _check_seen(explainer, letters:dict, template, said:list, asked:dict): # Position -> a letter about this model
     "Raise `ValueError` for a letter in which a person sees something else than its record gives."
-    if not letters: return
     some,writers = list(letters.values()), {}
-    fields = _all_fields(explainer, _measured_again(explainer, some), said, [l['told'] for l in some])
+    fields = _all_fields(explainer, _measured_again(explainer, some), said, [l['told'] for l in some], asked)
     for i,l,told in zip(letters, some, fields):
         form = l['format']
-        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form)
+        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, said[0].lang)
         own = taken_apart(writers[form](**told), len(l['before']))[1]
         if own != l['seen']: raise ValueError(_FORGED.format(i, *first_difference(l['seen'], own)))
 
@@ -683,17 +754,22 @@ def check_letter(
     words:dict|None=None,   # As `letter` was given them
     why:dict|None=None,     # As `letter` was given it
     date=None,              # The day that all letters must bear; None for any
+    reasons:int|Reasons|None=None, # As `letter` was given it; a number need not be told
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
     "Write letters again from their values, ask the model about them, say whether its decision flips; or `ValueError`."
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    said = _columns_said(cf.domain, names, units, words, why)
-    read = [_read_letter(t, len(cf.domain.features)) for t in ([text] if isinstance(text, str) else text)]
+    _columns_said(cf.domain, names, units, words, why)
+    by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, str) else text
+    read = [_read_letter(t, len(cf.domain.features)) for t in texts]
     if not read: raise ValueError('text must be at least one letter, got none')
     for l in read:
         if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
-        if date is not None and l['told']['date'] != date_text(date):
-            raise ValueError(f'text must be of {date_text(date)}, got a letter of {l["told"]["date"]}')
+        lang = language_of(l['told']['language'])
+        for side in ('before', 'after'):
+            l[side] = tuple(_in_language(c, lang, True)(t) if t else t for c,t in zip(cf.domain.features, l[side]))
+        if date is not None and l['told']['date'] != date_text(date, lang):
+            raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
     frames,aims,digests = _both_frames(cf, read), _aims(cf, read), _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
@@ -705,7 +781,10 @@ def check_letter(
     own = {i: l for i,l in enumerate(read) if all(l[name] == digest for name,digest in digests.items())}
     other = [i for i in own if not same[i]]
     if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
-    _check_seen(cf, own, template, said)
+    alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
+    for language,k in sorted({alike(i) for i in own}):
+        said = _columns_said(cf.domain, names, units, words, why, language_of(language))
+        _check_seen(cf, {i: own[i] for i in own if alike(i) == (language, k)}, template, said, by_code | dict(k=k))
     if rows is not None: # as the bank's files have them
         files = cf.domain.rows(rows)
         if len(files) != len(read):

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/use/01_plans.ipynb #c4
 from __future__ import annotations
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -21,7 +22,7 @@ from ..render import change_text, count_text, plot_text, render, subplots, termi
 __all__ = ['Plan']
 
 # %% ../../nbs/use/01_plans.ipynb #c8
-_AT_ONCE = 2**15 # Rows between that are decoded together
+_AT_ONCE = 2**13 # Rows between that are decoded together
 
 def _own_changes(explainer, x, xp) -> Tensor: # bool `(n, g)`
     "Groups that changed, without those that only follow from others."
@@ -200,7 +201,7 @@ def _html_plan(plan, most:int=10) -> str:
     return render('plans/steps', rows=_shown_steps(plan)[:most], more=more)
 
 # %% ../../nbs/use/01_plans.ipynb #c33
-_LONGEST = 48 # Characters of a step in a picture
+_LONGEST = 44 # Characters of a line in a picture
 
 def _stair(ax, plan, i:int, steps:list):
     "One row: the model's answer over the steps."
@@ -214,19 +215,23 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xlim(-.3, len(y) - .7)
     if goal.said == 'probability': ax.set_ylim(-.05, 1.05)
 
+def _told_steps(row:dict, goal:str) -> str:
+    "The steps of a row in lines that fit beside its staircase."
+    steps = [f'{s["number"]}. {s["what"]} ({s["then"]})' for s in row['steps']]
+    lines = [f'row {row["name"]}: to be {goal}', *steps]
+    return '\n'.join(plot_text(line, _LONGEST) for line in lines)
+
 def _plot_plan(plan, most:int=10):
     "A staircase for each of the first answers that have steps."
     rows = [(i, row) for i,row in enumerate(_shown_steps(plan)) if row['steps']][:most]
-    tall = [.9 + .2*len(row['steps']) for _,row in rows] or [.5]
+    told = [_told_steps(row, aimed_at(plan.answers, i)) for i,row in rows]
+    tall = [.7 + .15*text.count('\n') for text in told] or [.5]
     shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
     fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
     for ax in axes[len(rows):].flat: ax.axis('off')
-    brief = lambda text: text if len(text) <= _LONGEST else text[:_LONGEST - 1] + '…'
-    for (i,row),(ax,beside) in zip(rows, axes):
+    for (i,row),text,(ax,beside) in zip(rows, told, axes):
         _stair(ax, plan, i, row['steps'])
-        head = f'row {row["name"]}: to be {aimed_at(plan.answers, i)}'
-        told = [f'{s["number"]}. {brief(s["what"])}  ({s["then"]})' for s in row['steps']]
-        beside.text(0, .5, plot_text('\n'.join([head, *told])), va='center', fontsize=8)
+        beside.text(0, .5, text, va='center', fontsize=8)
         beside.axis('off')
     if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
     return fig
@@ -275,11 +280,16 @@ def plan_of(explainer, cfs:Counterfactuals) -> Plan: # Fitted; its model is aske
     taken,rows = _taken(between, _paths(between))
     return Plan(cfs, taken, rows.cpu().numpy())
 
+def each_put_back(between:_Between) -> Iterator[tuple]: # Rows, groups, long `(q,)`, and what the model says there
+    "Every change of its own put back alone, a part at a time."
+    for places in between.on.nonzero().split(_AT_ONCE):
+        if not len(places): return # nothing was found for any row
+        row,g = places.unbind(1)
+        yield row, g, between.measured(row, between.on[row].scatter(1, g[:, None], False))
+
 def effects_of(explainer, cfs:Counterfactuals) -> pd.DataFrame: # `n` lines, a column for each group
     "What the model says of answers, less what it says with one change put back; 0 for what is no change of its own."
     between,prob = _Between(explainer, cfs), cfs.tensors.prob
     out,names = prob.new_zeros(between.on.shape), cfs.domain.display.names
-    for row,g in (at.unbind(1) for at in between.on.nonzero().split(_AT_ONCE) if len(at)):
-        less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-        out[row, g] = prob[row] - less.tensors.prob
+    for row,g,less in each_put_back(between): out[row, g] = prob[row] - less.tensors.prob
     return pd.DataFrame(out.cpu().numpy(), columns=list(names) if len(names) else None)

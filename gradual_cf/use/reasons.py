@@ -5,7 +5,7 @@
 # %% ../../nbs/use/08_reasons.ipynb #r4
 from __future__ import annotations
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..core import check_whole
-from ..render import count_text, plot_text, render, subplots, terminal, value_text, without_math
+from ..data.columns import MISSING
+from ..render import (ENGLISH, Language, language_of, N_, plot_text, render, subplots, terminal, value_text,
+                               without_math)
 from ..search.explainer import Explainer
 from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
@@ -96,9 +98,10 @@ def _every_column(cf, x:Tensor, label:Tensor, base:Tensor, places:list, progress
     return out
 
 # %% ../../nbs/use/08_reasons.ipynb #r18
-HMDA = {1: 'Debt-to-income ratio', 2: 'Employment history', 3: 'Credit history', 4: 'Collateral',
-        5: 'Insufficient cash (downpayment, closing costs)', 6: 'Unverifiable information',
-        7: 'Credit application incomplete', 8: 'Mortgage insurance denied', 9: 'Other', 10: 'Not applicable'}
+HMDA = {1: N_('Debt-to-income ratio'), 2: N_('Employment history'), 3: N_('Credit history'), 4: N_('Collateral'),
+        5: N_('Insufficient cash (downpayment, closing costs)'), 6: N_('Unverifiable information'),
+        7: N_('Credit application incomplete'), 8: N_('Mortgage insurance denied'), 9: N_('Other'),
+        10: N_('Not applicable')}
 
 class _Unit(NamedTuple):
     "A reason that somebody may be told."
@@ -106,15 +109,16 @@ class _Unit(NamedTuple):
     text:str     # What it says
     columns:list # Positions of its columns
 
-def _code(given, name:str) -> tuple: # -> code, text
+def _code(given, name:str, lang:Language) -> tuple: # -> code, text
     "What one column is told as; raises `ValueError` for what is no code."
     if isinstance(given, str): return given, given
     if isinstance(given, tuple) and len(given) == 2: return given[0], str(given[1])
-    if isinstance(given, int) and not isinstance(given, bool) and given in HMDA: return given, HMDA[given]
+    if isinstance(given, int) and not isinstance(given, bool) and given in HMDA:
+        return given, lang.say(HMDA[given])
     raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got '
                      f'{given!r} for {name!r}')
 
-def _units(names:Sequence, codes, never) -> list:
+def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     "Reasons in the order of their columns; raises `ValueError` for names that are no columns, and for forbidden ones."
     codes,never = dict(codes or {}), [never] if isinstance(never, str) else list(never)
     for argument,given in (('codes', codes), ('never', never)):
@@ -125,7 +129,7 @@ def _units(names:Sequence, codes, never) -> list:
     out:dict = {}
     for g,name in enumerate(names):
         if name in never: continue
-        code,text = _code(codes.get(name, str(name)), name)
+        code,text = _code(codes.get(name, str(name)), name, lang)
         unit = out.setdefault(code, _Unit(code, text, []))
         if unit.text != text:
             raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
@@ -135,6 +139,7 @@ def _units(names:Sequence, codes, never) -> list:
 
 # %% ../../nbs/use/08_reasons.ipynb #r21
 _SLIGHT = .05 # Share of the lack below which a column is no reason
+_SAME = 4     # Decimals in which two shares differ, or are equal
 
 class _Tested(NamedTuple):
     "What the model said of each reason, in shares of the lack."
@@ -160,8 +165,8 @@ def _test(cf, x:Tensor, label, base, columns:list, places:list, units:list, k:in
         only = torch.zeros_like(alone, dtype=torch.bool)
         only[:, u] = True
         alone[:, u] = columns[unit.columns[0]].gain/-base if len(unit.columns) == 1 else closed(only, rows)
-    best = alone.topk(min(k, len(units)), 1)
-    told = torch.zeros_like(alone, dtype=torch.bool).scatter_(1, best.indices, best.values >= _SLIGHT)
+    best = alone.double().round(decimals=_SAME).argsort(dim=1, descending=True, stable=True)[:, :k]
+    told = torch.zeros_like(alone, dtype=torch.bool).scatter_(1, best, True) & (alone >= _SLIGHT)
     whole,back = closed(told, rows), torch.zeros_like(alone)
     for u in range(len(units)):
         at = told[:, u].nonzero()[:, 0]
@@ -181,7 +186,8 @@ def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> wh
         same = torch.zeros_like(tested.told).scatter_(1, best.indices, best.values > 0).cpu().numpy()
         counted = told.any(1)
         share = (same & told).sum(1)[counted]/told.sum(1)[counted]
-        order = [kendalltau(a, b).statistic for a,b in zip(alone[counted], v.cpu().numpy()[counted])]
+        both = zip(alone[counted], v.cpu().numpy()[counted]) if v.shape[1] > 1 else () # one reason has no order
+        order = [kendalltau(a, b).statistic for a,b in both]
         out.append(dict(method=name, rows=int(counted.sum()), same=share.mean() if len(share) else np.nan,
                         tau=np.nanmean(order) if np.isfinite(order).any() else np.nan))
     return pd.DataFrame(out)
@@ -192,8 +198,18 @@ _SHOWN = 5 # Rows on a page; the frame has all
 def _reasons_page(told, format:str) -> str: # 'txt' or 'html'
     "Reasons of the first rows, and how far the methods agree."
     rows = [(i, list(lines.itertuples())) for i,lines in told.frame.groupby('row', sort=False)]
-    return render('reasons/page', format, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0), summary=repr(told),
-                  agreement=list(told.agreement.itertuples()), withheld=told.withheld, count=count_text)
+    return render('reasons/page', format, told.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
+                  summary=_summary(told, told.lang), agreement=list(told.agreement.itertuples()),
+                  withheld=told.withheld)
+
+def _summary(told, lang:Language) -> str:
+    "How many rows are told reasons, and how many."
+    n,all_ = int(told.refused.sum()), lang.number(f'{len(told.refused):,}')
+    if not n: return lang.say(N_('why 0 of {all} rows are not {wanted}: none to be told'), all=all_, wanted=told.wanted)
+    return lang.count('why {n} of {all} rows is not {wanted}: {mean} reasons, together enough for {enough}',
+                      'why {n} of {all} rows are not {wanted}: {mean} reasons each, together enough for {enough}',
+                      n, all=all_, wanted=told.wanted, mean=lang.number(f'{len(told.frame)/n:.1f}'),
+                      enough=lang.number(f'{int(told.enough.sum()):,}'))
 
 def _reasons_plot(told):
     "How many rows are told each reason, and how many are told it first."
@@ -201,9 +217,9 @@ def _reasons_plot(told):
     each = each.sort_values('size')
     fig,ax = subplots(figsize=(7, .6 + .32*max(len(each), 1)))
     labels = [plot_text(str(v)) for v in each.index]
-    ax.barh(labels, each.iloc[:, 0], color='.8', label='told')
-    ax.barh(labels, each.iloc[:, 1], color='C0', label='told first')
-    ax.set_xlabel('rows')
+    ax.barh(labels, each.iloc[:, 0], color='.8', label=told.lang.say(N_('told')))
+    ax.barh(labels, each.iloc[:, 1], color='C0', label=told.lang.say(N_('told first')))
+    ax.set_xlabel(told.lang.say(N_('rows')))
     ax.spines[['top', 'right']].set_visible(False)
     if len(each): ax.legend(frameon=False, loc='lower right', bbox_to_anchor=(1, 1), ncols=2)
     return fig
@@ -217,11 +233,10 @@ class Reasons:
     enough:np.ndarray      # In which of them all that is told together decides otherwise, bool `(n,)`
     wanted:str             # What they want to be, in words
     withheld:dict          # Column that must never be named -> rows in which it would have been a reason
+    asked:dict=field(default_factory=dict) # k, codes and never, as they were given: a letter asks the same
+    lang:Language=ENGLISH  # The language of the page
 
-    def __repr__(self):
-        n,told = int(self.refused.sum()), len(self.frame)
-        mean = f'{told/n:.1f} reasons each, together enough for {int(self.enough.sum()):,}' if n else 'none to be told'
-        return f'why {n:,} of {len(self.refused):,} rows are not {self.wanted}: {mean}'
+    def __repr__(self): return _summary(self, ENGLISH)
 
     def of(self, row:int) -> list: # Position of a row -> texts, most important first; [] where it is not refused
         "What one person is told."
@@ -238,16 +253,24 @@ class Reasons:
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _said(data:pd.DataFrame, names:Sequence) -> list: # Of each row, its cells in words
+def _said(data:pd.DataFrame, names:Sequence, lang:Language) -> list: # Of each row, its cells in words
     "What stands in some columns."
-    cells = [[value_text(v) for v in data[name]] for name in names]
+    cells = [[value_text(v, lang=lang) for v in data[name]] for name in names]
     if len(names) == 1: return cells[0]
     return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*cells)]
 
-def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:np.ndarray) -> pd.DataFrame:
+def _which_way(x:Tensor, best:Tensor, ordered:bool) -> np.ndarray: # Entries `(n, w)` each -> 'up', 'down' or 'other'
+    "Which way a number would have to go; 'other' for categories and missing cells."
+    if not ordered: return np.full(len(x), 'other', object)
+    a,b = x[:, 0], best[:, 0]
+    there = ((a != MISSING) & (b != MISSING)).cpu().numpy()
+    up,down = (there & on.cpu().numpy() for on in (b > a, b < a))
+    return np.select([up, down], ['up', 'down'], 'other').astype(object)
+
+def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:np.ndarray, lang) -> pd.DataFrame:
     "A line for each reason that is told, best first."
     names,out = list(cf.domain.display.names), []
-    order = ((tested.alone + tested.back)/2).masked_fill(~tested.told, -torch.inf)
+    order = ((tested.alone + tested.back)/2).double().round(decimals=_SAME).masked_fill(~tested.told, -torch.inf)
     rank = 1 + order.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     for u,unit in enumerate(units):
         some = tested.told[:, u].nonzero()[:, 0]
@@ -256,13 +279,17 @@ def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:
         only = torch.zeros(len(some), len(units), dtype=torch.bool, device=x.device)
         only[:, u] = True
         best = [c._replace(best=c.best[some]) for c in columns]
-        other = cf.domain.decode(_moved(cf, x[some], best, places, units, only), None, True) # rules of rows play no part
+        moved = _moved(cf, x[some], best, places, units, only)
+        other = cf.domain.decode(moved, None, True) # rules of rows play no part
+        first = unit.columns[0]
+        way = _which_way(x[some][:, places[first]], best[first].best, cf.domain.features[first].ordered)
         numbers = dict(rank=rank, alone=tested.alone, put_back=tested.back, **rivals)
         out.append(pd.DataFrame(dict(
             row=at[some.cpu().numpy()], code=unit.code, reason=unit.text, columns=', '.join(map(str, these)),
-            has=_said(own, these), compared=_said(other, these),
+            has=_said(own, these, lang), compared=_said(other, these, lang),
+            way=way if len(these) == 1 else 'other',
             **{k: v[some, u].cpu().numpy() for k,v in numbers.items()})))
-    every = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'alone', 'put_back', 'near', 'all']
+    every = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'put_back', 'near', 'all']
     if not out: return pd.DataFrame(columns=every)
     return pd.concat(out).sort_values(['row', 'rank'], ignore_index=True)[every]
 
@@ -292,12 +319,15 @@ def reasons(
     target=None,    # What rows want to be: a label, or an interval; None for the second of two without names
     never=(),       # Columns that must not be named
     progress:bool=False, # Show a progress bar
+    language:str='en',   # Of values, of `HMDA` and of the page
 ) -> Reasons:
     "Name the principal reasons why rows are refused, and test each on the model; raises `ValueError` for no table."
     check_whole(k=k)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names = list(cf.domain.display.names)
-    units = _units(names, codes, never)
+    lang = language_of(language)
+    cf.check_rows('reasons')
+    units = _units(names, codes, never, lang)
     if target is None: target = _second(cf)
     data,enc,z,aims = cf.ask(rows, target)
     at = (~in_target(z, aims)).nonzero()[:, 0]
@@ -308,10 +338,11 @@ def reasons(
     columns = _every_column(cf, x, label, base, places, progress)
     tested = _test(cf, x, label, base, columns, places, units, k)
     rivals = {name: _over_units(units, [getattr(c, name)/-base for c in columns]) for name in ('near', 'all')}
-    frame = _lines(cf, data, x, columns, places, units, tested, rivals, at.cpu().numpy())
+    frame = _lines(cf, data, x, columns, places, units, tested, rivals, at.cpu().numpy(), lang)
     refused,enough = (np.zeros(len(z), bool) for _ in range(2))
     refused[at.cpu().numpy()] = True
     enough[at.cpu().numpy()] = (tested.whole >= 1).cpu().numpy()
     withheld = _forbidden(names, columns, base, tested, never)
-    wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0])
-    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld)
+    wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
+    asked = dict(k=k, codes=dict(codes or {}), never=never)
+    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, asked, lang)

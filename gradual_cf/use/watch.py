@@ -142,10 +142,12 @@ def _watch_page(watched, format:str) -> str: # 'txt' or 'html'
     return render('watch/page', format, summary=repr(watched), groups=groups, names=_NAMES, level=watched.level,
                   least=watched.least)
 
+_WRAP = 16 # Characters of a title
+
 def _watch_plot(watched):
     "A panel for each measure: then grey, today coloured where chance does not explain it."
     measures = [lines for _,lines in watched.frame.groupby('measure', sort=False)]
-    fig,axes = subplots(1, len(measures), figsize=(9, 1.1 + .34*len(measures[0])), sharey=True, squeeze=False)
+    fig,axes = subplots(1, len(measures), figsize=(9, 1.3 + .34*len(measures[0])), sharey=True, squeeze=False)
     groups = list(dict.fromkeys(zip(watched.frame.by, watched.frame.group)))
     for ax,lines in zip(axes[0], measures):
         for line in lines.itertuples():
@@ -157,7 +159,7 @@ def _watch_plot(watched):
             ax.plot(line.value_now, y - .12, 's' if colour == 'C3' else 'o', color=colour, ms=5)
         if lines.measure.iloc[0] == 'holds': ax.axvline(watched.least, color='.6', lw=.8, ls='--')
         _axis_limits(ax, lines.measure.iloc[0] != 'length')
-        ax.set_title(_NAMES[lines.measure.iloc[0]], fontsize=9)
+        ax.set_title(plot_text(_NAMES[lines.measure.iloc[0]], _WRAP), fontsize=9)
         ax.spines[['top', 'right', 'left']].set_visible(False)
     axes[0, 0].set_yticks([-i for i in range(len(groups))], [plot_text(name) for _,name in groups], fontsize=8)
     return fig
@@ -217,6 +219,7 @@ def _explainer_today(batch, model) -> Explainer:
         model.check_fitted()
         return model
     if own is None: raise ValueError(f'model must be a fitted explainer for this batch, got {type(model).__name__}')
+    own.check_rows('watch of another model')
     rows = own.domain.decode(own.x_train, None, False)
     return type(own)(model, own.domain, own.settings, classes=own.classes or None).fit(rows)
 

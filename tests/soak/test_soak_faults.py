@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_batch import FORKS, content, explainer, loans, parts_in, stamps, wait_until
+from shell import forked
+from test_batch import content, explainer, loans, parts_in, stamps, wait_until
 from torch import nn
 
 from gradual_cf.all import GradualCF
@@ -50,13 +51,12 @@ def run_with(fault, rows, out, workers):
 def test_faults_one_after_the_other_lose_nothing_and_repeat_nothing(tmp_path, seed):
     rng,rows,out,n = random.Random(seed), tmp_path/'rows.parquet', tmp_path/'out', 0
     loans(ROWS, seed).to_parquet(rows)
-    alone = FORKS.Process(target=run_with, args=('', rows, tmp_path/'whole', 0))
-    alone.start(), alone.join()
+    forked(run_with, '', rows, tmp_path/'whole', 0).join()
     had,ended = {}, None
     while ended != 0:
         fault = f'{rng.choice(["stop", "kill", "raise"])} {rng.randrange(20, 100)}'
-        process = FORKS.Process(target=run_with, args=(fault, rows, out, rng.choice([0, 0, 2])))
-        process.start(), process.join(300)
+        process = forked(run_with, fault, rows, out, rng.choice([0, 0, 2]))
+        process.join(300)
         ended,n = process.exitcode, n + 1
         now = stamps(out, ROWS)
         assert had.items() <= now.items(), (fault, had, now)
@@ -67,8 +67,7 @@ def test_faults_one_after_the_other_lose_nothing_and_repeat_nothing(tmp_path, se
 
 def test_ctrl_c_with_workers_ends_all_of_them(tmp_path):
     loans(4000).to_parquet(tmp_path/'r.parquet')
-    process = FORKS.Process(target=run_with, args=('', tmp_path/'r.parquet', tmp_path/'out', 2))
-    process.start()
+    process = forked(run_with, '', tmp_path/'r.parquet', tmp_path/'out', 2)
     wait_until(lambda: parts_in(tmp_path/'out') > 2, process)
     os.kill(process.pid, signal.SIGINT)
     process.join(60)

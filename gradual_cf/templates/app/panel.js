@@ -4,7 +4,7 @@ const SAID = {
     'and so are answers in the tray that were not saved to a file.',
   lost: 'No connection to the app: the page cannot answer now, and tries again by itself. If the app was ' +
     'stopped in the terminal, start it there again and open the address that it prints.',
-  never: 'The panel did not come. The terminal that the app was started in may say why.',
+  never: 'The panel has not come yet. The terminal that the app was started in may say why.',
 };
 const SLOW = 90000, begun = Date.now(), gone = document.getElementById('gone');
 const say = (what, again) => {
@@ -23,8 +23,9 @@ const onConnection = (_, state) => {
 };
 const look = setInterval(() => {
   const kernel = window.jupyterapp?.widgetManager?.kernel, late = Date.now() - begun > SLOW;
-  if (kernel || late) clearInterval(look);
-  if (!kernel) return late && say('never', true);
+  if (!kernel) return late && !gone.dataset.what && say('never', true);
+  clearInterval(look);
+  if (gone.dataset.what === 'never') say('');
   kernel.statusChanged.connect(onStatus);
   kernel.connectionStatusChanged.connect(onConnection);
   document.getElementById('main')?.setAttribute('role', 'main');

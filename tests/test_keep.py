@@ -1,0 +1,308 @@
+"""A fitted explainer as a folder: the same answers from it, bit for bit; what no file can hold is refused by name."""
+import json
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import written
+from gradual_cf.all import (GradualCF, PLAUSIBLE, Settings, images, load_cbf, load_digits, load_toy_reviews, predictor, put_back,
+                            series, sentences, tabular, text_cnn, without_images, corpus_vectors)
+from gradual_cf.scale import keep
+
+
+def people(n=160, seed=0):
+    "A table of every kind of column, with missing cells."
+    r = np.random.default_rng(seed)
+    df = pd.DataFrame(dict(
+        age=r.integers(18, 70, n), income=r.normal(40, 9, n), score=r.normal(0, 1, n).astype('float32').round(2),
+        code=r.choice([-9, 1, 2, 3, 4], n), member=r.choice([True, False], n), since=pd.Timestamp('2020-01-01') + pd.to_timedelta(r.integers(0, 900, n), 'D'),
+        day=[date(2024, 1, 1 + k) for k in r.integers(0, 28, n)], price=[Decimal(f'{v:.2f}') for v in r.uniform(1, 9, n)],
+        zoned=pd.date_range('2024-01-01', periods=n, tz='Europe/Berlin'), job=r.choice(['clerk', 'cook', 'smith'], n),
+        grade=pd.Categorical(r.choice(['low', 'mid', 'high'], n), ['low', 'mid', 'high', 'none'], ordered=True),
+        kind=pd.Categorical(r.choice(['a', 'b'], n)), count=pd.array(r.integers(0, 5, n), dtype='Int64'), town=pd.array(r.choice(['x', 'y'], n), dtype='string')))
+    df.loc[::7, 'income'] = np.nan
+    df.loc[::9, 'count'] = pd.NA
+    df.loc[::8, 'job'] = None
+    df.loc[::11, 'since'] = pd.NaT
+    return df
+
+
+def line(df): return 0.05*(df.age - 40) + .1*(df.income.fillna(30) - 40) + (df.member.astype(float) - .5) + (df.job == 'cook').astype(float)
+def by_hand(df): return 1/(1 + np.exp(-line(df).to_numpy(float)))
+
+
+def same(a, b):
+    "Whether two batches are the same bit for bit."
+    assert a.x.equal(b.x) and a.xp.equal(b.xp) and a.mask.equal(b.mask)
+    for name in ('prob', 'before', 'found', 'typical', 'size', 'bound', 'confirmed'):
+        x, y = getattr(a, name), getattr(b, name)
+        assert (x is None) == (y is None) and (x is None or np.array_equal(x, y, equal_nan=True)), name
+    assert a.proof == b.proof
+    if isinstance(a.raw, pd.DataFrame): pd.testing.assert_frame_equal(a.raw, b.raw)
+    assert a.to_json() == b.to_json()
+
+
+def there_and_back(cf, tmp_path, rows, model=None, **asked):
+    "Save, load, ask both."
+    again = GradualCF.load(cf.save(tmp_path/'cf'), model)
+    assert repr(again).split('Domain')[1] == repr(cf).split('Domain')[1]
+    answers = cf.explain(rows, **asked)
+    same(answers, again.explain(rows, **asked))
+    assert not any(p.suffix in ('.pkl', '.pickle', '.joblib', '.pt') for p in (tmp_path/'cf').iterdir())
+    return again, answers
+
+
+@pytest.mark.parametrize('told', [
+    dict(), dict(missing='level'), dict(scale='standard'), dict(scale='quantile'),
+    dict(bounds=dict(income=(20, 90), since=('2020-03-01', None)), increase_only=['age'], levels=dict(job=['cook']), max_changes=2),
+    dict(relations=['age >= count', 'age rises by 1 -> count changes'], cost=dict(age=[3, 1], income='never', job=2.))],
+    ids=['plain', 'level', 'standard', 'quantile', 'bounds', 'relations'])
+@pytest.mark.filterwarnings('ignore:.*training rows break')
+@pytest.mark.filterwarnings('ignore:the folder holds no model')
+def test_tables_of_every_kind_of_column_come_back(told, tmp_path):
+    df = people()
+    domain = tabular(df, **told)
+    cf = GradualCF(predictor(by_hand, domain), domain).fit(df)
+    target = np.where(by_hand(df[:8]) > .5, 0, 1)
+    again, _ = there_and_back(cf, tmp_path, df[:8], by_hand_again(domain), target=target)
+    assert again.x_train.equal(cf.x_train) and list(again.held) == list(cf.held)
+
+
+def by_hand_again(domain): return predictor(by_hand, domain)
+
+
+@pytest.fixture(scope='module')
+def loans():
+    from gradual_cf.data.datasets import load_loans
+    X, y, X_test, _ = load_loans()
+    return X[:400], np.asarray(y[:400]), X_test
+
+
+def pipeline(X, y, last):
+    names = ['housing']
+    first = ColumnTransformer([('named', OneHotEncoder(handle_unknown='ignore'), names)], remainder=StandardScaler())
+    return make_pipeline(first, last).fit(X, y)
+
+
+def models(X, y):
+    import catboost
+    import lightgbm
+    import xgboost
+    whole = (y == 'granted').astype(int)
+    few = dict(n_estimators=8, max_depth=3)
+    yield 'skops', lambda: pipeline(X, y, LogisticRegression())
+    yield 'skops', lambda: pipeline(X, y, RandomForestClassifier(6, max_depth=4, random_state=0))
+    yield 'json', lambda: xgboost.XGBClassifier(**few, enable_categorical=True).fit(X, whole)
+    yield 'json', lambda: xgboost.XGBClassifier(**few, enable_categorical=True).fit(X, whole).get_booster()
+    yield 'txt', lambda: lightgbm.LGBMClassifier(n_estimators=8, verbose=-1).fit(X, y)
+    yield 'cbm', lambda: catboost.CatBoostClassifier(iterations=8, verbose=0, cat_features=['housing'], allow_writing_files=False).fit(X.astype(dict(housing=str)), y)
+
+
+@pytest.mark.parametrize('k', range(6), ids=['linear', 'forest', 'xgboost', 'booster', 'lightgbm', 'catboost'])
+def test_models_of_every_make_come_back(k, loans, tmp_path):
+    X, y, X_test = loans
+    form, make = list(models(X, y))[k]
+    if form == 'cbm': X, X_test = (v.astype(dict(housing=str)) for v in (X, X_test))
+    cf = GradualCF(make(), tabular(X, immutable=['age'])).fit(X)
+    refused = cf.classes.index('refused') if 'refused' in cf.classes else 0
+    rows = X_test[(cf.logits(X_test, cf.encode(X_test).x).argmax(1) == refused).numpy()][:5]
+    again, answers = there_and_back(cf, tmp_path, rows)
+    assert any(p.suffix == f'.{form}' for p in (tmp_path/'cf').iterdir()) and answers.valid.any()
+    assert again.classes == cf.classes
+
+
+@pytest.mark.filterwarnings('ignore:plausibility is left out')
+def test_believable_and_proven_answers_come_back(loans, tmp_path):
+    X, y, X_test = loans
+    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X), PLAUSIBLE).fit(X)
+    there_and_back(cf, tmp_path/'believable', X_test[:4], target='granted')
+    plain = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X)).fit(X)
+    _, answers = there_and_back(plain, tmp_path/'proven', X_test[:4], target='granted', optimal='columns')
+    assert 'optimal' in answers.proof
+
+
+def test_numbers_and_their_intervals_come_back(loans, tmp_path):
+    X, _, X_test = loans
+    X, X_test = X.drop(columns='housing'), X_test.drop(columns='housing')
+    model = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, X.income*.3 - X.debt)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    assert cf.numbers
+    there_and_back(cf, tmp_path, X_test[:4], target=(12000., None))
+    bare = GradualCF.load(cf.save(tmp_path/'bare', rows=False))
+    assert bare.explain(X_test[:4], target=(12000., None)).valid.any()
+
+
+def test_networks_with_settings_of_their_own_come_back(tmp_path):
+    df = pd.DataFrame(dict(a=np.linspace(0, 9, 40), b=np.tile([1., 4., 2., 8.], 10)))
+    from gradual_cf.all import tabular_mlp
+    domain = tabular(df)
+    x = domain.encode(df).x.float()
+    h = Settings(moves=(put_back,), sigma=5, n_ref=7, quantile=.9)
+    net = evenly(tabular_mlp(2, 2, seed=3), x)
+    there_and_back(GradualCF(net, domain, h, classes=('no', 'yes')).fit(df), tmp_path/'plain', df[:4])
+    raw = predictor(evenly(tabular_mlp(2, 2, seed=3), torch.tensor(df.to_numpy()).float()), domain, scaled=False, threshold=.4)
+    there_and_back(GradualCF(raw, domain).fit(df), tmp_path/'scaled', df[:4])
+
+
+def evenly(net, x):
+    "A network that decides for both classes, and clearly."
+    last = [m for m in net.modules() if isinstance(m, torch.nn.Linear)][-1]
+    with torch.no_grad():
+        last.weight *= 20
+        last.bias -= net(x).mean(0)
+    return net
+
+
+def test_images_and_series_come_back(tmp_path):
+    train, test = load_digits()
+    cf = GradualCF(written.read('digits'), images(block=2), without_images()).fit(train['image'][:200])
+    there_and_back(cf, tmp_path/'images', test['image'][:2], target=3)
+    with pytest.raises(ValueError, match='rows must be True for images'): cf.save(tmp_path/'bare', rows=False)
+    X, _, X_test, _ = load_cbf()
+    cf = GradualCF(written.read('cbf'), series(X), n_ref=5).fit(X)
+    there_and_back(cf, tmp_path/'series', X_test[:2], target=1)
+
+
+def test_what_no_file_can_hold_is_refused_by_name(tmp_path):
+    df = people()[['age', 'income', 'member']].dropna()
+    def ask(df): return 1/(1 + np.exp(40. - df.age.to_numpy(float)))
+    def cost(a, b): return abs(b - a)
+    mine = [(dict(cost=dict(age=cost)), {}, "cost must be weights, got a function for column 'age'"),
+            (dict(derive=dict(income=lambda d: d.age*1.)), {}, "must be sentences, got derive 'income'"),
+            ({}, dict(match=lambda s: s.logits[:, 0]), 'settings.match must be something that a file can hold')]
+    for told, settings, words in mine:
+        with pytest.warns(UserWarning) if 'derive' in told else _nothing():
+            domain = tabular(df, **told)
+        cf = GradualCF(predictor(ask, domain), domain, **settings).fit(df)
+        with pytest.raises(ValueError, match=words.replace('(', r'\(')): cf.save(tmp_path/'cf')
+        assert not (tmp_path/'cf').exists()
+
+
+def _nothing():
+    from contextlib import nullcontext
+    return nullcontext()
+
+
+def test_texts_are_refused(tmp_path):
+    train, _ = load_toy_reviews()
+    vectors = corpus_vectors(train['text'])
+    net = text_cnn(vectors.table.shape[1], 2, seed=0)
+    cf = GradualCF(net, sentences(vectors, length=32, reads=None)).fit(train[:40]['text'])
+    with pytest.raises(ValueError, match='domain must be a table, images or series to be saved'): cf.save(tmp_path/'cf')
+
+
+@pytest.fixture
+def lone(tmp_path):
+    "An explainer of a function, as a folder without a model."
+    df = people()[['age', 'member']]
+    domain = tabular(df)
+    cf = GradualCF(predictor(age_decides, domain), domain).fit(df)
+    with pytest.warns(UserWarning, match='holds no model .* model='): folder = cf.save(tmp_path/'cf')
+    return cf, folder, df
+
+
+def age_decides(df): return 1/(1 + np.exp(40. - df.age.to_numpy(float)))
+def age_decides_otherwise(df): return 1/(1 + np.exp(41. - df.age.to_numpy(float)))
+
+
+def test_a_model_is_brought_along_and_must_be_the_same(lone):
+    cf, folder, df = lone
+    with pytest.raises(ValueError, match='model must be given, since'): GradualCF.load(folder)
+    same(cf.explain(df[:3]), GradualCF.load(folder, predictor(age_decides, cf.domain)).explain(df[:3]))
+    with pytest.raises(ValueError, match='the model that the explainer was fitted with, got logits that are off by up to 0.5'):
+        GradualCF.load(folder, predictor(age_decides_otherwise, cf.domain))
+
+
+def test_damage_is_named(lone, tmp_path):
+    cf, folder, df = lone
+    model = predictor(age_decides, cf.domain)
+    def broken(path, raw, words):
+        old = path.read_bytes()
+        path.write_bytes(raw) if raw is not None else path.unlink()
+        with pytest.raises(ValueError, match=words): GradualCF.load(folder, model)
+        path.write_bytes(old)
+    told = json.loads((folder/'manifest.json').read_text())
+    for file in told['files'].values():
+        path, raw = folder/file['name'], (folder/file['name']).read_bytes()
+        broken(path, raw[:-9] + b'x' + raw[-8:], f'undamaged files, got .*{file["name"]}')
+        broken(path, raw[:50], f'undamaged files, got .*{file["name"]}')
+        broken(path, None, f'all of its files, got .* without {file["name"]}')
+    path = folder/'manifest.json'
+    broken(path, b'{"format": 1', 'readable manifest.json')
+    broken(path, json.dumps(told | dict(rows=False)).encode(), 'undamaged manifest.json')
+    broken(path, json.dumps(told | dict(format=99, gradual_cf='9.9')).encode(), 'format 1 at most, got 99 .* gradual_cf 9.9: install that version')
+    broken(path, None, 'without manifest.json')
+    away = told | dict(files={k: f | dict(name='../' + f['name']) for k, f in told['files'].items()})
+    away['sha256'] = keep._own_sum(away)
+    path.write_bytes(json.dumps(away).encode())
+    GradualCF.load(folder, model)  # a name leads nowhere else
+
+
+def test_a_folder_from_a_stranger_names_no_code(lone):
+    _, folder, _ = lone
+    for told in ({'is': 'function', 'of': 'system'}, {'is': 'Path', 'of': {}}, {'is': 'partial', 'of': ['os.system']}):
+        with pytest.raises(KeyError): keep._unpacked(told, {})
+
+
+def test_saving_is_all_or_nothing(lone, monkeypatch):
+    cf, folder, df = lone
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    def full(*_): raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(keep, '_put_file', full)
+    with pytest.warns(UserWarning), pytest.raises(OSError): cf.save(folder)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+    monkeypatch.undo()
+    with pytest.warns(UserWarning): GradualCF(predictor(age_decides, cf.domain), cf.domain, tau=.7).fit(df).save(folder)
+    assert len(list(folder.iterdir())) == 3  # those of before are gone
+    assert GradualCF.load(folder, predictor(age_decides, cf.domain)).settings.tau == .7
+
+
+def test_other_folders_are_left_alone(lone, tmp_path):
+    cf, _, _ = lone
+    (tmp_path/'mine').mkdir()
+    (tmp_path/'mine'/'letter.txt').write_text('dear')
+    with pytest.raises(ValueError, match="new, empty or one that save wrote, got .* with \\['letter.txt'\\]"): cf.save(tmp_path/'mine')
+    with pytest.raises(ValueError, match='must be a folder, got the file'): cf.save(tmp_path/'mine'/'letter.txt')
+    with pytest.raises(ValueError, match='fit'): GradualCF(predictor(age_decides, cf.domain), cf.domain).save(tmp_path/'new')
+    assert {p.name for p in tmp_path.iterdir()} == {'cf', 'mine'}
+
+
+def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
+    X, y, X_test = loans
+    X = X.assign(exact=np.random.default_rng(0).normal(size=len(X)))
+    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X)).fit(X)
+    folder = cf.save(tmp_path/'bare', rows=False)
+    tensors = load_file(next(folder.glob('tensors-*')))
+    rows = {tuple(row) for row in cf.x_train.tolist()}
+    kept = [tuple(row) for t in tensors.values() if t.ndim == 2 and t.shape[1] == cf.x_train.shape[1] for row in t.double().tolist()]
+    assert kept and not rows & set(kept)
+    assert max(t.shape[0] for t in tensors.values() if t.ndim) <= 101 < len(X)
+    bare = GradualCF.load(folder)
+    assert bare.summary and repr(bare) != repr(cf)
+    rows = X_test[(cf.model.predictor.source.predict(X_test.assign(exact=.25)) == 'refused')][:5].assign(exact=.25)
+    assert bare.explain(rows, target='granted').valid.all()
+    assert bare.explain_many(rows[:1], target='granted', k=2).answers.valid.any()
+    from gradual_cf.all import evaluate, reasons
+    for ask, name in ((lambda: bare.explain(rows, target='granted', confirmed=.8), 'confirmed'), (lambda: reasons(bare, rows), 'reasons'),
+                      (lambda: evaluate(bare, rows, 'granted'), 'measures'), (lambda: bare.under(bare.settings), 'under'),
+                      (lambda: bare.save(tmp_path/'full'), 'save with rows=True')):
+        with pytest.raises(ValueError, match=f'{name} needs training rows, and this explainer was saved without them'): ask()
+    believable = GradualCF(cf.model, cf.domain, PLAUSIBLE).fit(X)
+    with pytest.raises(ValueError, match='rows must be True for settings with plausibility'): believable.save(tmp_path/'b', rows=False)
+
+
+def test_a_summary_needs_enough_rows(tmp_path):
+    df = people(12)[['age', 'member']]
+    domain = tabular(df)
+    cf = GradualCF(predictor(age_decides, domain), domain).fit(df)
+    with pytest.raises(ValueError, match='rows must be True for fewer than 10 training rows of each class'): cf.save(tmp_path/'x', rows=False)

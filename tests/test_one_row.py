@@ -1,0 +1,141 @@
+"What makes a single row quick says the same as the plain way, and forgets."
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gradual_cf.core import bisected
+from gradual_cf.data.tables import _encode, _exact, _raw, tabular
+from gradual_cf.gradual import GradualCF
+from gradual_cf.models.fitted import asked_once, predictor, remembering
+from gradual_cf.search.bounds import _left_over, _nodes_read, _words_of
+from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.shorten import _middles
+
+
+def odd(n=200):
+    "A frame of every kind of column, with missing cells."
+    rng, i = np.random.default_rng(0), np.arange(n)
+    return pd.DataFrame(dict(
+        whole=rng.integers(-3, 40, n), money=rng.lognormal(9, 1, n).round(2), full=rng.standard_normal(n)*1e7,
+        short=rng.standard_normal(n).astype('float32'), gone=np.where(i % 7 == 0, np.nan, rng.integers(0, 9, n)),
+        null=pd.array(np.where(i % 4 == 0, None, i % 17), dtype='Int64'), flag=i % 5 == 0,
+        when=pd.Timestamp('2020-01-01') + pd.to_timedelta(i*7 % 900, 'D'), text=np.array(['1', '2', '10'])[i % 3],
+        size=pd.Categorical(np.array(['s', 'm', 'l'])[i % 3], categories=['s', 'm', 'l'], ordered=True),
+        named=pd.Categorical(np.array(['b', 'a', None], object)[i % 3], categories=['b', 'a']),
+        words=pd.Series(np.array(['x', 'y', None], object)[i % 3], dtype=object)))
+
+
+def test_all_columns_at_once_decode_as_each_by_itself():
+    df = odd()
+    for how in (dict(), dict(missing='level'), dict(scale='quantile'), dict(scale='standard')):
+        table = tabular(df, **how).encode.args[0]
+        x = _encode(table, df).x.numpy()
+        moved = x + np.random.default_rng(1).normal(0, .1, x.shape)*(x != x[0])
+        for v in (x, moved):
+            each = np.concatenate([c.exact(v[:, at]) for c, at in zip(table.columns, table.at)], 1)
+            np.testing.assert_array_equal(_exact(table, v), each)
+
+
+def test_numbers_that_are_read_in_one_piece_are_those_of_each_column():
+    df = odd()[['whole', 'money', 'short']].assign(fine=np.arange(200)/7)
+    table = tabular(df).encode.args[0]
+    np.testing.assert_array_equal(_raw(table, df), np.concatenate([c.read(df) for c in table.columns], 1))
+    assert _raw(table, df).flags.writeable and _raw(table, df).flags.c_contiguous
+
+
+def test_categories_with_other_codes_are_read_by_their_levels():
+    df = odd()
+    domain = tabular(df[['named', 'money']])
+    other = df[['named', 'money']].assign(named=df.named.cat.reorder_categories(['a', 'b']))
+    assert torch.equal(domain.encode(df[['named', 'money']]).x, domain.encode(other).x)
+
+
+def test_a_tree_of_places_holds_those_that_halvings_come_to():
+    rng = np.random.default_rng(0)
+    bad, good = rng.integers(-50, 50, 40), rng.integers(-50, 50, 40)
+    seen = []
+    def holds(place):
+        seen.append(place)
+        return rng.random(40) < .5
+    bisected(holds, bad, good, 3, lambda a, b: (a + b)//2)
+    tree = np.stack(_middles(bad, good, 3))
+    assert len(tree) == 7 and (tree[0] == seen[0]).all()
+    for level, places in enumerate(seen):
+        assert (tree[2**level - 1:2**(level + 1) - 1] == places).any(0).all()
+
+
+def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 30, (300, 3)), columns=list('abc'))
+    model = RandomForestClassifier(7, max_depth=5, random_state=0).fit(X, X.a + X.b > rng.integers(20, 40, 300))
+    cf = GradualCF(model, tabular(X)).fit(X)
+    nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
+    words = _words_of(nodes, np.ones(1))
+    for g, left in enumerate(nodes.left):
+        side, out = words.sides[g], np.tile(words.full, (left.shape[1], 1, 1))
+        ends = np.r_[side.start[1:], len(side.left)]
+        for tree, start, end in zip(side.tree, side.start, ends):
+            for node in range(start, end):
+                out[left[node], tree] &= side.left[node]
+                out[~left[node], tree] &= side.right[node]
+        assert len(side.tree) and (_left_over(words, g, left) == out).all()
+
+
+class Counting:
+    "A pipeline that counts how often it is asked, and about how many rows."
+    def __init__(self, model): self.model, self.asked = model, []
+    def __call__(self, frame):
+        self.asked.append(len(frame))
+        return self.model.predict_proba(frame)
+
+
+def told():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(0, 10, (200, 3)).round(), columns=list('abc'))
+    model = Counting(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X.a + X.b > 0))
+    return X, model, tabular(X)
+
+
+def test_the_same_few_rows_are_asked_once_while_a_question_lasts():
+    X, model, domain = told()
+    p = predictor(model, domain)
+    p = getattr(p, 'predictor', p)
+    asked_once(p, X.iloc[:1]), asked_once(p, X.iloc[:1])
+    assert model.asked == [1, 1] # no question lasts
+    with remembering():
+        first = asked_once(p, X.iloc[[3]])
+        with remembering(): again = asked_once(p, X.iloc[[3]].reset_index(drop=True))
+        again.zero_() # what is handed out is a copy
+        third = asked_once(p, X.iloc[[3]])
+        asked_once(p, X.iloc[[3]].astype({'a': 'int64'})) # another dtype is another question
+        asked_once(p, X.iloc[:30]), asked_once(p, X.iloc[:30]) # many rows are not kept
+    assert model.asked[2:] == [1, 1, 30, 30] and torch.equal(first, third)
+    asked_once(p, X.iloc[[3]])
+    assert model.asked[6:] == [1]
+
+
+def test_a_model_that_was_trained_on_is_asked_anew():
+    X, model, domain = told()
+    cf = GradualCF(predictor(model, domain), domain).fit(X)
+    row = X[(model.model.predict(X) == 0)].iloc[[0]]
+    before = cf.explain(row)
+    model.model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X.a - X.b > 15)
+    now = float(model.model.predict_proba(row)[0, 1])
+    assert abs(float(before.before[0]) - now) > .01
+    assert abs(float(cf.explain(row, 1).before[0]) - now) < 1e-9
+
+
+def test_an_answer_is_put_to_the_model_no_more_often_than_before():
+    X, model, domain = told()
+    cf = GradualCF(predictor(model, domain), domain).fit(X)
+    row = X[(model.model.predict(X) == 0)].iloc[[0]]
+    model.asked.clear()
+    answer = cf.explain(row)
+    few = [n for n in model.asked if n == 1]
+    assert answer.valid.all() and len(few) <= 3
+    assert float(answer.prob[0]) == float(model.model.predict_proba(answer.raw)[0, 1]) or \
+        abs(float(answer.prob[0]) - float(model.model.predict_proba(answer.raw)[0, 1])) < 1e-9

@@ -1,0 +1,84 @@
+"""Pictures of answers, plans, audits, actions, reasons, watches and ways: no word lies on another or leaves the picture, at three widths."""
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gradual_cf.answers import STYLE
+from gradual_cf.data.tables import tabular
+from gradual_cf.gradual import GradualCF
+from gradual_cf.search.proven import ways
+from gradual_cf.use.actions import actions
+from gradual_cf.use.alternatives import plot_ways
+from gradual_cf.use.audit import audit
+from gradual_cf.use.reasons import reasons
+from gradual_cf.use.watch import watch
+
+WIDTHS = 5.5, 8, 11  # inches: a narrow cell, a column of text, a screen
+
+
+@pytest.fixture(scope='module')
+def pictures():
+    "Figures by name, of a table with long names and large numbers."
+    rng, n = np.random.default_rng(0), 400
+    rows = pd.DataFrame({'income of the household in a year': rng.integers(9_000, 99_000, n), 'months in the present job': rng.integers(0, 300, n),
+                         'open debts': rng.integers(0, 40_000, n), 'late payments in the last three years': rng.integers(0, 9, n)})
+    score = rows.iloc[:, 0]/9000 + rows.iloc[:, 1]/60 - rows.iloc[:, 2]/6000 - rows.iloc[:, 3]
+    granted = np.where(score > score.median(), 'granted', 'refused')
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, granted)
+    domain = tabular(rows, bounds={'income of the household in a year': (None, 60_000)})
+    cf = GradualCF(model, domain).fit(rows)
+    refused = rows[model.predict(rows) == 'refused']
+    answers = cf.explain(refused[:60], 'granted')
+    groups = pd.Series(np.where(np.arange(n) % 3, 'tenants of a flat', 'owners of a house'), rows.index, name='housing')
+    menu = ways(cf, refused[:20], 'granted', k=2)
+    wide = cf.explain(refused[:5], 'granted', bounds={c: (None, None) for c in rows}, immutable=[])
+    return dict(
+        answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain_many(refused[:1], 'granted', 3).plot(),
+        actions=actions(cf, refused[:60], 3, 'granted').plot(), audit=audit(cf, rows, groups, 'granted', resamples=99).plot(),
+        reasons=reasons(cf, rows[:80], target='granted').plot(), watch=watch(answers, rows=rows[:100].assign()).plot(),
+        ways=plot_ways(menu), empty=answers[:0].plot())
+
+
+def words(fig):
+    "What is written, whether it lies straight, and where: (text, straight, box) of each."
+    FigureCanvasAgg(fig).draw()
+    seen = [t for t in fig.findobj(Text) if t.get_visible() and t.get_text().strip() and t.get_alpha() != 0]
+    edges = {id(label) for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for label in (*axis.get_ticklabels(), axis.get_offset_text())}
+    drawn = {id(label) for ax in fig.axes if ax.axison for axis in (ax.xaxis, ax.yaxis)
+             for tick in axis._update_ticks() for label in (tick.label1, tick.label2)} | {id(ax.xaxis.get_offset_text()) for ax in fig.axes}
+    return [(t.get_text(), t.get_rotation() % 90 == 0, t.get_window_extent()) for t in seen if id(t) not in edges or id(t) in drawn]
+
+
+def troubles(fig):
+    "Words that lie on others, or that leave the picture by more than a pixel."
+    boxes, (wide, tall) = words(fig), fig.canvas.get_width_height()
+    on = [(a, b) for i, (a, straight, p) in enumerate(boxes) for b, too, q in boxes[:i]
+          if straight and too and min(p.x1, q.x1) - max(p.x0, q.x0) > 1 and min(p.y1, q.y1) - max(p.y0, q.y0) > 1]
+    return on + [a for a, _, p in boxes if p.x0 < -1 or p.y0 < -1 or p.x1 > wide + 1 or p.y1 > tall + 1]
+
+
+def test_words_on_words_are_found():
+    fig, ax = plt.subplots(figsize=(3, 2))
+    ax.text(.5, .5, 'one word'), ax.text(.52, .5, 'another'), ax.text(.9, .1, 'a long way beyond the edge')
+    found = troubles(fig)
+    plt.close(fig)
+    assert ('another', 'one word') in found and 'a long way beyond the edge' in found
+
+
+@pytest.mark.parametrize('width', WIDTHS)
+@pytest.mark.parametrize('name', ['answers', 'plan', 'several', 'actions', 'audit', 'reasons', 'watch', 'ways', 'empty'])
+def test_no_word_lies_on_another(pictures, name, width):
+    fig = pictures[name]
+    tall = fig.get_size_inches()[1]
+    with plt.rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter('error')
+        fig.set_size_inches(width, tall)
+        assert troubles(fig) == []

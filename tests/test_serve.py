@@ -1,0 +1,194 @@
+"""A saved explainer behind HTTP: the answers of explain, errors that name the field, deadlines, a queue that is short."""
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip('fastapi')
+pytest.importorskip('uvicorn')
+jsonschema = pytest.importorskip('jsonschema')
+
+from gradual_cf.all import GradualCF, load_loans, tabular
+from gradual_cf.scale import serve
+from gradual_cf.scale.serve import service, serving
+from gradual_cf.use.evidence import answer_schema
+from sklearn.linear_model import LogisticRegression
+from test_keep import people, pipeline
+
+TOKEN = 'let me in'
+
+
+@pytest.fixture(scope='module')
+def bank(tmp_path_factory):
+    "A saved explainer, the same in memory, and refused rows as JSON."
+    X, y, X_test, _ = load_loans()
+    X, y = X[:300], np.asarray(y[:300])
+    model = pipeline(X, y, LogisticRegression())
+    cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
+    refused = X_test[model.predict(X_test) == 'refused'][:4].reset_index(drop=True)
+    return cf.save(tmp_path_factory.mktemp('bank')/'loans'), cf, refused, json.loads(refused.to_json(orient='records'))
+
+
+def asked(address, path, body=None, token=TOKEN, raw=None, **headers):
+    data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {'Authorization': f'Bearer {token}'} | headers)
+    try:
+        with urllib.request.urlopen(request) as told: return told.status, told.read().decode(), told.headers
+    except urllib.error.HTTPError as e: return e.code, e.read().decode(), e.headers
+
+
+@pytest.fixture(scope='module')
+def address(bank):
+    with serving(bank[0], token=TOKEN, most_bytes=20_000) as address: yield address
+
+
+def fits(part, told): jsonschema.Draft202012Validator(answer_schema() | {'$ref': f'#/$defs/{part}'}).validate(told)
+
+
+def test_the_answers_are_those_of_explain_and_fit_the_schema(bank, address):
+    _, cf, refused, rows = bank
+    for question, rules in ((dict(), {}), (dict(immutable=['income'], bounds=dict(debt=[None, 9000]), max_changes=2), dict(immutable=['income'], bounds=dict(debt=(None, 9000)), max_changes=2))):
+        status, text, _ = asked(address, '/explain', dict(rows=rows, target='granted', **question))
+        assert status == 200 and json.loads(text) == json.loads(cf.explain(refused, 'granted', **rules).to_json())
+        fits('answers', json.loads(text))
+    status, text, _ = asked(address, '/ways', dict(rows=rows[:1], target='granted', k=2))
+    told = json.loads(text)
+    assert status == 200 and 1 <= len(told['answers']) <= 2 and {a['row'] for a in told['answers']} == {0}
+    fits('answers', told)
+
+
+def test_letters_evidence_and_checks(bank, address):
+    _, _, _, rows = bank
+    status, text, _ = asked(address, '/letter', dict(rows=rows[:2], target='granted'))
+    letters = json.loads(text)['letters']
+    assert status == 200 and len(letters) == 2
+    fits('letters', json.loads(text))
+    status, text, _ = asked(address, '/check', dict(letters=letters))
+    told = json.loads(text)
+    assert status == 200 and all(line['flips'] and line['model'] and line['data'] for line in told['checks'])
+    fits('checks', told)
+    assert asked(address, '/check', dict(letters=[letters[0].replace('income', 'outcome')]))[0] == 422
+    status, text, _ = asked(address, '/evidence', dict(rows=rows[:2], target='granted'))
+    assert status == 200
+    fits('decisions', json.loads(text))
+
+
+@pytest.mark.parametrize('body, status, field', [
+    (dict(), 422, 'rows'), (dict(rows=[]), 422, 'rows'), (dict(rows=[[1]]), 422, 'rows[0]'), (dict(rows=[dict(age=[1])]), 422, 'rows[0].age'),
+    (dict(max_changes=0), 422, 'max_changes'), (dict(max_changes=1.5), 422, 'max_changes'), (dict(seconds=-1), 422, 'seconds'),
+    (dict(bounds=dict(debt=[1])), 422, 'bounds.debt'), (dict(bounds=dict(debt=[9, 1])), 422, 'bounds'), (dict(target='approved'), 422, 'target'),
+    (dict(immutable=['incom']), 422, 'immutable'), (dict(surprise=1), 422, 'surprise'), (dict(schema_version=2), 422, 'schema_version'),
+    (dict(rows=[dict(age=30)]), 422, 'rows')])
+def test_errors_name_the_field(bank, address, body, status, field):
+    got, text, _ = asked(address, '/explain', dict(rows=bank[3][:1], target='granted') | body if body else {})
+    told = json.loads(text)
+    assert (got, told.get('field')) == (status, field), told
+    fits('error', told)
+
+
+def test_what_is_no_request(bank, address):
+    for raw in (b'', b'{', b'[]', b'{"rows": 1, "rows": 2}', b'{"rows": [{"age": NaN}]}', b'[' * 15_000, b'\xff\xfe'):
+        assert asked(address, '/explain', raw=raw)[0] in (400, 422), raw
+    status, text, _ = asked(address, '/explain', raw=b' ' * 20_001)
+    assert status == 413 and 'at most 20,000 bytes' in text
+    assert asked(address, '/explain', {}, token='wrong')[0] == 401
+    assert asked(address, '/metrics', token='wrong')[0] == 401
+    assert asked(address, '/health', token='wrong')[0] == 200
+    assert asked(address, '/health', Host='evil.example')[0] == 400
+    assert asked(address, '/explain')[0] == 405
+
+
+def test_rows_that_cannot_be_read_are_told_beside_others(bank, address):
+    rows = [bank[3][0], bank[3][1] | dict(housing='a boat'), bank[3][2] | dict(income=None)]
+    status, text, _ = asked(address, '/explain', dict(rows=rows, target='granted'))
+    answers = json.loads(text)['answers']
+    assert status == 200 and [a['read'] for a in answers] == [True, False, False]
+    assert 'a boat' in answers[1]['proof'] and 'income' in answers[2]['proof']
+
+
+def test_a_deadline_of_zero_is_an_answer(bank, address):
+    status, text, _ = asked(address, '/explain', dict(rows=bank[3], target='granted', seconds=0))
+    answers = json.loads(text)['answers']
+    assert status == 200 and not any(a['valid'] for a in answers) and all('not begun' in a['proof'] for a in answers)
+
+
+def test_it_is_described(bank, address):
+    assert asked(address, '/explain', dict(rows=bank[3][:1], target='granted'))[0] == 200
+    told = json.loads(asked(address, '/openapi.json')[1])
+    assert set(told['paths']) == {'/explain', '/ways', '/letter', '/evidence', '/check', '/health', '/metrics', '/schema'}
+    schema = told['paths']['/explain']['post']['requestBody']['content']['application/json']['schema']
+    assert schema == {'$ref': '#/components/schemas/question'}
+    refs = set(json.dumps(told).split('"#/components/schemas/')[1:])
+    assert {r.split('"')[0] for r in refs} <= set(told['components']['schemas'])
+    assert json.loads(asked(address, '/schema')[1]) == answer_schema()
+    text = asked(address, '/metrics')[1]
+    assert 'gradual_cf_requests_total{path="/explain",status="200"}' in text and 'gradual_cf_inside 0' in text
+
+
+def test_a_full_queue_says_so(bank, monkeypatch):
+    go = threading.Event()
+    def slow(cf, q, seconds):
+        go.wait()
+        return '{}'
+    monkeypatch.setitem(serve._ADDRESSES, '/explain', serve._ADDRESSES['/explain']._replace(answer=slow))
+    with serving(bank[0], waiting=1) as address:
+        got = []
+        threads = [threading.Thread(target=lambda: got.append(asked(address, '/explain', dict(rows=bank[3][:1])))) for _ in range(5)]
+        for t in threads: t.start()
+        while len(got) < 3: time.sleep(.01)
+        refused = list(got)
+        go.set()
+        for t in threads: t.join()
+    assert [(status, headers['Retry-After']) for status, _, headers in refused] == [(503, '1')]*3
+    assert sorted(status for status, *_ in got) == [200, 200, 503, 503, 503]
+
+
+def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(bank, tmp_path):
+    folder = shutil.copytree(bank[0], tmp_path/'loans')
+    app_of = {}
+    real = serve.service
+    def kept(*a, **k): return app_of.setdefault('app', real(*a, **k))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serve, 'service', kept)
+        with serving(folder, workers=1) as address:
+            question = dict(rows=bank[3][:1], target='granted')
+            first = asked(address, '/explain', question)[1]
+            crew = app_of['app'].state.crew
+            for pid in list(crew.pool._processes): os.kill(pid, signal.SIGKILL)
+            assert asked(address, '/explain', question)[:2] == (200, first) and crew.restarts == 1
+            shutil.rmtree(folder)
+            for pid in list(crew.pool._processes): os.kill(pid, signal.SIGKILL)
+            status, text, _ = asked(address, '/explain', question)
+            assert status == 503 and 'is the model gone?' in text
+            assert asked(address, '/health')[0] == 503
+
+
+def test_dates_and_missing_cells_and_texts_come_through(tmp_path):
+    df = people()[['age', 'since', 'day', 'zoned', 'price', 'job', 'kind', 'count']]
+    model = LogisticRegression()
+    from sklearn.pipeline import make_pipeline
+    from sklearn.compose import ColumnTransformer
+    model = make_pipeline(ColumnTransformer([('age', 'passthrough', ['age'])]), model).fit(df, (df.age > 40).astype(int))
+    cf = GradualCF(model, tabular(df)).fit(df)
+    rows = df[df.age < 40][:4]
+    as_json = [{k: None if pd.isna(v) else str(v) if not isinstance(v, (int, float, str)) else v for k, v in row.items()} for row in rows.astype(object).to_dict('records')]
+    with serving(cf.save(tmp_path/'cf')) as address:
+        status, text, _ = asked(address, '/explain', dict(rows=as_json, target=1))
+    assert status == 200, text
+    own = cf.explain(rows.reset_index(drop=True), 1)
+    answers = json.loads(text)['answers']
+    assert [a['after'] for a in answers] == own.prob.tolist() and [a['changed'] for a in answers] == [['age']]*4
+
+
+def test_what_cannot_be_served(bank, tmp_path):
+    with pytest.raises(ValueError, match='without manifest.json'): service(tmp_path)
+    with pytest.raises(ValueError, match='seconds must be above 0, got 0'): service(bank[0], seconds=0)
+    with pytest.raises(ValueError, match='workers must be a whole number of at least 0'): service(bank[0], workers=-1)
