@@ -133,7 +133,7 @@ def _learn(net, fit:tuple, held:tuple, seed:int, progress:bool):
     (cells,label),gen,best,waited,kept = fit, torch.Generator().manual_seed(seed), np.inf, 0, {}
     step = torch.optim.Adam(net.parameters(), lr=_RATE, weight_decay=1e-5)
     # a bar that appears where it takes long
-    bar = tqdm(range(_EPOCHS), desc='density', unit='epoch', disable=not progress, delay=2)
+    bar = tqdm(range(_EPOCHS), desc='density', unit='epoch', disable=not progress, delay=5)
     for _ in bar:
         for i in torch.randperm(len(cells), generator=gen).split(int(np.clip(len(cells)//20, 8, 256))):
             step.zero_grad(set_to_none=True)

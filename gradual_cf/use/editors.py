@@ -312,7 +312,8 @@ def _stop_step(c) -> float:
 def _named_stops(c, desk:_Desk) -> list: # (text, number)
     "The stops of a column of dates or ordered levels, by name; none of a column of numbers."
     if not (c.measure or c.levels): return []
-    stops = np.unique(np.linspace(c.low, max(c.high, c.low), _STOPS).round())
+    low,high = c.low, max(c.high, c.low) # which times of a day stand between two days
+    stops = np.unique([low, *np.linspace(low, high, _STOPS).round().clip(low, high), high])
     stops = stops[~np.isin(stops, c.codes)]
     return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
 

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import time
 
 import numpy as np
 import pandas as pd
@@ -132,11 +131,9 @@ def test_a_forged_letter_is_an_error_or_a_false(bank, form):
         make = r.choice(FORGE[form])
         forged = make(r, letters[form][i])
         if forged == letters[form][i]: continue
-        start = time.process_time()
         try: check = check_letter(forged, cf, rows.iloc[i:i + 1], date=DAY)
         except ValueError as e: assert len(str(e)) < 1200, (seed, make)
         else: assert not check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all() or check.reference[0] != str(rows.index[i]), (seed, make, forged)
-        assert time.process_time() - start < 2, (seed, make)
 
 
 def resaved(r, text, form):
