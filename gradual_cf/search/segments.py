@@ -5,7 +5,7 @@
 # %% ../../nbs/search/11_segments.ipynb #s4
 from __future__ import annotations
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -132,12 +132,6 @@ def n_segments(
     return (on.diff(dim=1) > 0).sum(1)
 
 # %% ../../nbs/search/11_segments.ipynb #t34c
-class _Crowd(NamedTuple):
-    "Real series of a target, and how thinly they stand."
-    x:Tensor     # Series, `(m, d)`
-    reach:Tensor # How far the last neighbour of each is, `(m,)`
-    wide:Tensor  # Mean distance to neighbours, as far as these reach, `(m,)`
-
 _AROUND,_FEWEST = 20, 6 # Neighbours, at most a third of the series; series of a target below which nobody judges
 
 def _around(far:Tensor, reach:Tensor) -> tuple: # Distances `(n, m)` -> mean `(n,)`, neighbours `(n, k)`
@@ -145,11 +139,11 @@ def _around(far:Tensor, reach:Tensor) -> tuple: # Distances `(n, m)` -> mean `(n
     near,at = far.topk(max(2, min(_AROUND, len(reach)//3)), largest=False)
     return torch.maximum(near, reach[at]).mean(1).clamp_min(1e-9), at
 
-def _crowd(x:Tensor) -> _Crowd: # Series `(m, c, length)`
-    "What answers are compared with."
+def _crowd(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`, reach of each and how thinly they stand, `(m,)`
+    "What answers are compared with: real series; how far the last neighbour of each is; mean distance to neighbours."
     far = torch.cdist(x.flatten(1), x.flatten(1)).fill_diagonal_(torch.inf)
     reach = far.topk(max(2, min(_AROUND, len(x)//3)), largest=False).values[:, -1]
-    return _Crowd(x.flatten(1), reach, _around(far, reach)[0])
+    return x.flatten(1), reach, _around(far, reach)[0]
 
 def _crowds(cf, label:Tensor) -> list: # Targets -> (target, crowd), those with enough series
     "The crowds of all targets."
@@ -159,10 +153,10 @@ def _crowds(cf, label:Tensor) -> list: # Targets -> (target, crowd), those with 
 def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
     "Local outlier factors among the real series of targets."
     out = torch.ones_like(xp[:, 0, 0])
-    for t,crowd in crowds:
+    for t,(real,reach,theirs) in crowds:
         mine = (label == t).reshape(len(label), t.numel()).all(1).nonzero()[:, 0]
-        wide,at = _around(torch.cdist(xp[mine].flatten(1), crowd.x), crowd.reach)
-        out[mine] = wide*(1/crowd.wide[at]).mean(1)
+        wide,at = _around(torch.cdist(xp[mine].flatten(1), real), reach)
+        out[mine] = wide*(1/theirs[at]).mean(1)
     return out
 
 # %% ../../nbs/search/11_segments.ipynb #t34
