@@ -49,6 +49,7 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
+	-$(BIN)/python benchmarks/one_row.py
 	-$(BIN)/python benchmarks/gpu.py
 	-$(BIN)/python benchmarks/compiled.py
 

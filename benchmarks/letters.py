@@ -1,7 +1,7 @@
 """Letters by the thousand: how long they take, whether what they say is so, and whether two runs write the same.
 
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/letters.py [--data heloc german adult] [--out FILE]
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/letters.py --principal [--data …] [--rows 1000]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/letters.py --principal [--trees] [--data …] [--rows 1000]
 
 The paper's kind of network is trained on each table. All rows of the table that it refuses are explained, with the
 constraints of benchmarks/believable.py; HELOC's are repeated up to 10,000 rows. Then they become letters in each format,
@@ -14,7 +14,8 @@ flips, legal      share of the letters with an answer whose values flip the deci
 reasons           share of these letters with at least one reason that counts by itself
 same              whether a second process wrote the same bytes
 
-With --principal, letters carry up to four principal reasons (`letter(reasons=4)`), and letters_reasons.csv says:
+With --principal, letters carry up to four principal reasons (`letter(reasons=4)`), and letters_reasons.csv says, of the
+network or, with --trees, of scikit-learn's boosting:
 
 answer, principal reasons in a letter on average: those of the answer alone, and the principal ones
 exist             reasons that `reasons` finds for the same rows, on average; four, the share of letters with four
@@ -35,6 +36,7 @@ from believable import LOAD, network
 from gradual_cf.all import GradualCF, reasons, tabular
 from gradual_cf.core import atomic
 from gradual_cf.use.letter import check_letter, letter
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 ROWS = dict(heloc=10_000, german=1_000, adult=2_000)  # Rows at most; HELOC's are repeated up to them
 FORMATS = 'md', 'html', 'json'
@@ -56,23 +58,25 @@ def timed(f):
     return f(), time.process_time() - start
 
 
-def asked(name):
+def asked(name, trees=False):
     "An explainer of a table, the rows that it refuses, and what they want to be."
     data = LOAD[name]()
     domain = tabular(data.X, **data.rules)
-    cf = GradualCF(network(domain.encode(data.X).x.float(), data.y, 0), domain).fit(data.X)
+    if trees: model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0).fit(data.X, data.y)
+    else: model = network(domain.encode(data.X).x.float(), data.y, 0)
+    cf = GradualCF(model, domain).fit(data.X)
     return cf, *refused(data, cf)
 
 
-def principal(name, most):
+def principal(name, most, trees):
     "How many reasons letters name, with the principal ones and without."
-    cf, rows, wanted = asked(name)
+    cf, rows, wanted = asked(name, trees)
     rows = rows.head(most)
     answer, found = cf.explain(rows, wanted), reasons(cf, rows, 4, target=wanted)
-    (before, letters), (after, with_) = (timed(lambda: letter(answer, format='json', reasons=k, **SETTINGS)) for k in (None, 4))
+    (before, letters), (after, with_) = (timed(lambda: letter(answer, format='json', reasons=k, ranges=False, **SETTINGS)) for k in (None, 4))
     told, checking = timed(lambda: check_letter(after, cf, rows))
     count = lambda texts: np.array([len(json.loads(t)['reasons']) for t in texts])
-    return dict(data=name, rows=len(rows), answer=count(before).mean(), principal=count(after).mean(), exist=len(found.frame)/len(rows),
+    return dict(data=name, model='boosting' if trees else 'network', rows=len(rows), answer=count(before).mean(), principal=count(after).mean(), exist=len(found.frame)/len(rows),
                 four=(count(after) == 4).mean(), letters=letters, **{'with': with_}, check=checking, passed=told.flips[told.changes > 0].mean())
 
 
@@ -103,6 +107,7 @@ def main():
     parser.add_argument('--data', nargs='*', default=list(ROWS))
     parser.add_argument('--once', help='print the lines of one table and stop')
     parser.add_argument('--principal', action='store_true', help='letters with principal reasons')
+    parser.add_argument('--trees', action='store_true', help='with --principal, boosted trees in place of the network')
     parser.add_argument('--rows', type=int, default=1000, help='with --principal, rows of each table at most')
     parser.add_argument('--out', default=str(Path(__file__).parent/'results/letters.csv'))
     a = parser.parse_args()
@@ -110,7 +115,7 @@ def main():
         for line in run(a.once): print(json.dumps(line), flush=True)
         return
     if a.principal:
-        table = pd.DataFrame([principal(name, a.rows) for name in a.data]).round(3)
+        table = pd.DataFrame([principal(name, a.rows, a.trees) for name in a.data]).round(3)
         with atomic(Path(__file__).parent/'results/letters_reasons.csv') as tmp: table.to_csv(tmp, index=False)
         return print(table.to_string(index=False))
     lines = []

@@ -45,12 +45,12 @@ def begun(folder, port, workers, token):
 
 
 def post(address, question, token):
-    "Status and JSON; no status where nobody listens."
+    "Status and JSON, or how long to wait; no status where nobody listens."
     request = urllib.request.Request(address + '/explain', json.dumps(question).encode(), {'Authorization': f'Bearer {token}'})
     try:
         with urllib.request.urlopen(request, timeout=120) as told: return told.status, json.loads(told.read())
-    except urllib.error.HTTPError as e: return e.code, None
-    except (OSError, ValueError): return None, None
+    except urllib.error.HTTPError as e: return e.code, float(e.headers['Retry-After'] or 0)
+    except (OSError, ValueError): return None, 1.
 
 
 class Tally:
@@ -74,7 +74,7 @@ def client(address, rows, token, until, tally):
                 elif status == 503: tally.refused += 1
                 else: tally.cut += 1
             if status == 200: break
-            time.sleep(.2)
+            time.sleep(told)
 
 
 def memory(pid):

@@ -142,6 +142,7 @@ class Display:
     show:Callable|None=None    # `Counterfactuals` -> HTML
     plot:Callable|None=None    # (`Counterfactuals`, most=) -> matplotlib figure
     text:Callable|None=None    # (`Counterfactuals`, colour, names) -> plain text for a terminal
+    panel:Callable|None=None   # (figure, `Trace`) -> artists that move, and what moves them to a step
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 

@@ -75,7 +75,7 @@ TEXT = Settings(**KINDS['text'], sigma=0)
 
 # %% ../nbs/07_gradual.ipynb #c15
 PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
-               series=Settings(tau=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
+               series=Settings(tau_slack=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
 def preset(domain:Domain) -> Settings: # Of what is explained
@@ -116,7 +116,7 @@ def _check_fit(h, domain, model):
 def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether somebody asked for the margin
     "Settings that suit a model and a domain; raises `ValueError` where they cannot."
     _check_fit(h, domain, model)
-    return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked else 0.)
+    return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
 
 # %% ../nbs/07_gradual.ipynb #c27
 def _least_lead(z, label, share):

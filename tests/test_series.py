@@ -1,4 +1,6 @@
 """Series: how they are read, what may be asked, where answers cut, and what is refused."""
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,9 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.fitted import predictor
 from gradual_cf.models.networks import load_model, save_model, series_cnn, series_resnet
-from gradual_cf.search.segments import _DONORS, _faded, _spans, n_segments, variation
+from gradual_cf.search.goals import in_target
+from gradual_cf.search.segments import _DONORS, _crowd, _faded, _outlying, _spans, composed, n_segments, pasted, variation
+from gradual_cf.use.drawing import frames
 
 
 class Level(torch.nn.Module):
@@ -238,6 +242,66 @@ def test_classifiers_of_scikit_learn_are_read_as_they_are():
     assert cf.explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2).valid.all()
 
 
+@pytest.mark.parametrize('kind', ['forest', 'one tree', 'neighbours', 'scaled and linear'])
+def test_there_is_an_answer_wherever_a_training_series_is_of_the_target(kind):
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeClassifier
+    make = {'forest': lambda: RandomForestClassifier(30, random_state=0), 'one tree': lambda: DecisionTreeClassifier(random_state=0),
+            'neighbours': lambda: KNeighborsClassifier(1), 'scaled and linear': lambda: make_pipeline(StandardScaler(), LogisticRegression())}
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(50, 40)).cumsum(1), rng.integers(0, 3, 50) # labels that mean nothing
+    model = make[kind]().fit(X, y)
+    cf = GradualCF(model, series(X)).fit(X)
+    rows = rng.normal(size=(12, 40)).cumsum(1)
+    for label in range(3): assert in_target(cf.z_train, torch.tensor(label)).any() and cf.explain(rows, label).valid.all()
+
+
+def test_a_model_of_numbers_is_brought_into_an_interval():
+    from sklearn.linear_model import LinearRegression
+    X = waves(c=1)[:, 0]
+    model = LinearRegression().fit(X, X[:, 20:40].mean(1))
+    cfs = GradualCF(model, series(X)).fit(X).explain(waves(4, 1, seed=7)[::2, 0], (.4, 2.))
+    assert cfs.valid.all() and ((cfs.prob >= .4 - 1e-5) & (cfs.prob <= 2.)).all() and n_segments(cfs.x, cfs.xp).max() <= 3
+
+
+def test_the_outlier_factor_is_that_of_scikit_learn():
+    from sklearn.neighbors import LocalOutlierFactor
+    pool, new = torch.randn(2, 40, 1, 12, generator=torch.Generator().manual_seed(1))
+    label = torch.arange(40) % 2
+    known = LocalOutlierFactor(40//3, novelty=True).fit(pool.flatten(1).numpy())
+    ours = _outlying([(torch.tensor(1), _crowd(pool))], new, label)
+    assert torch.allclose(ours[label == 1], torch.from_numpy(-known.score_samples(new[label == 1].flatten(1).numpy())).float(), atol=1e-4)
+    assert (ours[label == 0] == 1).all()
+    twice = pool[:1].expand(10, -1, -1) # all the same: no distance to divide by
+    assert _outlying([(torch.tensor(1), _crowd(twice))], new, label).isfinite().all()
+
+
+def test_answers_keep_the_company_that_is_asked_of_them(task):
+    rows, bar = task.X_test[20:32], 1.06
+    def answered(outlier):
+        steps = partial(pasted, outlier=outlier), composed
+        cf = GradualCF(task.model, task.domain, classes=task.classes, steps=steps).fit(task.X)
+        cfs = cf.explain(rows, 'bell')
+        own = in_target(cf.z_train, torch.tensor(1))
+        return cfs, _outlying([(torch.tensor(1), _crowd(cf.x_train[own]))], cfs.xp, cfs.tensors.target)[~torch.from_numpy(cfs.already)]
+    (loose, far), (strict, near) = answered(float('inf')), answered(bar)
+    assert strict.valid.all() and loose.valid.all() and (near <= bar + 1e-5).all() and (far > bar).any()
+    assert (strict.xp != strict.x).sum() > (loose.xp != loose.x).sum()
+
+
+def test_the_stepper_goes_from_a_whole_series_to_its_stretch(two):
+    trace = two.trace(waves(2, seed=9)[:1], 1)
+    pictures = frames(trace)
+    changed = [(s.xp != s.x).sum() for s in trace]
+    assert len(pictures) == len(trace) + 1 and changed == sorted(changed, reverse=True) and changed[0] > changed[-1]
+    assert 'nothing changed yet' in pictures[0].text and 'ecg from 0.' in pictures[-1].text
+    assert len({bytes(p) for p in pictures}) == len(pictures)
+
+
 def test_what_people_see(two):
     cfs = two.explain(waves(3, seed=8), [1, 0, 1])
     text = cfs.text()
@@ -260,7 +324,7 @@ def test_answers_are_kept_traced_and_there_are_several(cf, task, answers, tmp_pa
     answers.save(tmp_path/'a.zip')
     assert type(answers).load(tmp_path/'a.zip', task.domain).xp.equal(answers.xp)
     trace = cf.trace(task.X_test[:1], answers.target[0])
-    assert len(trace) == 1 and trace[0].xp.equal(answers.xp[:1])
+    assert 1 <= len(trace) <= 3 and trace[-1].xp.equal(answers.xp[:1])
     several = cf.explain_many(task.X_test[:1], answers.target[0], k=2)
     assert len(several.answers) >= 1 and several.answers.valid.all()
 

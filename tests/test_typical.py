@@ -549,7 +549,7 @@ def test_columns_that_hang_together_are_left_for_a_real_row():
     assert (fixed.changed.sum(1) <= 1).all()
 
 
-def plausible_but_dear(): return replace(PLAUSIBLE, sparsity_weight=50.)
+def plausible_but_dear(): return replace(PLAUSIBLE, sparsity_weight=50., logit_margin=None) # near rows are near the border, too
 
 
 # What is lacking is said
@@ -560,7 +560,7 @@ def test_what_an_answer_lacks(case, tmp_path):
     for explainer in (cf, strict):
         cfs = explainer.explain(rows, 1, immutable=['debt'])
         said = lacks(explainer, cfs)
-        assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
+        assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs', 'unlikely'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
         assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.content(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
     assert said.pairs.notna().all() and lacks(cf, cfs).pairs.isna().all()
     again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)
@@ -577,3 +577,12 @@ def test_what_an_answer_of_numbers_lacks():
     cf = GradualCF(LinearRegression().fit(X, X.alcohol + X.proline/1000), tabular(X), PLAUSIBLE).fit(X)
     told = lacks(cf, cf.explain(X.iloc[:4], (13.5, 15)))
     assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()
+
+
+def test_pairs_and_likelihood_together(case):
+    X, _, domain, net, _, rows = case
+    cf = GradualCF(net, domain, plausibility=Plausibility(pairs=.8, likelihood=.2)).fit(X.iloc[:300])
+    cfs = cf.explain(rows.iloc[:3], 1)
+    told = lacks(cf, cfs)
+    assert cfs.valid.all() and told.drop(columns='lead').notna().all().all()
+    assert ((told.fillna(0) <= 1e-5).all(axis=1) == cf.content(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()

@@ -315,6 +315,27 @@ def _show(cfs:Counterfactuals, most:int=5) -> str: # HTML
     more = f'<p>… and {len(cfs) - most:,} more series</p>' if len(cfs) > most else ''
     return figure_html(_plot(cfs, most), _text(cfs[:most])) + more
 
+# %% ../../nbs/08_series.ipynb #t39p
+def _panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what moves them to a step
+    "Every channel before and at a step, with a bar where they differ."
+    axes,time = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], np.arange(p.length)/(p.rate or 1)
+    at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))])
+    low,high = at.min((0, 2)), at.max((0, 2))
+    new,bars = [], []
+    for j,ax in enumerate(axes):
+        ax.plot(time, at[0][j], color='.5', lw=1)
+        ax.set(ylabel=plot_text(p.channels[j]), ylim=(low[j] - .1*(high[j] - low[j]), high[j] + .05*(high[j] - low[j])))
+        new += ax.plot([], color=CHANGED, lw=2)
+        bars += ax.plot([], color=CHANGED, lw=5, alpha=.4, transform=ax.get_xaxis_transform())
+        ax.tick_params(labelsize=7)
+    axes[-1].set_xlabel('seconds' if p.rate else 'points', fontsize=8)
+    def move(i):
+        for j,(line,bar) in enumerate(zip(new, bars)):
+            moved = at[i][j] != at[0][j]
+            line.set_data(time, np.where(moved, at[i][j], np.nan))
+            bar.set_data(time, np.where(moved, .02, np.nan))
+    return [*new, *bars], move
+
 # %% ../../nbs/08_series.ipynb #t41
 def dtw(
     a:Tensor, # Series, `(n, c, length)`
@@ -408,7 +429,7 @@ def _domain(p:_Series) -> Domain:
         defaults='series', rows=partial(_rows, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
         write=partial(_frame, p), measures=_measures, relations=_Steps(p),
         adapt=partial(_adapt, p),
-        display=Display(_stretches, _show, _plot, _text, _names(p), _point_names(p)))
+        display=Display(_stretches, _show, _plot, _text, partial(_panel, p), _names(p), _point_names(p)))
 
 def _names(p:_Series) -> tuple: # Of windows
     starts = range(0, p.length, p.window)

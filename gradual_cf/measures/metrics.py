@@ -257,7 +257,7 @@ PLAUSIBLE = plausible()
 def lacks(
     explainer:Any,       # Fitted `GradualCF`
     cfs:Counterfactuals, # Its answers
-) -> pd.DataFrame:       # One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks for it
+) -> pd.DataFrame:       # One line a row: probability, lead, lonely, strange, pairs, unlikely, ≥ 0; NaN where nobody asks
     "What answers lack of what the settings ask for; 0 where they have it."
     explainer.check_fitted()
     enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
@@ -267,10 +267,11 @@ def lacks(
     for d in s.target.demands:
         if 'lead' in d._fields: found |= dict(lead=d.missing(s))
         if 'company' in d._fields:
-            beyond = d.company.beyond(d, cfs.xp[:, None])
+            beyond = d.company.beyond(getattr(d, 'bars', d), cfs.xp[:, None])
             found |= dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in beyond)))
+        if 'floor' in d._fields: found |= dict(unlikely=d.floor - d.company.likely(d, cfs.xp[:, None])[:, 0])
     if explainer.company is None or explainer.company.pairs is None: found.pop('pairs', None)
-    names = ['probability', 'lead', 'lonely', 'strange', 'pairs']
+    names = ['probability', 'lead', 'lonely', 'strange', 'pairs', 'unlikely']
     return pd.DataFrame({k: v.clamp_min(0).cpu().numpy() for k,v in found.items()}, index=range(len(cfs))).reindex(columns=names)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc17

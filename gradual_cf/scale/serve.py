@@ -335,7 +335,7 @@ def serving(
         thread.join()
         app.state.crew.close()
 
-# %% ../../nbs/scale/03_serve.ipynb #s23
+# %% ../../nbs/scale/03_serve.ipynb #s25
 def serve_folder(
     folder:Path,       # As `service` takes it
     host:str='127.0.0.1', # Where it listens

@@ -263,6 +263,8 @@ class Likely(NamedTuple):
     def near(self) -> Tensor: return self.bars.near
     @property
     def lonely(self) -> Tensor: return self.bars.lonely
+    @property
+    def common(self) -> Tensor: return self.bars.common
 
     def take(self, i) -> Likely: return Likely(self.bars.take(i), self.kind[i], self.floor[i], self.company) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..core import changed_groups, State
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import _closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups
+from .goals import _closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, shortfall
 
 # %% auto #0
 __all__ = ['n_segments', 'pasted', 'variation', 'composed']
@@ -27,18 +27,18 @@ def _shifted(v:Tensor, lag:int) -> Tensor:
     L = v.shape[-1]
     return v[..., (torch.arange(L, device=v.device) - lag).clamp(0, L - 1)]
 
-def _of_target(cf, t:Tensor, sure:bool=False) -> Tensor: # Series of a target, `(m, c, length)`
-    "Training series that the model takes for a target, where there are enough those of which it is sure."
-    own = in_target(cf.z_train, t)
-    certain = arrived(cf.z_train, t.expand(len(own), *t.shape), (1 + cf.settings.tau)/2)
-    return cf.x_train[certain if sure and certain.sum() >= _DONORS else own][:_MOST]
+def _lenders(cf, s:State, row:int) -> Tensor: # Series of the target of a row, `(m, c, length)`
+    "Training series that have what the row must reach; where there are none, all of the target."
+    target = s.target.take(torch.full((len(cf.z_train),), row, device=s.x.device))
+    able = shortfall(State(s.enc, cf.x_train, cf.z_train, target)) <= 0
+    return cf.x_train[able if able.any() else in_target(cf.z_train, s.target.label[row])][:_MOST]
 
 def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
     "For each row the nearest series of its target, at the shift that is nearest."
     out,size = s.x[:, None].repeat(1, _DONORS, 1, 1), max(1, s.x.shape[-1]//40)
     for t in s.target.label.unique(dim=0):
         rows = (s.target.label == t).view(len(s.x), -1).all(1).nonzero()[:, 0]
-        pool = _of_target(cf, t, sure=True)
+        pool = _lenders(cf, s, int(rows[0]))
         if not len(pool): continue
         moved = torch.stack([_shifted(pool, lag*size) for lag in _LAGS])
         far = torch.cdist(s.x[rows].flatten(1), moved.flatten(0, 1).flatten(1))
@@ -131,8 +131,36 @@ def n_segments(
     on = nn.functional.pad((x != xp).any(1).int(), (1, 0))
     return (on.diff(dim=1) > 0).sum(1)
 
+# %% ../../nbs/search/11_segments.ipynb #t34c
+_AROUND,_FEWEST = 20, 6 # Neighbours, at most a third of the series; series of a target below which nobody judges
+
+def _around(far:Tensor, reach:Tensor) -> tuple: # Distances `(n, m)` -> mean `(n,)`, neighbours `(n, k)`
+    "How thinly series stand around, as the local outlier factor counts it."
+    near,at = far.topk(max(2, min(_AROUND, len(reach)//3)), largest=False)
+    return torch.maximum(near, reach[at]).mean(1).clamp_min(1e-9), at
+
+def _crowd(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`, reach of each and how thinly they stand, `(m,)`
+    "What answers are compared with: real series; how far the last neighbour of each is; mean distance to neighbours."
+    far = torch.cdist(x.flatten(1), x.flatten(1)).fill_diagonal_(torch.inf)
+    reach = far.topk(max(2, min(_AROUND, len(x)//3)), largest=False).values[:, -1]
+    return x.flatten(1), reach, _around(far, reach)[0]
+
+def _crowds(cf, label:Tensor) -> list: # Targets -> (target, crowd), those with enough series
+    "The crowds of all targets."
+    own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in label.unique(dim=0))
+    return [(t, _crowd(x)) for t,x in own if len(x) >= _FEWEST]
+
+def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
+    "Local outlier factors among the real series of targets."
+    out = torch.ones_like(xp[:, 0, 0])
+    for t,(real,reach,theirs) in crowds:
+        mine = (label == t).reshape(len(label), t.numel()).all(1).nonzero()[:, 0]
+        wide,at = _around(torch.cdist(xp[mine].flatten(1), real), reach)
+        out[mine] = wide*(1/theirs[at]).mean(1)
+    return out
+
 # %% ../../nbs/search/11_segments.ipynb #t34
-_PIECE,_ALONE,_NEAR = .02, .1, 5 # Price of a segment and of loneliness, in shares of the points; neighbours
+_PIECE = .02 # Price of a segment, in shares of the points
 
 def _pasted(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
     "Donors in the segments of rows; `row`: positions, `(m,)`."
@@ -143,18 +171,7 @@ def _pasted(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Row
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
     return xp, lacking(cf, now).masked_fill(count > most_groups(cf, now.enc), torch.inf)
 
-def _lonely(cf, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, 1 for usual
-    "Distance to the nearest real series of the target, in that of the median real one."
-    out = torch.ones_like(xp[:, 0, 0])
-    for t in label.unique(dim=0):
-        mine, pool = (label == t).view(len(label), -1).all(1), _of_target(cf, t).flatten(1)
-        if len(pool) <= _NEAR: continue
-        near = lambda far: far.topk(_NEAR, largest=False).values.mean(1)
-        usual = near(torch.cdist(pool, pool).fill_diagonal_(torch.inf)).median()
-        out[mine] = near(torch.cdist(xp[mine].flatten(1), pool))/usual
-    return out
-
-def _best_paste(cf, s:State) -> tuple: # Donor, spans, row, what it lacks, of each row
+def _best_paste(cf, s:State, crowds:list, most:float) -> tuple: # Donor, spans, row, what it lacks, of each row
     "The best of all candidates of each row."
     n,row = len(s.x), torch.arange(len(s.x), device=s.x.device).repeat_interleave(_DONORS)
     donor,label = _donors(cf, s).flatten(0, 1), s.target.label[row]
@@ -163,9 +180,10 @@ def _best_paste(cf, s:State) -> tuple: # Donor, spans, row, what it lacks, of ea
     each = torch.arange(len(row), device=row.device).repeat_interleave(spans.shape[1])
     spans = spans.flatten(0, 1)
     xp,lack = _pasted(cf, s, row[each], donor[each], spans)
-    x = s.x[row[each]]
+    x,there = s.x[row[each]], (lack <= 0).nonzero()[:, 0]
     cost = (xp != x).flatten(1).to(x).mean(1) + _PIECE*n_segments(x, xp)
-    cost += _ALONE*(_lonely(cf, xp, label[each]) - 1).clamp_min(0)
+    beyond = (_outlying(crowds, xp[there], label[each[there]]) - most).clamp_min(0)
+    cost[there] += beyond + (beyond > 0) # more than any share of points
     many = torch.where(lack <= 0, cost, 1e3 + lack).view(n, -1)
     best = many.argmin(1) + torch.arange(n, device=row.device)*many.shape[1]
     return donor[each[best]], spans[best], xp[best], lack[best]
@@ -173,8 +191,9 @@ def _best_paste(cf, s:State) -> tuple: # Donor, spans, row, what it lacks, of ea
 # %% ../../nbs/search/11_segments.ipynb #t35
 _DRAWN_IN = (.5, .25, .12, .06, .03) # Shares of a segment by which its ends are drawn in
 
-def _tightened(cf, s:State, donor, spans, xp, lack) -> Tensor: # `(n, c, length)`
-    "Draw the ends of segments in while rows stay where they are."
+def _tightened(cf, s:State, crowds:list, most:float, donor, spans, xp, lack) -> Tensor: # `(n, c, length)`
+    "Draw the ends of segments in while rows stay where they are, in company that is not worse."
+    bar = _outlying(crowds, xp, s.target.label).clamp_min(most)
     for p,part,side in ((p, part, side) for p in range(spans.shape[1]) for part in _DRAWN_IN for side in (1, 2)):
         new = spans.clone()
         by = ((spans[:, p, 2] - spans[:, p, 1])*part).long().clamp_min(1)
@@ -183,25 +202,44 @@ def _tightened(cf, s:State, donor, spans, xp, lack) -> Tensor: # `(n, c, length)
         live = ((spans[:, p, 1] >= 0) & (lack <= 0) & (new[:, :, 1] >= 0).any(1)).nonzero()[:, 0]
         if not len(live): continue
         got,short = _pasted(cf, s, live, donor[live], new[live])
-        ok = live[short <= 0]
-        xp[ok],spans[ok] = got[short <= 0], new[ok]
+        ok = (short <= 0) & (_outlying(crowds, got, s.target.label[live]) <= bar[live])
+        xp[live[ok]],spans[live[ok]] = got[ok], new[live[ok]]
     return xp
+
+# %% ../../nbs/search/11_segments.ipynb #t35p
+def _stages(cf, s:State, crowds:list, most:float) -> Iterator[tuple]: # Rows, what they lack `(n,)`
+    "The donor as a whole, the best stretch of it, and the same drawn in."
+    donor,spans,xp,lack = _best_paste(cf, s, crowds, most)
+    whole = spans.clone()
+    whole[:, 0],whole[:, 1:, 1] = spans.new_tensor([-1, 0, s.x.shape[-1]]), -1
+    yield _pasted(cf, s, torch.arange(len(s.x), device=s.x.device), donor, whole)
+    yield xp, lack
+    yield _tightened(cf, s, crowds, most, donor, spans, xp.clone(), lack), lack
+
+def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Positions `(m,)`, their `Target`
+    "Bring rows to a target from their inputs; writes to `s`."
+    if not len(rows): return
+    now = s.take(rows)
+    now = now._replace(xp=now.x, logits=predict(cf.model, now.x), target=asked)
+    before = lacking(cf, now)
+    for xp,lack in _stages(cf, now, _crowds(cf, asked.label), most):
+        new = torch.where((lack < before)[:, None, None], xp, now.x)
+        on = changed_groups(now.x, new, cf.groups(new)) & ~now.enc.frozen
+        s.put(rows, now._replace(xp=new, logits=predict(cf.model, new), on=on, c=new, target=s.target.take(rows)))
+        yield s
 
 def pasted(
     cf:Any,  # A fitted `GradualCF` of series
     s:State, # Rows at their inputs; written to
     watch=None, # Nothing is composed here
-) -> Iterator[State]: # `s`, once
+    outlier:float=1.5, # Largest local outlier factor of an answer among training series, > 0; infinite to ask for none
+) -> Iterator[State]: # `s`, three times for each level that is tried
     "Stretches of real series of the target, in the fewest and shortest segments that do."
     live = (~arrived(s.logits, s.target.label, cf.settings.tau)).nonzero()[:, 0]
-    if not len(live): return
-    now = s.take(live)
-    donor,spans,xp,lack = _best_paste(cf, now)
-    kept = lack < lacking(cf, now)
-    xp = torch.where(kept[:, None, None], _tightened(cf, now, donor, spans.clone(), xp.clone(), lack), now.x)
-    on = changed_groups(now.x, xp, cf.groups(xp)) & ~now.enc.frozen
-    s.put(live, now._replace(xp=xp, logits=predict(cf.model, xp), on=on, c=xp))
-    yield s
+    yield from _paste(cf, s, live, s.target.take(live), outlier)
+    lost = live[lacking(cf, s.take(live)) > 0]
+    asked = s.target.take(lost)
+    yield from _paste(cf, s, lost, asked._replace(level=torch.full_like(asked.level, cf.settings.tau)), outlier)
 
 # %% ../../nbs/search/11_segments.ipynb #t37
 def _variation_grad(s):

@@ -361,7 +361,7 @@ class _Frame(bytes):
     def _repr_png_(self): return bytes(self)
 
 # %% ../../nbs/use/05_drawing.ipynb #6e5a8238
-_CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others have lines of text
+_CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others bring a panel, or have lines of text
 _ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'),
             NUMBERS: (_number_panel, 'of the training rows')}
 
@@ -374,7 +374,8 @@ def _canvas(trace:Trace) -> tuple:
     axs = bottom.subplots(1, 3)
     names = [plot_text(str(c)[:9]) for c in trace.classes] or [str(k) for k in range(trace.before.shape[1])]
     target,(first,title) = plot_text(trace.wanted), _ANSWERS[trace.goal]
-    panels = (_CHANGES.get(trace.domain.kind, _change_panel)(top, trace), first(axs[0], trace, names),
+    changes = trace.domain.display.panel or _CHANGES.get(trace.domain.kind, _change_panel)
+    panels = (changes(top, trace), first(axs[0], trace, names),
               _logit_panel(axs[1], trace, names, title.format(target)), _loss_panel(axs[2], trace))
     for ax in axs: ax.tick_params(labelsize=7)
     title = fig.suptitle(' ', fontsize=10)
