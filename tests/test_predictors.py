@@ -456,8 +456,8 @@ def test_questions_about_several_columns_share_a_call(monkeypatch):
     domain = tabular(X)
     cf = GradualCF(predictor(ask, domain, names=list(X)), domain).fit(X)
     rows, answers, calls, most = X[model.predict(X) == 0].head(12), [], [], []
-    for together in (module._CALL_ROWS, 1): # 1: each column by itself, as networks are asked
-        monkeypatch.setattr(module, '_CALL_ROWS', together)
+    for together in (module._TOGETHER, 1): # 1: each column by itself
+        monkeypatch.setattr(module, '_TOGETHER', together)
         asked.clear()
         answers.append(cf.explain(rows, 1))
         calls.append(len(asked))
