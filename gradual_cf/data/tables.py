@@ -184,8 +184,8 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
     x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
-    *ends,room = table.shared
-    if table.up.any() or table.down.any(): low,high = _room(table, raw, *ends, table.up[group], table.down[group])
+    lowest,highest,room = table.shared
+    if table.up.any() or table.down.any(): low,high = _room(table, raw, lowest, highest, table.up[group], table.down[group])
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)

@@ -106,7 +106,7 @@ def _beside(v, tensors:dict) -> dict:
     tensors[key] = v.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it
     return dict(of='tensor', at=key, **told)
 
-def _packed(v, tensors:dict, where:str) -> Any: # What JSON holds
+def _packed(v:Any, tensors:dict, where:str) -> Any: # What JSON holds
     "A value for a file; raises `ValueError` that says where one is that no file can hold."
     if v is None or type(v) in (bool, int, str) or type(v) is float and np.isfinite(v): return v
     if type(v) is list: return [_packed(u, tensors, where) for u in v]
@@ -118,7 +118,7 @@ def _packed(v, tensors:dict, where:str) -> Any: # What JSON holds
     if kind is None:
         raise ValueError(f'{where} must be something that a file can hold, got {getattr(v, "__name__", None) or v!r}: '
                          'leave it out, and set it again after loading')
-    if kind == 'dict': of = [[_packed(k, tensors, where), _packed(u, tensors, f'{where}[{k!r}]')] for k,u in v.items()]
+    if isinstance(v, dict): of = [[_packed(k, tensors, where), _packed(u, tensors, f'{where}[{k!r}]')] for k,u in v.items()]
     else: of = _packed(_KINDS[kind].parts(v), tensors, where)
     return {'is': kind, 'of': of}
 
@@ -170,7 +170,7 @@ _DOMAINS = dict(table=tables._domain, image=images._domain, series=series._domai
 
 def _domain_told(domain:Domain) -> dict:
     "What a domain is made from; raises `ValueError` for one that was made or changed by hand, and for texts."
-    record = (getattr(domain.encode, 'args', None) or (None,))[0]
+    record:Any = (getattr(domain.encode, 'args', None) or (None,))[0]
     if domain.kind not in _DOMAINS or type(record) not in _RECORDS.values():
         raise ValueError(f'domain must be a table, images or series to be saved, got {domain!r}: '
                          'make it again where it is needed, and fit there')
@@ -265,7 +265,9 @@ def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_
         source = getattr(import_module('xgboost'), told['wrapper'])(enable_categorical=told['categories'])
         source.load_model(str(path))
     else: source = read(path, trusted)
-    if told.get('both') and told['kind'] == 'proba': source = replace(known := recognised(source), ask=partial(_both, known.ask))
+    if told.get('both') and told['kind'] == 'proba':
+        known:Any = recognised(source)
+        source = replace(known, ask=partial(_both, known.ask))
     if domain.write is None: return source
     return predictor(source, domain, told['kind'], told['threshold'], told['names'])
 

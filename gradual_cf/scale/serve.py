@@ -5,7 +5,7 @@
 # %% ../../nbs/scale/03_serve.ipynb #s4
 from __future__ import annotations
 import asyncio, hmac, json, os, secrets, threading, time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
@@ -228,7 +228,7 @@ def _described(address:_Address) -> dict:
 
 _STATUS = {400: 'No JSON', 401: 'No token', 413: 'Too large', 422: 'A field that is wrong', 503: 'Too many wait: come again'}
 
-def _metrics_text(counts:Counter, seconds:Counter, crew:_Crew) -> str:
+def _metrics_text(counts:Counter, seconds:dict, crew:_Crew) -> str:
     "Counts as Prometheus reads them."
     lines = [f'gradual_cf_requests_total{{path="{p}",status="{s}"}} {n}' for (p,s),n in sorted(counts.items())]
     lines += [f'gradual_cf_seconds_total{{path="{p}"}} {v:.6f}' for p,v in sorted(seconds.items())]
@@ -259,7 +259,7 @@ def service(
     _HERE[:] = [known] if not workers else []
     crew = _Crew(folder, workers, max(workers, 1) if waiting is None else waiting, trusted)
     crew.begun()
-    counts,spent = Counter(), Counter()
+    counts,spent = Counter(), defaultdict(float)
     app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, docs_url=None, redoc_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     sent = lambda status, told, **headers: Response(told if isinstance(told, str) else json.dumps(told), status,

@@ -84,6 +84,8 @@ def _masks(sizes, hidden:int) -> tuple: # Bins of each column -> bool, of the fi
 
 class _Masked(nn.Module):
     "Shares of the bins of each column, given the columns before it and a class."
+    starts:Tensor
+
     def __init__(self, sizes, classes:int, hidden:int):
         super().__init__()
         self.sizes,total = list(sizes), sum(sizes)
@@ -225,8 +227,8 @@ class Density:
         seed:int=0,  # Of the draw
     ) -> pd.DataFrame:
         "Draw rows, to look at."
-        label = _check_labels(label, n, self.classes)
-        return self.domain.decode(_drawn(self, label, torch.Generator().manual_seed(seed)))
+        labels = _check_labels(label, n, self.classes)
+        return self.domain.decode(_drawn(self, labels, torch.Generator().manual_seed(seed)))
 
     def save(self,
         path, # The file; written atomically
@@ -293,7 +295,8 @@ class _LikelyCompany(_Company):
         if not _enough(self.x[there]): return -np.inf
         held = there & self.density.held.to(there.device)
         rows = held if _enough(self.x[held]) else there
-        return self.real[rows].double().quantile(self.settings.likelihood).item()
+        share:Any = self.settings.likelihood
+        return self.real[rows].double().quantile(share).item()
 
     def aim(self, enc:Encoded, label:Tensor) -> Any: # The demand
         bars = super().aim(enc, label)

@@ -261,8 +261,8 @@ class Plausibility:
     def __post_init__(self):
         for name,v in vars(self).items():
             if v is None and name in ('pairs', 'likelihood'): continue
-            number = isinstance(v, (int, float)) and not isinstance(v, bool)
-            if not (number and 0 < v <= 1): raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
+            if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 < v <= 1:
+                raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
 
     def fit(self,
         explainer, # Fitted, of a table

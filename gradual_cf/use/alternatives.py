@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import islice, product
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, _unread_text
-from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows
+from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows, Target
 from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..search.goals import most_groups
@@ -335,13 +335,13 @@ _BASES,_VALUES = 12, 12 # Rows on the way back from answers that are gone on fro
 def _lessened(pool, missing:Tensor) -> tuple: # How many answers each row lacks, `(n,)` -> rows, long `(b,)`; `(b, *s)`
     "Answers of rows that lack some, with one change put back, halved, or at another level; each once."
     rows,found,order = [], [], []
-    on = pool.on & (missing > 0)[pool.row, None]
+    on,target = pool.on & (missing > 0)[pool.row, None], cast(Target, None) # legal values do not depend on it
     for g in on.any(0).nonzero()[:, 0].tolist():
         at,entry = on[:, g].nonzero()[:, 0], (pool.groups.flatten() == g).nonzero()[:, 0]
         enc,xp = pool.enc.take(pool.row[at]), pool.xp[at]
         old,new = (v.flatten(1)[:, None, entry] for v in (enc.x, xp))
         other = (old + new)/2 if len(entry) == 1 else pool.explainer.propose(enc.x, g).expand(len(at), -1, -1)
-        v = torch.cat([old, _legal_values(State(enc, xp, None, None), other, entry, pool.explainer.project)], 1)
+        v = torch.cat([old, _legal_values(State(enc, xp, None, target), other, entry, pool.explainer.project)], 1)
         found.append(_trials(xp, v, entry).flatten(0, 1))
         rows.append(pool.row[at].repeat_interleave(v.shape[1]))
         order.append(torch.arange(v.shape[1]).repeat(len(at)))

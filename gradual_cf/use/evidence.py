@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ import torch
 
 import gradual_cf
 from ..answers import _json_text, Counterfactuals
-from ..core import _read_json, atomic
+from ..core import _read_json, atomic, Encoded
 from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _Asked
 from ..render import json_value
@@ -42,7 +42,7 @@ def _constraint(c:Column, may:bool, low:float, high:float) -> dict:
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
-    columns,enc = cfs.domain.features, cfs.enc
+    columns,enc = cfs.domain.features, cast(Encoded, cfs.enc)
     ends = [np.full(enc.x.shape[1], v) if end is None else end[i].double().cpu().numpy()
             for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
     out = []
@@ -117,7 +117,8 @@ def evidence(
                  relations=[] if ties is None else [r.text for r in ties.relations] + list(map(str, ties.derive)))
     out = []
     for i,answer in enumerate(whole['answers']):
-        most = None if cfs.enc.most is None else int(cfs.enc.most[i])
+        limit = cast(Encoded, cfs.enc).most
+        most = None if limit is None else int(limit[i])
         question = asked | dict(target=answer['target'], constraints=_constraints_of(cfs, i), max_changes=most)
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_lines_of(ranges, i),

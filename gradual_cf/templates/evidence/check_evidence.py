@@ -244,7 +244,7 @@ def region_faults(told, asked, names, new):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
     parser.add_argument('decisions', help='a .json or .parquet file, or a folder of decisions')
     parser.add_argument('--model', required=True, help='the model: a file, or FILE.py:NAME')
     parser.add_argument('--trust', action='append', default=[], help='a type that a .skops file may hold; repeat for more')
