@@ -4,14 +4,17 @@
 
 # %% ../../nbs/scale/03_serve.ipynb #s4
 from __future__ import annotations
-import asyncio, hmac, json, os, secrets, threading, time
+import asyncio, hmac, json, os, secrets, threading, time, warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +24,14 @@ import torch
 import gradual_cf
 from ..core import check_whole
 from ..gradual import GradualCF
+from ..models.fitted import _READERS
 from ..render import json_value, once
+from .keep import _manifest_of
 from ..use.evidence import answer_schema, evidence
 from ..use.letter import check_letter, letter
 
 # %% auto #0
-__all__ = ['Refused', 'service', 'serving']
+__all__ = ['Refused', 'service', 'serving', 'log_explainer']
 
 # %% ../../nbs/scale/03_serve.ipynb #s7
 class Refused(Exception):
@@ -61,9 +66,9 @@ def _checked(told:dict, part:str) -> dict:
     raise Refused(422, f'{field or "the request"}: {error.message}'[:300], field)
 
 # %% ../../nbs/scale/03_serve.ipynb #s10
-def _frame_of(cf, rows:list) -> pd.DataFrame:
-    "Rows of a request as a frame; raises `ValueError` for other columns than were fitted."
-    df = pd.DataFrame(rows, dtype=object)
+def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
+    "Rows as a frame; raises `ValueError` for other columns than were fitted."
+    df = pd.DataFrame(rows, dtype=object) if isinstance(rows, list) else pd.DataFrame(rows).copy()
     names = {str(c): c for c in cf.domain.display.columns} # JSON has no other names than texts
     df.columns = [names.get(c, c) for c in df]
     if set(df) == set(names.values()): df = df[list(names.values())]
@@ -355,3 +360,86 @@ def serve_folder(
         say(f'http://{host}:{socket.getsockname()[1]}', secret)
         try: uvicorn.Server(config).run(sockets=[socket])
         finally: app.state.crew.close()
+
+# %% ../../nbs/scale/03_serve.ipynb #s28
+def _kept(s:pd.Series) -> bool: # As it is; JSON has no NaN
+    if not isinstance(s.dtype, np.dtype) or s.dtype.kind not in 'iubfM': return False
+    return bool(np.isfinite(s).all() if s.dtype.kind == 'f' else s.notna().all())
+
+def _plain(df:pd.DataFrame) -> pd.DataFrame:
+    "A frame as MLflow can write it: whole columns of numbers, dates and booleans as they are, all else as JSON has it."
+    cells = [s if _kept(s) else pd.Series([json_value(v) for v in s], s.index, object) for _,s in df.items()]
+    return pd.DataFrame(dict(enumerate(cells)), index=df.index).set_axis(list(map(str, df.columns)), axis=1)
+
+_ASKS = 'target', 'seconds'
+
+def _predicted(cf, model_input, params:dict|None=None) -> pd.DataFrame: # One line a row
+    "Answers as a frame, with `cf_changed`; raises `ValueError` for what `explain` does not take."
+    told = params or {}
+    if other := [k for k in told if k not in _ASKS]: raise ValueError(f'params must be among {list(_ASKS)}, got {other}')
+    target,seconds = (told.get(k) for k in _ASKS)
+    if target is not None: target = cf.goal.parse(str(target), cf.classes)
+    cfs = cf.explain(_frame_of(cf, model_input), target, seconds=_LEAST if seconds == 0 else seconds)
+    names = [json_value(c.name) for c in cf.domain.features]
+    changed = [[names[g] for g in np.flatnonzero(on)] for on in cfs.changed]
+    return _plain(cfs.df()).assign(cf_changed=pd.Series(changed, cfs.raw.index, dtype=object))
+
+def _load_pyfunc(path) -> Any: # MLflow looks for this name; what it gets needs a method and no class
+    return SimpleNamespace(predict=partial(_predicted, GradualCF.load(path)))
+
+# %% ../../nbs/scale/03_serve.ipynb #s31
+_TYPES = dict(i='long', u='long', f='double', b='boolean', M='datetime')
+
+def _type_of(s:pd.Series) -> str: # As MLflow calls it; 'any' for what it has no type for
+    if isinstance(s.dtype, pd.StringDtype): return 'string'
+    if not isinstance(s.dtype, np.dtype): return 'any' # levels, dates of a zone, numbers that may be missing
+    if s.dtype == np.float32: return 'float'
+    if s.dtype.kind in _TYPES: return _TYPES[s.dtype.kind]
+    return 'string' if pd.api.types.infer_dtype(s) == 'string' else 'any'
+
+def _needs(folder:Path) -> list: # Packages with their versions, as pip reads them
+    "What has to be installed where a folder is read; raises `ValueError` for one without a model."
+    model = _manifest_of(folder)['model']
+    if model['file'] is None: raise ValueError(f'cf must have a model that can be saved without pickle: {model["why"]}')
+    library = _READERS.get(Path(model['file']).suffix, ('safetensors',))[0]
+    names = 'gradual_cf', 'torch', 'numpy', 'pandas', *(('sklearn',) if library == 'skops' else ()), library
+    asked = lambda name: f'{name.replace("sklearn", "scikit-learn")}=={import_module(name).__version__.partition("+")[0]}'
+    return list(map(asked, names))
+
+# %% ../../nbs/scale/03_serve.ipynb #s33
+def _signature_of(rows:pd.DataFrame, out:pd.DataFrame, target:str|None) -> Any:
+    "What goes in, what comes out, and what may be asked, as MLflow's `ModelSignature`."
+    from mlflow.models import ModelSignature
+    from mlflow.types.schema import AnyType, ColSpec, ParamSchema, ParamSpec, Schema
+    typed = lambda df: Schema([ColSpec(AnyType() if (t := _type_of(s)) == 'any' else t, str(c)) for c,s in df.items()])
+    return ModelSignature(typed(rows), typed(out), ParamSchema([ParamSpec('target', 'string', target),
+                                                                ParamSpec('seconds', 'double', None)]))
+
+def _target_text(cf, target) -> str|None: # As `_predicted` reads it
+    if target is None and not cf.numbers: return None
+    read = cf.goal.read(target, cf.z_train[:1], cf.classes) # raises `ValueError` for another one
+    return cf.goal.written(read[0]) if cf.numbers else str(target)
+
+def log_explainer(
+    cf,                     # A fitted explainer of a table
+    name:str='explainer',   # What MLflow calls it
+    target=None,            # What is asked for where a question names no target, as `explain` takes it
+    rows:bool=True,         # Keep the training rows; else a summary of them
+    input_example=None,     # Raw rows as a frame; None for the first training row, and none with rows=False
+    **how,                  # Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`
+) -> Any:                   # MLflow's `ModelInfo`
+    "Log a fitted explainer as a model of MLflow that answers with counterfactuals; `ImportError` without MLflow."
+    try: import mlflow
+    except ImportError as e: raise ImportError("log_explainer needs MLflow: pip install 'gradual_cf[mlflow]'") from e
+    cf.check_fitted()
+    if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
+    first = cf.domain.decode(cf.x_train[:1], None, False)
+    told = _target_text(cf, target)
+    signature = _signature_of(first, _predicted(cf, first, dict(target=told)), told)
+    if input_example is None and rows: input_example = first
+    with TemporaryDirectory() as room, warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'the folder holds no model') # which is an error here
+        folder = cf.save(Path(room)/'explainer', rows)
+        how = dict(pip_requirements=_needs(folder), signature=signature) | how
+        if input_example is not None: how['input_example'] = _plain(pd.DataFrame(input_example))
+        return mlflow.pyfunc.log_model(name=name, loader_module=__name__, data_path=str(folder), **how)
