@@ -409,11 +409,12 @@ def _needs(folder:Path) -> list: # Packages with their versions, as pip reads th
 # %% ../../nbs/scale/03_serve.ipynb #s33
 def _signature_of(rows:pd.DataFrame, out:pd.DataFrame, target:str|None) -> Any:
     "What goes in, what comes out, and what may be asked, as MLflow's `ModelSignature`."
-    from mlflow.models import ModelSignature
-    from mlflow.types.schema import AnyType, ColSpec, ParamSchema, ParamSpec, Schema
-    typed = lambda df: Schema([ColSpec(AnyType() if (t := _type_of(s)) == 'any' else t, str(c)) for c,s in df.items()])
-    return ModelSignature(typed(rows), typed(out), ParamSchema([ParamSpec('target', 'string', target),
-                                                                ParamSpec('seconds', 'double', None)]))
+    types = import_module('mlflow.types.schema')
+    column = lambda s, name: types.ColSpec(types.AnyType() if (t := _type_of(s)) == 'any' else t, str(name))
+    typed = lambda df: types.Schema([column(s, name) for name,s in df.items()])
+    asked = types.ParamSpec('target', 'string', target), types.ParamSpec('seconds', 'double', None)
+    signature = import_module('mlflow.models').ModelSignature
+    return signature(typed(rows), typed(out), types.ParamSchema(list(asked)))
 
 def _target_text(cf, target) -> str|None: # As `_predicted` reads it
     if target is None and not cf.numbers: return None
@@ -429,7 +430,7 @@ def log_explainer(
     **how,                  # Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`
 ) -> Any:                   # MLflow's `ModelInfo`
     "Log a fitted explainer as a model of MLflow that answers with counterfactuals; `ImportError` without MLflow."
-    try: import mlflow
+    try: mlflow = import_module('mlflow')
     except ImportError as e: raise ImportError("log_explainer needs MLflow: pip install 'gradual_cf[mlflow]'") from e
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
