@@ -12,7 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from gradual_cf.all import GradualCF, load_loans, tabular
+from gradual_cf.all import GradualCF, load_loans, predictor, tabular
 from gradual_cf.scale.serve import _load_pyfunc, _plain, log_explainer
 from test_keep import people, pipeline
 
@@ -154,7 +154,8 @@ def test_the_signature_names_columns_and_what_may_be_asked(client, bank, mixed):
 @needs_mlflow
 def test_explainers_without_a_file_or_a_table_are_refused(client, bank):
     cf, _ = bank
-    own = GradualCF(lambda df: cf.model.source.predict_proba(df), cf.domain, classes=list(cf.classes))
-    X = load_loans()[0][:300]
+    X, source = load_loans()[0][:300], cf.model.predictor.source
+    asked = predictor(lambda df: source.predict_proba(df), cf.domain, names=list(X))
+    own = GradualCF(asked, cf.domain, classes=list(cf.classes))
     with pytest.raises(ValueError, match='cf must have a model that can be saved without pickle'): log_explainer(own.fit(X))
     with pytest.raises(ValueError, match='fit'): log_explainer(GradualCF(cf.model, cf.domain))
