@@ -8,8 +8,9 @@ OUT = ROOT/'_proc_site/tutorials'
 
 
 def script(nb):
-    "The code cells of a notebook one after the other, each under its number; a name on its own line is there to be shown."
-    cells = [f'# %% cell {i}\n{c.source}' for i, c in enumerate(nb.cells) if c.cell_type == 'code' and c.source[:1] not in '%!']
+    "The code cells of a notebook that run, one after the other, each under its number; a name on its own line is there to be shown."
+    runs = lambda c: c.cell_type == 'code' and c.source[:1] not in '%!' and '#| eval: false' not in c.source
+    cells = [f'# %% cell {i}\n{c.source}' for i, c in enumerate(nb.cells) if runs(c)]
     return '\n\n'.join(['# pyright: reportUnusedExpression=false', *cells]) + '\n'
 
 
