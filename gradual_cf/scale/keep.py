@@ -118,7 +118,8 @@ def _packed(v:Any, tensors:dict, where:str) -> Any: # What JSON holds
     if kind is None:
         raise ValueError(f'{where} must be something that a file can hold, got {getattr(v, "__name__", None) or v!r}: '
                          'leave it out, and set it again after loading')
-    if isinstance(v, dict): of = [[_packed(k, tensors, where), _packed(u, tensors, f'{where}[{k!r}]')] for k,u in v.items()]
+    if isinstance(v, dict):
+        of = [[_packed(k, tensors, where), _packed(u, tensors, f'{where}[{k!r}]')] for k,u in v.items()]
     else: of = _packed(_KINDS[kind].parts(v), tensors, where)
     return {'is': kind, 'of': of}
 
@@ -377,7 +378,8 @@ def _manifest_of(folder:Path) -> dict:
     try: told = _read_json(path.read_text(encoding='utf-8'))
     except FileNotFoundError:
         raise ValueError(f'folder must be one that save wrote, got {str(folder)!r} without {_MANIFEST}') from None
-    except (OSError, ValueError) as e: raise ValueError(f'folder must have a readable {_MANIFEST}, got {str(path)!r} ({e})') from None
+    except (OSError, ValueError) as e:
+        raise ValueError(f'folder must have a readable {_MANIFEST}, got {str(path)!r} ({e})') from None
     newest = told.get('format')
     if type(newest) is int and newest > _FORMAT:
         raise ValueError(f'folder must be of format {_FORMAT} at most, got {newest} in {str(folder)!r}, written by '

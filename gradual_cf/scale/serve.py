@@ -204,7 +204,8 @@ class _Crew:
 def _check_installed():
     "Raise `ImportError` where the server's packages are missing."
     try: import fastapi, jsonschema, uvicorn # noqa: F401
-    except ImportError as e: raise ImportError("serving needs FastAPI, uvicorn and jsonschema: pip install 'gradual_cf[serve]'") from e
+    except ImportError as e:
+        raise ImportError("serving needs FastAPI, uvicorn and jsonschema: pip install 'gradual_cf[serve]'") from e
 
 async def _body(request, most:int) -> bytes:
     "What a request holds; raises `Refused` where it is too large."

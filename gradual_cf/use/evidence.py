@@ -52,7 +52,8 @@ def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     return out
 
 # %% ../../nbs/use/10_evidence.ipynb #e10
-def _template(name:str) -> str: return (resources.files('gradual_cf')/'templates'/'evidence'/name).read_text(encoding='utf-8')
+def _template(name:str) -> str:
+    return (resources.files('gradual_cf')/'templates'/'evidence'/name).read_text(encoding='utf-8')
 
 # %% ../../nbs/use/10_evidence.ipynb #e11
 @cache
