@@ -457,7 +457,7 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
     elif line.high > line.low:
         ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
-_WRAP = 34 # Characters of a line beside a track
+_WRAP = 37 # Characters of a line beside a track
 
 def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
     "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
