@@ -273,7 +273,7 @@ def named(v): return re.sub(r" at 0x\w+", "", str(v))  # the same in every worke
     (dict(relations=[3]), 'must be texts, got 3'),
     (dict(relations=['age.max() > 3']), 'must be made of columns'),
     (dict(relations=['__import__("os")']), 'must be made of columns'),
-    (dict(relations=['age > @age']), 'must be comparisons'),
+    (dict(relations=['age > @age']), 'must compare columns'),
     (dict(relations=['age']), 'must compare columns'),
     (dict(relations=['job == "clark"']), "got 'clark'"),
     (dict(relations=['age > "old"']), "must compare 'age' with a number"),
@@ -465,7 +465,7 @@ def test_one_change_may_have_a_price(X):
     'not age', 'age and income > 3', 'age > 3 or 1', '-age', 'age in 3', 'age in income', 'age in [income]', 'age in [[1]]', 'age >= [1]', 'age >= 2j',
     'age == b"x"', 'age == None', 'age >= ...', 'age + (loan > 2) > 3', '-(loan > 2) < age', 'age + 1' + '0'*400 + ' >= loan', 'age >= \ud800'])
 def test_what_stands_in_the_wrong_place_is_named(X, text):
-    with pytest.raises(ValueError, match='relations must (compare numbers, levels|compare columns|be comparisons)'): tabular(X, relations=[text])
+    with pytest.raises(ValueError, match='relations must compare (numbers, levels|columns)'): tabular(X, relations=[text])
 
 
 @pytest.mark.parametrize('text', [
