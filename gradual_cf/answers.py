@@ -4,7 +4,7 @@
 
 # %% ../nbs/90_answers.ipynb #c4
 from __future__ import annotations
-import io, json
+import io, json, re
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 import pandas as pd
 import torch
-from markupsafe import Markup
+from markupsafe import escape, Markup
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
@@ -137,11 +137,33 @@ def _shown(cfs, names=None) -> list:
                  read=not unread[i], lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
 
-def _show_changes(cfs, most:int=10) -> str:
-    "What changed in the first rows, as HTML."
-    some = cfs[:most]
-    told = some.typical is not None and not np.isnan(as_array(some.typical)).all()
-    return render('answers/changes', rows=_shown(some), more=max(len(cfs) - most, 0), typical=told)
+# %% ../nbs/90_answers.ipynb #6326ab78
+_MEANINGS = { # Words of `went` -> what they mean
+    'typical': 'the share of real rows of the target that are more unusual than the answer; 50% on average for real rows',
+    'confirmed': 'the share of other models that agree with the answer',
+    'optimal': 'it is proven that no allowed answer {less}',
+    'within': 'it is proven that no allowed answer is smaller by more than this',
+    'another answer': 'it is proven that no allowed answer has all that the settings ask for; this one reaches the target',
+    'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
+    'with a lead': 'the model decides for the target by a margin that is usual for real rows'}
+_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change', distance='is nearer', cost='costs less')
+
+def _meanings(cfs, told:str) -> dict: # Word -> what it means
+    "What the words mean that are said of answers."
+    less = _LESS.get(cfs.optimal, 'is smaller')
+    return {word: text.format(less=less) for word,text in _MEANINGS.items() if re.search(rf'\b{word}\b', told)}
+
+def _explained(text:str, meanings:dict) -> Markup: # HTML
+    "A text in which words show their meaning under the pointer."
+    tip = lambda m: f'<abbr title="{escape(meanings[m[0]])}">{m[0]}</abbr>'
+    return Markup(re.sub(rf'\b({"|".join(meanings)})\b', tip, str(escape(text)))) if meanings else escape(text)
+
+def _show_changes(cfs, most:int=10) -> str: # HTML
+    "What changed in the first rows, and what the measures mean."
+    rows = _shown(cfs[:most])
+    meanings = _meanings(cfs, ' '.join(r['went'] for r in rows if r['read']))
+    rows = [r | dict(went=_explained(r['went'], meanings if r['read'] else {})) for r in rows]
+    return render('answers/changes', rows=rows, more=max(len(cfs) - most, 0), meanings=meanings)
 
 # %% ../nbs/90_answers.ipynb #c28
 def _text_changes(cfs, colour:bool=False, names=None) -> str:
@@ -477,7 +499,7 @@ class Counterfactuals:
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     def plot(self, **kw): # A matplotlib figure
-        "Draw the changes of at most `most` rows; in a table `ranges` shades the values that are as good."
+        "Draw the changes of at most `most` rows; in a table, many rows as one picture, and `ranges` shades what does as well."
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))

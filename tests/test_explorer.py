@@ -391,7 +391,7 @@ def test_no_other_answer_is_longer_than_the_question_allows(bank):
     people, _, cf = bank
     short = GradualCF(cf.model, cf.domain, max_changes=1).fit(people)
     _, several, said = known(short, people)
-    assert 'of 6 ways of one column.' in said and several.answers.changed.sum(1).max() == 1
+    assert 'of 6 single columns.' in said and several.answers.changed.sum(1).max() == 1
 
 
 @pytest.mark.parametrize('told', [dict(model=lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 3], 1)), dict(density=.4), dict(cost={'income': 2.})])

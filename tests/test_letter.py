@@ -387,7 +387,7 @@ def test_what_is_said_of_limits_standing_and_other_ways(bank):
         kept = {k['name']: k['why'] for k in told['kept']}
         assert kept['home'] == 'it is yours.' and kept['age'] == 'no other value was considered.'
         assert ('<b>income</b>' in kept) == ('<b>income</b>' not in {c['name'] for c in told['changes']})
-        assert any('100% agree' in l for l in told['sure']['lines'])
+        assert any('100% of the other models' in l for l in told['sure']['lines'])
         same = [k for k in np.flatnonzero(several.row == i) if several.answers.xp[k].equal(sure.xp[i])]
         assert len(told['ways']) == (several.row == i).sum() - len(same)
     with pytest.raises(ValueError, match='of the same 6 rows'): letter(sure, others=cf.explain_many(df.iloc[:6], 1))

@@ -459,22 +459,53 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
 
 _WRAP = 37 # Characters of a line beside a track
 
-def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
-    "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
-    by_name,cfs = {c.name: c for c in table.columns}, cfs[:most]
-    lines:list[Any] = list(cfs.changes().itertuples())
+def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
+    "Every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
+    by_name,lines = {c.name: c for c in table.columns}, list[Any](cfs.changes().itertuples())
     place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
     fig,ax = subplots(figsize=(7, .8 + .6*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
-    if around: ax.set_xlabel('shaded: what does as well', fontsize=8)
-    names = [plot_text(f'row {l.index}: {l.feature}', _WRAP) + '\n' + plot_text(went(cfs, l.row), _WRAP) for l in lines]
+    if around: ax.set_xlabel('shaded: values that are as good', fontsize=8)
+    first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
+    stands = [plot_text(went(cfs, l.row), _WRAP) if first[l.row] == y else '' for y,l in enumerate(lines)]
+    names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
+
+# %% ../../nbs/04_tables.ipynb #355c120d
+_PANELS = 6 # Columns in a picture of many answers
+
+def _plot_many(table:_Table, cfs:Counterfactuals):
+    "A panel for each column that changes most often, a line for each answer that changes it."
+    by_name,changes = {c.name: c for c in table.columns}, cfs.changes()
+    often = changes.feature.value_counts(sort=False).sort_values(ascending=False, kind='stable').head(_PANELS)
+    fig,axs = subplots(1, len(often), squeeze=False, figsize=(max(4, 1 + 1.7*len(often)), 3.8))
+    for ax,(name,count) in zip(axs[0], often.items()):
+        c,some = by_name[name], changes[changes.feature == name]
+        ends = [[-.08 if pd.isna(v) else c.share(v) for v in some[side]] for side in ('before', 'after')]
+        before,after = np.array(ends)[:, np.lexsort(ends[::-1])]
+        y = np.arange(count)
+        ax.hlines(y, before, after, color=CHANGED, lw=min(2, 150/count), alpha=.5)
+        ax.plot(before, y, 'o', color='.55', ms=min(5, 12*count**-.3))
+        ax.plot(after, y, 'o', color=CHANGED, ms=min(5, 12*count**-.3))
+        ax.set_title(f'{plot_text(name, 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
+        ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[], xticks=[0, 1])
+        ax.set_xticklabels(['smallest', 'largest'], fontsize=7)
+        ax.tick_params(length=0)
+    fig.supxlabel('grey: before, coloured: after', fontsize=8)
+    return fig
+
+_FEW = 5 # Rows whose tracks are drawn where nobody says how many
+
+def _plot(table:_Table, cfs:Counterfactuals, most:int|None=None, ranges:bool|None=None):
+    "Few rows with all that is known of them; many as one picture, unless `most` or `ranges` asks for tracks."
+    if most is None and ranges is None and len(cfs) > _FEW and cfs.changed.any(): return _plot_many(table, cfs)
+    return _plot_few(table, cfs[:_FEW if most is None else most], ranges)
 
 # %% ../../nbs/04_tables.ipynb #c64
 def _check_frame(df, integer, siblings, categorical):
