@@ -113,7 +113,7 @@ def test_polish_has_three_plurals():
 @pytest.mark.parametrize('form', ['html', 'md', 'txt'])
 def test_what_fills_a_text_is_escaped_for_its_format(form):
     from gradual_cf.render import environment
-    made = environment(form, '', language_of('fr')).from_string("{{ _('{name}: {before} is too low.', name=name, before='1') }}").render(name='<b>*x*')
+    made = environment(form, '', language_of('fr')).from_string("{{ _('The value for “{name}” is too low: {before}.', name=name, before='1') }}").render(name='<b>*x*')
     assert made == {'html': '&lt;b&gt;*x*', 'md': '&lt;b&gt;\\*x\\*', 'txt': '<b>*x*'}[form] + '\xa0: 1, une valeur trop basse.'
 
 

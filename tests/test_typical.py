@@ -365,7 +365,7 @@ def test_outliers_and_measures(case):
     nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
     assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
     x = cf.encode(fresh).x
-    with pytest.raises(ValueError, match='at least 20 held rows'): outliers(cfs.xp, cfs.tensors.target, x[:10], predict(net, x[:10]))
+    with pytest.raises(ValueError, match='20 held-out rows'): outliers(cfs.xp, cfs.tensors.target, x[:10], predict(net, x[:10]))
 
 
 def test_preset_from_the_command_line(networks):

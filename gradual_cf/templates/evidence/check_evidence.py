@@ -107,7 +107,7 @@ def model_of(where, trusted=()):
         from skops.io import get_untrusted_types, load
         safe = ('numpy.dtype', *trusted, *['functools.partial']*calls_only_checks(where))
         strange = [t for t in get_untrusted_types(file=where) if not t.startswith('sklearn.') and t not in safe]
-        if strange: raise Unreadable(f'{where} holds types that are not known to be safe: {strange}; say --trust for each')
+        if strange: raise Unreadable(f'{where} holds types that are not known to be safe: {strange}; use --trust for each')
         m = load(where, trusted=get_untrusted_types(file=where))
         ask = next(getattr(m, f) for f in ('predict_proba', 'decision_function', 'predict') if hasattr(m, f))
         return ask, tuple(getattr(m, 'feature_names_in_', ()))
