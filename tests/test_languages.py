@@ -190,7 +190,7 @@ def test_four_reasons_are_told_where_four_exist():
     assert [len(t) for t in told] == [len(found.of(i)) for i in range(len(rows))] and sum(map(len, told)) > 2*sum(map(len, before))
     for i, sentences in enumerate(told):
         lines = found.frame[found.frame.row == i]
-        assert [s.split(':')[0] for s in sentences] == list(lines['columns'])
+        assert [re.search('“(.*)”', s)[1] for s in sentences] == list(lines['columns'])
         assert ['is too high' in s for s in sentences] == [float(l.has) > float(l.compared) for l in lines.itertuples()]
 
 

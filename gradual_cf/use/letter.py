@@ -148,8 +148,10 @@ def _numeric(domain:Domain) -> list: # (position, column, its entry) each
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
 
 # %% ../../nbs/use/04_letter.ipynb #c35
-_OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'), higher=N_('The value for “{name}” is too high: {before}.'),
-            earlier=N_('The date for “{name}” is too early: {before}.'), later=N_('The date for “{name}” is too late: {before}.'))
+_OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
+            higher=N_('The value for “{name}” is too high: {before}.'),
+            earlier=N_('The date for “{name}” is too early: {before}.'),
+            later=N_('The date for “{name}” is too late: {before}.'))
 _AGAINST = N_('The value for “{name}” counted against this case: {before}.')
 
 def _sentences(c:Column, told, lang:Language=ENGLISH) -> dict: # 'up', 'down' and 'other' -> (**fields) -> sentence
