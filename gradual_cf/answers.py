@@ -139,14 +139,15 @@ def _shown(cfs, names=None) -> list:
 
 # %% ../nbs/90_answers.ipynb #6326ab78
 _MEANINGS = { # Words of `went` -> what they mean
-    'typical': 'the share of real rows of the target that are more unusual than the answer; 50% on average for real rows',
+    'typical': 'the share of real rows of the target that are more unusual than the answer; 50% on average for these',
     'confirmed': 'the share of other models that agree with the answer',
     'optimal': 'it is proven that no allowed answer {less}',
     'within': 'it is proven that no allowed answer is smaller by more than this',
-    'another answer': 'it is proven that no allowed answer has all that the settings ask for; this one reaches the target',
+    'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
     'with a lead': 'the model decides for the target by a margin that is usual for real rows'}
-_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change', distance='is nearer', cost='costs less')
+_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change',
+             distance='is nearer', cost='costs less')
 
 def _meanings(cfs, told:str) -> dict: # Word -> what it means
     "What the words mean that are said of answers."
@@ -423,11 +424,11 @@ class Counterfactuals:
     typical:Any=None           # Share of real rows of the target that are more unusual, `(n,)`; None if not computed
     confirmed:Any=None         # Share of other models that agree, `(n,)`; None if no model was asked
     proof:Any=None             # What is proven, a list: 'optimal', 'within 3%', 'best so far', 'none exists' or ''
-    optimal:str=''             # What is counted: 'columns', 'distance' or 'cost'; '' where nothing is proven
-    among:str=''               # Which answers a proof speaks of, as 'answers that withstand noise'; '' for all
+    optimal:str=''             # What the proof minimises: 'columns', 'distance' or 'cost'; '' if nothing is proven
+    among:str=''               # Which answers a proof is about, such as 'answers that withstand noise'; '' for all
     size:Any=None              # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:Any=None             # No answer has less, `(n,)`; inf where there is none at all
-    explainer:Any=None     # What measured them; None for a batch that was loaded or made by hand
+    explainer:Any=None     # The explainer that measured them; None for a batch that was loaded or made by hand
     classes:tuple=()       # Labels of the classes, in the order of the model's outputs; () for 0, 1, …
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
@@ -499,7 +500,7 @@ class Counterfactuals:
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     def plot(self, **kw): # A matplotlib figure
-        "Draw the changes of at most `most` rows; in a table, many rows as one picture, and `ranges` shades what does as well."
+        "Draw the changes of at most `most` rows; in a table, many rows as one picture; `ranges` shades what is as good."
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))

@@ -199,7 +199,7 @@ def _wanted(cf, text): # Fitted
 
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
-    "All that is told about one row, as people read it; colour where the terminal has it."
+    "Everything reported about one row, as text; in colour if the terminal supports it."
     names = None if hasattr(cfs.data, 'columns') else [row]
     parts = [cfs.text(sys.stdout.isatty(), names)]
     for title,v in {'step by step': plan, 'several ways': several}.items():
@@ -207,7 +207,7 @@ def _answer_text(cfs, task, row, plan=None, several=None):
     return '\n'.join(parts)
 
 def _record(cfs, task, row, plan=None, several=None):
-    "All that is told about one row, as a JSON object."
+    "Everything reported about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
     told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs))
@@ -580,7 +580,7 @@ def _serve_folder(
     port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any free one.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Require a token: GRADUAL_CF_TOKEN, or a new one.'),
     workers:int=typer.Option(2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.'),
-    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most waiting requests; by default one a worker.'),
+    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most waiting requests; else one a worker.'),
     seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
     trust:Optional[List[str]]=_TRUST,
 ):

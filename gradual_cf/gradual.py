@@ -51,7 +51,7 @@ class Settings(Common):
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     prototype_weight:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'Distance of logits to the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
+    match:Callable=setting(logit_gap, 'How logits differ from the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
@@ -292,7 +292,7 @@ def _refused(cf, s): # Positions of rows, long
     return (~arrived(s.logits, s.target.label, cf.settings.tau)).nonzero()[:, 0]
 
 def _unfinished(cf, s): # Positions of rows, long
-    "Rows that lack some of what is asked."
+    "Rows that do not meet all demands yet."
     return (stopping(cf, s) > 0).nonzero()[:, 0]
 
 def construct(
@@ -403,7 +403,7 @@ def _run(cf, s, steps, watch=None) -> Iterator[State]:
     for step in steps: yield from step(cf, s, watch)
 
 def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
-    "Other steps, from the input again, for rows that the model still refuses; nothing but the target is asked of them."
+    "Other steps, from the input again, for rows that the model still refuses; only the target is required of them."
     lost = _refused(cf, s)
     if not len(lost): return
     now = s.take(lost)
@@ -495,7 +495,7 @@ class _BestSeen:
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
 def _best_of(cf, s, states) -> Tensor: # `(n, *s)`
-    "Exhaust the states that come of `s`, and keep each row's best."
+    "Run through all states that follow `s`, and keep each row's best."
     best = _BestSeen(cf, s)
     for s in states: best.see(s)
     return best.xp

@@ -248,7 +248,7 @@ def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `m
 
 # %% ../../nbs/data/05_datasets.ipynb #c51
 def _all_rules(known:dict, told:dict) -> dict:
-    "Rules of a recipe and of a question: lists of columns add up, and of other rules the question's count."
+    "Rules of a recipe combined with those of a question: lists of columns add up; else the question's rules count."
     both = [k for k in known if k in told and isinstance(known[k], list)]
     return known | told | {k: list(dict.fromkeys([*known[k], *told[k]])) for k in both}
 

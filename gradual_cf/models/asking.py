@@ -21,27 +21,27 @@ __all__ = ['check_logits', 'pass_rows', 'predict']
 _GONE:dict = {} # Thread -> function that says whether nobody waits any more
 
 class Cancelled(Exception):
-    "Nobody waits for this answer."
+    "Nobody is waiting for this answer any more."
 
 @contextmanager
 def cancelled_when(gone:Callable): # () -> whether nobody waits any more
-    "Let every question to a model raise `Cancelled` once `gone()` is true."
+    "Make every call of a model raise `Cancelled` once `gone()` is true."
     _GONE[get_ident()] = gone
     try: yield
     finally: del _GONE[get_ident()]
 
 def _go_on():
-    "Raise `Cancelled` where nobody waits."
+    "Raise `Cancelled` if nobody is waiting."
     gone = _GONE.get(get_ident())
     if gone is not None and gone(): raise Cancelled
 
 # %% ../../nbs/models/00_asking.ipynb #c9
 _ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
-_MODES = Lock()     # Whoever counts, counts alone
+_MODES = Lock()     # One thread counts at a time
 _MOMENTARY = '_GONE', '_ASKED', '_MODES' # Names of what is no part of the program, for a fingerprint of its code
 
 def _hold(modules:list):
-    "Switch modules to eval mode; the first who asks a module notes its mode."
+    "Switch modules to eval mode; the first caller records each module's mode."
     with _MODES:
         for m in modules:
             held = _ASKED.setdefault(id(m), [m, 0, m.training])
@@ -49,7 +49,7 @@ def _hold(modules:list):
         for m in modules: m.training = False # after all were noted: a compiled module hands its mode on
 
 def _release(modules:list):
-    "The last who asked a module puts its mode back, and forgets the module."
+    "The last caller restores the module's mode and forgets the module."
     with _MODES:
         for m in modules:
             held = _ASKED[id(m)]
@@ -60,7 +60,7 @@ def _release(modules:list):
 
 @contextmanager
 def evaluating(model): # A module, or any function of a tensor
-    "Switch every sub-module to eval mode; put each back as it was on leaving; raises `Cancelled` where nobody waits."
+    "Switch every sub-module to eval mode, and restore each on leaving; raises `Cancelled` if nobody is waiting."
     _go_on()
     every = model.modules() if isinstance(model, nn.Module) else []
     modules = [m for m in every if hasattr(m, 'training')]  # what torch.jit froze has no mode
@@ -115,7 +115,7 @@ def _is_lead(model, z): # Whether the one output of a model stands for two class
 
 # %% ../../nbs/models/00_asking.ipynb #c27
 def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
-    "Logits in the dtype of the search; where rounding makes a tie of a decision, its class leads by a hair."
+    "Logits in the dtype of the search; where rounding turns a decision into a tie, its class leads by a hair."
     out = z.to(x)
     if not z.is_floating_point() or torch.finfo(z.dtype).bits <= torch.finfo(x.dtype).bits: return out
     best = torch.zeros_like(out, dtype=torch.bool).scatter_(1, z.argmax(1, keepdim=True), True)
@@ -123,7 +123,7 @@ def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of 
     return torch.where(lost, out.detach().nextafter(torch.full_like(out, torch.inf)), out)
 
 class _Asked(nn.Module):
-    "A model that takes and gives tensors in the dtype of the search, whatever it does inside."
+    "A model that takes and returns tensors in the dtype of the search, whatever it uses inside."
     def __init__(self, model):
         super().__init__()
         self.model,self.dtype,self.single = model,_home(model)[1],False
@@ -211,7 +211,7 @@ def pass_rows(
 _MANY = 2**12 # Numbers from which numpy compares faster than torch, on a processor
 
 def _check_unwritten(x:Tensor, before:Tensor):
-    "Raise `ValueError` where a model wrote into its input."
+    "Raise `ValueError` if a model modified its input."
     a:Any = x.detach()
     b:Any = before.detach()
     if a.shape == b.shape and a.numel() > _MANY and a.device.type == 'cpu': a,b = a.numpy(), b.numpy()
@@ -281,7 +281,7 @@ KINDS = dict(proba='probabilities', decision='decision values', logit='logits', 
 _LEAST = 1e-12 # Distance that a probability keeps from 0 and 1
 
 def _check_answers(out:Tensor, kind:str):
-    "Raise `ValueError` for answers that are not of the kind they are said to be."
+    "Raise `ValueError` for answers that are not of the stated kind."
     if not out.isfinite().all(): raise ValueError(f'model must give finite {KINDS[kind]}, got NaN or infinite ones')
     several = out.ndim == 2 and out.shape[1] > 1
     far = (out.sum(1) - 1).abs().max().item() if several and len(out) else 0.
@@ -329,7 +329,7 @@ class Adapted(nn.Module):
     def check(self,
         z:Tensor, # What it says of the training rows, `(n, k)`
     ):
-        "Raise `ValueError` where the kind cannot be what it is said to be."
+        "Raise `ValueError` if the stated kind cannot be right."
         if self.kind in ('logit', 'decision') and z.shape[1] == 2: check_lead(z)
 
 # %% ../../nbs/models/00_asking.ipynb #c66
@@ -367,12 +367,12 @@ def _differentiable(model) -> bool:
 
 # %% ../../nbs/models/00_asking.ipynb #5c57c07d
 def labels_of(model) -> Any: # In the order of its outputs; () where it names none
-    "What a model calls its classes; raises `ValueError` for several models that call them differently."
+    "The labels of a model's classes; raises `ValueError` for several models with different labels."
     if isinstance(model, _Asked): return labels_of(model.model)
     if not isinstance(model, _Agreed): return tuple(getattr(model, 'classes_', ()))
     named = [labels for m in model.models if (labels := labels_of(m))]
     if all(labels == named[0] for labels in named): return named[0] if named else ()
-    raise ValueError(f'model must be a list of models that call their classes alike, got {[*map(list, named)]}')
+    raise ValueError(f'model must be a list of models with the same class labels, got {[*map(list, named)]}')
 
 # %% ../../nbs/models/00_asking.ipynb #c69
 def _adapted(domain, model):

@@ -53,7 +53,7 @@ class Predictor:
 
 # %% ../../nbs/models/02_fitted.ipynb #c22
 def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
-    "Raise `ValueError` where a model wrote into the columns of its frame; columns of its own it may add."
+    "Raise `ValueError` if a model modified the columns of its frame; it may add columns."
     if frame.shape == before.shape and frame.equals(before): return
     other = [c for c in before if c not in frame or not frame[c].equals(before[c])]
     if other: raise ValueError(f'model must not modify its rows, got one that writes into {other[0]!r}: '
@@ -148,7 +148,7 @@ _MOMENTARY = '_ONNX_MODELS', '_SAID'   # What is no part of the program, for a f
 _ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
 
 def _opened_again(model:bytes, providers:list, told:dict):
-    "A session like one that was taken apart."
+    "A session rebuilt from its parts."
     import onnxruntime
     options = onnxruntime.SessionOptions()
     for name,v in told.items(): setattr(options, name, v)
@@ -158,13 +158,13 @@ def _opened_again(model:bytes, providers:list, told:dict):
 def _taken_apart(session) -> tuple:
     "A session as `copyreg` takes it: how to make another, and of what."
     if session not in _ONNX_MODELS:
-        raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not say them')
+        raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not hold them')
     options = session.get_session_options()
     told = {name: getattr(options, name) for name in _ONNX_OPTIONS}
     return _opened_again, (_ONNX_MODELS[session], session.get_providers(), told)
 
 def _remember_onnx(session):
-    "Keep the bytes of a session's model, where it says them."
+    "Keep the bytes of a session's model, if it holds them."
     model,path = getattr(session, '_model_bytes', None), getattr(session, '_model_path', None)
     if path and not model: model = Path(path).read_bytes()
     if not model: return
@@ -422,13 +422,13 @@ _NOT_TRIED = dict(sklearn=None, pandas=None) # Imported by all three for two sec
 _LONGEST = 60 # Seconds that a file may take
 
 def _check_survived(path, library):
-    "Raise `ValueError` for a file that ends the process that reads it, or holds it up."
+    "Raise `ValueError` for a file that crashes the process that reads it, or blocks it."
     if library not in _TRIALS: return
     begin = f'import sys; sys.modules.update({_NOT_TRIED}); import numpy; path = sys.argv[1]'
     program = f'{begin}; {_ROWS}; {_TRIALS[library]}'
     try: done = subprocess.run([sys.executable, '-c', program, path], capture_output=True, timeout=_LONGEST)
     except subprocess.TimeoutExpired: raise ValueError(f'it takes more than {_LONGEST} seconds to read') from None
-    if done.returncode < 0: raise ValueError(f'it ends the process that reads it, by signal {-done.returncode}')
+    if done.returncode < 0: raise ValueError(f'it crashes the process that reads it, by signal {-done.returncode}')
 
 # %% ../../nbs/models/02_fitted.ipynb #c85
 def _read_onnx(onnxruntime, path):

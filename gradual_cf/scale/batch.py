@@ -261,7 +261,7 @@ def _drawn_rows(e) -> list: # Three tensors, `(m, *s)` each
     return [some, between, x.gather(0, source[:, groups])]
 
 # %% ../../nbs/scale/01_batch.ipynb #03d9b031
-_REPEATED = 10 # Times what a model was off by from one pass to the next, it may be off by from one run to the next
+_REPEATED = 10 # Between two runs a model may differ by this many times as much as between two passes
 
 def _heard(e, x) -> np.ndarray: # `(m, k)`, NaN where the model refuses
     "What a model says of rows, asked the same way each time."
@@ -277,7 +277,7 @@ def _apart(a:np.ndarray, b:np.ndarray) -> float:
     return float(np.abs(np.where(same, 0., a.astype(float)) - np.where(same, 0., b.astype(float))).max(initial=0.))
 
 def _known_by(e) -> tuple: # Logits `(m, k)`, and how far another pass is off
-    "What a model is known by; warns of one that does not repeat itself."
+    "The logits by which a model is recognised; warns of a model that is not deterministic."
     rows = _drawn_rows(e)
     once, again = (np.concatenate([_heard(e, x) for x in rows]) for _ in range(2))
     off = _apart(once, again)
@@ -308,7 +308,7 @@ _FORMAT = 3      # Of folders
 _ASKED_ROWS = 64 # Rows that a domain is asked about
 
 def _manifest(work, source, z, repeats):
-    "Everything that decides the output, on one level."
+    "Everything that determines the output, in one flat dict."
     e, few = work.explainer, next(t for t in source.tables() if len(t)).slice(0, _ASKED_ROWS).to_pydict()
     constraints = {k: v for k,v in work.question.items() if k not in ('target', 'seed')}
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}

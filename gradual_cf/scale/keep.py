@@ -325,19 +325,19 @@ def _medians(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m,
     return torch.stack([g.median(0).values for g in groups])
 
 def _prototypes(cf) -> Tensor: # Legal rows, encoded, `(m, d)`
-    "What stands for training rows: medians of groups of each class, or of all for a model of numbers."
+    "Stand-ins for training rows: medians of groups of each class, or of all for a model of numbers."
     label = cf.z_train.argmax(1) if not cf.numbers else torch.zeros(len(cf.x_train), dtype=torch.long)
     x = torch.cat([_medians(cf.x_train[label.to(cf.x_train.device) == k]) for k in label.unique().tolist()])
     if not len(x): raise ValueError(f'rows must be True for fewer than {_FEWEST} training rows of each class')
     return cf.encode(cf.domain.decode(x, None, True)).x
 
 def _coarse(c:Column) -> Column:
-    "A column that knows quantiles of its numbers instead of all."
+    "A column that stores quantiles of its numbers instead of all."
     if c.levels or c.known is None or len(c.known) <= _QUANTILES: return c
     return replace(c, known=np.quantile(c.known, np.linspace(0, 1, _QUANTILES), method='nearest'))
 
 def _check_summary(cf):
-    "Raise `ValueError` for what cannot do without training rows."
+    "Raise `ValueError` for settings that need training rows."
     h,needs = cf.settings, 'rows must be True for {}, got False: {} compares with training rows'
     if cf.domain.kind != 'table': raise ValueError(needs.format(cf.domain.kind + 's', 'it'))
     if h.plausibility is not None: raise ValueError(needs.format('settings with plausibility', 'the search'))
@@ -347,7 +347,7 @@ def _check_summary(cf):
     if learning: raise ValueError(needs.format(f'the term {learning[0]!r}', 'it'))
 
 def _without_rows(cf) -> tuple: # A domain, and what was learnt
-    "What is kept of training rows without them."
+    "What is stored in place of training rows."
     _check_summary(cf)
     table = cf.domain.encode.args[0]
     domain = tables._domain(replace(table, columns=tuple(map(_coarse, table.columns))))
@@ -373,7 +373,7 @@ def _put_file(folder:Path, name:str, raw:bytes) -> dict:
     return told
 
 def _manifest_of(folder:Path) -> dict:
-    "What a folder says of itself; raises `ValueError` for another folder, a damaged one, or one from the future."
+    "The manifest of a folder; raises `ValueError` for another folder, a damaged one, or one of a newer format."
     path = folder/_MANIFEST
     try: told = _read_json(path.read_text(encoding='utf-8'))
     except FileNotFoundError:
@@ -397,7 +397,7 @@ def _file_of(folder:Path, told:dict) -> Path:
 
 # %% ../../nbs/scale/02_keep.ipynb #k26
 def _check_place(folder:Path) -> dict: # The manifest that lies there, {} for none
-    "Raise `ValueError` for a place where something else lies."
+    "Raise `ValueError` if the place holds something else."
     if folder.exists() and not folder.is_dir(): raise ValueError(f'folder must be a folder, got the file {str(folder)!r}')
     there = sorted(p.name for p in folder.iterdir() if p.name[0] != '.') if folder.exists() else []
     if not there: return {}
@@ -448,7 +448,7 @@ def save_explainer(
 _NEAR = 1e-5 # How far logits may be off, in shares of the largest
 
 def _check_same_model(cf, z:Tensor, known:Tensor, given:bool):
-    "Raise `ValueError` where a model says something else than the one that was fitted."
+    "Raise `ValueError` if a model's answers differ from those of the fitted one."
     if z.shape == known.shape and (z - known).abs().max() <= _NEAR*(1 + known.abs().max()): return
     how = f'shape {tuple(z.shape)} for {tuple(known.shape)}' if z.shape != known.shape else \
         f'logits that are off by up to {(z - known).abs().max().item():.3g}'

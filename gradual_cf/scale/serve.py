@@ -134,7 +134,7 @@ _ADDRESSES = {
 _HERE:list = [] # In a process that answers: its explainer
 
 def _begin(folder:str, trusted):
-    "Make a process one that answers."
+    "Prepare a process to answer."
     torch.set_num_threads(1)
     _HERE[:] = [GradualCF.load(folder, trusted=trusted)]
 
@@ -155,7 +155,7 @@ def _field_of(words:str) -> dict:
     return dict(field=name) if name in answer_schema()['$defs']['question']['properties'] or name == 'letters' else {}
 
 class _Crew:
-    "Those who answer, and who waits for them."
+    "The workers, and the requests that wait for them."
     def __init__(self, folder, workers:int, waiting:int, trusted=()):
         self.folder,self.workers,self.trusted,self.restarts = str(folder), workers, tuple(trusted), 0
         self.most,self.inside,self.gone = max(workers, 1) + waiting, 0, ''
@@ -170,11 +170,11 @@ class _Crew:
         told = self.folder, self.trusted
         return ProcessPoolExecutor(self.workers, multiprocessing.get_context('spawn'), _begin, told)
 
-    def begun(self): # Starting a process takes longer than an answer, and is on nobody's time
+    def begun(self): # Starting a process takes longer than an answer, and counts for no request's limit
         for job in [self.pool.submit(_ready) for _ in range(self.workers)]: job.result()
 
     async def ask(self, path:str, q:dict, seconds:float) -> tuple:
-        "An answer in its turn; raises `Refused` where too many wait, or nobody can answer."
+        "Answer a request in turn; raises `Refused` if too many wait, or no worker can answer."
         if self.inside >= self.most: raise Refused(503, f'{self.most} requests are running or waiting: try again later')
         self.inside,until = self.inside + 1, time.time() + seconds
         try:
@@ -232,7 +232,7 @@ def _described(address:_Address) -> dict:
                 responses={'200': dict(description=address.about, content=of(address.gives))} | errors,
                 security=[dict(token=[])])
 
-_STATUS = {400: 'No JSON', 401: 'No token', 413: 'Too large', 422: 'A wrong field', 503: 'Too many wait: try again later'}
+_STATUS = {400: 'No JSON', 401: 'No token', 413: 'Too large', 422: 'A wrong field', 503: 'Too many wait: try later'}
 
 def _metrics_text(counts:Counter, seconds:dict, crew:_Crew) -> str:
     "Counts as Prometheus reads them."
@@ -399,7 +399,7 @@ def _type_of(s:pd.Series) -> str: # As MLflow calls it; 'any' for what it has no
     return 'string' if pd.api.types.infer_dtype(s) == 'string' else 'any'
 
 def _needs(folder:Path) -> list: # Packages with their versions, as pip reads them
-    "What has to be installed where a folder is read; raises `ValueError` for one without a model."
+    "What must be installed to read a folder; raises `ValueError` for one without a model."
     model = _manifest_of(folder)['model']
     if model['file'] is None: raise ValueError(f'cf must have a model that can be saved without pickle: {model["why"]}')
     library = _READERS.get(Path(model['file']).suffix, ('safetensors',))[0]

@@ -38,7 +38,7 @@ def _installed(v):
 
 # %% ../../nbs/scale/00_workers.ipynb #c10
 def _name(v):
-    "The name of what is not taken apart; what is one's own is known by what it is made of, classes by their name too."
+    "The name of an object that is not taken apart; the user's own are identified by their parts, classes also by name."
     own = isinstance(v, (type, FunctionType)) and not _installed(v)
     if own: return v.__name__ if isinstance(v, type) else ''
     return f'{getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "") or getattr(v, "__name__", "")}'
@@ -321,7 +321,7 @@ def _in_flight(submit, parts, held, most):
 _AT_WORK = [] # In a worker: the work
 
 def _begin(work, parent):
-    "Make this process a worker: one thread, an end with its parent, Ctrl-C left to the parent."
+    "Make this process a worker: it has one thread, ends with its parent, and leaves Ctrl-C to it."
     import signal, threading, time
     def end_with_parent():
         while os.getppid() == parent: time.sleep(1)

@@ -92,7 +92,7 @@ def _as_call(self):
 def told(
     cls, # A settings class
 ):
-    "Say name, default, range and meaning of each field in the docstring, where `help` shows it."
+    "Write name, default, range and meaning of each field into the docstring, where `help` shows it."
     lines = []
     for f in fields(cls):
         default = f.default if f.default is not MISSING else {}
@@ -252,7 +252,7 @@ def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Ten
     return torch.cat([_of_rows(cf, enc, target, seed, begin, slice(i, i + size)) for i in starts])
 
 class _Over(Exception):
-    "The time is over."
+    "The time limit has passed."
 
 def _until(model, until:float):
     "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."

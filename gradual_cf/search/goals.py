@@ -213,7 +213,7 @@ def mix(
 
 # %% ../../nbs/02_goals.ipynb #b3d40b1a
 def class_labels(labels) -> tuple: # In the order of the model's outputs; () for none
-    "Labels as plain values; raises `ValueError` for what cannot tell classes apart."
+    "Labels as plain values; raises `ValueError` for labels that do not distinguish classes."
     one_line = not isinstance(labels, (str, bytes)) and hasattr(labels, '__len__')
     if not one_line or getattr(labels, 'ndim', 1) != 1 or len(labels) == 1:
         raise ValueError(f'classes must be a list of at least two labels, got {labels!r}')
@@ -231,14 +231,14 @@ def listed(labels:tuple) -> str:
 
 # %% ../../nbs/02_goals.ipynb #49f9bccf
 def _label_position(v, labels:tuple) -> int:
-    "Where a label stands; raises `ValueError` for one that the model does not have."
+    "The position of a label; raises `ValueError` for one that the model does not have."
     v = v.item() if isinstance(v, np.generic) else v
     same = [i for i,label in enumerate(labels) if isinstance(v, bool) <= isinstance(label, bool) and v == label]
     if same: return same[0]
     raise ValueError(f'target must be one of the labels {listed(labels)}, got {v!r}')
 
 def positions(target, labels:tuple) -> Any: # A label, or one for each row -> the same as positions
-    "Where labels stand among the model's outputs; raises `ValueError` for one that the model does not have."
+    "The positions of labels among the model's outputs; raises `ValueError` for one that the model does not have."
     plain = target.tolist() if hasattr(target, 'tolist') else target
     if isinstance(plain, str) or not hasattr(plain, '__len__'): return _label_position(plain, labels)
     nested = [v for v in plain if hasattr(v, '__len__') and not isinstance(v, str)]

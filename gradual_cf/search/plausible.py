@@ -43,8 +43,8 @@ def loneliness(far:Tensor, k:int=NEIGHBOURS) -> Tensor: # Distances to real rows
     return far.topk(min(k, far.shape[-1]), largest=False).values.mean(-1)
 
 # %% ../../nbs/search/05_plausible.ipynb #dc12
-_FEWEST = 20  # Rows below which a class is too small to judge
-_MOST = 1024  # Rows beyond which more say nothing new
+_FEWEST = 20  # Fewest rows by which a class can be judged
+_MOST = 1024  # More rows than this add nothing
 
 def crowd(x:Tensor) -> tuple|None: # Held-back rows of one class `(m, *s)`; None where there are too few
     "Rows to compare with, and how lonely each is among the others, ascending."

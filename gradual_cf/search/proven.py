@@ -135,7 +135,7 @@ def _likely(cf) -> bool: # Whether settings ask for what boxes have no bounds of
     return getattr(getattr(cf.settings, 'plausibility', None), 'likelihood', None) is not None
 
 def _check_question(cf, optimal:str, seconds, gap:float):
-    "Raise `ValueError` for a question that boxes do not answer."
+    "Raise `ValueError` for a question that the search over boxes cannot answer."
     if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
     if not cf.domain.features:
         raise ValueError(f'optimal works for tables only, got {optimal!r} and {cf.domain!r}')
@@ -150,7 +150,7 @@ def _check_question(cf, optimal:str, seconds, gap:float):
         raise ValueError("optimal='cost' needs a table with costs, got none: tabular(..., cost={...})")
 
 def _check_limits(seconds, gap:float):
-    "Raise `ValueError` for a time or a gap that is none."
+    "Raise `ValueError` for an invalid time or gap."
     if seconds is not None and not seconds > 0: raise ValueError(f'seconds must be positive or None, got {seconds!r}')
     if not 0 <= gap < np.inf: raise ValueError(f'gap must be a share of at least 0, got {gap!r}')
 
@@ -552,7 +552,7 @@ def _smaller(q:_Reopened, known:_Certified) -> Counterfactuals:
 
 # %% ../../nbs/search/10_proven.ipynb #c33
 def _check_norm(cf, norm:str, seconds:float):
-    "Raise `ValueError` for a norm that is none, or that nothing is proven of."
+    "Raise `ValueError` for an unknown norm, or one without proofs."
     if norm not in _NORMS: raise ValueError(f'norm must be one of {tuple(_NORMS)}, got {norm!r}')
     if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')

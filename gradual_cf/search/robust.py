@@ -41,7 +41,7 @@ def _parted(q:_Question, b:_Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
 _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 
 class _Noise:
-    "Numbers come out otherwise than told: which answers withstand that; a `_Condition`."
+    "Numbers that turn out differently: which answers withstand that; a `_Condition`."
     def __init__(self, q:_Question, readings:list, label, level:np.ndarray, reach:np.ndarray, arrives):
         free,rows = q.rows.low <= q.rows.high, q.rows
         ends = [np.where(free, end, own) for end,own in ((q.grid.low, rows.low), (q.grid.high, rows.high))]
@@ -444,10 +444,10 @@ def _check_robust(cf, readings:list, robust:dict):
     if isinstance(by, bool) or not isinstance(by, (int, float)) or not 0 < by < np.inf:
         raise ValueError(f'weights must differ by a number above 0, got {by!r}')
     if any(r.layers is None or np.isnan(r.layers.net.moves).any() for r in readings):
-        raise ValueError(f'robust must be noise for a model without layers that can be read, got weights and {cf.model!r}')
+        raise ValueError(f'robust must be noise for a model without layers that can be read, got weights, {cf.model!r}')
 
 def _check_noise(columns, noise):
-    "Raise `ValueError` for noise of what is no number of the table."
+    "Raise `ValueError` for noise in a column that is not a number."
     if not isinstance(noise, dict) or not noise: raise ValueError(f'noise must be a dict of columns, got {noise!r}')
     _check_names(columns, noise=list(noise))
     kind = {c.name: c.ordered for c in columns}

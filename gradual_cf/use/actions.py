@@ -334,7 +334,7 @@ class _Catalogue:
         self.actions,self.known,self.cost = [],set(),np.zeros((len(rows), 0))
 
     def add(self, actions):
-        "Ask about those that are new, and keep what helps anybody."
+        "Evaluate the new ones, and keep those that help any row."
         if not self.terms.free: actions = [tuple(sorted(a)) for a in actions]
         new = [a for a in dict.fromkeys(actions) if a not in self.known]
         if not new: return

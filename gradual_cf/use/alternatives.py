@@ -30,7 +30,7 @@ __all__ = ['minimal', 'Alternatives', 'plot_ways']
 
 # %% ../../nbs/use/00_alternatives.ipynb #c8
 def _newly(cfs) -> Tensor: # bool `(n,)`
-    "Rows that have what they want, and did not have it before."
+    "Rows that reach the target, and did not before."
     return torch.as_tensor(cfs.valid & ~cfs.already, device=cfs.x.device)
 
 def _stands(explainer, cfs, enc):
@@ -56,7 +56,7 @@ def minimal(
     explainer:Any,       # Fitted; its model is asked
     cfs:Counterfactuals, # Answers
 ) -> Tensor:             # bool `(n,)`; True where nothing is to be put back
-    "Whether putting any one change back loses the target, or what else the explainer asks for."
+    "Whether undoing any single change loses the target, or another demand of the explainer."
     return ~_idle(explainer, cfs).any(1)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c12
@@ -149,7 +149,7 @@ class _Pool:
 
 # %% ../../nbs/use/00_alternatives.ipynb #c25
 def _shown(pool) -> Tensor: # bool `(q,)`
-    "Answers that may be shown: those with all that is asked for, where a row has one; else what reaches the target."
+    "Answers that may be shown: those that meet all demands, if a row has one; otherwise those that reach the target."
     some = torch.bincount(pool.row[pool.content], minlength=len(pool.target)) > 0
     return pool.content | ~some[pool.row]
 
@@ -217,7 +217,7 @@ _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 _TRIED = 8 # Groups of a row, the best ones, with which an answer goes on
 
 def _at_most(enc, sets:list): # Sets of groups that answers of each row change
-    "Rows in which not many more groups may change than in their shortest answer."
+    "Rows, limited to few more changes than in their shortest answer."
     fewest = torch.tensor([min(map(len, there)) + _MORE for there in sets], device=enc.x.device)
     return enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest))
 
@@ -251,7 +251,7 @@ def _earlier(one:_Single, forbidden:Tensor) -> Tensor: # Groups, bool `(q, g)`
     return out
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
-_VAIN = 2    # Searches in vain after which a row is left alone
+_VAIN = 2    # Failed searches after which a row is given up
 
 def _add_others(pool, k:int, diversity:float, seed:int):
     "Candidates with other columns."
@@ -290,10 +290,10 @@ def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c41
 _ALONE = 2 # Answers that a row should have at least, where searches are slow
-_TURNS = 4 # Times that answers of the turn before are gone on from
+_TURNS = 4 # Rounds in which the answers of the round before are continued
 
 def _number(pool) -> Tensor: # Long `(n,)`
-    "How many different answers each row has to show."
+    "How many different answers each row has."
     at = _shown(pool).nonzero()[:, 0]
     lines = torch.cat([pool.row[at, None].double(), pool.xp[at].double().flatten(1)], 1)
     return torch.bincount(torch.unique(lines, dim=0)[:, 0].long(), minlength=len(pool.target))
@@ -665,7 +665,7 @@ def _check_led(cfs:Counterfactuals, row:Tensor, menu:pd.DataFrame, many:int):
     if lost: raise ValueError(_OTHERS.format(many, f'ways of row {min(lost)} to another target'))
 
 def _allowed(explainer, cfs:Counterfactuals, enc:Encoded) -> Tensor: # bool `(n,)`
-    "Whether answers change what their question leaves open, no farther and in no more columns."
+    "Whether answers keep to the limits of their question, in range and in number of columns."
     changed = cfs.tensors.changed
     open_ = ~(changed & enc.frozen).any(1) & (changed.sum(1) <= most_groups(explainer, enc))
     if enc.low is None or enc.high is None: return open_

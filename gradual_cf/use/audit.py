@@ -45,7 +45,7 @@ def _told_apart(rows, by) -> pd.DataFrame:
     return told
 
 # %% ../../nbs/use/03_audit.ipynb #c12
-_MOST_MEMBERS = 50 # Groups in a column; more are taken for numbers or names that tell rows apart
+_MOST_MEMBERS = 50 # Most groups in a column; more are taken for numbers or identifiers
 
 def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
     "A column as names of groups, missing last; raises `ValueError` for one value and for too many."
@@ -180,7 +180,7 @@ def _standard_errors(values:np.ndarray, member:np.ndarray, share:bool) -> np.nda
 
 # %% ../../nbs/use/03_audit.ipynb #c36
 def _shuffled(values:np.ndarray, member:np.ndarray, share:bool, resamples:int, rng) -> np.ndarray: # `(resamples, m)`
-    "How far apart groups are, in standard errors and without sign, when labels mean nothing."
+    "Differences between groups under random labels, in absolute standard errors."
     size = max(1, _CELLS//len(values))
     counts = [min(size, resamples - i) for i in range(0, resamples, size)]
     drawn = (rng.permuted(np.tile(values, (k, 1)), axis=1) for k in counts)

@@ -36,7 +36,7 @@ __all__ = []
 
 # %% ../../nbs/use/06_editors.ipynb #c9
 class _Question(NamedTuple):
-    "What a person asks of one row."
+    "A person's question about one row."
     row:int         # Position of the row
     target:Any      # Label of a class; for numbers, the interval (low, high)
     preset:str      # A name among the presets
@@ -86,7 +86,7 @@ _ASKED_TOGETHER = 256 # Rows that the model is asked about together
 _KEPT_PARTS = 200     # Parts of answers that a desk remembers
 
 class _Desk:
-    "Rows that can be asked about, what the model says of them, and what was answered."
+    "The rows of a panel, the model's predictions, and the answers so far."
     def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0, lang:Language=ENGLISH): # Raw rows; `k` answers beside
         cf.check_fitted()
         self.cf:Any = cf
@@ -111,7 +111,7 @@ class _Desk:
         return self.said[part][at]
 
     def find(self, text:str) -> int|None: # Position
-        "The row that is called so; else the first whose name starts so; None where there is none."
+        "The row with this name, or else the first whose name starts with it; None if there is none."
         text = text.strip()
         if text in self.names: return self.names.index(text)
         return next((i for i,name in enumerate(self.names) if text and name.startswith(text)), None)
@@ -365,7 +365,7 @@ class _Range:
         self.least.value,self.most.value = low, high
 
     def hold(self, frozen:bool):
-        "Take no range for a column that may not change, or has one value only."
+        "Disable the range of a column that must not change, or has a single value."
         for w in self.parts: w.disabled = frozen or not self.c.low < self.c.high
 
     def release(self): self.slider.value = (self.c.low, max(self.c.high, self.c.low)) # Open it
@@ -399,7 +399,7 @@ class _Levels:
     def behind(self, cells) -> str: return '' # Boxes have no slider
 
     def hold(self, frozen:bool):
-        "Take no ticks for a column that may not change."
+        "Disable the boxes of a column that must not change."
         for box in self.boxes: box.disabled = frozen
 
     def release(self):
@@ -427,7 +427,7 @@ class _Hand:
         self.widget.observe(ask, 'value')
 
     def show(self, cell):
-        "Start at the cell of a row; a list is given it where it lacks it."
+        "Start at the cell of a row; a list that lacks it gets it."
         c,self.start = self.c, cell
         if c.ordered:
             v = _read_numbers(c, pd.Series([cell], name=c.name))[0]

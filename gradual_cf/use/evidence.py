@@ -91,7 +91,7 @@ def _lines_of(frame:pd.DataFrame|None, i:int) -> list|None:
     return [{k: [json_value(u) for u in v] if isinstance(v, tuple) else json_value(v) for k,v in line.items()} for line in lines]
 
 def _check_evident(cfs:Counterfactuals):
-    "Raise `ValueError` for answers of which no evidence can be written."
+    "Raise `ValueError` for answers that cannot be recorded as evidence."
     if not isinstance(cfs, Counterfactuals): raise ValueError(f'cfs must be answers of explain, got {type(cfs).__name__}')
     if not cfs.domain.features: raise ValueError(f'cfs must be answers about rows of a table, got {cfs.domain!r}')
     if cfs.explainer is None or cfs.enc is None:

@@ -203,7 +203,7 @@ class _Panel:
         return cf.goal.parse(chosen) if cf.goal is NUMBERS else chosen
 
     def ask(self, *_):
-        "Put the question that the knobs ask."
+        "Ask what the controls say."
         with self.lock:
             if self.quiet: return
             try: self.asked = _question(self)
@@ -218,7 +218,7 @@ class _Panel:
         with self.lock: _SHOW[name](self, value)
 
     def go(self, row:int):
-        "Show a row; positions go round."
+        "Show a row; positions wrap around."
         with self.lock:
             self.row = row % len(self.desk)
             with self.quietly():
@@ -227,7 +227,7 @@ class _Panel:
             self.ask()
 
     def find(self, text:str):
-        "Go to the row that is called so."
+        "Go to the row with this name."
         with self.lock:
             if self.quiet: return
             row = self.desk.find(text)
@@ -235,7 +235,7 @@ class _Panel:
             else: self.go(row)
 
     def refused(self, _=None):
-        "Go to the next row that the model does not give to the target."
+        "Go to the next row that the model does not assign to the target."
         try: goal,row = self.goal(), self.row
         except ValueError as e: return self.say(str(e))
         self.worker.put(lambda: [('row', _next_refused(self.desk, goal, row))])
@@ -378,7 +378,7 @@ def _settings(folder, port, token) -> dict[str, Any]:
 
 # %% ../../nbs/use/07_explorer.ipynb #c66
 def _door(policy):
-    "A class that knows visitors by the token alone, and refuses others with a page."
+    "A class that identifies visitors by the token alone, and refuses others with a page."
     from tornado.web import RequestHandler
     from voila.voila_identity_provider import VoilaIdentityProvider
     class Refusal(RequestHandler):
@@ -409,7 +409,7 @@ def _only_kernels_of(folder):
 _STARTS = 10 # Seconds in which a process appears
 
 def _let_in(visitors:int, idle:int) -> Callable: # (handler, notebook, cwd)
-    "What is done when a page is asked for: a place, or a page that says that there is none."
+    "Handle a request for a page: give it a place, or say that there is none."
     from tornado.web import Finish
     asked:list = [] # Of visitors whose process has not appeared yet: until when they count, and the processes then
     def let_in(handler, notebook, cwd):
@@ -448,8 +448,8 @@ def _open_browser(folder, address):
 
 # %% ../../nbs/use/07_explorer.ipynb #c73
 def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print,
-           visitors:int=4, idle:int=30): # Most at once; minutes after which one who does nothing makes room
-    "Serve the widget in the last line of some Python until interrupted; `say` is told the address of the page."
+           visitors:int=4, idle:int=30): # Most visitors at once; minutes without activity until one makes room
+    "Serve the widget in the last line of some Python until interrupted; calls `say` with the address of the page."
     from tornado.ioloop import IOLoop
     secret = secrets.token_urlsafe(24) if token else ''
     address = f'http://{_HOST}:{port}/' + (f'?token={secret}' if token else '')

@@ -155,7 +155,7 @@ _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
 _AGAINST = N_('The value for “{name}” counted against this case: {before}.')
 
 def _sentences(c:Column, told, lang:Language=ENGLISH) -> dict: # 'up', 'down' and 'other' -> (**fields) -> sentence
-    "What is said of a column; raises `ValueError` for what are no sentences."
+    "The sentences about a column; raises `ValueError` for anything else."
     texts = dict(up=_OFF[c.less], down=_OFF[c.more], other=_AGAINST)
     default:dict = {way: partial(lang.say, text) for way,text in texts.items()}
     if told is None: return default
@@ -186,7 +186,7 @@ class _Said(NamedTuple):
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
 def _said(c:Column, names, units, words, why, lang:Language=ENGLISH) -> _Said:
-    "What is said about a column; raises `ValueError` for sentences that are none."
+    "What is said about a column; raises `ValueError` for invalid sentences."
     sentences,unit = _sentences(c, words.get(c.name), lang), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
     reason = _visible(why[c.name], lang) if c.name in why else None
@@ -512,7 +512,7 @@ def _read_letter(text:str, count:int) -> dict: # before, after: a text for each 
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
-    "Who answers for the answers; raises `ValueError` for what are no answers about a table, or nobody."
+    "The explainer of answers; raises `ValueError` unless they are about a table and it is known."
     if not isinstance(answer, Counterfactuals):
         raise ValueError(f'answer must be Counterfactuals, as explain returns them, got {type(answer).__name__}')
     if not answer.domain.features: raise ValueError(f'answer must be about rows of a table, got {answer.domain!r}')
@@ -526,7 +526,7 @@ def _knowing(answer, explainer):
 _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
-    "Raise `ValueError` where a row has what it wants already."
+    "Raise `ValueError` if a row already has the target."
     there = in_target(explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
     done = np.flatnonzero(there | answer.already).tolist()
     if not done: return
@@ -536,7 +536,7 @@ def _check_refused(explainer, answer):
 
 # %% ../../nbs/use/04_letter.ipynb #c81
 def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**fields) -> text
-    "What writes letters of a format; raises `ValueError` for an unknown one."
+    "The functions that write letters of a format; raises `ValueError` for an unknown one."
     if format not in _FORMATS: raise ValueError(f"format must be 'md', 'html' or 'json', got {format!r}")
     if format != 'json':
         text = "{% extends 'letter' %}" if template is None else template
@@ -586,7 +586,7 @@ def _with_notes(answer, others, date, format:str, lang:Language, write:Callable)
 
 # %% ../../nbs/use/04_letter.ipynb #c83
 def _columns_said(domain:Domain, names, units, words, why, lang:Language=ENGLISH) -> list:
-    "What is said about all columns; raises `ValueError` for names that are none."
+    "What is said about all columns; raises `ValueError` for unknown names."
     told = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
@@ -731,7 +731,7 @@ _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r
            '(words of your own, as names or a template, must be those that letter was given)')
 
 def _check_seen(explainer, letters:dict, template, said:list, asked:dict): # Position -> a letter about this model
-    "Raise `ValueError` for a letter in which a person sees something else than its record gives."
+    "Raise `ValueError` for a letter whose visible text differs from what its record gives."
     some,writers = list(letters.values()), {}
     fields = _all_fields(explainer, _measured_again(explainer, some), said, [l['told'] for l in some], asked)
     for i,l,told in zip(letters, some, fields):

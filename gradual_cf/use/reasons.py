@@ -32,7 +32,7 @@ _LEAST = 1e-6 # Least that a refused row lacks: it may be a tie
 _QUARTER,_FEWEST,_MOST = .25, 20, 500 # Share of the accepted rows that stand at the cut-off; at least, at most
 
 def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, d)`
-    "Accepted training rows that lead least; raises `ValueError` where none is accepted."
+    "Accepted training rows closest to the cut-off; raises `ValueError` if none is accepted."
     there = in_target(cf.z_train, label)
     if not there.any():
         raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
@@ -104,13 +104,13 @@ HMDA = {1: N_('Debt-to-income ratio'), 2: N_('Employment history'), 3: N_('Credi
         10: N_('Not applicable')}
 
 class _Unit(NamedTuple):
-    "A reason that somebody may be told."
+    "A reason that may be given to a person."
     code:Any     # As it was given; the name of the column where nothing was
     text:str     # What it says
     columns:list # Positions of its columns
 
 def _code(given, name:str, lang:Language) -> tuple: # -> code, text
-    "What one column is told as; raises `ValueError` for what is no code."
+    "The reason for one column; raises `ValueError` for an invalid code."
     if isinstance(given, str): return given, given
     if isinstance(given, tuple) and len(given) == 2: return given[0], str(given[1])
     if isinstance(given, int) and not isinstance(given, bool) and given in HMDA:
@@ -203,7 +203,7 @@ def _reasons_page(told, format:str) -> str: # 'txt' or 'html'
                   withheld=told.withheld)
 
 def _summary(told, lang:Language) -> str:
-    "How many rows are told reasons, and how many."
+    "How many rows get reasons, and how many reasons each."
     n,all_ = int(told.refused.sum()), lang.number(f'{len(told.refused):,}')
     if not n: return lang.say(N_('why 0 of {all} rows are not {wanted}: none to be told'), all=all_, wanted=told.wanted)
     return lang.count('why {n} of {all} rows is not {wanted}: {mean} reasons, together enough for {enough}',
@@ -304,7 +304,7 @@ def _second(cf) -> Any:
     return cf.goal.plain(1, cf.classes) if cf.z_train is not None and cf.z_train.shape[1] == 2 else None
 
 def _forbidden(names, columns, base, tested:_Tested, never) -> dict:
-    "Columns that must not be named, and in how many rows each closes more than the least of the reasons."
+    "Columns that must not be named, and in how many rows each would have been a reason."
     never = [never] if isinstance(never, str) else list(never)
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
     gains = {c: columns[names.index(c)].gain/-base for c in never}

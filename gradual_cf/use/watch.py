@@ -47,7 +47,7 @@ def _only_target(told:pd.DataFrame, numbers:bool) -> Any: # A label or an interv
     raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
 
 def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
-    "What was advised to rows that were refused; raises `ValueError` where nobody was."
+    "Advice given to refused rows; raises `ValueError` if no row was refused."
     data,raw,told = _batch_frames(batch)
     if target is None: target = _only_target(told, cf.numbers)
     if cf.numbers:
@@ -73,7 +73,7 @@ def _ways(data, valid, lengths) -> dict: # Name -> `_Measured`; lengths of the v
     return dict(without=_Measured(data, 1. - valid), length=_Measured(take_rows(data, valid), lengths))
 
 def _today(cf, rows, target, seed, progress) -> dict:
-    "The ways of rows that the model of today refuses; nobody has one where it refuses everybody."
+    "The answers for rows that today's model refuses."
     read = _read_by(cf, rows)
     if not in_target(cf.z_train, cf.aimed(target, cf.z_train[:1])[0]).any():
         return _ways(rows, np.zeros(len(rows), bool), np.zeros(0))
@@ -84,7 +84,7 @@ def _today(cf, rows, target, seed, progress) -> dict:
     return _ways(data, some.valid, _lengths(cf, own, raw) if some.valid.any() else np.zeros(0))
 
 def _holds(cf, said:_Said, target) -> _Measured:
-    "Whether advice that was valid then is enough today."
+    "Whether advice that was valid then still suffices today."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
     if not len(raw): return _Measured(data, np.zeros(0))
     _,_,z,label = cf.ask(raw, target)
@@ -94,7 +94,7 @@ def _holds(cf, said:_Said, target) -> _Measured:
 _RESAMPLES = 999 # Draws of an interval
 
 def _p_value(name:str, then:np.ndarray, now:np.ndarray, least:float) -> float: # NaN where nothing can be compared
-    "How often chance alone would look as bad."
+    "How often chance alone would give a result as bad."
     from scipy.stats import binomtest, fisher_exact, mannwhitneyu
     if not len(now) or name != 'holds' and not len(then): return np.nan
     if name == 'holds': return binomtest(int(now.sum()), len(now), least, alternative='less').pvalue
@@ -166,7 +166,7 @@ def _watch_plot(watched):
 
 @dataclass(frozen=True, repr=False)
 class Watch:
-    "What became of advice."
+    "How earlier advice fares today."
     frame:pd.DataFrame # A line for each measure of each group: then, now, intervals, p, corrected
     least:float        # Share of the advice that is expected to hold, in (0, 1)
     level:float        # Corrected p-value up to which a line is an alarm
