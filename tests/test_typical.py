@@ -431,14 +431,16 @@ def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch
     rows = df[(cf.z_train.argmax(1) == 0).numpy()].head(30)
     whole = cf.explain(rows, 1)
     held = []
-    trials = masking._trials
-    def counted(*parts):
-        t = trials(*parts)
+    trials,tried = masking._trials, plausible._tried
+    def counted(t):
         held.append(t.numel())
         return t
-    for module in (masking, plausible):
-        monkeypatch.setattr(module, '_NUMBERS', 4000)
-        monkeypatch.setattr(module, '_trials', counted)
+    def block(*parts):
+        t,owner = tried(*parts)
+        return counted(t), owner
+    monkeypatch.setattr(masking, '_trials', lambda *parts: counted(trials(*parts)))
+    monkeypatch.setattr(plausible, '_tried', block)
+    for module in (masking, plausible): monkeypatch.setattr(module, '_NUMBERS', 4000)
     parts = cf.explain(rows, 1)
     assert torch.equal(parts.xp, whole.xp) and whole.valid.all()
     assert max(held) <= 4000 and len(held) > 10
