@@ -218,13 +218,17 @@ class _Circle(NamedTuple):
     values:list      # Values of each group that are worth trying, `(q,)`; None for a category
     atomic:list      # Whether a few values make up most of a group
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
+    told:str=''      # Which rows these are, in words
+
+def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
+    "Rows in a drawn order, no more than are looked at, an even number of them."
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
+    return order[:len(order)//2*2].to(x.device)
 
 def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
     "Learn what the rows of a target keep to."
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
-    half = len(order)//2
-    order = order[:2*half].to(x.device)
-    a,b = x[order].split(half)
+    order = _in_halves(x)
+    a,b = x[order].chunk(2)
     far,forest = torch.cdist(a, b), _forest(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
     return _Circle(x[order], legal[order], lonely, forest, forest(b).quantile(usual), **more)
@@ -279,6 +283,21 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
     groups = explainer.groups(explainer.x_train[:1])
     return [(groups == g).nonzero()[:, 0] for g in range(len(explainer.domain.features))]
 
+# %% ../../nbs/search/05_plausible.ipynb #413d9147
+_ASKED,_VOTERS = 4096, 20 # Rows among which neighbours are looked for, and how many have a say
+_LIFT,_ENOUGH = 2., .15   # Times the target's odds in the table that they shall have, and a share that is always enough
+
+def _spoken_for(x:Tensor, own:Tensor) -> Tensor: # Training rows `(m, d)`; which are of the target -> bool `(m,)`
+    "The rows of a target that have more of it around them than the table has."
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ASKED].to(x.device)
+    share = own.double().mean().item()
+    least,kept = min(_LIFT*share/(1 + (_LIFT - 1)*share), _ENOUGH), own.clone()
+    for i in own.nonzero()[:, 0].split(max(1, _NUMBERS//len(order))):
+        far = torch.cdist(x[i], x[order]).masked_fill(i[:, None] == order, torch.inf)
+        near = far.topk(min(_VOTERS, len(order) - 1), largest=False).indices
+        kept[i] = own[order[near]].double().mean(1) >= least
+    return kept
+
 # %% ../../nbs/search/05_plausible.ipynb #c22
 _LEAST = 20 # Rows that a target must have to be compared with
 
@@ -289,20 +308,33 @@ def _usual(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)
     if company.pairs is None: return rows.new_zeros(0)
     return usual_support(company.pairs, rows[:_ROWS], company.entries, company.settings.pairs)
 
+_CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
+
+def _shrunk(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
+    "A circle whose bar of strangeness is drawn towards that of all rows, the more the fewer rows it has."
+    a,b = x[_in_halves(x)].chunk(2)
+    everywhere = _forest(a)(b).quantile(usual)
+    return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
+
 def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
-    rows = company.x[in_target(company.z, label)]
+    own = in_target(company.z, label)
+    kept = _spoken_for(company.x, own)
+    rows = company.x[kept if _enough(company.x[kept]) else own]
+    told = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
+    if len(rows) < own.sum(): told += ', those that their nearest rows speak for'
     if few := not _enough(rows):
         warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
-        rows = company.x
+        rows,told = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
     legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
     tried = [_worth_trying(rows[ok, e[0]]) if c.ordered else (None, True)
              for c,e,ok in zip(company.columns, company.entries, legal.T)]
     values,atomic = map(list, zip(*tried))
     h = company.settings
-    circle = _circle(rows, legal, h.density, h.isolation, values=values, atomic=atomic, common=_usual(company, rows))
-    if not few: return circle
+    more = dict(values=values, atomic=atomic, common=_usual(company, rows), told=told)
+    circle = _circle(rows, legal, h.density, h.isolation, **more)
+    if not few: return _shrunk(circle, company.x, h.isolation)
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
     return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
 
@@ -401,6 +433,8 @@ class _Company:
         self.owner:Any = explainer.groups(self.x[:1]) # The group of each entry
         numbers = [c.ordered for c in self.columns]
         self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)
+
+    def __repr__(self): return '\n'.join(['answers are compared with', *(c.told for c in self.circles)])
 
     def number(self, label:Tensor) -> int: # A class or an interval
         "The number of a target's circle, which is drawn when it is first asked for."
@@ -673,7 +707,8 @@ def _near_row(explainer, s:State) -> tuple: # Rows of one target -> `(n, d)`, an
     relations = explainer.ties['relations']
     if relations is not None: lack[~relations.holds(many, t.flatten(0, 1)).view(n, q)] = torch.inf
     lack[count > most[:, None]] = torch.inf
-    i = merit(lack, count + dist/(1 + dist)).argmax(1, keepdim=True)
+    toll = explainer.settings.sparsity_weight*count
+    i = merit(torch.where(lack > 0, lack + toll, lack), count + dist/(1 + dist)).argmax(1, keepdim=True)
     return t[torch.arange(n, device=t.device), i[:, 0]], lack.gather(1, i)[:, 0]
 
 def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows that moved
@@ -683,7 +718,9 @@ def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows
             now = s.take(some)
             xp,lack = _near_row(explainer, now)
             new = moved(explainer, now, xp)
-            better = (lack < lacking(explainer, now)) & arrived(new.logits, now.target.label, explainer.settings.tau)
+            here,there = (arrived(v.logits, v.target.label, explainer.settings.tau) for v in (now, new))
+            gain,toll = lacking(explainer, now) - lack, explainer.settings.sparsity_weight*(new.on.sum(1) - now.on.sum(1))
+            better = there & (gain > 0) & ((lack <= 0) | ~here | (gain > toll))
             s.put(some[better], new.take(better))
             yield some[better]
 
