@@ -14,7 +14,7 @@ from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.search.pairs import counted_pairs, usual_support
-from gradual_cf.search.plausible import _forest, _circle, _in_halves, _shrunk, _spoken_for
+from gradual_cf.search.plausible import _among_their_own, _circle, _forest, _in_halves, _shrunk
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
@@ -607,10 +607,10 @@ def test_rows_of_a_target_are_judged_by_their_neighbours(share, least, monkeypat
     own = torch.zeros(240, dtype=torch.bool)
     own[:int(240*share)] = True
     x[:int(120*share), 0] += 6 # half of them live apart
-    kept = _spoken_for(x, own)
+    kept = _among_their_own(x, own)
     assert kept.equal(voted(x, own, least)) and kept[:int(120*share)].all() and not kept[~own].any()
     monkeypatch.setattr(plausible, '_NUMBERS', 1000)
-    assert _spoken_for(x, own).equal(kept) # a few rows at a time
+    assert _among_their_own(x, own).equal(kept) # a few rows at a time
 
 
 def scattered(n=1500):
@@ -630,7 +630,7 @@ def test_what_is_learnt_by_heart_does_not_set_the_bars():
     circle = cf.company.circles[0]
     near = (circle.x - cf.encode(X.iloc[:50]).x.mean(0)).abs()[:, :2].amax(1) < .5*(cf.x_train.amax(0) - cf.x_train.amin(0))[:2].max()
     assert cfs.valid.all() and (cfs.raw[['a', 'b']].mean(axis=1) > 2).all() and near.double().mean() > .9
-    assert 'those that their nearest rows speak for' in repr(cf.company)
+    assert 'those among others of their kind' in repr(cf.company)
 
 
 def test_few_rows_lean_on_all():

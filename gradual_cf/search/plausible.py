@@ -285,10 +285,10 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
 
 # %% ../../nbs/search/05_plausible.ipynb #413d9147
 _ASKED,_VOTERS = 4096, 20 # Rows among which neighbours are looked for, and how many have a say
-_LIFT,_ENOUGH = 2., .15   # Times the target's odds in the table that they shall have, and a share that is always enough
+_LIFT,_ENOUGH = 2., .15   # Times the target's odds in the table that are needed, and a share that is always enough
 
-def _spoken_for(x:Tensor, own:Tensor) -> Tensor: # Training rows `(m, d)`; which are of the target -> bool `(m,)`
-    "The rows of a target that have more of it around them than the table has."
+def _among_their_own(x:Tensor, own:Tensor) -> Tensor: # Training rows `(m, d)`; which are of the target -> bool `(m,)`
+    "Rows of a target whose nearest rows are of that target more often than rows in general."
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ASKED].to(x.device)
     share = own.double().mean().item()
     least,kept = min(_LIFT*share/(1 + (_LIFT - 1)*share), _ENOUGH), own.clone()
@@ -311,7 +311,7 @@ def _usual(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)
 _CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
 
 def _shrunk(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
-    "A circle whose bar of strangeness is drawn towards that of all rows, the more the fewer rows it has."
+    "A circle whose bar of strangeness is shrunk towards that of all rows, the more the fewer rows it has."
     a,b = x[_in_halves(x)].chunk(2)
     everywhere = _forest(a)(b).quantile(usual)
     return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
@@ -319,10 +319,10 @@ def _shrunk(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows o
 def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
     own = in_target(company.z, label)
-    kept = _spoken_for(company.x, own)
+    kept = _among_their_own(company.x, own)
     rows = company.x[kept if _enough(company.x[kept]) else own]
     told = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
-    if len(rows) < own.sum(): told += ', those that their nearest rows speak for'
+    if len(rows) < own.sum(): told += ', those among others of their kind'
     if few := not _enough(rows):
         warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
