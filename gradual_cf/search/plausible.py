@@ -18,7 +18,8 @@ from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (arrived, Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
-from .masking import _NUMBERS, _legal_values, _trials, gain_groups, in_group, _plain_lack
+from .masking import (_NUMBERS, _legal_numbers as _admissible_numbers, _legal_values, gain_groups, in_group,
+                                       _plain_lack)
 from .pairs import counted_pairs, usual_support
 from .shorten import _with_followers, _without_each, put_back
 
@@ -217,13 +218,17 @@ class _Circle(NamedTuple):
     values:list      # Values of each group that are worth trying, `(q,)`; None for a category
     atomic:list      # Whether a few values make up most of a group
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
+    told:str=''      # Which rows these are, in words
+
+def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
+    "Rows in a drawn order, no more than are looked at, an even number of them."
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
+    return order[:len(order)//2*2].to(x.device)
 
 def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
     "Learn what the rows of a target keep to."
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
-    half = len(order)//2
-    order = order[:2*half].to(x.device)
-    a,b = x[order].split(half)
+    order = _in_halves(x)
+    a,b = x[order].chunk(2)
     far,forest = torch.cdist(a, b), _forest(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
     return _Circle(x[order], legal[order], lonely, forest, forest(b).quantile(usual), **more)
@@ -278,6 +283,21 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
     groups = explainer.groups(explainer.x_train[:1])
     return [(groups == g).nonzero()[:, 0] for g in range(len(explainer.domain.features))]
 
+# %% ../../nbs/search/05_plausible.ipynb #413d9147
+_ASKED,_VOTERS = 4096, 20 # Rows among which neighbours are looked for, and how many have a say
+_LIFT,_ENOUGH = 2., .15   # Times the target's odds in the table that are needed, and a share that is always enough
+
+def _among_their_own(x:Tensor, own:Tensor) -> Tensor: # Training rows `(m, d)`; which are of the target -> bool `(m,)`
+    "Rows of a target whose nearest rows are of that target more often than rows in general."
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ASKED].to(x.device)
+    share = own.double().mean().item()
+    least,kept = min(_LIFT*share/(1 + (_LIFT - 1)*share), _ENOUGH), own.clone()
+    for i in own.nonzero()[:, 0].split(max(1, _NUMBERS//len(order))):
+        far = torch.cdist(x[i], x[order]).masked_fill(i[:, None] == order, torch.inf)
+        near = far.topk(min(_VOTERS, len(order) - 1), largest=False).indices
+        kept[i] = own[order[near]].double().mean(1) >= least
+    return kept
+
 # %% ../../nbs/search/05_plausible.ipynb #c22
 _LEAST = 20 # Rows that a target must have to be compared with
 
@@ -288,20 +308,33 @@ def _usual(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)
     if company.pairs is None: return rows.new_zeros(0)
     return usual_support(company.pairs, rows[:_ROWS], company.entries, company.settings.pairs)
 
+_CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
+
+def _shrunk(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
+    "A circle whose bar of strangeness is shrunk towards that of all rows, the more the fewer rows it has."
+    a,b = x[_in_halves(x)].chunk(2)
+    everywhere = _forest(a)(b).quantile(usual)
+    return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
+
 def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
-    rows = company.x[in_target(company.z, label)]
+    own = in_target(company.z, label)
+    kept = _among_their_own(company.x, own)
+    rows = company.x[kept if _enough(company.x[kept]) else own]
+    told = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
+    if len(rows) < own.sum(): told += ', those among others of their kind'
     if few := not _enough(rows):
         warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
-        rows = company.x
+        rows,told = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
     legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
     tried = [_worth_trying(rows[ok, e[0]]) if c.ordered else (None, True)
              for c,e,ok in zip(company.columns, company.entries, legal.T)]
     values,atomic = map(list, zip(*tried))
     h = company.settings
-    circle = _circle(rows, legal, h.density, h.isolation, values=values, atomic=atomic, common=_usual(company, rows))
-    if not few: return circle
+    more = dict(values=values, atomic=atomic, common=_usual(company, rows), told=told)
+    circle = _circle(rows, legal, h.density, h.isolation, **more)
+    if not few: return _shrunk(circle, company.x, h.isolation)
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
     return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
 
@@ -401,6 +434,8 @@ class _Company:
         numbers = [c.ordered for c in self.columns]
         self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)
 
+    def __repr__(self): return '\n'.join(['answers are compared with', *(c.told for c in self.circles)])
+
     def number(self, label:Tensor) -> int: # A class or an interval
         "The number of a target's circle, which is drawn when it is first asked for."
         key = str(label.tolist())
@@ -439,16 +474,18 @@ class _Company:
 # %% ../../nbs/search/05_plausible.ipynb #c37
 _TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input
 
-def _offered_values(explainer, s:State, g:int, circle:_Circle, finer:bool) -> Tensor: # `(n or 1, q, w)`
-    "Values to try in one group: of near rows, from all over the class, and between the input and where a row stands."
-    company = explainer.company
-    entry = company.entries[g]
-    if not company.columns[g].ordered: return explainer.domain.propose(s.x, g)
-    old,near = s.x[:, entry], s.target.company.near[:, :, :_PASTED].flatten(1)
-    theirs = torch.where(circle.legal[near, g], circle.x[near, entry[0]], old).sort(1).values
-    values = [theirs[:, ::max(1, theirs.shape[1]//_NEAR)], circle.values[g].expand(len(old), -1)]
-    if finer and not circle.atomic[g]: values.append(torch.lerp(old, s.xp[:, entry], _TENTHS.to(old)))
-    return torch.cat(values, 1)[..., None]
+def _offered_numbers(explainer, s:State, numbers:list, circle:_Circle, finer:bool) -> list: # `(n, q)` of each group
+    "Values to try: of near rows, from all over the class, and between the input and where a row stands."
+    at = torch.tensor([int(explainer.company.entries[g][0]) for g in numbers], device=s.x.device)
+    some,old = torch.tensor(numbers, device=at.device), s.x[:, None, at]
+    near = s.target.company.near[:, :, :_PASTED].flatten(1)[..., None]
+    theirs = torch.where(circle.legal[near, some], circle.x[near, at], old).sort(1).values
+    theirs = theirs[:, ::max(1, theirs.shape[1]//_NEAR)].unbind(2)
+    between = torch.lerp(old, s.xp[:, None, at], _TENTHS.to(old)[:, None]).unbind(2) if finer else []
+    out = [[v, circle.values[g].expand(len(v), -1)] for v,g in zip(theirs, numbers)]
+    for values,v,g in zip(out, between, numbers):
+        if not circle.atomic[g]: values.append(v)
+    return [torch.cat(values, 1) for values in out]
 
 # %% ../../nbs/search/05_plausible.ipynb #c39
 def _rare_at(company, s:State, t:Tensor, g:int) -> Tensor: # Candidates that set one group `(n, q, d)` -> `(n, q)`
@@ -461,20 +498,50 @@ def _rare_at(company, s:State, t:Tensor, g:int) -> Tensor: # Candidates that set
     same = (t[:, :, entry] == s.x[:, None, entry]).all(2)
     return lack.clamp_min(0).masked_fill(same, 0.)
 
+def _tried(explainer, s:State, some:list, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, and groups, long `(q,)`
+    "Every value of some groups put into the rows, and the group of each."
+    company,numbers = explainer.company, [g for g in some if explainer.company.columns[g].ordered]
+    offered = dict(zip(numbers, _offered_numbers(explainer, s, numbers, circle, finer) if numbers else []))
+    levels = {g: explainer.domain.propose(s.x, g).to(s.x) for g in some if g not in offered}
+    owner = torch.tensor([g for g in some for _ in range((offered | levels)[g].shape[1])], device=s.x.device)
+    t = s.xp[:, None].repeat(1, len(owner), 1)
+    if numbers:
+        at = torch.cat([company.entries[g].expand(offered[g].shape[1]) for g in numbers])
+        place = torch.isin(owner, torch.tensor(numbers, device=at.device)).nonzero()[:, 0]
+        v = torch.cat(list(offered.values()), 1)
+        t[:, place, at] = _admissible_numbers(s, v, at.expand_as(v), explainer.project)
+    for g,v in levels.items():
+        entry = company.entries[g]
+        t[:, (owner == g).nonzero(), entry] = _legal_values(s, v, entry, explainer.project)
+    return t, owner
+
+def _in_blocks(explainer, s:State, free:Tensor, circle:_Circle) -> Iterator[list]: # Of groups
+    "Free groups, as many at a time as a block of candidates has room for."
+    block,full,most = [], 0, _NEAR + len(_TENTHS)
+    for g in free.any(0).nonzero()[:, 0].tolist():
+        column = explainer.company.columns[g]
+        size = s.xp.numel()*(most + len(circle.values[g]) if column.ordered else len(column.offered))
+        if block and full + size > _NUMBERS:
+            yield block
+            block,full = [], 0
+        block.append(g)
+        full += size
+    if block: yield block
+
 def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> Iterator[tuple]:
     "Every value of every free group put into the rows `(n, q, d)`, which are new and free, and how rare, in blocks."
-    blocks,relations = [], explainer.ties['relations']
-    put_in = lambda: tuple(torch.cat(v, 1) for v in zip(*blocks))
-    for g in free.any(0).nonzero()[:, 0].tolist():
-        entry = explainer.company.entries[g]
-        v = _legal_values(s, _offered_values(explainer, s, g, circle, finer), entry, explainer.project)
-        t,new = _trials(s.xp, v, entry), (v != s.xp[:, None, entry]).any(2) & free[:, g, None]
-        t,kept = (t, new) if relations is None else relations.tried(s, t, g)
-        blocks.append((t, new & kept, _rare_at(explainer.company, s, t, g)))
-        if sum(block[0].numel() for block in blocks) < _NUMBERS: continue
-        yield put_in()
-        blocks = []
-    if blocks: yield put_in()
+    company,relations = explainer.company, explainer.ties['relations']
+    for some in _in_blocks(explainer, s, free, circle):
+        t,owner = _tried(explainer, s, some, circle, finer)
+        may = (t != s.xp[:, None]).any(2) & free[:, owner]
+        rare = t.new_zeros(t.shape[:2])
+        for g in some if company.pairs is not None or relations is not None else ():
+            at = owner == g
+            if relations is not None:
+                t[:, at],kept = relations.tried(s, t[:, at], g)
+                may[:, at] &= kept
+            if company.pairs is not None: rare[:, at] = _rare_at(company, s, t[:, at], g)
+        yield t, may, rare
 
 # %% ../../nbs/search/05_plausible.ipynb #c41
 def _ten_nearest(s:State, circle:_Circle) -> list: # For each half, `(n, 10, d)`
@@ -586,16 +653,16 @@ def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
     on = changed_groups(s.x, s.xp, groups) & ~s.enc.frozen
     count,missed = on.sum(1), _without_each(explainer, s, groups).masked_fill(~on, torch.inf)
     order = missed.argsort(dim=1, stable=True)
-    xp,nearest = s.xp.clone(), s.x.new_full((len(s.x),), torch.inf)
-    for a,b in torch.combinations(torch.arange(min(int(count.max()), _LEAST_MISSED))).tolist():
-        rows = ((count > b) & (count > 2)).nonzero()[:, 0]
-        gone = in_group(groups, order[rows, a]) | in_group(groups, order[rows, b])
-        some = s.take(rows)
-        less = _with_followers(explainer, torch.where(gone, some.x, some.xp), some.x)
-        t,worth = _best(explainer, some._replace(xp=less), ~some.enc.frozen)
-        far = torch.where(worth > 0, _way(explainer, some._replace(xp=t)), torch.inf)
-        won = far < nearest[rows]
-        xp[rows[won]],nearest[rows[won]] = t[won], far[won]
+    twos = torch.combinations(torch.arange(min(int(count.max()), _LEAST_MISSED), device=on.device))
+    pair,row = ((count > twos[:, 1:]) & (count > 2)).nonzero(as_tuple=True) # all twos of all rows at once
+    some,(a,b) = s.take(row), order[row[:, None], twos[pair]].T
+    less = torch.where(in_group(groups, a) | in_group(groups, b), some.x, some.xp)
+    t,worth = _best(explainer, some._replace(xp=_with_followers(explainer, less, some.x)), ~some.enc.frozen)
+    far = torch.where(worth > 0, _way(explainer, some._replace(xp=t)), torch.inf)
+    xp = s.xp.clone()
+    nearest = far.new_full((len(twos) + 1, len(xp)), torch.inf).index_put((pair, row), far).argmin(0)
+    won = (nearest[row] == pair) & far.isfinite()
+    xp[row[won]] = t[won]
     return xp
 
 # %% ../../nbs/search/05_plausible.ipynb #c60
@@ -640,7 +707,8 @@ def _near_row(explainer, s:State) -> tuple: # Rows of one target -> `(n, d)`, an
     relations = explainer.ties['relations']
     if relations is not None: lack[~relations.holds(many, t.flatten(0, 1)).view(n, q)] = torch.inf
     lack[count > most[:, None]] = torch.inf
-    i = merit(lack, count + dist/(1 + dist)).argmax(1, keepdim=True)
+    toll = explainer.settings.sparsity_weight*count
+    i = merit(torch.where(lack > 0, lack + toll, lack), count + dist/(1 + dist)).argmax(1, keepdim=True)
     return t[torch.arange(n, device=t.device), i[:, 0]], lack.gather(1, i)[:, 0]
 
 def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows that moved
@@ -650,7 +718,9 @@ def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows
             now = s.take(some)
             xp,lack = _near_row(explainer, now)
             new = moved(explainer, now, xp)
-            better = (lack < lacking(explainer, now)) & arrived(new.logits, now.target.label, explainer.settings.tau)
+            here,there = (arrived(v.logits, v.target.label, explainer.settings.tau) for v in (now, new))
+            gain,toll = lacking(explainer, now) - lack, explainer.settings.sparsity_weight*(new.on.sum(1) - now.on.sum(1))
+            better = there & (gain > 0) & ((lack <= 0) | ~here | (gain > toll))
             s.put(some[better], new.take(better))
             yield some[better]
 

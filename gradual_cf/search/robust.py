@@ -212,19 +212,20 @@ class _LonelyBound:
         near = company.near[:, :, :min(_AROUND, half)].cpu().numpy()
         self.q,self.bars = q, company.lonely.double().cpu().numpy()
         x = circles[place[0]].x
-        self.near = x.double().cpu().numpy()[near]
         self.rounding = _ROUNDINGS*torch.finfo(x.dtype).eps*max(1., x.square().sum(1).max().item()) # of a square
-        self.width = 2*near.shape[2]*self.near.shape[3]
+        self.width = 2*near.shape[2]*x.shape[1]
+        rows,grid = x.double().cpu().numpy(), q.grid
+        self.entry = np.flatnonzero(~np.repeat(grid.named, np.diff(grid.first)))
+        self.near = rows[:, self.entry][near] # numbers
+        levels = {g: rows[:, grid.first[g]:grid.first[g + 1]] for g in np.flatnonzero(grid.named)}
+        self.to_level = {g: ((v**2).sum(1, keepdims=True) + 1 - 2*v)[near] for g,v in levels.items()} # squared
 
     def apart(self, b:_Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> `(b, 2)`
         "The mean distance from boxes to the nearest rows of each half."
-        near,first = self.near[b.row], self.q.grid.first
-        way = (near - near.clip(low[:, None, None], high[:, None, None]))**2
-        square = way[..., np.flatnonzero(~np.repeat(self.q.grid.named, np.diff(first)))].sum(3)
-        for g in np.flatnonzero(self.q.grid.named):
-            part = near[..., first[g]:first[g + 1]]
-            other = ((part[..., None, :] - np.eye(part.shape[3]))**2).sum(4) # to each level
-            square += np.where(self.q.sets[g].masks[b.low[:, g]][:, None, None], other, np.inf).min(3)
+        near,ends = self.near[b.row], (v[:, None, None, self.entry] for v in (low, high))
+        square = ((near - near.clip(*ends))**2).sum(3)
+        for g,other in self.to_level.items():
+            square += np.where(self.q.sets[g].masks[b.low[:, g]][:, None, None], other[b.row], np.inf).min(3)
         few = min(NEIGHBOURS, square.shape[2])
         nearest = np.partition(square, few - 1, 2)[:, :, :few]
         return np.sqrt(np.maximum(nearest - self.rounding, 0)).mean(2) # the demand itself counts in fewer digits
