@@ -226,7 +226,7 @@ def test_standing_text_repr_and_rows(case):
     assert 'typical' in repr(cfs) and 'confirmed 100%' in repr(cfs)
     table = cfs.quality()
     assert list(table)[:8] == ['row', 'before', 'after', 'valid', 'changes', 'distance', 'typical', 'confirmed'] and len(table) == 40
-    assert 'typical' in cfs.text() and 'confirmed 100%' in cfs._repr_html_()
+    assert 'typical' in cfs.text() and 'confirmed</abbr> 100%' in cfs._repr_html_()
     assert np.array_equal(cfs[3:5].typical, cfs.typical[3:5]) and np.array_equal(cfs[[4]].confirmed, cfs.confirmed[4:5])
 
 
