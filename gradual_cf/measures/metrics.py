@@ -282,7 +282,8 @@ def strengths(
         cf = explainer.under(replace(explainer.settings, **{name: getattr(h, name) for name in names}))
         answers = cf.explain(data, target)
         usual,some = _usual_outliers(cf, answers.tensors.target, held), answers[answers.valid]
-        odd = outliers(some.xp, some.tensors.target, cf.x_train[held], cf.z_train[held])['isolation'].double().mean().item()
+        found = outliers(some.xp, some.tensors.target, cf.x_train[held], cf.z_train[held])
+        odd = found['isolation'].double().mean().item()
         columns = some.changed.sum(1).mean() if len(some) else np.nan
         lines.append(dict(strength=strength, valid=answers.valid.mean(), columns=columns, outliers=odd, usual=usual,
                           enough=odd <= usual + slack))

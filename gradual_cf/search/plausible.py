@@ -677,13 +677,22 @@ _AGAIN,_CLOSER = 3, 2 # Rounds of one for two, and of nearer values
 def _smaller(explainer, s:State) -> State: # Rows that have arrived
     "Fewer and smaller changes behind the same bars."
     s = put_back(explainer, s)
+    every = torch.arange(len(s.x), device=s.x.device)
+    live = every
     for _ in range(_AGAIN):
-        xp = _one_for_two(explainer, s)
-        some = (xp != s.xp).any(1).nonzero()[:, 0]
-        if not len(some): break
-        s.put(some, put_back(explainer, s.take(some)._replace(xp=xp[some])))
-    for _ in range(_CLOSER): s = s._replace(xp=_nearer(explainer, s))
-    return moved(explainer, s, s.xp)
+        now = s.take(live)
+        xp = _one_for_two(explainer, now)
+        some = (xp != now.xp).any(1)
+        live = live[some] # a row that stood still would stand still again
+        if not len(live): break
+        s.put(live, put_back(explainer, now.take(some)._replace(xp=xp[some])))
+    xp,live = s.xp.clone(), every
+    for _ in range(_CLOSER):
+        old = xp[live]
+        xp[live] = _nearer(explainer, s.take(live)._replace(xp=old))
+        live = live[(xp[live] != old).any(1)]
+        if not len(live): break
+    return moved(explainer, s, xp)
 
 # %% ../../nbs/search/05_plausible.ipynb #c62
 _ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
@@ -719,8 +728,8 @@ def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows
             xp,lack = _near_row(explainer, now)
             new = moved(explainer, now, xp)
             here,there = (arrived(v.logits, v.target.label, explainer.settings.tau) for v in (now, new))
-            gain,toll = lacking(explainer, now) - lack, explainer.settings.sparsity_weight*(new.on.sum(1) - now.on.sum(1))
-            better = there & (gain > 0) & ((lack <= 0) | ~here | (gain > toll))
+            gain,more = lacking(explainer, now) - lack, new.on.sum(1) - now.on.sum(1)
+            better = there & (gain > 0) & ((lack <= 0) | ~here | (gain > explainer.settings.sparsity_weight*more))
             s.put(some[better], new.take(better))
             yield some[better]
 
