@@ -1,6 +1,7 @@
 "What makes a single row quick says the same as the plain way, and forgets."
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -10,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.core import bisected
 from gradual_cf.data.tables import _encode, _exact, _raw, tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import asked_once, predictor, remembering
+from gradual_cf.models.fitted import Predictor, asked_once, predictor, remembering
 from gradual_cf.search.bounds import _left_over, _nodes_read, _words_of
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.shorten import _middles
@@ -116,6 +117,53 @@ def test_the_same_few_rows_are_asked_once_while_a_question_lasts():
     assert model.asked[2:] == [1, 1, 30, 30] and torch.equal(first, third)
     asked_once(p, X.iloc[[3]])
     assert model.asked[6:] == [1]
+
+
+EQUAL = [(True, 1), (False, 0), (1, 1.), (np.nan, None), (0., -0.), (np.bool_(True), 1)] # to pandas
+
+
+@pytest.mark.parametrize('one, two', EQUAL, ids=str)
+def test_cells_that_are_equal_and_not_the_same_are_asked_by_themselves(one, two):
+    asked = []
+    def says(frame): return [.25 if (asked.append(str(frame.a[0])) or asked[-1]) == str(one) else .75]
+    p, frame = Predictor(says), lambda v: pd.DataFrame(dict(a=pd.Series([v], dtype=object)))
+    with remembering():
+        said = [float(asked_once(p, frame(v)).softmax(1)[0, 1]) for v in (one, two, one, two)]
+    assert asked == [str(one), str(two)] and np.allclose(said, [.25, .75]*2)
+
+
+def test_levels_with_other_codes_and_zeros_with_a_sign_are_asked_by_themselves():
+    asked = []
+    def says(frame): return [.5 for _ in asked.append(frame) or range(len(frame))]
+    p, level = Predictor(says), lambda *levels: pd.DataFrame(dict(a=pd.Categorical(['x'], categories=levels)))
+    with remembering():
+        for frame in (level('x', 'y'), level('y', 'x'), pd.DataFrame(dict(a=[0.])), pd.DataFrame(dict(a=[-0.]))):
+            asked_once(p, frame), asked_once(p, frame.copy())
+    assert len(asked) == 4
+
+
+class Told:
+    "A model that tells True from 1, as one that reads texts does."
+    classes_ = 0, 1
+    def predict_proba(self, frame):
+        p = 1/(1 + np.exp(2.1 - (frame.c.map(str) == 'True')*2. - frame.m/10))
+        return np.c_[1 - p, p]
+
+
+def test_a_row_that_writes_a_level_in_another_way_is_answered_by_what_the_model_says_of_it():
+    i = np.arange(300)
+    X = pd.DataFrame(dict(c=pd.Series([[True, 'x', 'y'][k % 3] for k in i], dtype=object), m=i*7 % 20*1.))
+    cf = GradualCF(Told(), tabular(X, categorical=['c'])).fit(X)
+    answer = cf.explain(pd.DataFrame(dict(c=pd.Series([1], dtype=object), m=[3.])), 1)
+    says = Told().predict_proba(answer.raw)[0, 1]
+    assert np.isclose(float(answer.prob[0]), says) and bool(answer.valid[0]) == (says >= .5)
+
+
+@pytest.mark.parametrize('one, two', [(True, 1), (False, 0), (1, 1.)], ids=str)
+def test_equal_levels_that_are_written_in_two_ways_are_refused(one, two):
+    cells = pd.Series([one, two, 'x']*20, dtype=object)
+    with pytest.raises(ValueError, match=f'in one way, got .*{one}.* in column .c.'):
+        tabular(pd.DataFrame(dict(c=cells, m=np.arange(60.))), categorical=['c'])
 
 
 def test_a_model_that_was_trained_on_is_asked_anew():

@@ -661,9 +661,18 @@ def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels tha
         raise ValueError(f'levels must be among {list(known)} for column {name!r}, got {list(listed)}')
     return tuple(v for v in known if v in listed)
 
+def _check_told_apart(s:pd.Series, there:set):
+    "Raise `ValueError` where equal cells are written in two ways, such as True and 1: a model may tell them apart."
+    if all(isinstance(v, str) for v in there): return
+    ways = {(v, str(v)) for v in s[s.notna()]}
+    if len(ways) == len(there): return
+    got = next(pair for v in there if len(pair := sorted(text for u,text in ways if u == v)) > 1)
+    raise ValueError(f'df must write equal levels in one way, got {" and ".join(got)} in column {s.name!r}: write them alike')
+
 def _fit_category(s:pd.Series, listed=None) -> Column:
     "A category column: its levels, in the dtype's order where it has one."
     there,blank = set(s[s.notna()]), _blank(s)
+    if s.dtype == object: _check_told_apart(s, there)
     own = isinstance(s.dtype, pd.CategoricalDtype)
     levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
     offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)

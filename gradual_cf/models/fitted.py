@@ -216,7 +216,7 @@ def recognised(
     return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
 
 # %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
-_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, frame, logits)
+_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
 _FEW,_LAST = 8, 16 # Rows of a frame that is remembered, and how many are
 
 @contextmanager
@@ -229,6 +229,11 @@ def remembering():
     finally:
         if mine: del _SAID[me]
 
+def _written_as(frame:pd.DataFrame) -> tuple:
+    "What two equal frames may still differ in, to a model: True and 1, 0. and -0., None and nan, the codes of levels."
+    dtypes = [(d.kind, tuple(d.categories)) if isinstance(d, pd.CategoricalDtype) else d for d in frame.dtypes]
+    return dtypes, [[(type(v), repr(v)) for v in row] for row in frame.to_numpy(object)]
+
 def asked_once(
     predictor:Predictor, # The model
     frame:pd.DataFrame,  # Raw rows
@@ -237,10 +242,11 @@ def asked_once(
     said = _SAID.get(get_ident())
     if said is None or len(frame) > _FEW: return predictor.logits(frame)
     rows = frame.reset_index(drop=True) # whatever their names
-    for who,known,z in said:
-        if who is predictor and known.equals(rows): return z.clone()
+    written = _written_as(rows)
+    for who,there,known,z in said:
+        if who is predictor and there == written and known.equals(rows): return z.clone()
     z = predictor.logits(frame)
-    said[:] = [*said[1 - _LAST:], (predictor, rows.copy(), z.clone())]
+    said[:] = [*said[1 - _LAST:], (predictor, written, rows.copy(), z.clone())]
     return z
 
 # %% ../../nbs/models/02_fitted.ipynb #c51
