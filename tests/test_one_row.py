@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.core import bisected
 from gradual_cf.data.tables import _encode, _exact, _raw, tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import Predictor, asked_once, predictor, remembering
-from gradual_cf.search.bounds import _left_over, _nodes_read, _words_of
+from gradual_cf.models.fitted import Predictor, _one_thread, asked_once, predictor, remembering
+from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _words_of
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.shorten import _middles
 
@@ -84,6 +84,39 @@ def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
                 out[left[node], tree] &= side.left[node]
                 out[~left[node], tree] &= side.right[node]
         assert len(side.tree) and (_left_over(words, g, left) == out).all()
+
+
+def test_the_first_and_the_last_cell_of_each_leaf_are_those_that_every_bit_tells():
+    rng, n = np.random.default_rng(0), 900
+    X = pd.DataFrame(rng.integers(0, 40, (n, 3)), columns=list('abc')).assign(d=np.where(rng.random(n) < .2, np.nan, rng.normal(size=n).round(1)))
+    model = RandomForestClassifier(5, random_state=0).fit(X, X.a + X.b > rng.integers(0, 80, n)) # of several words a tree
+    cf = GradualCF(model, tabular(X)).fit(X)
+    nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
+    words = _words_of(nodes, np.ones(1))
+    assert words.full.shape[1] > 1
+    for g in range(4):
+        bits = np.unpackbits(words.cell[g][:-1].view(np.uint8), axis=-1, bitorder='little').astype(bool)
+        first, last = _spans_of(words, g)
+        assert (first == bits.argmax(0)).all() and (last == len(bits) - 1 - bits[::-1].argmax(0)).all()
+        cells = rng.integers(0, nodes.left[g].shape[1], 30)
+        left = nodes.left[g][:, cells]
+        other = left ^ (rng.random(left.shape) < .01) # nodes that disagree with every cell
+        for v in (left, other): assert (_own_left_over(nodes, words, g, v, cells) == _left_over(words, g, v)).all()
+
+
+@pytest.mark.parametrize('made', [RandomForestClassifier, ExtraTreesClassifier, RandomForestRegressor, ExtraTreesRegressor])
+def test_a_forest_that_is_asked_tree_by_tree_says_the_same_to_the_last_bit(made):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 4)), columns=list('abcd')).mask(rng.random((200, 4)) < .1)
+    y = (X.sum(axis=1) > 0).astype(int) + (X.a > 1)
+    for data in (X, X.to_numpy()):
+        forest = made(30, random_state=0, n_jobs=2).fit(data, y)
+        one, how = _one_thread(forest), 'predict_proba' if hasattr(forest, 'classes_') else 'predict'
+        assert how in vars(one) and how not in vars(forest) and (one.n_jobs, forest.n_jobs) == (1, 2)
+        assert np.array_equal(getattr(one, how)(data), getattr(forest.set_params(n_jobs=1), how)(data))
+    twice = made(3, random_state=0).fit(X, np.c_[y, y]) # decides two things
+    mine = type('Mine', (made,), {})(3).fit(X, y)
+    assert _one_thread(twice) is twice and _one_thread(mine) is mine
 
 
 class Counting:
