@@ -115,8 +115,11 @@ def main():
         for line in run(a.once): print(json.dumps(line), flush=True)
         return
     if a.principal:
-        table = pd.DataFrame([principal(name, a.rows, a.trees) for name in a.data]).round(3)
-        with atomic(Path(__file__).parent/'results/letters_reasons.csv') as tmp: table.to_csv(tmp, index=False)
+        path = Path(__file__).parent/'results/letters_reasons.csv'
+        lines = [principal(name, a.rows, a.trees) for name in a.data]
+        old = pd.read_csv(path).to_dict('records') if path.exists() else []
+        table = pd.DataFrame([*old, *lines]).drop_duplicates(['data', 'model'], keep='last').round(3) # the others stay
+        with atomic(path) as tmp: table.to_csv(tmp, index=False)
         return print(table.to_string(index=False))
     lines = []
     for name in a.data:

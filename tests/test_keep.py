@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import written
-from gradual_cf.all import (GradualCF, PLAUSIBLE, Settings, images, load_cbf, load_digits, load_toy_reviews, predictor, put_back,
+from gradual_cf.all import (GradualCF, PLAUSIBLE, Settings, images, load_cbf, load_digits, load_fitted, load_toy_reviews, predictor, put_back,
                             series, sentences, tabular, text_cnn, without_images, corpus_vectors)
 from gradual_cf.scale import keep
 
@@ -303,3 +303,56 @@ def test_a_summary_needs_enough_rows(tmp_path):
     domain = tabular(df)
     cf = GradualCF(predictor(age_decides, domain), domain).fit(df)
     with pytest.raises(ValueError, match='rows must be True for fewer than 10 training rows of each class'): cf.save(tmp_path/'x', rows=False)
+
+
+@pytest.mark.parametrize('opened', ['bytes', 'path', 'load_fitted', 'options'])
+def test_an_onnx_model_comes_back_to_the_last_bit(opened, tmp_path):
+    to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')
+    df = people()[['age', 'score', 'code']].astype('float32')
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(df.to_numpy(), (df.age + 9*df.score > 45).astype(int))
+    path = tmp_path/'model.onnx'
+    path.write_bytes(to.to_onnx(model, df.to_numpy()[:1]).SerializeToString())
+    if opened == 'bytes': session = runtime.InferenceSession(path.read_bytes())
+    elif opened == 'path': session = runtime.InferenceSession(str(path))
+    elif opened == 'load_fitted': session = load_fitted(path)
+    else:
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = runtime.InferenceSession(path.read_bytes(), options)
+    domain = tabular(df)
+    cf = GradualCF(predictor(session, domain, threshold=.4), domain).fit(df)
+    rows = df[model.predict_proba(df.to_numpy())[:, 1] < .4][:8]
+    again, answers = there_and_back(cf, tmp_path, rows, target=1)
+    kept, = (tmp_path/'cf').glob('model-*.onnx')
+    assert kept.read_bytes() == path.read_bytes() and answers.valid.any()
+    assert again.model.predictor.threshold == .4 and again.explain_many(rows[:2], 1, k=2).answers.xp.equal(cf.explain_many(rows[:2], 1, k=2).answers.xp)
+
+
+def test_an_onnx_model_of_texts_and_one_of_numbers_come_back(tmp_path):
+    to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')
+    df = people()[['age', 'town', 'score']].astype(dict(age='int64', town=object, score='float32'))
+    model = make_pipeline(ColumnTransformer([('town', OneHotEncoder(), ['town']), ('rest', 'passthrough', ['age', 'score'])]), LogisticRegression(max_iter=500))
+    model.fit(df, ((df.town == 'x')*4 + df.age/10 > 6).astype(int))
+    named = [('town', to.common.data_types.StringTensorType([None, 1])), ('age', to.common.data_types.Int64TensorType([None, 1])), ('score', to.common.data_types.FloatTensorType([None, 1]))]
+    session = runtime.InferenceSession(to.to_onnx(model, initial_types=named).SerializeToString())
+    domain = tabular(df)
+    cf = GradualCF(predictor(session, domain), domain).fit(df)
+    assert there_and_back(cf, tmp_path/'texts', df[model.predict(df) == 0][:6], target=1)[1].valid.any()
+    some = df[['age', 'score']].astype('float32')
+    line = GradientBoostingRegressor(n_estimators=9).fit(some.to_numpy(), some.age*2)
+    cf = GradualCF(predictor(runtime.InferenceSession(to.to_onnx(line, some.to_numpy()[:1]).SerializeToString()), domain := tabular(some)), domain).fit(some)
+    assert there_and_back(cf, tmp_path/'numbers', some[some.age < 40][:6], target=(90., None))[1].valid.any()
+
+
+def test_an_onnx_file_that_is_broken_or_another_is_refused(tmp_path):
+    to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')
+    df = people()[['age', 'score']].astype('float32')
+    made = lambda X: to.to_onnx(LogisticRegression().fit(X.to_numpy(), df.age > 40), X.to_numpy()[:1]).SerializeToString()
+    domain = tabular(df)
+    folder = GradualCF(predictor(runtime.InferenceSession(made(df)), domain), domain).fit(df).save(tmp_path/'cf')
+    model, = folder.glob('model-*.onnx')
+    for other in (b'', b'no model', made(df[['age']])):
+        model.write_bytes(other)
+        with pytest.raises(ValueError, match='undamaged files, got .*onnx'): GradualCF.load(folder)
+    model.unlink()
+    with pytest.raises(ValueError, match='all of its files, got .*onnx'): GradualCF.load(folder)

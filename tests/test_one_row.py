@@ -1,8 +1,9 @@
 "What makes a single row quick says the same as the plain way, and forgets."
 import numpy as np
 import pandas as pd
+import pytest
 import torch
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -10,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.core import bisected
 from gradual_cf.data.tables import _encode, _exact, _raw, tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import asked_once, predictor, remembering
-from gradual_cf.search.bounds import _left_over, _nodes_read, _words_of
+from gradual_cf.models.fitted import Predictor, _one_thread, asked_once, predictor, remembering
+from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _words_of
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.shorten import _middles
 
@@ -85,6 +86,39 @@ def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
         assert len(side.tree) and (_left_over(words, g, left) == out).all()
 
 
+def test_the_first_and_the_last_cell_of_each_leaf_are_those_that_every_bit_tells():
+    rng, n = np.random.default_rng(0), 900
+    X = pd.DataFrame(rng.integers(0, 40, (n, 3)), columns=list('abc')).assign(d=np.where(rng.random(n) < .2, np.nan, rng.normal(size=n).round(1)))
+    model = RandomForestClassifier(5, random_state=0).fit(X, X.a + X.b > rng.integers(0, 80, n)) # of several words a tree
+    cf = GradualCF(model, tabular(X)).fit(X)
+    nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
+    words = _words_of(nodes, np.ones(1))
+    assert words.full.shape[1] > 1
+    for g in range(4):
+        bits = np.unpackbits(words.cell[g][:-1].view(np.uint8), axis=-1, bitorder='little').astype(bool)
+        first, last = _spans_of(words, g)
+        assert (first == bits.argmax(0)).all() and (last == len(bits) - 1 - bits[::-1].argmax(0)).all()
+        cells = rng.integers(0, nodes.left[g].shape[1], 30)
+        left = nodes.left[g][:, cells]
+        other = left ^ (rng.random(left.shape) < .01) # nodes that disagree with every cell
+        for v in (left, other): assert (_own_left_over(nodes, words, g, v, cells) == _left_over(words, g, v)).all()
+
+
+@pytest.mark.parametrize('made', [RandomForestClassifier, ExtraTreesClassifier, RandomForestRegressor, ExtraTreesRegressor])
+def test_a_forest_that_is_asked_tree_by_tree_says_the_same_to_the_last_bit(made):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 4)), columns=list('abcd')).mask(rng.random((200, 4)) < .1)
+    y = (X.sum(axis=1) > 0).astype(int) + (X.a > 1)
+    for data in (X, X.to_numpy()):
+        forest = made(30, random_state=0, n_jobs=2).fit(data, y)
+        one, how = _one_thread(forest), 'predict_proba' if hasattr(forest, 'classes_') else 'predict'
+        assert how in vars(one) and how not in vars(forest) and (one.n_jobs, forest.n_jobs) == (1, 2)
+        assert np.array_equal(getattr(one, how)(data), getattr(forest.set_params(n_jobs=1), how)(data))
+    twice = made(3, random_state=0).fit(X, np.c_[y, y]) # decides two things
+    mine = type('Mine', (made,), {})(3).fit(X, y)
+    assert _one_thread(twice) is twice and _one_thread(mine) is mine
+
+
 class Counting:
     "A pipeline that counts how often it is asked, and about how many rows."
     def __init__(self, model): self.model, self.asked = model, []
@@ -116,6 +150,53 @@ def test_the_same_few_rows_are_asked_once_while_a_question_lasts():
     assert model.asked[2:] == [1, 1, 30, 30] and torch.equal(first, third)
     asked_once(p, X.iloc[[3]])
     assert model.asked[6:] == [1]
+
+
+EQUAL = [(True, 1), (False, 0), (1, 1.), (np.nan, None), (0., -0.), (np.bool_(True), 1)] # to pandas
+
+
+@pytest.mark.parametrize('one, two', EQUAL, ids=str)
+def test_cells_that_are_equal_and_not_the_same_are_asked_by_themselves(one, two):
+    asked = []
+    def says(frame): return [.25 if (asked.append(str(frame.a[0])) or asked[-1]) == str(one) else .75]
+    p, frame = Predictor(says), lambda v: pd.DataFrame(dict(a=pd.Series([v], dtype=object)))
+    with remembering():
+        said = [float(asked_once(p, frame(v)).softmax(1)[0, 1]) for v in (one, two, one, two)]
+    assert asked == [str(one), str(two)] and np.allclose(said, [.25, .75]*2)
+
+
+def test_levels_with_other_codes_and_zeros_with_a_sign_are_asked_by_themselves():
+    asked = []
+    def says(frame): return [.5 for _ in asked.append(frame) or range(len(frame))]
+    p, level = Predictor(says), lambda *levels: pd.DataFrame(dict(a=pd.Categorical(['x'], categories=levels)))
+    with remembering():
+        for frame in (level('x', 'y'), level('y', 'x'), pd.DataFrame(dict(a=[0.])), pd.DataFrame(dict(a=[-0.]))):
+            asked_once(p, frame), asked_once(p, frame.copy())
+    assert len(asked) == 4
+
+
+class Told:
+    "A model that tells True from 1, as one that reads texts does."
+    classes_ = 0, 1
+    def predict_proba(self, frame):
+        p = 1/(1 + np.exp(2.1 - (frame.c.map(str) == 'True')*2. - frame.m/10))
+        return np.c_[1 - p, p]
+
+
+def test_a_row_that_writes_a_level_in_another_way_is_answered_by_what_the_model_says_of_it():
+    i = np.arange(300)
+    X = pd.DataFrame(dict(c=pd.Series([[True, 'x', 'y'][k % 3] for k in i], dtype=object), m=i*7 % 20*1.))
+    cf = GradualCF(Told(), tabular(X, categorical=['c'])).fit(X)
+    answer = cf.explain(pd.DataFrame(dict(c=pd.Series([1], dtype=object), m=[3.])), 1)
+    says = Told().predict_proba(answer.raw)[0, 1]
+    assert np.isclose(float(answer.prob[0]), says) and bool(answer.valid[0]) == (says >= .5)
+
+
+@pytest.mark.parametrize('one, two', [(True, 1), (False, 0), (1, 1.)], ids=str)
+def test_equal_levels_that_are_written_in_two_ways_are_refused(one, two):
+    cells = pd.Series([one, two, 'x']*20, dtype=object)
+    with pytest.raises(ValueError, match=f'in one way, got .*{one}.* in column .c.'):
+        tabular(pd.DataFrame(dict(c=cells, m=np.arange(60.))), categorical=['c'])
 
 
 def test_a_model_that_was_trained_on_is_asked_anew():

@@ -65,6 +65,20 @@ def test_the_answers_are_those_of_explain_and_fit_the_schema(bank, address):
     fits('answers', told)
 
 
+def test_every_row_has_ways_or_says_why_not_and_time_that_is_over_ends_them(bank, address):
+    _, cf, refused, rows = bank
+    unknown = rows[1] | dict(housing='a boat')
+    told = json.loads(asked(address, '/ways', dict(rows=[rows[0], unknown, rows[2]], target='granted', k=2, max_changes=1))[1])
+    fits('answers', told)
+    own = cf.explain_many(refused.iloc[[0, 2]], 'granted', k=2, max_changes=1)
+    ways = [(i, a['valid']) for i, a in enumerate(told['answers']) if a['valid']]
+    assert sorted({a['row'] for a in told['answers']}) == [0, 1, 2] and len(ways) == len(own.answers)
+    assert [a['proof'][:8] for a in told['answers'] if not a['read']] == ['not read']
+    late = json.loads(asked(address, '/ways', dict(rows=rows, target='granted', seconds=0))[1])['answers']
+    assert [a['row'] for a in late] == [0, 1, 2, 3] and not any(a['valid'] for a in late)
+    assert all(a['proof'] == 'not begun: the time was over' for a in late)
+
+
 def test_letters_evidence_and_checks(bank, address):
     _, _, _, rows = bank
     status, text, _ = asked(address, '/letter', dict(rows=rows[:2], target='granted'))
@@ -84,7 +98,7 @@ def test_letters_evidence_and_checks(bank, address):
 @pytest.mark.parametrize('body, status, field', [
     (dict(), 422, 'rows'), (dict(rows=[]), 422, 'rows'), (dict(rows=[[1]]), 422, 'rows[0]'), (dict(rows=[dict(age=[1])]), 422, 'rows[0].age'),
     (dict(max_changes=0), 422, 'max_changes'), (dict(max_changes=1.5), 422, 'max_changes'), (dict(seconds=-1), 422, 'seconds'),
-    (dict(bounds=dict(debt=[1])), 422, 'bounds.debt'), (dict(bounds=dict(debt=[9, 1])), 422, 'bounds'), (dict(target='approved'), 422, 'target'),
+    (dict(bounds=dict(debt=['few', 9])), 422, 'bounds'), (dict(bounds=dict(debt=[1])), 422, 'bounds.debt'), (dict(bounds=dict(debt=[9, 1])), 422, 'bounds'), (dict(target='approved'), 422, 'target'),
     (dict(immutable=['incom']), 422, 'immutable'), (dict(surprise=1), 422, 'surprise'), (dict(schema_version=2), 422, 'schema_version'),
     (dict(rows=[dict(age=30)]), 422, 'rows')])
 def test_errors_name_the_field(bank, address, body, status, field):
@@ -104,6 +118,32 @@ def test_what_is_no_request(bank, address):
     assert asked(address, '/health', token='wrong')[0] == 200
     assert asked(address, '/health', Host='evil.example')[0] == 400
     assert asked(address, '/explain')[0] == 405
+
+
+def test_a_failure_of_ours_is_counted(bank, monkeypatch):
+    def broken(cf, q, seconds): raise RuntimeError('a bug')
+    monkeypatch.setitem(serve._ADDRESSES, '/explain', serve._ADDRESSES['/explain']._replace(answer=broken))
+    with serving(bank[0]) as address:
+        assert asked(address, '/explain', dict(rows=bank[3][:1]))[0] == 500
+        assert 'gradual_cf_requests_total{path="/explain",status="500"} 1' in asked(address, '/metrics')[1]
+        assert json.loads(asked(address, '/health')[1]) == dict(ok=True, inside=0)
+
+
+def test_two_services_of_one_process_answer_with_their_own_models(bank, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (100, 2)))
+    cf = GradualCF(LogisticRegression().fit(X.to_numpy(), X.sum(axis=1) > 8), tabular(X)).fit(X)
+    one, other = dict(rows=bank[3][:1], target='granted'), dict(rows=[{'0': 1, '1': 2}], target=True)
+    with serving(bank[0]) as first, serving(cf.save(tmp_path/'other')) as second:
+        assert [asked(*q)[0] for q in ((first, '/explain', one), (second, '/explain', other))] == [200, 200]
+        assert [asked(*q)[0] for q in ((first, '/explain', other), (second, '/explain', one))] == [422, 422]
+        status, text, _ = asked(second, '/explain', other | dict(immutable=['1'], bounds={'0': ['-inf', 'inf']}))
+        assert status == 200 and json.loads(text)['answers'][0]['changed'] == [0] # names of JSON are texts
+
+
+def test_numbers_that_no_dtype_holds_are_told_beside_others(bank, address):
+    status, text, _ = asked(address, '/explain', dict(rows=[bank[3][0] | dict(income=10**400), bank[3][1] | dict(debt=10**30), bank[3][2]], target='granted'))
+    assert status == 200, text
+    assert [a['read'] for a in json.loads(text)['answers']] == [False, True, True]
 
 
 def test_rows_that_cannot_be_read_are_told_beside_others(bank, address):
@@ -180,8 +220,14 @@ def test_dates_and_missing_cells_and_texts_come_through(tmp_path):
     cf = GradualCF(model, tabular(df)).fit(df)
     rows = df[df.age < 40][:4]
     as_json = [{k: None if pd.isna(v) else str(v) if not isinstance(v, (int, float, str)) else v for k, v in row.items()} for row in rows.astype(object).to_dict('records')]
+    other = [as_json[0] | dict(since='2020-01-01'), as_json[1] | dict(since='2020-01-01T00:00:00', zoned='2020-01-01T00:00:00Z')]
     with serving(cf.save(tmp_path/'cf')) as address:
         status, text, _ = asked(address, '/explain', dict(rows=as_json, target=1))
+        for cell in ('03.04.2020', 'yesterday', 5, True): # which could be misread
+            got = asked(address, '/explain', dict(rows=[as_json[0] | dict(since=cell)], target=1))
+            assert got[0] == 422 and json.loads(got[1])['field'] == 'rows' and 'dates in ISO 8601' in got[1]
+        dates = [a['data'][1] for a in json.loads(asked(address, '/explain', dict(rows=other, target=1))[1])['answers']]
+    assert dates == ['2020-01-01T00:00:00']*2 # of one column, written in two ways
     assert status == 200, text
     own = cf.explain(rows.reset_index(drop=True), 1)
     answers = json.loads(text)['answers']

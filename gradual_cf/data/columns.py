@@ -45,17 +45,19 @@ def _check_missing(c:Column, s:pd.Series):
     raise ValueError(f'data must not have missing values where the training rows have none, got {s.loc[gone].iloc[0]} '
                      f"in column {c.name!r} ({gone.sum()} of {len(s)} rows): leave the rows out, or use missing='fill'")
 
+_NO_NUMBERS = TypeError, ValueError, AttributeError, OverflowError # What cells raise that cannot be read as floats
+
 def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
     "Cells as numbers, NaN for what is none."
     try: return c.floats(s)
-    except (TypeError, ValueError, AttributeError):
+    except _NO_NUMBERS:
         if len(s) < 2: return np.full(len(s), np.nan)
         return np.concatenate([_floats(c, s.iloc[[i]]) for i in range(len(s))])
 
 def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
     "Cells as numbers; raises `ValueError` for a cell that is none."
     try: v = c.floats(s)
-    except (TypeError, ValueError, AttributeError):
+    except _NO_NUMBERS:
         _check_missing(c, s)
         there = s[s.notna()]
         none = there[np.isnan(_floats(c, there))]
@@ -85,12 +87,15 @@ def _bare(s:pd.Series): # Array of its dtype
     "The cells of a column, of numpy's kind where there is one."
     return s.to_numpy() if isinstance(s.dtype, np.dtype) else s.array
 
+_TOO_LARGE = 2.**63 # For the longest whole number of a dtype
+
 def _in_dtype(v:np.ndarray, dtype): # Array of cells, `(n,)`
     "Numbers, NaN where they are missing, in the dtype of a column of numbers."
     if isinstance(dtype, np.dtype):
         with np.errstate(invalid='ignore'): out = v.astype(dtype)
         return out if np.issubdtype(dtype, np.floating) or (out == v).all() else v
-    whole = pd.api.types.is_integer_dtype(dtype) and (v[~np.isnan(v)] % 1 == 0).all()
+    there = v[~np.isnan(v)]
+    whole = pd.api.types.is_integer_dtype(dtype) and ((there % 1 == 0) & (np.abs(there) < _TOO_LARGE)).all()
     if pd.api.types.is_integer_dtype(dtype) and not whole: dtype = 'Float64'
     return _bare(pd.Series(v).astype(dtype))
 
@@ -560,8 +565,9 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     if not c.ordered: raise ValueError(f'bounds must be of numbers, got {pair!r} for the category {c.name!r}')
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
         raise ValueError(f'bounds must be a pair (low, high) for column {c.name!r}, got {pair!r}')
-    ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else _read_numbers(c, pd.Series([v], name=c.name))[0]
-            for v,none in zip(pair, (-np.inf, np.inf))]
+    try: ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else _read_numbers(c, pd.Series([v], name=c.name))[0]
+                 for v,none in zip(pair, (-np.inf, np.inf))]
+    except ValueError as e: raise ValueError(str(e).replace('data', 'bounds', 1)) from None
     low,high = (float(v) for v in _inside(c, *ends))
     if low <= high: return low, high
     if ends[0] > ends[1]: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
@@ -661,9 +667,18 @@ def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels tha
         raise ValueError(f'levels must be among {list(known)} for column {name!r}, got {list(listed)}')
     return tuple(v for v in known if v in listed)
 
+def _check_told_apart(s:pd.Series, there:set):
+    "Raise `ValueError` where equal cells are written in two ways, such as True and 1: a model may tell them apart."
+    if all(isinstance(v, str) for v in there): return
+    ways = {(v, str(v)) for v in s[s.notna()]}
+    if len(ways) == len(there): return
+    got = next(pair for v in there if len(pair := sorted(text for u,text in ways if u == v)) > 1)
+    raise ValueError(f'df must write equal levels in one way, got {" and ".join(got)} in column {s.name!r}: write them alike')
+
 def _fit_category(s:pd.Series, listed=None) -> Column:
     "A category column: its levels, in the dtype's order where it has one."
     there,blank = set(s[s.notna()]), _blank(s)
+    if s.dtype == object: _check_told_apart(s, there)
     own = isinstance(s.dtype, pd.CategoricalDtype)
     levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
     offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)

@@ -297,9 +297,11 @@ def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     "Replace the changed cells of one column, in its own dtype where that can hold them, else in one of floats."
     old = df[name].to_numpy(object).copy()
     old[changed] = np.asarray(cells, dtype=object)[changed]
-    if pd.api.types.is_integer_dtype(dtype) and not all(float(v).is_integer() for v in old[changed]):
-        dtype = 'float64' if isinstance(dtype, np.dtype) else 'Float64'
-    df[name] = pd.Series(old, index=df.index, dtype=object).astype(dtype)
+    floats = 'float64' if isinstance(dtype, np.dtype) else 'Float64'
+    if pd.api.types.is_integer_dtype(dtype) and not all(float(v).is_integer() for v in old[changed]): dtype = floats
+    s = pd.Series(old, index=df.index, dtype=object)
+    try: df[name] = s.astype(dtype)
+    except (OverflowError, TypeError): df[name] = s.astype(floats) # a row's own number, too large for the dtype
 
 # %% ../../nbs/04_tables.ipynb #c39
 def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and the rows' own `(n, d)` -> `(n, d)`

@@ -4,9 +4,9 @@
 
 # %% ../../nbs/models/00_asking.ipynb #c4
 from __future__ import annotations
-import warnings
+import time, warnings
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Lock, get_ident
 from typing import Any
 
@@ -34,6 +34,16 @@ def _go_on():
     "Raise `Cancelled` if nobody is waiting."
     gone = _GONE.get(get_ident())
     if gone is not None and gone(): raise Cancelled
+
+class _Over(Exception):
+    "The time limit has passed."
+
+def _until(model, until:float):
+    "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."
+    me = get_ident()
+    def check(*asked):
+        if time.perf_counter() > until and get_ident() == me: raise _Over
+    return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
 # %% ../../nbs/models/00_asking.ipynb #c9
 _ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]

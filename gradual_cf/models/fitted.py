@@ -75,11 +75,30 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     return out
 
 # %% ../../nbs/models/02_fitted.ipynb #c27
+def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
+    "What a forest of scikit-learn says: the same sums in the same order."
+    x = forest._validate_X_predict(X)
+    out = sum(tree.tree_.predict(x) for tree in forest.estimators_)/len(forest.estimators_)
+    return out if hasattr(forest, 'classes_') else out[:, 0]
+
+def _tree_by_tree(forest):
+    "A shallow copy that asks its trees one after the other; the forest itself where that says something else."
+    method,names = 'predict_proba' if hasattr(forest, 'classes_') else 'predict', getattr(forest, 'feature_names_in_', None)
+    known = type(forest).__module__ == 'sklearn.ensemble._forest' and getattr(forest, 'n_outputs_', 0) == 1
+    if not known or not hasattr(forest, method): return forest
+    row = np.zeros((1, forest.n_features_in_)) if names is None else pd.DataFrame(0., [0], names)
+    one = copy.copy(forest).set_params(n_jobs=1) # several threads add in any order
+    said = getattr(one, method)(row)
+    setattr(one, method, partial(_mean_of_trees, forest))
+    try: return one if np.array_equal(getattr(one, method)(row), said) else forest
+    except (AttributeError, TypeError): return forest # of a version that has other names for this
+
 def _one_thread(model):
     "A shallow copy that asks in this thread alone."
     if hasattr(model, 'steps'):
         model = copy.copy(model)
         model.steps = [(name, _one_thread(step)) for name,step in model.steps]
+    elif (one := _tree_by_tree(model)) is not model: return one
     elif getattr(model, 'n_jobs', None) not in (None, 1):
         model = copy.copy(model)
         model.n_jobs = 1
@@ -216,7 +235,7 @@ def recognised(
     return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
 
 # %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
-_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, frame, logits)
+_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
 _FEW,_LAST = 8, 16 # Rows of a frame that is remembered, and how many are
 
 @contextmanager
@@ -229,6 +248,11 @@ def remembering():
     finally:
         if mine: del _SAID[me]
 
+def _written_as(frame:pd.DataFrame) -> tuple:
+    "What two equal frames may still differ in, to a model: True and 1, 0. and -0., None and nan, the codes of levels."
+    dtypes = [(d.kind, tuple(d.categories)) if isinstance(d, pd.CategoricalDtype) else d for d in frame.dtypes]
+    return dtypes, [[(type(v), repr(v)) for v in row] for row in frame.to_numpy(object)]
+
 def asked_once(
     predictor:Predictor, # The model
     frame:pd.DataFrame,  # Raw rows
@@ -237,10 +261,11 @@ def asked_once(
     said = _SAID.get(get_ident())
     if said is None or len(frame) > _FEW: return predictor.logits(frame)
     rows = frame.reset_index(drop=True) # whatever their names
-    for who,known,z in said:
-        if who is predictor and known.equals(rows): return z.clone()
+    written = _written_as(rows)
+    for who,there,known,z in said:
+        if who is predictor and there == written and known.equals(rows): return z.clone()
     z = predictor.logits(frame)
-    said[:] = [*said[1 - _LAST:], (predictor, rows.copy(), z.clone())]
+    said[:] = [*said[1 - _LAST:], (predictor, written, rows.copy(), z.clone())]
     return z
 
 # %% ../../nbs/models/02_fitted.ipynb #c51

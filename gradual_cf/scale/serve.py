@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager
+from datetime import date
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -66,32 +67,50 @@ def _checked(told:dict, part:str) -> dict:
     raise Refused(422, f'{field or "the request"}: {error.message}'[:300], field)
 
 # %% ../../nbs/scale/03_serve.ipynb #s10
+def _date_of(v, name, zone) -> Any:
+    "A cell as a date in the zone of its column; raises `ValueError` for another writing, which could be misread."
+    if pd.isna(v): return v
+    try:
+        if not isinstance(v, (str, date)): raise ValueError
+        t = pd.to_datetime(v, format='ISO8601')
+        if zone is None: return t.tz_localize(None)
+        return t.tz_localize(zone) if t.tzinfo is None else t.tz_convert(zone)
+    except ValueError: raise ValueError(f'data must be dates in ISO 8601 in column {name!r}, got {v!r}') from None
+
+def _names_of(cf) -> dict: # JSON has no other names than texts
+    "Columns by their names in JSON."
+    return {str(c): c for c in cf.domain.display.columns}
+
 def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
     "Rows as a frame; raises `ValueError` for other columns than were fitted."
     df = pd.DataFrame(rows, dtype=object) if isinstance(rows, list) else pd.DataFrame(rows).copy()
-    names = {str(c): c for c in cf.domain.display.columns} # JSON has no other names than texts
+    names = _names_of(cf)
     df.columns = [names.get(c, c) for c in df]
     if set(df) == set(names.values()): df = df[list(names.values())]
     for c in cf.domain.features:
         for name in c.sources:
             if name not in df: continue
             s = df[name]
-            if c.reads == 'dates' and not c.form: df[name] = pd.to_datetime(s, utc=c.zone is not None or None)
-            elif c.reads == 'dates' and c.zone is not None: df[name] = df[name].dt.tz_convert(c.zone)
-            else: df[name] = s.infer_objects()
+            if c.reads == 'dates' and (c.zone is not None or not c.form):
+                s = pd.Series([_date_of(v, name, c.zone) for v in s], s.index, object)
+            df[name] = s.infer_objects()
     return df
 
-def _target_of(cf, target) -> Any:
-    "A target as `explain` takes it."
-    return tuple(target) if isinstance(target, list) else target
+_ENDS = {'inf': np.inf, '-inf': -np.inf} # As JSON writes them
+
+def _interval_of(told:list) -> tuple: return tuple(_ENDS.get(v, v) for v in told)
 
 _RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes'
 
 def _asked(cf, q:dict) -> tuple: # Rows, and what is asked of them
     "A question as `explain` takes it."
-    rules = {k: q[k] for k in _RULES if q.get(k) is not None}
-    if 'bounds' in rules: rules['bounds'] = {k: tuple(v) for k,v in rules['bounds'].items()}
-    return _frame_of(cf, q['rows']), dict(target=_target_of(cf, q.get('target')), seed=q.get('seed', 0)) | rules
+    rules,names,target = {k: q[k] for k in _RULES if q.get(k) is not None}, _names_of(cf), q.get('target')
+    named = lambda k: names.get(k, k)
+    for k in rules:
+        if k == 'bounds': rules[k] = {named(name): _interval_of(v) for name,v in rules[k].items()}
+        elif k != 'max_changes': rules[k] = list(map(named, rules[k]))
+    if isinstance(target, list): target = _interval_of(target)
+    return _frame_of(cf, q['rows']), dict(target=target, seed=q.get('seed', 0)) | rules
 
 # %% ../../nbs/scale/03_serve.ipynb #s12
 def _explained(cf, q:dict, seconds:float|None) -> str: # As `to_json` writes it
@@ -100,7 +119,11 @@ def _explained(cf, q:dict, seconds:float|None) -> str: # As `to_json` writes it
 
 def _ways(cf, q:dict, seconds:float|None) -> str:
     rows,asked = _asked(cf, q)
-    return cf.explain_many(rows, k=q.get('k', 3), **asked).answers.to_json()
+    found,ways = cf.explain_many(rows, k=q.get('k', 3), seconds=seconds, **asked), defaultdict(list)
+    told = json.loads(found.first.to_json())
+    for i,way in zip(found.row.tolist(), json.loads(found.answers.to_json())['answers']): ways[i].append(way)
+    told['answers'] = [a for i,first in enumerate(told['answers']) for a in ways.get(i, [first])] # which says why there is none
+    return json.dumps(told)
 
 def _letters(cf, q:dict, seconds:float|None) -> str:
     rows,asked = _asked(cf, q)
@@ -131,7 +154,7 @@ _ADDRESSES = {
     '/check': _Address(_letters_checked, 'check', 'checks', 'Whether letters still agree with the model')}
 
 # %% ../../nbs/scale/03_serve.ipynb #s15
-_HERE:list = [] # In a process that answers: its explainer
+_HERE:list = [] # In a process of a pool: its explainer
 
 def _begin(folder:str, trusted):
     "Prepare a process to answer."
@@ -140,10 +163,10 @@ def _begin(folder:str, trusted):
 
 _LEAST = 1e-9 # Seconds
 
-def _answer(path:str, q:dict, until:float) -> tuple: # 200 and JSON, or another status and what is wrong
+def _answer(cf, path:str, q:dict, until:float) -> tuple: # 200 and JSON, or another status and what is wrong
     "Answer a question in this process."
     left = max(_LEAST, until - time.time()) # with nothing left, nothing is begun
-    try: return 200, _ADDRESSES[path].answer(_HERE[0], q, left)
+    try: return 200, _ADDRESSES[path].answer(cf or _HERE[0], q, left)
     except (ValueError, ImportError) as e: return 422, dict(error=str(e)) | _field_of(str(e))
 
 def _ready(): time.sleep(.1) # In a process that has begun; long enough for each to get one
@@ -156,16 +179,15 @@ def _field_of(words:str) -> dict:
 
 class _Crew:
     "The workers, and the requests that wait for them."
-    def __init__(self, folder, workers:int, waiting:int, trusted=()):
+    def __init__(self, cf, folder, workers:int, waiting:int, trusted=()):
+        self.cf = None if workers else cf # who answers in this process
         self.folder,self.workers,self.trusted,self.restarts = str(folder), workers, tuple(trusted), 0
         self.most,self.inside,self.gone = max(workers, 1) + waiting, 0, ''
         self.turn = asyncio.Semaphore(max(workers, 1))
         self.pool = self.made()
 
     def made(self) -> Executor:
-        if not self.workers:
-            if not _HERE: _begin(self.folder, self.trusted)
-            return ThreadPoolExecutor(1)
+        if not self.workers: return ThreadPoolExecutor(1)
         import multiprocessing
         told = self.folder, self.trusted
         return ProcessPoolExecutor(self.workers, multiprocessing.get_context('spawn'), _begin, told)
@@ -188,7 +210,7 @@ class _Crew:
                 if again:
                     await asyncio.get_running_loop().run_in_executor(pool, _ready)
                     until = time.time() + seconds
-                told = await asyncio.get_running_loop().run_in_executor(pool, _answer, path, q, until)
+                told = await asyncio.get_running_loop().run_in_executor(pool, _answer, self.cf, path, q, until)
                 self.gone = ''
                 return told
             except BrokenProcessPool:
@@ -262,8 +284,7 @@ def service(
     if not seconds > 0: raise ValueError(f'seconds must be above 0, got {seconds!r}')
     known = GradualCF.load(folder, trusted=trusted) # so that a mistake is said at once
     if not known.domain.features: raise ValueError(f'folder must hold an explainer of a table, got {known.domain!r}')
-    _HERE[:] = [known] if not workers else []
-    crew = _Crew(folder, workers, max(workers, 1) if waiting is None else waiting, trusted)
+    crew = _Crew(known, folder, workers, max(workers, 1) if waiting is None else waiting, trusted)
     crew.begun()
     counts,spent = Counter(), defaultdict(float)
     app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, docs_url=None, redoc_url=None)
@@ -278,11 +299,12 @@ def service(
         return await crew.ask(path, q, min(seconds, seconds if own is None else own))
 
     async def reply(path, request):
-        start = time.perf_counter()
+        start,status = time.perf_counter(), 500 # unless something is said
         try: status,told = await answer(path, request)
         except Refused as e: status,told = e.status, e.told
-        counts[path, status] += 1
-        spent[path] += time.perf_counter() - start
+        finally:
+            counts[path, status] += 1
+            spent[path] += time.perf_counter() - start
         return sent(status, told, **({'Retry-After': '1'} if status == 503 else {}))
 
     def at(path):

@@ -42,6 +42,7 @@ class _Words(NamedTuple):
     cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
     upto:list         # The same for any cell up to here; None for a category
     since:list        # … from here on
+    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
 
 # %% ../../nbs/search/09_bounds.ipynb #c8
 def _leaf_bits(left, right, value:np.ndarray, leaf:np.ndarray) -> tuple: # Bits below each node, values in order
@@ -99,11 +100,37 @@ def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k
             without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
     adds = np.stack([t.value.any(0) for t in trees]).astype(float)
-    words = _Words(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [])
+    words = _Words(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {})
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
                           since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
+
+# %% ../../nbs/search/09_bounds.ipynb #41233ce1
+def _own_left_over(nodes:_Splits, words:_Words, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
+    "The leaves that rows leave in a column: those of their cells, where nodes send them as they send their cells."
+    out,other = words.cell[g][cell], np.flatnonzero((nodes.left[g][:, cell] != left).any(0))
+    if len(other): out[other] = _left_over(words, g, left[:, other])
+    return out
+
+def _first_met(upto:np.ndarray, none:int) -> np.ndarray: # Leaves of cells up to each `(cells, w)` -> cells, `(leaves,)`
+    "The cell in which each leaf of a tree is met first; `none` where it is met in no cell."
+    new = upto.copy()
+    new[1:] &= ~upto[:-1]
+    out,(cell,word) = np.full(64*upto.shape[1], none, np.int32), new.nonzero()
+    bits = np.unpackbits(new[cell, word][:, None].view(np.uint8), axis=1, bitorder='little')
+    i,bit = bits.nonzero()
+    out[64*word[i] + bit] = cell[i]
+    return out
+
+def _spans_of(words:_Words, g:int) -> tuple: # First and last cell, `(t, leaves)`
+    "In which cells of a number each leaf is met; in all where it is met in none."
+    if g not in words.spans:
+        upto,since = words.upto[g], words.since[g][::-1]
+        first = np.stack([_first_met(upto[:, t], 0) for t in range(upto.shape[1])])
+        last = len(upto) - 1 - np.stack([_first_met(since[:, t], 0) for t in range(upto.shape[1])])
+        words.spans[g] = first, last
+    return words.spans[g]
 
 # %% ../../nbs/search/09_bounds.ipynb #c13
 _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
@@ -112,7 +139,8 @@ class _TreeBound:
     "A bound of trees for some rows of a question: a `_Condition`."
     def __init__(self, q:_Question, nodes:_Splits, words:_Words, left:list, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
-        self.own = [_left_over(words, g, v) for g,v in enumerate(left)] # `(n, t, w)` of each column
+        cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
+        self.own = [_own_left_over(nodes, words, g, v, at) for g,(v,at) in enumerate(zip(left, cells))] # `(n, t, w)` each
         self.asks = [g for g,side in enumerate(words.sides) if len(side.tree)]
         free = q.rows.low <= q.rows.high
         self.fixed = np.tile(words.full, (len(need), 1, 1)) # what columns that stay leave
@@ -128,17 +156,15 @@ class _TreeBound:
         r = self.q.rows
         out = np.ones(r.own.shape, bool)
         for g in self.asks:
-            if self.q.grid.named[g]: same = (self.words.cell[g][r.own[:, g]] == self.own[g]).all((1, 2))
-            else:
-                at = self.words.cell[g][self.cells(g, r.own[:, g])]
-                legal = (r.low[:, g] <= r.own[:, g]) & (r.own[:, g] <= r.high[:, g]) & (r.own[:, g] % 2 == 0)
-                same = legal & (at == self.own[g]).all((1, 2))
+            same = (self.words.cell[g][self.cells(g, r.own[:, g])] == self.own[g]).all((1, 2))
+            if not self.q.grid.named[g]:
+                same &= (r.low[:, g] <= r.own[:, g]) & (r.own[:, g] <= r.high[:, g]) & (r.own[:, g] % 2 == 0)
             out[:, g] = ~same
         return out
 
-    def cells(self, g:int, at:np.ndarray) -> np.ndarray: # Positions of a number -> its cells
+    def cells(self, g:int, at:np.ndarray) -> np.ndarray: # Positions -> cells, those of a category the same
         "In which cell a position is."
-        return np.searchsorted(self.nodes.edges[g], at)
+        return at if self.q.grid.named[g] else np.searchsorted(self.nodes.edges[g], at)
 
     def of_sets(self, g:int, sets:np.ndarray) -> np.ndarray: # `(b,)` -> `(b, t, w)`
         "The leaves that any level of a set meets."
@@ -163,8 +189,7 @@ class _TreeBound:
 
     def at(self, b:_Boxes, g:int) -> np.ndarray: # `(b, t, w)`
         "The leaves that the corners of boxes leave in one column."
-        cell = b.corner[:, g] if self.q.grid.named[g] else self.cells(g, b.corner[:, g])
-        out = self.words.cell[g][cell]
+        out = self.words.cell[g][self.cells(g, b.corner[:, g])]
         odd = np.flatnonzero(self.strange[b.row, g] & b.stays[:, g])
         if len(odd): out[odd] = self.own[g][b.row[odd]]
         return out
@@ -228,7 +253,7 @@ class _TreeBound:
     def cuts(self, g:int, b:_Boxes, first, last, top, gain) -> np.ndarray: # `(b,)`
         "Where to cut a column, so that the leaves that promise most are apart from the corner."
         if self.q.grid.named[g]: return self.split_sets(g, b, top, gain)
-        low,high = self.spans(g)
+        low,high = _spans_of(self.words, g)
         at,cells = self.cells(g, b.corner[:, g]), len(self.nodes.edges[g]) + 1
         i,tree = gain.nonzero()
         leaf = top[i, tree]
@@ -242,14 +267,6 @@ class _TreeBound:
         beside = np.where(own < b.high[:, g], own, own - 1)  # the row's own value apart from the rest
         middle = b.low[:, g] + (b.high[:, g] - b.low[:, g])//2
         return np.where(bad, np.where(b.stays[:, g], beside, middle), upper)
-
-    def spans(self, g:int) -> tuple: # First and last cell, `(t, leaves)`
-        "In which cells of a column each leaf is met."
-        if ('spans', g) not in self.any:
-            words = self.words.cell[g][:len(self.nodes.edges[g]) + 1].view(np.uint8)
-            bits = np.unpackbits(words, axis=-1, bitorder='little').astype(bool)
-            self.any['spans', g] = bits.argmax(0), len(bits) - 1 - bits[::-1].argmax(0)
-        return self.any['spans', g]
 
     def split_sets(self, g:int, b:_Boxes, top, gain) -> np.ndarray: # Numbers of sets, `(b,)`
         "The levels of a box that the heaviest leaf is met in."

@@ -29,6 +29,7 @@ class _Grid(NamedTuple):
     low:np.ndarray    # Position of the first legal value of the table, `(g,)`; 0 for a category
     high:np.ndarray   # Of the last
     holes:dict        # Column -> positions of special codes among its legal values
+    alike:list        # Columns of numbers of the same steps, which are looked up together
 
     def numbers(self, g:int, at:np.ndarray) -> np.ndarray: # Raw, as answers are written
         "What stands at positions of a column of numbers."
@@ -51,23 +52,43 @@ class _Grid(NamedTuple):
         "The same as the model reads it."
         return self.columns[g].encoded(self.numbers(g, at))
 
-    def inside(self, g:int, low:np.ndarray, high:np.ndarray) -> list: # Two of `(m,)`
+    def all_around(self, raw:np.ndarray) -> np.ndarray: # Both `(n, g)`; 0 for a category
+        "Where raw numbers of all columns are."
+        out = np.zeros(raw.shape, np.int64)
+        for same in self.alike: out[:, same] = self.around(same[0], raw[:, same].ravel()).reshape(len(raw), -1)
+        return out
+
+    def inside(self, low:np.ndarray, high:np.ndarray) -> list: # Two of `(n, g)`
         "The positions of raw limits, moved inward; a limit next to a value is that value."
-        first,last = (self.around(g, np.clip(end, -_FARTHEST, _FARTHEST)) for end in (low, high))
+        first,last = (self.all_around(np.clip(end, -_FARTHEST, _FARTHEST)) for end in (low, high))
         return [first + first % 2, last - last % 2]
 
-def _grid_of(columns:Sequence) -> _Grid:
-    "The grid of a table."
+def _alike(columns:Sequence) -> list:
+    "Columns of numbers, those of the same steps together."
+    groups:dict = {}
+    for g,c in enumerate(columns):
+        if c.ordered: groups.setdefault(g if len(c.between) else (c.step, c.digits), []).append(g)
+    return list(groups.values())
+
+_KEPT = 16        # Tables whose grids are kept
+_GRIDS:dict = {}  # Address of the columns of a table -> its grid, which holds them
+_MOMENTARY = '_GRIDS', # No part of the program, for a fingerprint of its code
+
+def _grid_of(columns:tuple) -> _Grid:
+    "The grid of a table, made once."
+    if (kept := _GRIDS.get(id(columns))) is not None: return kept
     named = np.array([not c.ordered for c in columns])
     first,none = np.r_[0, np.cumsum([c.width for c in columns])], np.zeros(len(columns), np.int64)
-    grid = _Grid(tuple(columns), first, named, none, none.copy(), {})
+    grid = _Grid(columns, first, named, none, none.copy(), {}, _alike(columns))
+    ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
+    low,high = (v[0] for v in grid.inside(*ends[:, None]))
+    grid.low[:],grid.high[:] = low, high
     for g in np.flatnonzero(~named).tolist():
-        c = columns[g]
-        low,high = grid.inside(g, *np.array([[c.low], [c.high]]))
-        grid.low[g],grid.high[g] = low[0], high[0]
-        codes = 2*c.place(np.array(c.codes, float))
-        codes = codes[(codes >= low) & (codes <= high)]
+        codes = 2*columns[g].place(np.array(columns[g].codes, float))
+        codes = codes[(codes >= low[g]) & (codes <= high[g])]
         if len(codes): grid.holes[g] = codes
+    if len(_GRIDS) >= _KEPT: _GRIDS.clear()
+    if isinstance(columns, tuple): _GRIDS[id(columns)] = grid
     return grid
 
 # %% ../../nbs/search/08_boxes.ipynb #c9
@@ -83,16 +104,19 @@ class _Rows(NamedTuple):
 
     def take(self, i) -> _Rows: return _Rows(*(v[i] for v in self)) # The rows `i`
 
+def _raw_numbers(grid:_Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`; 0 for a category
+    "The raw numbers of encoded rows."
+    out = np.zeros((len(x), len(grid.columns)))
+    for g in np.flatnonzero(~grid.named).tolist(): out[:, g] = grid.columns[g].decoded(x[:, grid.first[g]])
+    return out
+
 def _own_positions(grid:_Grid, x:np.ndarray, missing:float) -> tuple: # Positions and encoded numbers, `(n, g)` each
     "Where rows are."
-    own,near = np.zeros((len(x), len(grid.columns)), np.int64), np.zeros((len(x), len(grid.columns)))
+    near = np.where(grid.named, 0., x[:, grid.first[:-1]])
+    own = grid.all_around(_raw_numbers(grid, x))
     for g,c in enumerate(grid.columns):
-        part = x[:, grid.first[g]:grid.first[g + 1]]
-        if grid.named[g]: own[:, g] = part.argmax(1)
-        else:
-            near[:, g] = part[:, 0]
-            own[:, g] = grid.around(g, c.decoded(part[:, 0]))
-            if c.missing: own[:, g] = np.where(np.abs(part[:, 0] - missing) < 1e-6, _MISSING, own[:, g])
+        if grid.named[g]: own[:, g] = x[:, grid.first[g]:grid.first[g + 1]].argmax(1)
+        elif c.missing: own[:, g] = np.where(np.abs(near[:, g] - missing) < 1e-6, _MISSING, own[:, g])
     return own, near
 
 def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
@@ -101,9 +125,11 @@ def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
     own,near = _own_positions(grid, x, missing)
     ends = [np.tile(v, (len(x), 1)) for v in (grid.low, grid.high)]
     limits = [] if enc.low is None else [v.detach().cpu().double().numpy() for v in (enc.low, enc.high)]
-    for g in np.flatnonzero(~grid.named).tolist() if limits else ():
-        low,high = grid.inside(g, *(grid.columns[g].decoded(v[:, grid.first[g]]) for v in limits))
-        ends[0][:, g],ends[1][:, g] = np.maximum(ends[0][:, g], low), np.minimum(ends[1][:, g], high)
+    if limits:
+        low,high = grid.inside(*(_raw_numbers(grid, v) for v in limits))
+        number = ~grid.named
+        ends[0][:, number] = np.maximum(ends[0], low)[:, number]
+        ends[1][:, number] = np.minimum(ends[1], high)[:, number]
     frozen = enc.frozen.detach().cpu().numpy()
     ends[1] = np.where(frozen, ends[0] - 2, ends[1])
     return _Rows(x, own, *ends, near=near, most=most, least=np.zeros(len(x), int))

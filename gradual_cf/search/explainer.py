@@ -5,16 +5,15 @@
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
 import inspect, operator, time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
-from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
@@ -24,7 +23,7 @@ from ..data.tables import _cast
 from ..core import Domain, Encoded, Target, changed_groups, take_rows
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
-from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _plain,
+from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
                                       answers_numbers, check_lead, check_logits, labels_of, place, predict)
 from ..models.fitted import remembering
 from .confirmed import until_confirmed
@@ -240,26 +239,17 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
     return enc._replace(low=low, high=high, frozen=frozen)
 
 def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slice) -> Tensor:
-    "What the search finds of some rows, from their inputs or from where they begin."
-    if begin is None: return cf.search(enc.take(i), target[i], seed)
-    return cf.resume(enc.take(i), target[i], seed, begin[i], quick=False)
+    "What the search finds of some rows; limits between the steps of a column would be rounded over."
+    some = enc.take(i)
+    if some.low is not None and any(len(c.between) for c in cf.domain.features): some = _on_steps(cf.domain.features, some)
+    if begin is None: return cf.search(some, target[i], seed)
+    return cf.resume(some, target[i], seed, begin[i], quick=False)
 
 def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
-    "What the search finds, `batch_size` rows at a time; limits between the steps of a column would be rounded over."
-    if enc.low is not None and any(len(c.between) for c in cf.domain.features): enc = _on_steps(cf.domain.features, enc)
+    "What the search finds, `batch_size` rows at a time."
     size = cf.settings.batch_size
     starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
     return torch.cat([_of_rows(cf, enc, target, seed, begin, slice(i, i + size)) for i in starts])
-
-class _Over(Exception):
-    "The time limit has passed."
-
-def _until(model, until:float):
-    "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."
-    me = get_ident()
-    def check(*asked):
-        if time.perf_counter() > until and get_ident() == me: raise _Over
-    return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
@@ -588,7 +578,7 @@ class Explainer:
 
     def usual(self, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
         "What `explain` finds where nothing else is said, before it is measured."
-        return by_default(self, enc, z, target, seed)
+        return by_default(self, enc, z, target, seed)[0]
 
     def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
         "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."
@@ -602,12 +592,13 @@ class Explainer:
         k:int=5,         # Most answers of a row, ≥ 1
         diversity:float=.5, # Weight of new groups against nearness, in [0, 1]
         seed:int=0,      # Seed of everything random
+        seconds:float|None=None, # Most time of all rows together; None for as long as it takes
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: different groups first, then different values; no change is idle."
         with remembering():
             asked,aside = _where_read(self, data, target, **constraints)
-            found = several(self, asked, k, diversity, seed)
+            found = several(self, asked, k, diversity, seed, seconds)
         first = _with_unread(found.first, aside)
         return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
 

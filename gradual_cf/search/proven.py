@@ -366,11 +366,18 @@ def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, c
     limits = _Limits(until=until, calm=calm, work=_BUDGET)
     return _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
 
-def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
-    "What `explain` finds where nothing else is said, before it is measured."
-    if not _usual(cf): return cf.search(enc, target, seed)
-    find = lambda enc, target, begin=None: cf.find(enc, target, seed, begin=begin)
-    return _ruled(cf, enc, z, target, find)[0].xp
+def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
+    "Answers that say of which rows nothing is known because the time was over."
+    if begun.all(): return answers
+    return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid])
+
+def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float=np.inf) -> tuple:
+    "What `explain` finds until some time where nothing else is said, `(n, *s)`; and which rows it came to."
+    find = lambda enc, target, begin=None: cf.find(enc, target, seed, until=until, begin=begin)
+    if _usual(cf):
+        known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
+        return known.xp, begun
+    return find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
 
 def answered(
     cf,            # A fitted explainer
@@ -392,8 +399,7 @@ def answered(
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
         answers = cf.measure(data, enc, z, xp, target)
-        if begun.all(): return answers
-        return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid])
+        return _with_begun(answers, begun)
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)

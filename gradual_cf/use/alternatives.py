@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/00_alternatives.ipynb #c4
 from __future__ import annotations
-import math
+import math, time
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import islice, product
@@ -19,9 +19,10 @@ from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, _unread_te
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows, Target
 from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
                                without_math)
+from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
-from ..search.proven import _MENU
+from ..search.proven import _check_limits, _MENU, _with_begun, by_default
 from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
 
@@ -122,8 +123,9 @@ def _forbidden(sets:dict, failed:list, diversity:float) -> frozenset|None:
 # %% ../../nbs/use/00_alternatives.ipynb #c23
 class _Pool:
     "Answers found so far, and the question."
-    def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor):
+    def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor, until:float=math.inf):
         self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
+        self.until = until # When the time is over, as `time.perf_counter` counts
         self.groups,self.xp = explainer.groups(enc.x), enc.x[:0]
         self.row = torch.zeros(0, dtype=torch.long, device=z.device)
         self.content = self.row > 0 # Whether an answer has what the settings ask for beside the target
@@ -143,6 +145,7 @@ class _Pool:
         content = self.explainer.content(self.enc.take(row), kept.xp, kept.tensors.target)
         self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, kept.xp])
         self.content = torch.cat([self.content, content])
+        if time.perf_counter() > self.until: raise _Over
 
     @property
     def on(self): return _own_changes(self.explainer, self.enc.x[self.row], self.xp) # bool `(q, g)`
@@ -567,27 +570,45 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     return xp
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
-def several(explainer, question:tuple, k:int, diversity:float, seed:int=0) -> Alternatives: # A question of `ask`
-    "Find several answers to each question; raises `ValueError` for a number or a weight that makes no sense."
+def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
+
+def _filled(pool, k:int, diversity:float, seed:int, begun:bool=False):
+    "Fill a pool, which may have been `begun` with the own answers of its rows; raises `_Over` when its time is over."
+    one = _singles(pool)
+    known = len(one.row) > 0
+    if not begun: pool.add(_everybody(pool), _first(pool, one, seed))
+    if k == 1: return
+    _add_alone(pool, one, k)
+    _add_started(pool, one, k, diversity, seed)
+    _add_others(pool, k, diversity, seed)
+    _add_values(pool, k if known else _ALONE, seed)
+    if known and pool.explainer.ties['relations'] is None: _add_swapped(pool, k)
+
+def _filled_until(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows it came to, bool `(n,)`
+    "Fill a pool until its time is over: first with each row's own answer, then with others."
+    e = pool.explainer
+    own,begun = by_default(e, pool.enc, pool.z, pool.target, seed, pool.until)
+    try:
+        pool.add(_everybody(pool), own) # what was found in time is measured, as `explain` does
+        with _until(e.model, pool.until): _filled(pool, k, diversity, seed, True)
+    except _Over: pass
+    return begun
+
+def several(explainer, question:tuple, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
+    "Find several answers to a question of `ask`; raises `ValueError` for a number or a weight that makes no sense."
     check_whole(k=k)
+    _check_limits(seconds, 0.)
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
-    pool = _Pool(explainer, *question)
-    one = _singles(pool)
-    xp,known = _first(pool, one, seed), len(one.row) > 0
-    everybody = torch.arange(len(xp), device=xp.device)
-    pool.add(everybody, xp)
-    if k > 1:
-        _add_alone(pool, one, k)
-        _add_started(pool, one, k, diversity, seed)
-        _add_others(pool, k, diversity, seed)
-        _add_values(pool, k if known else _ALONE, seed)
-        if known and explainer.ties['relations'] is None: _add_swapped(pool, k)
+    pool = _Pool(explainer, *question, math.inf if seconds is None else time.perf_counter() + seconds)
+    begun = np.ones(len(pool.target), bool)
+    if seconds is None: _filled(pool, k, diversity, seed)
+    else: begun = _filled_until(pool, k, diversity, seed)
     best,xp = _best_of_pool(pool, k, diversity), pool.enc.x.clone()
     row = pool.row[best]
     top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
     xp[row[top]] = pool.xp[best[top]]
-    first = pool.measured(everybody, xp, standing=True)
+    first = _with_begun(pool.measured(_everybody(pool), xp, standing=True), begun)
     answers = pool.measured(row, pool.xp[best], standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())
 
