@@ -17,7 +17,7 @@ from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.fitted import predictor
 from gradual_cf.models.networks import load_model, save_model, series_cnn, series_resnet
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import _DONORS, _crowd, _faded, _outlying, _spans, composed, n_segments, pasted, variation
+from gradual_cf.search.segments import _DONORS, _crowd, _faded, _outlying, _smaller, _spans, composed, n_segments, pasted, variation
 from gradual_cf.use.drawing import frames
 
 
@@ -97,6 +97,8 @@ def test_missing_stretches_are_bridged_on_request_and_never_changed():
     cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
     cfs = cf.explain(X[:4], [1, 0]*2)
     assert (cfs.xp[:, 0, 52:58] == cfs.x[:, 0, 52:58]).all() and np.allclose(cfs.raw[:, 0, 52:58], cfs.x[:, 0, 52:58]) and cfs.valid.all()
+    X[7, 1] = np.nan # a channel that nobody measured
+    assert GradualCF(Level(), series(X, missing='bridge')).fit(X).explain(X[6:8], [1, 0]).valid.all()
     bridge = cfs.x[0, 0, 51:59].diff()
     assert torch.allclose(bridge, bridge[:1].expand(7), atol=1e-6)
 
@@ -122,13 +124,18 @@ def test_files_of_the_archive_are_read(tmp_path):
 @pytest.mark.parametrize('make, match', [
     (lambda X: series(X.swapaxes(1, 2)), r'for \(60, 80, 2\), which seems to be \(n, length, channels\)'),
     (lambda X: series(X.swapaxes(1, 2), ['a', 'b']), r'which seems to be \(n, length, channels\)'),
-    (lambda X: series(X, ['a']), 'a name for each of 2 channels, got 1'),
+    (lambda X: series(X, ['a']), 'a name of its own for each of 2 channels, got 1'),
     (lambda X: series(X[0, 0]), r'\(n, length\) or \(n, channels, length\)'),
     (lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'),
     (lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
     (lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "nothing but one value in 'channel 1'"),
     (lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge'"),
     (lambda X: series(X, fs=0), 'fs must be positive'),
+    (lambda X: series(X, fs='100'), "fs must be positive, got '100'"),
+    (lambda X: series(X, steepest=-1), 'steepest must be positive'),
+    (lambda X: series(X, ['a', 'a']), 'a name of its own'),
+    (lambda X: series(X[:0]), r'X must be series \(n, length\) or'),
+    (lambda X: series(np.concatenate([X, np.full((1, 2, 80), np.nan)])), 'got 0 in row 60'),
     (lambda X: series(X, bounds={'ecg': (0, 1)}), "bounds must name channels .* got 'ecg'"),
     (lambda X: series(X, bounds={'channel 0': (1, 0)}), 'low ≤ high'),
     (lambda X: series(X, bounds={'channel 0': 3}), "bounds must be pairs .* got 3 for 'channel 0'"),
@@ -306,6 +313,23 @@ def test_classifiers_of_aeon_read_arrays(given):
         cfs = cf.explain(waves(4, seed=6), ['high', 'low']*2)
     again = GradualCF(cf.model, dom).fit(X).explain(waves(4, seed=6), ['high', 'low']*2)
     assert cfs.valid.all() and again.xp.equal(cfs.xp) and (cfs.changes().start < 40).all() and (cfs.changes().end > 20).all()
+    assert ((cfs.xp != cfs.x).flatten(1).double().mean(1) < .2).all() # though no window alone moves a decision
+
+
+def summed(X):
+    "Mean and spread of eight stretches of every series."
+    return np.concatenate([f(np.stack(np.array_split(np.asarray(X), 8, 1)), 2).T for f in (np.mean, np.std)], 1)
+
+
+def test_a_forest_on_features_is_a_pipeline():
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+    X = waves(c=1)[:, 0]
+    known = make_pipeline(FunctionTransformer(summed), RandomForestClassifier(20, random_state=0)).fit(X, np.arange(60) % 2)
+    dom = series(X)
+    cfs = GradualCF(predictor(known, dom), dom).fit(X).explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2)
+    assert cfs.valid.all() and n_segments(cfs.x, cfs.xp).max() <= 3
 
 
 def test_a_model_of_numbers_is_brought_into_an_interval():
@@ -408,6 +432,16 @@ def test_intervals_gain_most_and_do_not_touch(c, length, seed):
             if channel >= 0: continue
             sums = total[row].unfold(0, end - start, 1).sum(1)
             assert sums[start] >= sums.max() - 1e-4
+
+
+def test_segments_become_smaller_from_either_end_and_from_the_middle():
+    spans = torch.tensor([[[0, 10, 30], [-1, -1, 0], [-1, -1, 0]], [[0, 0, 3], [1, 10, 20], [0, 40, 50]], [[0, 5, 7], [-1, -1, 0], [-1, -1, 0]]])
+    before = spans.clone()
+    assert _smaller(spans, 0, .5, 1)[:, 0].tolist() == [[0, 20, 30], [0, 1, 3], [0, -1, 7]] # one point is no segment
+    assert _smaller(spans, 0, .5, 2)[:2, 0].tolist() == [[0, 10, 20], [0, 0, 2]]
+    middle = _smaller(spans, 0, .5, 0)
+    assert middle[0].tolist() == [[0, 10, 15], [0, 25, 30], [-1, -1, 0]]
+    assert middle[1:].equal(spans[1:]) and spans.equal(before) # no piece is free, or nothing is left to halve
 
 
 def slow_dtw(a, b, most):

@@ -85,13 +85,12 @@ class _Series:
     def time(self, t) -> str: # Of a point
         return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
 
-    @property
     def axis(self) -> tuple: # Times of all points `(length,)`, and what they count
         return np.arange(self.length)/(self.rate or 1), 'seconds' if self.rate else 'points'
 
 def _forgotten(X:np.ndarray) -> int: # `(n, c, length)`
     "The lag at which series are correlated with themselves by half, in bounds that suit the length."
-    v,L = np.nan_to_num(X - np.nanmean(X, axis=2, keepdims=True)), X.shape[2]
+    v,L = X - X.mean(2, keepdims=True), X.shape[2]
     together = np.fft.irfft((np.abs(np.fft.rfft(v, 2*L))**2).mean((0, 1)))[:L] # autocorrelation, by its spectrum
     below = np.flatnonzero(together < together[0]/2)
     return int(np.clip(below[0] if len(below) else L, max(2, L//25), max(2, L//8)))
@@ -287,7 +286,7 @@ def _plot(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after over each other, the changed stretches shaded; channels below each other."
     p,n,table = _record_of(cfs.domain), min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
-    time,unit = p.axis
+    time,unit = p.axis()
     for ax,(i,j) in zip(axes[:, 0], np.ndindex(n, len(p.channels))):
         a,b = cfs.x[i, j].cpu(), cfs.xp[i, j].cpu()
         ax.plot(time, a, color='.5', lw=1, label='before')
@@ -308,7 +307,7 @@ def _show(cfs:Counterfactuals, most:int=5) -> str: # HTML
 # %% ../../nbs/08_series.ipynb #t39p
 def _panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what moves them to a step
     "Every channel before and at a step, with a bar where they differ."
-    axes,(time,unit) = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], p.axis
+    axes,(time,unit) = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], p.axis()
     at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))]) # `(steps, c, length)`
     low,high,moved = at.min((0, 2)), at.max((0, 2)), np.where(at != at[0], at, np.nan)
     new,bars = [], []
@@ -363,8 +362,8 @@ def _channel_names(v:np.ndarray, channels, X) -> tuple:
     if channels is None and isinstance(X, pd.DataFrame) and (X.dtypes == object).any(): channels = list(X.columns)
     names = tuple(['value'] if c == 1 else [f'channel {j}' for j in range(c)]) if channels is None else tuple(channels)
     turned = channels is None and c > L or len(names) == L != c
-    if len(names) == c and not turned: return names
-    raise ValueError(f'X must be (n, channels, length) with a name for each of {c} channels, got {len(names)} '
+    if len(set(names)) == len(names) == c and not turned: return names
+    raise ValueError(f'X must be (n, channels, length) with a name of its own for each of {c} channels, got {len(names)} '
                      f'for {v.shape}{_TURNED*turned}')
 
 def series(
@@ -380,25 +379,26 @@ def series(
 ) -> Domain:
     "Describe time series: their channels, their time, and what real ones look like."
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
-    if fs is not None and not fs > 0: raise ValueError(f'fs must be positive, got {fs}')
+    for name,u in dict(fs=fs, steepest=steepest).items():
+        if not (u is None or isinstance(u, (int, float)) and u > 0): raise ValueError(f'{name} must be positive, got {u!r}')
     v = _numbers(X)
-    if v.ndim not in (2, 3): raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
+    if v.ndim not in (2, 3) or not v.size: raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
     names = _channel_names(v, channels, X)
     v = v.reshape(len(v), len(names), -1)
     L = length or int(_lengths(v).max())
     check_whole(length=L, window=window or 1)
-    shortest,bridged = min(int(_lengths(v).min()), L), missing == 'bridge'
+    shortest,bridged = min(max(int(_lengths(v).min()), 1), L), missing == 'bridge'
     filled,there = _checked(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)
-    flat = [name for name,c in zip(names, known.swapaxes(0, 1)) if np.nanmax(c) == np.nanmin(c)]
+    own = torch.from_numpy(np.stack([np.nanmin(known, (0, 2)), np.nanmax(known, (0, 2))], 1)).float()
+    flat = [name for name,(low,high) in zip(names, own.tolist()) if not low < high]
     if flat: raise ValueError(f'X must vary in every channel, got nothing but one value in {flat[0]!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
-    own = torch.from_numpy(np.stack([np.nanmin(known, (0, 2)), np.nanmax(known, (0, 2))], 1)).float()
     asked = _ends(names, bounds)
     low,high = torch.where(asked.isnan(), own, asked).T[..., None]
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
-    return _domain(_Series(names, L, shortest, fs, window or _forgotten(known), low, high,
+    return _domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
                            torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real))
 
 def _domain(p:_Series) -> Domain:
