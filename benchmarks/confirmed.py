@@ -1,6 +1,6 @@
 """Do answers last that made-up models confirmed? Asked of networks that were trained again on real labels.
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/confirmed.py [--rows 60] [--folds 2] [--out DIR]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/confirmed.py [--rows 60] [--folds 2] [--only heloc] [--out DIR]
 
 Near the protocol of BetaRCE (Stępka et al., 2024): FICO's HELOC in folds, refused rows of the fold that no network saw, and
 fifteen networks of the same kind that were trained on resamples of the training rows with their real labels. `robust` is the
@@ -80,12 +80,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     p.add_argument('--rows', type=int, default=60)
     p.add_argument('--folds', type=int, default=2)
+    p.add_argument('--only', choices=['breast_cancer', 'heloc'])
     p.add_argument('--out', type=Path, default=Path(__file__).parent/'results')
     a = p.parse_args()
     cancer, heloc = load_breast_cancer(), load_heloc()
     whole = lambda t: (pd.concat([t[0], t[2]]), np.r_[t[1], t[3]])
     tables, found = [('breast_cancer', *whole(cancer), 1), ('heloc', *whole(heloc), 1)], []
     for name, X, y, target in tables:
+        if a.only not in (None, name): continue
         for fold in range(a.folds):
             for line in lines(name, X, y, target, fold, a.rows):
                 found.append(line)
