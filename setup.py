@@ -23,7 +23,7 @@ setup(
     long_description_content_type="text/markdown",
     author=cfg["author"],
     author_email=cfg["author_email"],
-    url=cfg["git_url"],
+    url="" if ".invalid" in cfg["git_url"] else cfg["git_url"],  # not published yet
     keywords=cfg["keywords"],
     license="Apache-2.0",
     packages=find_packages(include=[cfg["lib_path"], cfg["lib_path"] + ".*"]),

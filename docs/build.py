@@ -117,6 +117,22 @@ def source_cells(src, page, syms, links):
     return out + [c]
 
 
+def published(url):
+    "An address that settings.ini gives; '' for one that ends in .invalid, which leads nowhere."
+    return '' if '.invalid' in url else url
+
+
+LONGEST = 24  # lines of an output that a tutorial shows unfolded
+
+
+def lines_of(output):
+    "How many lines a reader would see: rows of a table, or lines of text; 1 for a picture."
+    data = output.get('data', {})
+    if any(kind in data for kind in ('image/png', 'image/svg+xml', 'application/vnd.jupyter.widget-view+json')): return 1
+    if '<table' in data.get('text/html', ''): return data['text/html'].count('<tr')
+    return 1 if 'text/html' in data or 'text/markdown' in data else (output.get('text') or data.get('text/plain', '')).count('\n')
+
+
 def only_asserts(src):
     "Whether a cell holds what the page says, and shows nothing: a reader opens it, and need not."
     body = [] if src.startswith(('%', '!')) else ast.parse(src).body
@@ -130,6 +146,7 @@ def code_cell(c, page, heading):
     if dirs.get('echo') == 'false': n.metadata['tags'] = ['remove-input']
     if page.rel.startswith('tutorials/') and only_asserts(n.source): n.metadata['tags'] = ['hide-input']
     if 'code-fold' in dirs or page.rel.startswith('figures/') and dirs.get('echo') != 'false': n.metadata['tags'] = ['hide-input']
+    if page.rel.startswith('tutorials/') and any(lines_of(o) > LONGEST for o in c.outputs): n.metadata['tags'] = [*n.metadata.get('tags', []), 'hide-output']
     size = next((o.metadata['image/png'] for o in c.outputs if 'image/png' in o.get('metadata', {})), {})
     image = {'alt': dirs.get('fig-alt') or f'Plot: {heading or page.title}'} | ({'width': f'{size["width"]}px'} if 'width' in size else {})
     if any('image/png' in o.get('data', {}) for o in c.outputs): n.metadata['mystnb'] = {'image': image}
@@ -193,7 +210,18 @@ def box(ps, shelf=''):
     return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
 
 
-def fill(src, ps, shelf=''): return re.sub(r'<!-- the table of notebooks[^>]*-->', lambda m: box(ps, shelf), src)
+def fill(src, ps, shelf=''):
+    "Markdown with the table of notebooks in its place, and with the address of the repository once settings.ini has one."
+    src = re.sub(r'<!-- the table of notebooks[^>]*-->', lambda m: box(ps, shelf), src)
+    url = published(CFG.git_url)
+    return re.sub(r'<!-- until published -->(.*?)<!-- then: (.*?) -->', lambda m: m[2].format(url=url) if url else m[1], src, flags=re.S)
+
+
+def whence(p):
+    "The last line of a page: the notebook as it was run, and the repository once settings.ini has its address."
+    url = published(CFG.git_url)
+    there = f' Its source is <a href="{url}/blob/{CFG.branch}/{NBS.name}/{p.rel}">in the repository</a>.' if url else ''
+    return f'<p class="notebook">This page is a notebook that was run: <a href="notebooks/{p.stem}.ipynb" download>{p.rel}</a>, with its outputs.{there}</p>'
 
 
 def relink(src, ps):
@@ -296,7 +324,7 @@ def site():
         nb = done[p.stem]
         for c in nb.cells:
             if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps, p.shelf), ps)
-        last = '\n\n'.join(trees) if p.stem == 'index' else f'<p class="notebook">This page is a notebook that was run: <a href="notebooks/{p.stem}.ipynb" download>{p.rel}</a></p>'
+        last = '\n\n'.join(trees) if p.stem == 'index' else whence(p)
         nb.cells.append(new_md(last, id='last'))
     wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
     wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
@@ -307,7 +335,7 @@ def site():
     shutil.rmtree(ROOT/'jupyter_execute', ignore_errors=True)  # myst-nb leaves copies beside the output
     shutil.rmtree(OUT/'notebooks', ignore_errors=True)
     (OUT/'notebooks').mkdir()
-    for p in shown: shutil.copy(p.path, OUT/f'notebooks/{p.stem}.ipynb')
+    for p in shown: nbformat.write(ran[p.stem], OUT/f'notebooks/{p.stem}.ipynb')
     llms([('Start', shown[:1]), *[g for g in groups if g[1]]], done)
     cpu = lambda p: ran[p.stem].metadata.get('cpu', 0)
     lines = [f'{p.rel}\t{ran[p.stem].metadata.seconds}\t{cpu(p)}' for p in ps]

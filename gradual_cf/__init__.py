@@ -1,6 +1,6 @@
-"""What is the least to change for another decision? Counterfactuals of any model, by gradual construction.
+"""What is the least change that leads to another decision? Counterfactuals for any model, by gradual construction.
 
-The names below are what people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.explorer`. Each
+The names below are those most people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.explorer`. Each
 is loaded when it is first asked for, so that the import itself is quick. In a notebook, `from gradual_cf.all import *`
 gives more.
 """

@@ -22,13 +22,13 @@ _ABOUT = 'The least change in an input that makes a network decide otherwise.'
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 
 def _say(text, err=False):
-    "Print what steers no terminal."
+    "Print text without control characters."
     from gradual_cf.render import terminal
     typer.echo(terminal(text), err=err)
 
 @contextmanager
 def _clear_errors():
-    "Turn bad input, or an extra that is missing, into one line on standard error and exit code 2."
+    "Report bad input, or a missing extra, in one line on standard error, with exit code 2."
     try: yield
     except (ValueError, ImportError) as e: # of an extra that is not installed
         _say(f'error: {e}', err=True)
@@ -54,29 +54,29 @@ _SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the se
 _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
 _OWN = typer.Option(None, '--model',
                     help='A model file: safetensors for a data set, or .json, .ubj, .txt, .cbm, .onnx, .skops.')
-_FULL = typer.Option(False, '--full', help='Train an image network on all its rows: minutes instead of one.')
+_FULL = typer.Option(False, '--full', help='Train an image network on all rows, which takes several minutes.')
 _PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
-_PRESET = typer.Option(None, '--preset', help="'believable': answers among real rows of the target, for tables.")
+_PRESET = typer.Option(None, '--preset', help="'believable': answers like real rows of the target, for tables.")
 _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.')
 _OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
-_HTML = typer.Option(None, '--html', help='Write the steps to this file, as a web page of its own.')
+_HTML = typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.')
 _LETTER = typer.Option(None, '--letter', help='Write a letter about the row to this file: .md, .html or .json.')
-_LANGUAGE = typer.Option('en', '--language', help='Of the letter or the panel: en, de, fr, es, it, nl or pl.')
-_REASONS = typer.Option(None, '--reasons', min=1, help='Name so many principal reasons in the letter, at most.')
-_PLAN = typer.Option(False, '--plan', help='Say in which order to make the changes.')
-_SEVERAL = typer.Option(None, '--several', min=1, help='Show so many ways, the best first.')
+_LANGUAGE = typer.Option('en', '--language', help='Language of the letter or the panel: en, de, fr, es, it, nl or pl.')
+_REASONS = typer.Option(None, '--reasons', min=1, help='Name at most this many principal reasons in the letter.')
+_PLAN = typer.Option(False, '--plan', help='Also print the order in which to make the changes.')
+_SEVERAL = typer.Option(None, '--several', min=1, help='Show this many alternatives, the best first.')
 _JSON = typer.Option(False, '--json', help='Print JSON.')
 _IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
 _BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.')
-_UP = typer.Option(None, '--increase-only', help='A column that may only grow; repeat for more.')
-_DOWN = typer.Option(None, '--decrease-only', help='A column that may only fall; repeat for more.')
-_MOST = typer.Option(None, '--max-changes', min=1, help='Most columns, blocks or words changed.')
-_RELATIONS = typer.Option(None, '--relations', help='A file of what hangs together in a table, one sentence a line.')
+_UP = typer.Option(None, '--increase-only', help='A column that may only increase; repeat for more.')
+_DOWN = typer.Option(None, '--decrease-only', help='A column that may only decrease; repeat for more.')
+_MOST = typer.Option(None, '--max-changes', min=1, help='Change at most this many columns, blocks or words.')
+_RELATIONS = typer.Option(None, '--relations', help='A file of relations between columns, one per line.')
 _TRUST = typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.')
 _CSV = typer.Option(None, '--csv', help='Rows in a CSV file, with a fitted --model of your own.')
-_MANY = typer.Option(1000, '--rows', min=1, help='Rows of the data set, drawn at random.')
-_TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; else the other class.')
-_COST = typer.Option(None, '--cost', help='A JSON file of what changes cost: column to weight, [up, down], difficulty.')
+_MANY = typer.Option(1000, '--rows', min=1, help='Number of random rows of the data set.')
+_TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default the other class.')
+_COST = typer.Option(None, '--cost', help='A JSON file of costs: column to weight, [up, down] or difficulty.')
 
 # %% ../nbs/92_cli.ipynb #c13
 def _task(name, data, seed, model=None, full=False, **domain):
@@ -99,7 +99,7 @@ def _fitted(task, paper, preset=None):
     return GradualCF(task.model, task.domain, settings, classes=task.classes or None).fit(task.X)
 
 def _json_value(v):
-    "A value as JSON can hold it: numbers of numpy as numbers, nothing for what is no number."
+    "A value as JSON: numpy's numbers as numbers, null for NaN."
     v = v.item() if hasattr(v, 'item') else v
     return None if isinstance(v, float) and v != v else v
 
@@ -199,7 +199,7 @@ def _wanted(cf, text): # Fitted
 
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
-    "All that is told about one row, as people read it; colour where the terminal has it."
+    "Everything reported about one row, as text; in colour if the terminal supports it."
     names = None if hasattr(cfs.data, 'columns') else [row]
     parts = [cfs.text(sys.stdout.isatty(), names)]
     for title,v in {'step by step': plan, 'several ways': several}.items():
@@ -207,7 +207,7 @@ def _answer_text(cfs, task, row, plan=None, several=None):
     return '\n'.join(parts)
 
 def _record(cfs, task, row, plan=None, several=None):
-    "All that is told about one row, as a JSON object."
+    "Everything reported about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
     told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs))
@@ -274,7 +274,7 @@ def _explain(
     dataset:Optional[str]=_OR_OWN,
     row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='A class, or LOW..HIGH; else the second likeliest.'),
+    target:Optional[str]=typer.Option(None, '--target', help='A class, or LOW..HIGH; by default the second likeliest.'),
     csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
     model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
@@ -288,7 +288,7 @@ def _explain(
     data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
     trust:Optional[List[str]]=_TRUST,
 ):
-    "Explain one row: what is the least to change, and to what?"
+    "Explain one row: what is the least change, and to which values?"
     with _clear_errors():
         _check_one(row, text, image)
         _check_letter_options(letter_, language, reasons)
@@ -373,7 +373,7 @@ def _counted(task, out, picture):
 
 def _counted_text(told):
     "The same as people read it."
-    lines = ['{rows:,} rows in {parts} parts in {out}, {valid:.1%} with a counterfactual'.format(**told)]
+    lines = ['{rows:,} rows in {parts} parts in {out}; {valid:.1%} have a counterfactual'.format(**told)]
     for c in told['changes']:
         how = f', most often to {c["most"]}'
         if c['median'] is not None: how = f', up {c["up"]:.0%}, down {c["down"]:.0%}, median {c["median"]:+,.4g}'
@@ -386,14 +386,14 @@ def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
     model:Path=typer.Option(..., '--model', help='A model file: .safetensors, .json, .ubj, .txt, .cbm, .onnx, .skops.'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
-    dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, where its file does not say.'),
+    dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, if its file does not name it.'),
     target:Optional[str]=typer.Option(None, '--target',
-                                      help='Label of a class, or a column of labels; else the other class.'),
+                                      help='Label of a class, or a column of labels; by default the other class.'),
     engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
     address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
-    batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows of a part, which a kill may lose.'),
-    picture:Optional[Path]=typer.Option(None, '--picture', help='Draw which features change how often to this file.'),
+    batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows per part; a crash loses at most one part.'),
+    picture:Optional[Path]=typer.Option(None, '--picture', help='Plot to this file how often each feature changes.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
@@ -413,7 +413,7 @@ def _batch(
         try: run(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
         except (OSError, ImportError, RuntimeError) as e: raise ValueError(str(e)) from None
         except KeyboardInterrupt:
-            _say('stopped; what was finished is kept: run the same command again', err=True)
+            _say('stopped; finished parts are kept: run the same command again to resume', err=True)
             raise typer.Exit(130) from None
         told = _counted(task, out, picture)
     _say(json.dumps(told) if json_ else _counted_text(told))
@@ -429,14 +429,14 @@ def _asked_rows(*, rows, seed, paper, preset, **task): # As `_asked_task` takes 
 @app.command('audit')
 def _audit(
     dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, model:Optional[Path]=_OWN, rows:int=_MANY,
-    by:List[str]=typer.Option(..., '--by', help='A column that tells groups apart; repeat for more.'),
+    by:List[str]=typer.Option(..., '--by', help='A column that defines groups; repeat for more.'),
     target:Optional[str]=_TO, least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
     data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
-    "How far do groups have to go, and what sets them apart?"
+    "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     with _clear_errors():
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
@@ -456,7 +456,7 @@ def _actions(
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
     data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
-    "A few changes that together help as many rows as possible."
+    "Find a few actions that together help as many rows as possible."
     from gradual_cf.use.actions import actions
     with _clear_errors():
         rules:dict[str, Any] = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
@@ -472,7 +472,7 @@ def _check(
     out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
     json_:bool=_JSON,
 ):
-    "Say what is right with a folder of answers, and what is not."
+    "Check a folder of answers: which parts are whole, missing or damaged?"
     from gradual_cf.scale.batch import check_folder
     with _clear_errors(): told = check_folder(out)
     text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
@@ -485,15 +485,15 @@ def _check(
 def _watch(
     out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
     dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV,
-    model:Optional[Path]=typer.Option(None, '--model', help="Today's model; weights or a fitted model of your own."),
-    rows:Optional[Path]=typer.Option(None, '--rows', help='Rows of today, a CSV or parquet file; else those of then.'),
-    by:Optional[List[str]]=typer.Option(None, '--by', help='A column that tells groups apart; repeat for more.'),
+    model:Optional[Path]=typer.Option(None, '--model', help="Today's model: weights, or a fitted model of your own."),
+    rows:Optional[Path]=typer.Option(None, '--rows', help="Today's rows, CSV or parquet; by default the earlier ones."),
+    by:Optional[List[str]]=typer.Option(None, '--by', help='A column that defines groups; repeat for more.'),
     target:Optional[str]=_TO,
-    least:Optional[float]=typer.Option(None, '--least', help='Share of the advice that is expected to hold; else .95.'),
+    least:Optional[float]=typer.Option(None, '--least', help='Share of the advice expected to hold; by default .95.'),
     trust:Optional[List[str]]=_TRUST, data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER,
     preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
-    "Does the advice of then still hold? Ends with 1 where it does not."
+    "Check whether earlier advice still holds; exit code 1 if it does not."
     from gradual_cf.use.watch import watch
     with _clear_errors():
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=None, cost=None,
@@ -553,20 +553,20 @@ def _app(
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
     data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
-    port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port at 127.0.0.1; 0 for any that is free.'),
+    port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port on 127.0.0.1; 0 for any free one.'),
     open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
-    visitors:int=typer.Option(4, '--visitors', min=1, help='Most visitors at once: each has a process of some 400 MB.'),
-    idle:int=typer.Option(30, '--idle', min=1, help='Minutes after which a visitor who does nothing makes room.'),
+    visitors:int=typer.Option(4, '--visitors', min=1, help='Most visitors at once; each needs about 400 MB.'),
+    idle:int=typer.Option(30, '--idle', min=1, help='Minutes without activity until a visitor makes room.'),
     trust:Optional[List[str]]=_TRUST, language:str=_LANGUAGE,
 ):
-    "Ask what if in the browser: the explorer as a page of this machine, until Ctrl-C."
+    "Open the explorer in the browser, served from this machine until Ctrl-C."
     options = {k: v for k,v in locals().items() if k not in ('port', 'open_', 'token', 'visitors', 'idle')}
     from gradual_cf.use.explorer import _free_port, _serve, _voila
     with _clear_errors():
         _voila()
         port = _free_port(port)
-        try: _asked_panel(**_plain(options)).close() # once, so that a mistake is said in the terminal
+        try: _asked_panel(**_plain(options)).close() # once, so that a mistake is reported in the terminal
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
     title = f'What if: {dataset or (rows and rows.stem)}'
     told = lambda address: _say(_INVITATION.format(address))
@@ -576,12 +576,12 @@ def _app(
 @app.command('serve')
 def _serve_folder(
     folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
-    host:str=typer.Option('127.0.0.1', '--host', help='Where it listens; only this machine by default.'),
-    port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any that is free.'),
-    token:bool=typer.Option(True, '--token/--no-token', help='Ask for a token: GRADUAL_CF_TOKEN, or a new one.'),
+    host:str=typer.Option('127.0.0.1', '--host', help='Address to listen on; by default this machine only.'),
+    port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any free one.'),
+    token:bool=typer.Option(True, '--token/--no-token', help='Require a token: GRADUAL_CF_TOKEN, or a new one.'),
     workers:int=typer.Option(2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.'),
-    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most requests that wait; else one a worker.'),
-    seconds:float=typer.Option(30., '--seconds', min=.001, help='Most time of a request.'),
+    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most waiting requests; else one a worker.'),
+    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
     trust:Optional[List[str]]=_TRUST,
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
@@ -599,7 +599,7 @@ def _train(
     out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'),
     json_:bool=_JSON,
 ):
-    "Train a data set's network, or find it in the cache, and print its test accuracy."
+    "Train a data set's network, or load it from the cache, and print its test accuracy."
     with _clear_errors():
         task = _task(dataset, data, seed, full=full)
         right = _number(task.accuracy())
@@ -615,8 +615,8 @@ def _train(
 def _reproduce(
     name:Optional[str]=typer.Argument(None, help='A table or figure, such as table6, or all.'),
     list_:bool=typer.Option(False, '--list', help='List what there is.'),
-    rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Rows to explain, where the experiment has a choice.'),
-    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; what is finished is not run again.'),
+    rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.'),
+    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.'),
     data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
@@ -641,7 +641,7 @@ def _field(
     model:Optional[str]=typer.Option(None, '--model', help='One model of the run, such as xgboost.'),
     json_:bool=_JSON,
 ):
-    "Print the committed benchmark: how each method did, and who wins what."
+    "Print the committed benchmark: each method's results, and where each wins."
     from gradual_cf.paper.reproduce import _checkout
     with _clear_errors():
         try: here = _checkout()
@@ -665,10 +665,10 @@ def _demo_table(out, rows, seed):
     usual = asked.valid & (asked.quality().typical >= _USUAL).to_numpy()
     cfs = asked[usual.nonzero()[0][:rows]]
     _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these.')
-    _say(f'What would have been {yes!r}? Late payments stay as they are, and nobody gets younger.\n')
+    _say(f'What would have led to {yes!r}? Late payments stay as they are, and nobody gets younger.\n')
     _say(cfs.text())
-    _say(f'\nTypical: so many {yes} applications are more unusual. It is {_USUAL:.0%} or more for '
-         f'{usual.sum()} of the first {len(asked)} that are {no}; the first {len(cfs)} of these are shown.')
+    _say(f'\nTypical: the share of {yes} applications that are more unusual. It is {_USUAL:.0%} or more for '
+         f'{usual.sum()} of the first {len(asked)} {no} applications; the first {len(cfs)} of these are shown.')
     cfs.plot(most=rows).savefig(out, dpi=150)
     return len(cfs) == rows
 
@@ -688,7 +688,7 @@ def _demo_digits(out, seed):
 # %% ../nbs/92_cli.ipynb #c82
 @app.command('demo')
 def _demo(
-    out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='Where the picture goes.'),
+    out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='File for the picture.'),
     rows:int=typer.Option(3, '--rows', min=1, help='Rows to explain.'),
     seed:int=_SEED,
 ):

@@ -41,27 +41,27 @@ class Settings(Common):
                      " 'gain' and 'bounds' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'bounds'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
                      options=('normal', 'input', 'prototype'))
-    keep:str=setting('nearest', "Keep the 'nearest' iterate that arrived, or the 'last' (the paper)",
+    keep:str=setting('nearest', "Keep the 'nearest' iterate that reached the target, or the 'last' (the paper)",
                      options=('last', 'nearest'))
-    tau_slack:float=setting(.02, 'Share of 1 - tau that a kept iterate should lie above tau', least=0, below=1)
-    quantile:float|None=setting(None, "Stop only inside this quantile of the target's training gaps",
+    tau_slack:float=setting(.02, 'How far above tau a kept iterate should lie, as a share of 1 - tau', least=0, below=1)
+    quantile:float|None=setting(None, "Stop only within this quantile of the logit gaps of the target's training rows",
                                 least=0, most=1, none=True)
     sigma:int=setting(50, 'Adam steps for each composition; the paper 500, and 1000 for MNIST', least=0)
     lr:float=setting(.1, "Adam's learning rate", least=0)
     lam:float=setting(.3, 'Weight of the distance to the input', least=0)
     eta:float=setting(.3, 'Weight of total variation, for images only', least=0)
     prototype_weight:float=setting(0., 'Weight of the squared distance to the prototype', least=0)
-    match:Callable=setting(logit_gap, 'How logits lie off the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
+    match:Callable=setting(logit_gap, 'How logits differ from the class: logit_gap, logit_gap_norm, logit_gap_sum, a term')
     terms:dict=setting({}, 'Further loss terms: name -> (weight, term)')
     average:bool=setting(False, "Average gradients over the domain's views", options=(True, False))
     n_ref:int=setting(100, "Training rows whose mean logits are the target's address, N", least=1)
     max_changes:int|None=setting(None, 'Most groups changed in a row', least=1, none=True)
-    logit_margin:float|None=setting(None, "Stop only where the target's logit leads as in this share of its rows",
+    logit_margin:float|None=setting(None, "Stop only if the target's logit leads as far as in this share of its rows",
                             least=0, most=1, none=True)
     plausibility:Any=setting(None, 'Stop only among real rows of the target: a `Plausibility`, or None', none=True)
-    sparsity_weight:float=setting(0., 'Price of a changed group on the way among real rows, in logits', least=0)
+    sparsity_weight:float=setting(0., 'Price of a changed group during the search among real rows, in logits', least=0)
     n_prototypes:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
-    max_shared:int=setting(1, 'Groups that may share a change if that is nearer by a tenth; 1 for the fewest', least=1)
+    max_shared:int=setting(1, 'Groups that may share a change, if that is a tenth nearer; 1 for fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.search.shorten')
     steps:tuple|None=setting(None, 'Steps of the search in their order; None for those that suit model and domain',
                              none=True)
@@ -113,8 +113,8 @@ def _check_fit(h, domain, model):
         if not fits(h, domain, model): raise ValueError(f'{name} must {wanted}, got {getattr(h, name)!r}')
 
 # %% ../nbs/07_gradual.ipynb #c24
-def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether somebody asked for the margin
-    "Settings that suit a model and a domain; raises `ValueError` where they cannot."
+def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether the margin was asked for
+    "Settings that suit a model and a domain; raises `ValueError` if there are none."
     _check_fit(h, domain, model)
     return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
 
@@ -292,7 +292,7 @@ def _refused(cf, s): # Positions of rows, long
     return (~arrived(s.logits, s.target.label, cf.settings.tau)).nonzero()[:, 0]
 
 def _unfinished(cf, s): # Positions of rows, long
-    "Rows that lack some of what is asked."
+    "Rows that do not meet all demands yet."
     return (stopping(cf, s) > 0).nonzero()[:, 0]
 
 def construct(
@@ -403,7 +403,7 @@ def _run(cf, s, steps, watch=None) -> Iterator[State]:
     for step in steps: yield from step(cf, s, watch)
 
 def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
-    "Other steps, from the input again, for rows that the model still refuses; nothing but the target is asked of them."
+    "Other steps, from the input again, for rows that the model still refuses; only the target is required of them."
     lost = _refused(cf, s)
     if not len(lost): return
     now = s.take(lost)
@@ -495,7 +495,7 @@ class _BestSeen:
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
 def _best_of(cf, s, states) -> Tensor: # `(n, *s)`
-    "Exhaust the states that come of `s`, and keep each row's best."
+    "Run through all states that follow `s`, and keep each row's best."
     best = _BestSeen(cf, s)
     for s in states: best.see(s)
     return best.xp
@@ -621,9 +621,9 @@ class GradualCF(Explainer):
 
     def fit(self,
         data, # Training rows, raw
-        y=None, # Nothing: the model is fitted already
+        y=None, # Leave out: the model is fitted already
     ):
-        "Learn where each class lives in logit space; returns the explainer. Where that fails, it stays as it was."
+        "Learn where each class lies in logit space; returns the explainer. If that fails, it stays unchanged."
         with _as_it_was(self):
             super().fit(data, y)
             self.held,self.density = {}, None
@@ -643,26 +643,26 @@ class GradualCF(Explainer):
     def under(self,
         settings:Settings, # Other settings
     ): # The same class of explainer, fitted
-        "The same model, domain and training rows under other settings; the model is not asked about the rows again."
+        "The same model, domain and training rows with other settings; the model is not run on the rows again."
         self.check_rows('under')
         new = copy(self)
         new.settings = _settled(settings, self.domain, self.model)
         return new._learn()
 
     def save(self,
-        folder,         # Where it goes; an explainer that lies there is replaced, all or nothing
+        folder,         # The folder; an explainer in it is replaced as a whole
         rows:bool=True, # Keep the training rows; else a summary of them
     ): # The folder, a `Path`
-        "Write a fitted explainer into a folder, without pickle; raises `ValueError` for what no file can hold."
+        "Write a fitted explainer into a folder, without pickle; raises `ValueError` for what cannot be saved."
         return import_module('gradual_cf.scale.keep').save_explainer(self, folder, rows)
 
     @classmethod
     def load(cls,
         folder,        # Where `save` wrote one
-        model=None,    # The model, where the folder holds none; else in place of that one
-        trusted=(),    # Further types that a model of scikit-learn may hold, by name: you answer for what they do
+        model=None,    # The model, if the folder holds none or another is wanted
+        trusted=(),    # Further types allowed in a scikit-learn model, by name: you vouch for what they do
     ): # Fitted
-        "Read an explainer; raises `ValueError` for a damaged folder, a newer one, or a model that answers otherwise."
+        "Read an explainer; raises `ValueError` for a damaged folder, a newer format, or a model that differs."
         return import_module('gradual_cf.scale.keep').load_explainer(cls, folder, model, trusted)
 
     @property
@@ -707,7 +707,7 @@ class GradualCF(Explainer):
 
     def trace(self,
         data,        # One raw input
-        target=None, # Label of a class, or None for the other one of two classes
+        target=None, # Label of a class, or None for the other of two classes
         seed:int=0,  # Seed of the start
         **constraints, # As `explain` takes them
     ) -> Trace:

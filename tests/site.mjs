@@ -88,6 +88,9 @@ function checkLinks(name, links) {
   }
 }
 
+// Plots whose letters a phone shows at less than half their size, by how much they shrink.
+const small = p => p.evaluate(() => [...document.querySelectorAll('.cell_output img[width]')].filter(i => i.clientWidth && i.clientWidth < .45 * parseFloat(i.getAttribute('width'))).map(i => (i.clientWidth / parseFloat(i.getAttribute('width'))).toFixed(2)));
+
 // Code that is wider than its cell: the longest line of each. Folded cells are opened, and stay so for what follows.
 const sideways = p => p.evaluate(() => {
   document.querySelectorAll('article details').forEach(d => { d.open = true; });
@@ -126,6 +129,7 @@ async function visit(p, log, f) {
       raw: [...document.querySelectorAll('article :is(p, li, td, th, dd, h1, h2, h3)')].map(e => e.textContent.match(/\\(frac|sum|lVert|mathbb|circ)\b/)?.[0]).find(Boolean),
     }));
     checkLinks(name, found.links);
+    found.links.filter(l => /\.invalid(\/|:|$)/.test(l)).forEach(l => say(name, `link that leads nowhere: ${l}`));
     found.images.forEach(i => say(name, `broken image ${i}`));
     if (found.raw) say(name, `math as it is typed: ${found.raw}`);
     if (found.math[1] < found.math[0] || found.math[2]) say(name, `math not rendered: ${found.math}`);
@@ -138,7 +142,9 @@ async function visit(p, log, f) {
     (await findings(p, WHOLE.includes(name))).forEach(v => say(name, `axe: ${v}`));
     (await contrast(p, 'dark')).forEach(v => say(name, `axe, dark: ${v}`));
     await p.setViewportSize({ width: 390, height: 844 });
+    await drawn(p);
     const over = await wide(p);
+    (await small(p)).forEach(i => say(name, `a plot's letters shrink to ${i} on a phone`));
     if (over > 0) say(name, `scrolls ${over} px sideways on a phone: ` + await p.evaluate(() => [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.tagName + '.' + e.className).join(' ')));
   } catch (e) { say(name, `failed: ${String(e).slice(0, 300)}`); }
   log.seen.forEach(s => say(name, s));

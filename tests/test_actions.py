@@ -278,7 +278,7 @@ def test_bad_questions(net):
     refused = X[~said(net, X)]
     with pytest.raises(ValueError, match='columns must be a whole number'): actions(net, ASKED, 2, 1, columns=0)
     with pytest.raises(ValueError, match='worth must be a positive number or None, got 0'): actions(net, ASKED, 2, 1, worth=0)
-    with pytest.raises(ValueError, match='rows must have one that is not there yet, got'): actions(net, refused, 2, 0)
+    with pytest.raises(ValueError, match='rows must include one without the target, got'): actions(net, refused, 2, 0)
     with pytest.raises(ValueError, match='target must be the same for all rows'): actions(net, X, 2)
     domain = images(block=2)
     x = np.zeros((4, 8, 8), np.uint8)

@@ -393,8 +393,8 @@ def test_reviews(cls):
 
 def test_lore_is_for_tables():
     p = toy.tokens()
-    with pytest.raises(ValueError, match="domain must be of a table for LORE.*got one of kind 'other'"): LORE(p.model, p.domain)
-    with pytest.raises(ValueError, match="domain must be of a table for LORE.*got one of kind 'image'"): LORE(p.model, images())
+    with pytest.raises(ValueError, match="domain must be a table for LORE.*got one of kind 'other'"): LORE(p.model, p.domain)
+    with pytest.raises(ValueError, match="domain must be a table for LORE.*got one of kind 'image'"): LORE(p.model, images())
 
 
 @named

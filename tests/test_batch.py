@@ -441,7 +441,7 @@ def test_a_full_disk_keeps_what_was_finished(cf, tmp_path, monkeypatch):
         Path(path).write_bytes(b'PAR1')
         raise OSError(28, 'No space left on device')
     monkeypatch.setattr(pq, 'write_table', full)
-    with pytest.raises(OSError, match='no space is left for part 2'): explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
+    with pytest.raises(OSError, match='no space left for part 2'): explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
     assert _finished(tmp_path/'out') == {0, 1} and not list((tmp_path/'out').glob('.part*'))
     monkeypatch.undo()
     assert len(pd.read_parquet(explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30))) == 90
@@ -452,7 +452,7 @@ def test_a_disk_that_is_full_indeed(cf, tmp_path):
     (small := tmp_path/'small').mkdir()
     if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', str(small)], capture_output=True).returncode: pytest.skip('need the right to mount a small file system')
     try:
-        with pytest.raises(OSError, match='no space is left for part'): explain_dataset(cf, loans(3000), small/'out', batch_size=100)
+        with pytest.raises(OSError, match='no space left for part'): explain_dataset(cf, loans(3000), small/'out', batch_size=100)
         assert len(_finished(small/'out')) > 1
     finally: subprocess.run(['umount', str(small)], check=True)
 

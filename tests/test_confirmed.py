@@ -112,9 +112,9 @@ def test_bad_input_is_named(cf, how, said):
 
 def test_numbers_and_other_methods_are_refused():
     number = GradualCF(LinearRegression().fit(people(), people().income), tabular(people())).fit(people())
-    with pytest.raises(ValueError, match='left out but for classes'): number.explain(people(3), (50, None), confirmed=.9)
+    with pytest.raises(ValueError, match='a model of classes'): number.explain(people(3), (50, None), confirmed=.9)
     other = Wachter(Score(), tabular(people())).fit(people())
-    with pytest.raises(ValueError, match='left out but for classes'): other.explain(people(3), 1, confirmed=.9)
+    with pytest.raises(ValueError, match='a model of classes'): other.explain(people(3), 1, confirmed=.9)
 
 
 def test_labels_are_drawn_as_the_model_says():

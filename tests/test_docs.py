@@ -1,5 +1,6 @@
 """What the site's builder decides: when a kept run is still true, what a name in backticks means, what an entry says."""
 import sys
+import types
 from pathlib import Path
 
 import nbformat
@@ -9,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 pytest.importorskip('myst_nb', reason='need the requirements of the site (make docs)')
 sys.path.insert(0, str(ROOT/'docs'))
 import api      # noqa: E402
+import build    # noqa: E402
 import execute  # noqa: E402
 
 
@@ -105,3 +107,22 @@ def test_pictures_get_smaller_and_stay_pictures():
     Image.fromarray(a).save(out := io.BytesIO(), 'PNG', compress_level=0)
     small = execute.smaller(out.getvalue())
     assert len(small) < len(out.getvalue()) and Image.open(io.BytesIO(small)).size == (60, 60) and execute.smaller(small) == small
+
+
+def test_an_address_is_named_once_there_is_one(monkeypatch):
+    "Nothing that a reader clicks leads to an address that ends in .invalid; `git_url` of settings.ini turns the links on."
+    asked = next(c.source for c in nbformat.read(ROOT/'nbs/index.ipynb', 4).cells if c.source.startswith('## Install'))
+    page = build.Page(ROOT/'nbs/00_core.ipynb')
+    for url in ('https://gradual-cf.invalid/gradual_cf', 'https://example.org/gradual_cf'):
+        monkeypatch.setattr(build, 'CFG', types.SimpleNamespace(git_url=url, branch='main'))
+        told, last, there = build.fill(asked, []), build.whence(page), '.invalid' not in url
+        assert ('not published yet' in told) != there and (f'git+{url}' in told) == there and '<!--' not in told
+        assert (f'href="{url}/blob/main/nbs/00_core.ipynb"' in last) == there and ('.invalid' in last) is False
+    assert '.invalid' not in (ROOT/'README.md').read_text()
+
+
+def test_long_outputs_of_tutorials_are_folded():
+    rows = lambda n: nbformat.v4.new_output('execute_result', {'text/html': '<table>' + '<tr><td>1</td></tr>'*n + '</table>', 'text/plain': '1\n'*n})
+    tags = lambda stem, *outputs: build.code_cell(nbformat.v4.new_code_cell('x', outputs=list(outputs)), types.SimpleNamespace(rel=stem, title=''), '').metadata.get('tags', [])
+    assert tags('tutorials/a.ipynb', rows(70)) == ['hide-output'] and tags('tutorials/a.ipynb', rows(10)) == [] == tags('03_a.ipynb', rows(70))
+    assert tags('tutorials/a.ipynb', nbformat.v4.new_output('stream', text='a line\n'*48)) == ['hide-output']

@@ -130,7 +130,7 @@ def test_a_folder_grows_and_names_its_damage(asked, tmp_path):
     (tmp_path/'mine').mkdir()
     (tmp_path/'mine'/'a.txt').write_text('')
     with pytest.raises(ValueError, match='folder must be new, empty or one of decisions'): save_evidence(asked[3], tmp_path/'mine')
-    with pytest.raises(ValueError, match='texts must be what evidence wrote'): save_evidence([asked[3][0].replace('"tau": 0.5', '"tau": 0.6')], tmp_path/'e')
+    with pytest.raises(ValueError, match='texts must be what evidence returned'): save_evidence([asked[3][0].replace('"tau": 0.5', '"tau": 0.6')], tmp_path/'e')
     with pytest.raises(ValueError, match='texts must be a list of decisions'): save_evidence([], tmp_path/'e')
     assert not (tmp_path/'e').exists()
 

@@ -378,7 +378,7 @@ def test_other_answers_are_the_ways_that_are_proven(bank):
     people, _, cf = bank
     row, several, said = known(cf, people, np.nanargmax, locked=('school',))
     menu = ways(cf, row, 1, immutable=['school'])
-    assert said == f'Proven to lead nowhere: {(menu.proof == "none exists").sum()} of 15 ways of one or two columns.'
+    assert said == f'Proven not to work: {(menu.proof == "none exists").sum()} of 15 sets of one or two columns.'
     sets = [frozenset(f) for f in several.df().features]
     led = [frozenset(c) for c in menu[menu.proof != 'none exists']['columns']]
     assert 1 < len(sets) <= 5 and all(not a <= b for a in sets for b in sets if a is not b) and several.answers.valid.all()
@@ -391,7 +391,7 @@ def test_no_other_answer_is_longer_than_the_question_allows(bank):
     people, _, cf = bank
     short = GradualCF(cf.model, cf.domain, max_changes=1).fit(people)
     _, several, said = known(short, people)
-    assert 'of 6 ways of one column.' in said and several.answers.changed.sum(1).max() == 1
+    assert 'of 6 single columns.' in said and several.answers.changed.sum(1).max() == 1
 
 
 @pytest.mark.parametrize('told', [dict(model=lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 3], 1)), dict(density=.4), dict(cost={'income': 2.})])
@@ -408,7 +408,7 @@ def test_answers_are_searched_where_some_ways_are_not_decided(bank, monkeypatch)
     people, _, cf = bank
     monkeypatch.setattr(editors, '_SECONDS', 1e-9)
     row, several, said = known(cf, people)
-    assert 'Not decided in time: ' in said and several.answers.xp.equal(cf.explain_many(row, 1).answers.xp)
+    assert 'Undecided when time ran out: ' in said and several.answers.xp.equal(cf.explain_many(row, 1).answers.xp)
 
 
 def test_longer_answers_are_searched_where_no_way_is_short(bank):
@@ -417,14 +417,14 @@ def test_longer_answers_are_searched_where_no_way_is_short(bank):
     nn.init.constant_(steep[0].weight[0], 0.), nn.init.constant_(steep[0].weight[1], 1.)
     steep[0].bias.data = torch.tensor([4., 0.])  # all entries together have to be more
     _, several, said = known(GradualCF(steep, cf.domain).fit(people), people)
-    assert said == 'Proven to lead nowhere: 21 of 21 ways of one or two columns.' and several.answers.changed.sum(1).min() > 2
+    assert said == 'Proven not to work: 21 of 21 sets of one or two columns.' and several.answers.changed.sum(1).min() > 2
 
 
 def test_the_panel_shows_ways_and_what_leads_nowhere(bank):
     people, granted, cf = bank
     box = explorer(cf, people, k=3)
     box.panel.w.refused.click()
-    assert box.wait() and 'Proven to lead nowhere: ' in box.panel.w.nowhere.value and 'answer 2' in box.panel.w.others.value
+    assert box.wait() and 'Proven not to work: ' in box.panel.w.nowhere.value and 'answer 2' in box.panel.w.others.value
     box.panel.w.number.value = 2
     others = dict(_parts(box.panel.desk, box.panel.asked))['others']
     assert box.wait() and box.panel.shown[1].xp.equal(others.answers[1].xp)

@@ -109,8 +109,7 @@ def test_effects_are_what_the_model_says_without_a_change(shop, monkeypatch):
 
 
 def test_shap_reads_the_effects(shop):
-    try: import shap
-    except ImportError: pytest.skip('need shap')
+    shap = pytest.importorskip('shap')
     explanation = shop[2].to_shap()
     assert isinstance(explanation, shap.Explanation) and explanation.shape == shop[2].changed.shape and explanation[0].feature_names == NAMES
 

@@ -300,7 +300,7 @@ def test_a_network_that_writes_into_its_input_is_named_and_writes_nowhere(how):
     kept, domain = df.copy(), tabular(df)
     x = domain.encode(df).x.clone()
     cf = GradualCF(Clamping(how), domain)
-    with pytest.raises(ValueError, match='model must leave its input as it is, got one that writes into it'): cf.fit(df)
+    with pytest.raises(ValueError, match='model must not modify its input, got one that writes into it'): cf.fit(df)
     assert df.equals(kept) and torch.equal(domain.encode(df).x, x)
     late = Clamping('none')
     cf = GradualCF(late, domain, sigma=5).fit(df)

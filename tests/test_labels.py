@@ -155,7 +155,7 @@ def test_numbers_have_no_labels():
 def test_several_models_must_call_their_classes_alike():
     up, down = fitted('text'), LogisticRegression().fit(X, labelled(['refused', 'granted']))
     down.classes_ = down.classes_[::-1]
-    with pytest.raises(ValueError, match='call their classes alike'): GradualCF([up, down], tabular(X))
+    with pytest.raises(ValueError, match='with the same class labels'): GradualCF([up, down], tabular(X))
     both = GradualCF([up, fitted('text', 'forest')], tabular(X)).fit(X)
     a = both.explain(X.iloc[:5], 'granted')
     assert a.valid.all() and (up.predict(a.raw) == 'granted').all() and both.classes == ('granted', 'refused')

@@ -113,7 +113,7 @@ def test_polish_has_three_plurals():
 @pytest.mark.parametrize('form', ['html', 'md', 'txt'])
 def test_what_fills_a_text_is_escaped_for_its_format(form):
     from gradual_cf.render import environment
-    made = environment(form, '', language_of('fr')).from_string("{{ _('{name}: {before} is too low.', name=name, before='1') }}").render(name='<b>*x*')
+    made = environment(form, '', language_of('fr')).from_string("{{ _('The value for “{name}” is too low: {before}.', name=name, before='1') }}").render(name='<b>*x*')
     assert made == {'html': '&lt;b&gt;*x*', 'md': '&lt;b&gt;\\*x\\*', 'txt': '<b>*x*'}[form] + '\xa0: 1, une valeur trop basse.'
 
 
@@ -190,7 +190,7 @@ def test_four_reasons_are_told_where_four_exist():
     assert [len(t) for t in told] == [len(found.of(i)) for i in range(len(rows))] and sum(map(len, told)) > 2*sum(map(len, before))
     for i, sentences in enumerate(told):
         lines = found.frame[found.frame.row == i]
-        assert [s.split(':')[0] for s in sentences] == list(lines['columns'])
+        assert [re.search('“(.*)”', s)[1] for s in sentences] == list(lines['columns'])
         assert ['is too high' in s for s in sentences] == [float(l.has) > float(l.compared) for l in lines.itertuples()]
 
 

@@ -132,10 +132,34 @@ def test_a_star_overwrites_no_names_of_other_packages():
     assert set(gc.__all__) <= set(public.__all__)
 
 
-def test_constraints_pin_every_requirement():
+def named(requirement): return re.match(r'[A-Za-z0-9_.-]+', requirement)[0].lower().replace('_', '-')
+
+
+def requirements():
+    "Every list of requirements in settings.ini, as names of packages."
     ini = ConfigParser(delimiters=['='], interpolation=None)
     ini.read(ROOT/'settings.ini')
-    name = lambda r: re.match(r'[A-Za-z0-9_.-]+', r)[0].lower().replace('_', '-')
-    pins = {name(l) for l in (ROOT/'constraints.txt').read_text().split()}
-    wanted = {name(r) for k,v in ini['DEFAULT'].items() if k.endswith('requirements') for r in v.split()}
-    assert wanted <= pins
+    return {k: {named(r) for r in v.split()} for k,v in ini['DEFAULT'].items() if k.endswith('requirements')}
+
+
+def test_constraints_pin_every_requirement():
+    pins = {named(l) for l in (ROOT/'constraints.txt').read_text().split()}
+    assert set().union(*requirements().values()) <= pins
+
+
+def imported_by(tree):
+    "The packages that a module imports, wherever in it."
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Import): yield from (a.name.partition('.')[0] for a in n.names)
+        if isinstance(n, ast.ImportFrom) and not n.level: yield n.module.partition('.')[0]
+
+
+def test_tests_skip_where_an_extra_is_missing():
+    "`make test` installs the extra `dev` alone, and CI all of them: what only another one brings is imported behind a skip."
+    lists = requirements()
+    extras = set().union(*lists.values()) - lists['requirements'] - lists['dev_requirements'] - lists['docs_requirements']
+    assert {'ray', 'spacy', 'catboost'} <= extras
+    for file in (ROOT/'tests').glob('test_*.py'):
+        text = file.read_text()
+        for name in extras & set(imported_by(ast.parse(text))):
+            assert f"importorskip('{name}" in text, f'{file.name} imports {name}'

@@ -44,7 +44,7 @@ def pictures():
         answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain_many(refused[:1], 'granted', 3).plot(),
         actions=actions(cf, refused[:60], 3, 'granted').plot(), audit=audit(cf, rows, groups, 'granted', resamples=99).plot(),
         reasons=reasons(cf, rows[:80], target='granted').plot(), watch=watch(answers, rows=rows[:100].assign()).plot(),
-        ways=plot_ways(menu), empty=answers[:0].plot())
+        ways=plot_ways(menu), empty=answers[:0].plot(), many=answers.plot())
 
 
 def words(fig):
@@ -74,7 +74,7 @@ def test_words_on_words_are_found():
 
 
 @pytest.mark.parametrize('width', WIDTHS)
-@pytest.mark.parametrize('name', ['answers', 'plan', 'several', 'actions', 'audit', 'reasons', 'watch', 'ways', 'empty'])
+@pytest.mark.parametrize('name', ['answers', 'plan', 'several', 'actions', 'audit', 'reasons', 'watch', 'ways', 'empty', 'many'])
 def test_no_word_lies_on_another(pictures, name, width):
     fig = pictures[name]
     tall = fig.get_size_inches()[1]

@@ -63,7 +63,7 @@ def test_a_ladder_goes_down(most):
 
 @tagged
 def test_a_language_without_a_tagger():
-    import spacy
+    spacy = pytest.importorskip('spacy')
     with pytest.raises(ValueError, match=r"tagger must be 'en', None, or a spaCy pipeline with a tagger, got one for 'de'"):
         reads_well(tagger=spacy.blank('de'))
     with pytest.raises(ValueError, match="got 'de'"): reads_well(tagger='de')

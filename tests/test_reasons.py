@@ -110,7 +110,7 @@ def test_a_column_that_must_not_be_named_is_not_and_the_reader_is_told(cf):
 @pytest.mark.parametrize('how, said', [
     (dict(k=0), 'k must be'), (dict(k=2.5), 'k must be'), (dict(codes=dict(wealth=1)), r"\['wealth'\]"), (dict(never=['wealth']), r"\['wealth'\]"),
     (dict(codes=dict(debt=11)), '1 to 10'), (dict(codes=dict(debt=True)), '1 to 10'), (dict(codes=dict(debt=['a'])), '1 to 10'),
-    (dict(codes=dict(debt=1), never='debt'), r"never be named, got \['debt'\]"), (dict(never=list(WEIGHTS)), 'may be named'),
+    (dict(codes=dict(debt=1), never='debt'), r"columns of never, got \['debt'\]"), (dict(never=list(WEIGHTS)), 'may be named'),
     (dict(codes=dict(debt=('a', 'x'), months=('a', 'y'))), 'one text each'), (dict(target=5), 'target must be')], ids=str)
 def test_bad_input_is_named(cf, how, said):
     with pytest.raises(ValueError, match=said): reasons(cf, people(5), **how)

@@ -93,7 +93,7 @@ def test_series_of_several_lengths_are_padded_and_their_padding_stays():
 def test_missing_stretches_are_bridged_on_request_and_never_changed():
     X = waves()
     X[:4, 0, 52:58] = np.nan
-    with pytest.raises(ValueError, match="no NaN inside of a series, got one in row 0; series.*missing='bridge'"): series(X)
+    with pytest.raises(ValueError, match="no NaN inside a series, got one in row 0; series.*missing='bridge'"): series(X)
     cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
     cfs = cf.explain(X[:4], [1, 0]*2)
     assert (cfs.xp[:, 0, 52:58] == cfs.x[:, 0, 52:58]).all() and np.allclose(cfs.raw[:, 0, 52:58], cfs.x[:, 0, 52:58]) and cfs.valid.all()
@@ -128,7 +128,7 @@ def test_files_of_the_archive_are_read(tmp_path):
     (lambda X: series(X[0, 0]), r'\(n, length\) or \(n, channels, length\)'),
     (lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'),
     (lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
-    (lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "nothing but one value in 'channel 1'"),
+    (lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "a constant 'channel 1'"),
     (lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge'"),
     (lambda X: series(X, fs=0), 'fs must be positive'),
     (lambda X: series(X, fs='100'), "fs must be positive, got '100'"),

@@ -167,7 +167,7 @@ def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(bank
             shutil.rmtree(folder)
             for pid in list(crew.pool._processes): os.kill(pid, signal.SIGKILL)
             status, text, _ = asked(address, '/explain', question)
-            assert status == 503 and 'is the model gone?' in text
+            assert status == 503 and 'is the model missing?' in text
             assert asked(address, '/health')[0] == 503
 
 

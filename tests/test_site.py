@@ -85,6 +85,8 @@ PLANTED = {
     'axe: image-alt (1)': '<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=" width="9" height="9">',
     'broken image': '<img alt="Nothing" src="none.png">',
     'broken link other.html': '<a href="other.html">other</a>',
+    'link that leads nowhere: https://somewhere.invalid/there': '<a href="https://somewhere.invalid/there">there</a>',
+    "a plot's letters shrink to 0.": '<div class="cell_output"><img alt="A plot" width="1000" style="max-width: 100%" src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></div>',
     'no anchor #nowhere': '<a href="b.html#nowhere">there</a>',
     'math as it is typed: \\frac': '<p>A share is \\frac{a}{b}.</p>',
     'code scrolls sideways': f'<details><summary>Source</summary><div class="highlight"><pre style="overflow: auto">{"x"*400}</pre></div></details>',

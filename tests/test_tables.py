@@ -517,7 +517,7 @@ def test_names_of_columns_survive_a_file_or_are_refused(tmp_path):
     cfs = explainer(df).explain(df)
     pd.testing.assert_frame_equal(Counterfactuals.load(cfs.save(tmp_path/'a.zip'), cfs.domain).raw, cfs.raw)
     bad = df.set_axis(['x', 'cf_valid'], axis=1)
-    with pytest.raises(ValueError, match=r"names that are added, got \['cf_valid'\]"): explainer(bad).explain(bad).save(tmp_path/'b.zip')
+    with pytest.raises(ValueError, match=r"like those that are added, got \['cf_valid'\]"): explainer(bad).explain(bad).save(tmp_path/'b.zip')
     assert not (tmp_path/'b.zip').exists()
 
 

@@ -198,7 +198,7 @@ def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
     several = cf.explain_many([text], immutable=[text[a:b] for a, b in _word_spans(text)])
     assert not len(several.answers)
     for nothing in (several, several.answers):
-        with pytest.raises(ValueError, match='plot must be of at least one answer, got none'): nothing.plot()
+        with pytest.raises(ValueError, match='plot needs at least one answer, got none'): nothing.plot()
 
 
 def test_trace_of_a_review(toy):

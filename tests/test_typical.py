@@ -1,4 +1,5 @@
 """Answers among real rows: the preset, what answers say of themselves, other models."""
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.search.pairs import counted_pairs, usual_support
-from gradual_cf.search.plausible import _forest, _circle
+from gradual_cf.search.plausible import _among_their_own, _circle, _forest, _in_halves, _shrunk
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
@@ -365,7 +366,7 @@ def test_outliers_and_measures(case):
     nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
     assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
     x = cf.encode(fresh).x
-    with pytest.raises(ValueError, match='at least 20 held rows'): outliers(cfs.xp, cfs.tensors.target, x[:10], predict(net, x[:10]))
+    with pytest.raises(ValueError, match='20 held-out rows'): outliers(cfs.xp, cfs.tensors.target, x[:10], predict(net, x[:10]))
 
 
 def test_preset_from_the_command_line(networks):
@@ -431,14 +432,16 @@ def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch
     rows = df[(cf.z_train.argmax(1) == 0).numpy()].head(30)
     whole = cf.explain(rows, 1)
     held = []
-    trials = masking._trials
-    def counted(*parts):
-        t = trials(*parts)
+    trials,tried = masking._trials, plausible._tried
+    def counted(t):
         held.append(t.numel())
         return t
-    for module in (masking, plausible):
-        monkeypatch.setattr(module, '_NUMBERS', 4000)
-        monkeypatch.setattr(module, '_trials', counted)
+    def block(*parts):
+        t,owner = tried(*parts)
+        return counted(t), owner
+    monkeypatch.setattr(masking, '_trials', lambda *parts: counted(trials(*parts)))
+    monkeypatch.setattr(plausible, '_tried', block)
+    for module in (masking, plausible): monkeypatch.setattr(module, '_NUMBERS', 4000)
     parts = cf.explain(rows, 1)
     assert torch.equal(parts.xp, whole.xp) and whole.valid.all()
     assert max(held) <= 4000 and len(held) > 10
@@ -586,3 +589,161 @@ def test_pairs_and_likelihood_together(case):
     told = lacks(cf, cfs)
     assert cfs.valid.all() and told.drop(columns='lead').notna().all().all()
     assert ((told.fillna(0) <= 1e-5).all(axis=1) == cf.content(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
+
+
+# Which rows set the bars
+
+def voted(x, own, least):
+    "Plainly: which rows of a target have that share of it among their 20 nearest rows."
+    far = torch.cdist(x, x)
+    others = [[j for j in far[i].argsort(stable=True).tolist() if j != i][:20] for i in range(len(x))]
+    return torch.tensor([bool(own[i]) and own[o].double().mean().item() >= least for i, o in enumerate(others)])
+
+
+@pytest.mark.parametrize('share, least', [(.05, 2*.05/1.05), (.5, .15), (1., .15)])
+def test_rows_of_a_target_are_judged_by_their_neighbours(share, least, monkeypatch):
+    gen = torch.Generator().manual_seed(1)
+    x = torch.randn(240, 3, generator=gen)
+    own = torch.zeros(240, dtype=torch.bool)
+    own[:int(240*share)] = True
+    x[:int(120*share), 0] += 6 # half of them live apart
+    kept = _among_their_own(x, own)
+    assert kept.equal(voted(x, own, least)) and kept[:int(120*share)].all() and not kept[~own].any()
+    monkeypatch.setattr(plausible, '_NUMBERS', 1000)
+    assert _among_their_own(x, own).equal(kept) # a few rows at a time
+
+
+def scattered(n=1500):
+    "A rare target: a cluster, and as many rows in the midst of the others, which the model knows by heart."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=list('abcd')).round(3)
+    X.loc[:49, ['a', 'b']] += 4
+    return X, (X.index < 100).astype(int)
+
+
+def test_what_is_learnt_by_heart_does_not_set_the_bars():
+    from sklearn.tree import DecisionTreeClassifier
+    X, y = scattered()
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
+    cfs = cf.explain(X.iloc[100:110], 1)
+    circle = cf.company.circles[0]
+    near = (circle.x - cf.encode(X.iloc[:50]).x.mean(0)).abs()[:, :2].amax(1) < .5*(cf.x_train.amax(0) - cf.x_train.amin(0))[:2].max()
+    assert cfs.valid.all() and (cfs.raw[['a', 'b']].mean(axis=1) > 2).all() and near.double().mean() > .9
+    assert 'those among others of their kind' in repr(cf.company)
+
+
+def test_few_rows_lean_on_all():
+    gen = torch.Generator().manual_seed(2)
+    x, few = torch.randn(900, 4, generator=gen), torch.randn(30, 4, generator=gen)*3
+    legal = torch.ones(900, 4, dtype=torch.bool)
+    everywhere = _circle(x, legal, .85, .9, values=[], atomic=[]).strange
+    for rows in (few, x[:800]):
+        own = _circle(rows, legal[:len(rows)], .85, .9, values=[], atomic=[])
+        leant, weight = _shrunk(own, x, .9), len(own.x)/(len(own.x) + 50)
+        assert torch.isclose(leant.strange, weight*own.strange + (1 - weight)*everywhere, atol=1e-6)
+        assert leant.lonely.equal(own.lonely)
+    assert len(_in_halves(x[:31])) == 30
+
+
+def odd_table(n=400):
+    "A constant column, one that is mostly missing, a flag and whole numbers as texts."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(v=rng.normal(size=n).round(2), same=7, gone=np.where(rng.random(n) < .9, np.nan, rng.normal(size=n).round(1)),
+                          flag=rng.random(n) < .5, code=pd.Categorical(rng.integers(0, 4, n).astype(str))))
+    return X, X.v + X.flag + rng.normal(size=n)*.3
+
+
+@pytest.mark.parametrize('many', [1, 3, 40, 200])
+def test_rare_targets_of_odd_tables(many):
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    X, score = odd_table()
+    y = (score.rank(ascending=False) <= many).astype(int)
+    model = HistGradientBoostingClassifier(max_iter=20, min_samples_leaf=1, random_state=0, categorical_features='from_dtype').fit(X, y)
+    cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
+    rows = X[model.predict(X) == 0].iloc[:4]
+    state, other = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        cfs = cf.explain(rows, 1)
+    assert cfs.valid.all() and (model.predict(cfs.raw) == 1).all() and cf.domain.legal(cfs.data, cfs.raw).all()
+    assert torch.equal(torch.random.get_rng_state(), state) and (np.random.get_state()[1] == other).all()
+    few = [w for w in said if 'plausibility is left out' in str(w.message)]
+    assert bool(few) == (many < 20) and ('nobody' in repr(cf.company)) == (many < 20)
+
+
+def test_several_targets_and_intervals_have_rows_of_their_own():
+    from sklearn.linear_model import LinearRegression
+    X, y = wine()
+    cf = GradualCF(written.read('wine'), tabular(X), PLAUSIBLE).fit(X)
+    cf.explain(X.iloc[::40], (y.iloc[::40].to_numpy() + 1) % 3)
+    told = repr(cf.company).splitlines()
+    assert told[0] == 'answers are compared with' and len(told) == 1 + len(set((y.iloc[::40] + 1) % 3))
+    number = GradualCF(LinearRegression().fit(X, X.alcohol + X.proline/1000), tabular(X), PLAUSIBLE).fit(X)
+    number.explain(X.iloc[:2], (13.5, 15))
+    assert 'target [13.5, 15.0]' in repr(number.company)
+
+
+# The same answers, asked for one by one
+
+def twos_one_by_one(explainer, s):
+    "Plainly: any two of the four changes that are missed least, put back one pair after the other."
+    groups = explainer.groups(s.x)
+    on = changed_groups(s.x, s.xp, groups) & ~s.enc.frozen
+    missed = plausible._without_each(explainer, s, groups).masked_fill(~on, torch.inf)
+    order, xp, nearest = missed.argsort(dim=1, stable=True), s.xp.clone(), s.x.new_full((len(s.x),), torch.inf)
+    for a, b in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
+        for i in range(len(s.x)):
+            if on[i].sum() <= max(b, 2): continue
+            one = s.take(torch.tensor([i]))
+            less = torch.where((groups == order[i, a]) | (groups == order[i, b]), one.x, one.xp)
+            t, worth = plausible._best(explainer, one._replace(xp=less), ~one.enc.frozen)
+            far = plausible._way(explainer, one._replace(xp=t))
+            if worth[0] > 0 and far[0] < nearest[i]: xp[i], nearest[i] = t[0], far[0]
+    return xp
+
+
+def test_two_changes_for_one_all_at_once(case):
+    *_, cf, rows = case
+    far = rows.iloc[:12]
+    cfs = cf.explain(far, 1)
+    s = cf.start(cfs.enc, cfs.tensors.target)
+    xp = plausible._pasted(cf.company, cf.company.circles[0], s.target.company.near, s.enc)[:, 0] # a real row, with all its columns
+    s = plausible.moved(cf, s, xp)
+    together, apart = plausible._one_for_two(cf, s), twos_one_by_one(cf, s)
+    assert together.equal(apart) and (together != xp).any()
+
+
+@pytest.mark.parametrize('finer', [False, True])
+def test_candidates_change_one_column_and_are_legal(case, finer):
+    *_, cf, rows = case
+    cfs = cf.explain(rows.iloc[:5], 1)
+    s = cf.start(cfs.enc, cfs.tensors.target)._replace(xp=cfs.xp)
+    circle = cf.company.circles[0]
+    free = ~s.enc.frozen
+    (t, may, rare), = plausible._candidates(cf, s, free, circle, finer)
+    differ = changed_groups(s.xp.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), cf.groups(s.x)).view(*t.shape[:2], -1)
+    assert (differ.sum(2) <= 1).all() and (differ.any(2) & (differ & ~free[:, None]).any(2)).sum() == (differ.any(2) & ~may).sum()
+    x = s.x.repeat_interleave(t.shape[1], 0)
+    assert torch.allclose(cf.domain.project(t.flatten(0, 1), x), t.flatten(0, 1)) and not rare.any()
+    theirs = circle.x[s.target.company.near[0, :, :32].flatten()]
+    for g, c in enumerate(cf.domain.features):
+        entry = cf.company.entries[g]
+        if not c.ordered or not free[0, g]: continue
+        offered = set(t[0, differ[0, :, g], entry[0]].tolist())
+        assert offered & set(theirs[:, entry[0]].tolist())
+
+
+def test_a_near_row_that_lacks_something_pays_for_its_columns(case, monkeypatch):
+    *_, cf, rows = case
+    cfs = cf.explain(rows.iloc[:4], 1)
+    s = cf.start(cfs.enc, cfs.tensors.target)
+    real = cfs.xp
+    for lack, weight, taken in ((0., 9., True), (.5, 9., False), (.5, 0., True)):
+        now = plausible.moved(cf, s, s.x.clone())
+        now = now._replace(logits=torch.tensor([[-9., 9.]]).expand(4, 2).clone()) # the model takes them as they are
+        monkeypatch.setattr(plausible, '_near_row', lambda e, s: (real[:len(s.x)], torch.full((len(s.x),), lack)))
+        monkeypatch.setattr(plausible, 'lacking', lambda e, s: torch.ones(len(s.x)))
+        priced = GradualCF(cf.model, cf.domain, replace(cf.settings, sparsity_weight=weight)).fit(case[0])
+        list(plausible._from_near_rows(priced, now, torch.arange(4)))
+        assert now.xp.equal(real if taken else s.x)

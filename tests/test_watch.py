@@ -122,7 +122,7 @@ def test_what_is_no_batch_is_named(advice, tmp_path):
     with pytest.raises(ValueError, match='fit must be called'): watch(advice, model=GradualCF(Score(), tabular(people())))
     with pytest.raises(ValueError, match='target must be given'): watch(bank().explain(people(50, 3)))
     rich = bank().explain(people(3).assign(income=100, debt=0), 'granted')
-    with pytest.raises(ValueError, match='must hold rows that were refused'): watch(rich)
+    with pytest.raises(ValueError, match='must include rows that were refused'): watch(rich)
 
 
 def test_advice_that_was_never_valid_is_said_so():

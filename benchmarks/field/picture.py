@@ -37,7 +37,7 @@ def methods_of(run):
 def dial_of(dial):
     "A line for each strength of the dial: means over tables and kinds of model."
     cells = dial.rename(columns=dict(strength='method'))
-    told = beyond_real(cells, ['table', 'model']).assign(confirmed=lambda d: d.same)
+    told = beyond_real(cells, ['table', 'model', 'seed']).assign(confirmed=lambda d: d.same)
     strength = pd.to_numeric(told.method, errors='coerce')
     return told.assign(strength=strength).dropna(subset=['strength']).groupby('strength')[MEASURED].mean()
 

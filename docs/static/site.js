@@ -15,6 +15,20 @@ const mend = () => {
   document.querySelectorAll('thead th').forEach(th => {   // what heads nothing is no head
     if (!th.textContent.trim() && !th.querySelector('img')) th.replaceWith(Object.assign(document.createElement('td'), { className: th.className, colSpan: th.colSpan, rowSpan: th.rowSpan }));
   });
+  document.querySelectorAll('.cell_output table').forEach(table => {   // what a line is called is its head, also where a table has no index
+    const lines = [...table.querySelectorAll('tbody tr')], names = lines.map(line => line.cells[0]?.textContent.trim());
+    const named = names.every(name => name && isNaN(name.replace(/[,%\s]/g, ''))) && new Set(names).size === names.length;
+    if (named && (lines.length > 1 || !table.querySelector('thead tr')?.cells[0].textContent.trim()) && !table.querySelector('tbody th')) lines.forEach(({ cells: [first] }) => {
+      const head = Object.assign(document.createElement('th'), { className: first.className, id: first.id, innerHTML: first.innerHTML });
+      first.replaceWith(head);
+    });
+    table.querySelectorAll('tbody th').forEach(th => th.rowSpan > 1 || (th.scope = 'row'));
+    table.querySelectorAll('thead th').forEach(th => th.colSpan > 1 || (th.scope = 'col'));
+  });
+  document.querySelectorAll('.cell_output img[width], .cell_output img[style*=width]').forEach(img => {   // letters of a wide plot stay readable on a phone: it scrolls
+    const width = parseFloat(img.getAttribute('width') || img.style.width), room = img.closest('.cell_output').clientWidth;
+    img.style.minWidth = width > 2.05 * room ? `${Math.round(.72 * width)}px` : '';
+  });
   label('.noUi-handle', 'step of the construction');
   label('.widget-readout', 'step of the construction');
   document.querySelectorAll('.jupyter-widgets button').forEach(b => b.getAttribute('aria-label') || b.setAttribute('aria-label', b.title || b.textContent.trim() || 'button'));

@@ -116,7 +116,7 @@ class _Condition:
 # %% ../../nbs/baselines/01_lore.ipynb #c38
 @dataclass(frozen=True)
 class _Rule:
-    "All conditions lead to the outcome; precision says how often they really do."
+    "If all conditions hold, the outcome is predicted; precision is the share of rows for which that is right."
     conditions:tuple # `_Condition`s; empty for a rule that covers all
     outcome:Any      # Label of a class
     precision:float=np.nan # Share of the training rows covered that the model gives to the outcome; NaN if none is
@@ -315,8 +315,8 @@ class LORE(Explainer):
 
     def __init__(self, model, domain, settings=None, **changes):
         if not domain.features:
-            raise ValueError('domain must be of a table for LORE, with `features`, as tabular(...) makes it, '
-                             f'got one of kind {domain.kind!r} without')
+            raise ValueError('domain must be a table for LORE, as tabular(...) makes it, '
+                             f'got one of kind {domain.kind!r}')
         super().__init__(model, domain, settings, **changes)
 
     def fit(self, data, y=None):
@@ -335,7 +335,7 @@ class LORE(Explainer):
 
     def explain(self,
         data,                # Raw rows: many or one
-        target=None,         # Label of a class, one per row, or None for the other one of two classes
+        target=None,         # Label of a class, one per row, or None for the other of two classes
         seed:int=0,          # Seed of the neighbourhoods
         progress:bool=False, # Show a progress bar
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
@@ -353,18 +353,18 @@ def because(
     lore:LORE,           # Fitted, on the same table and model
     seed:int=0,          # Seed of the neighbourhoods
 ) -> pd.DataFrame:       # For each row rule, sentence, precision, coverage, changes and valid
-    "Join the factual rule of each row with its counterfactual; raises `ValueError` for a `lore` of another table."
+    "Join the factual rule of each row with its counterfactual; raises `ValueError` if `lore` explains another table."
     want, got = tuple(cfs.x.shape[1:]), tuple(lore.x_train.shape[1:])
     if want != got: raise ValueError(f'lore must be fitted on rows of shape {want}, got {got}')
     if cfs.classes != lore.classes:
-        raise ValueError(f'lore must call its classes as the answers do, {list(cfs.classes)}, got {list(lore.classes)}')
+        raise ValueError(f'lore must have the classes of the answers, {list(cfs.classes)}, got {list(lore.classes)}')
     number = lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
     said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []
     for i,(rule,_) in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
         own, name = changes[changes.row == i], aimed_at(cfs, i)
         if cfs.already[i]: way = f'{name} already'
-        elif not cfs.valid[i]: way = f'no way to {name} was found'
+        elif not cfs.valid[i]: way = f'no way to reach {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
         lines.append(dict(rule=rule, sentence=f'{rule.sentence()}; {way}', precision=rule.precision,
                           coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))),

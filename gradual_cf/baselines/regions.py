@@ -331,7 +331,7 @@ class Goyal(_OfImages):
 
     def edits(self,
         data,        # Raw images, many or one
-        target=None, # Class index, one per image, or None for the other one of two classes
+        target=None, # Class index, one per image, or None for the other of two classes
     ) -> _Edits:     # Of all images
         "Find the fewest cells, greedily, that have to be like a donor's; none where the target is reached already."
         _, enc, _, target = self.ask(data, target)

@@ -52,18 +52,18 @@ def _scales(table) -> _Scales: # Of a `_Table`
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    "The fitted columns of a frame, and what may become of them."
+    "The fitted columns of a frame, and the values they may take."
     columns:tuple     # A `Column` for each group
     labels:pd.Index   # Raw columns, in order
     dtypes:dict       # Their dtypes
     frozen:np.ndarray # Columns that may not change, bool `(g,)`
-    up:np.ndarray     # Columns that may only grow, bool `(g,)`
-    down:np.ndarray   # Columns that may only fall, bool `(g,)`
+    up:np.ndarray     # Columns that may only increase, bool `(g,)`
+    down:np.ndarray   # Columns that may only decrease, bool `(g,)`
     most:int|None     # Most columns changed in a row
     grid:int          # Candidate values of a wide column
     keep:bool=True    # Whether a missing cell stays missing
-    computed:Any=False# Columns that nobody chooses and that may follow others, bool `(g,)`
-    relations:Any=None# What hangs together, `_Relations`; None where nothing does
+    computed:Any=False# Columns that cannot be chosen and may follow others, bool `(g,)`
+    relations:Any=None# Relations between columns, `_Relations`; None if there are none
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
 
@@ -120,7 +120,7 @@ def _with_columns(df:pd.DataFrame, new:dict) -> pd.DataFrame:
 
 # %% ../../nbs/04_tables.ipynb #c12
 def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
-    "Rows of any make as a frame; raises `ValueError` for what holds none."
+    "Rows of any type as a frame; raises `ValueError` if there are none."
     if isinstance(data, pd.DataFrame): return data
     if hasattr(data, 'to_pandas'): return data.to_pandas() # frames of Polars, Arrow and others
     if isinstance(data, dict): return pd.DataFrame([data])
@@ -133,7 +133,7 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
     raise ValueError(f'data must be {wanted}, got {got}')
 
 def _frame(table:_Table, data) -> pd.DataFrame:
-    "Raw rows as a frame of the fitted columns in their order; raises `ValueError` where they are others."
+    "Raw rows as a frame of the fitted columns in their order; raises `ValueError` if the columns differ."
     df = _as_frame(data, table.names)
     names = table.names
     got = names if df.columns.equals(table.labels) else list(df.columns)
@@ -194,10 +194,10 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     return Encoded(x, frozen, low, high, most)
 
 # %% ../../nbs/04_tables.ipynb #7656ed92
-_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells are to be
+_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells should be
 
 def _strange(c:Column, s:pd.Series) -> np.ndarray: # bool `(n,)`
-    "Which cells are there and cannot be read."
+    "Which cells are present but cannot be read."
     if c.ordered: known = np.isfinite(_floats(c, s))
     elif len(c.sources) > 1: known = pd.to_numeric(s, errors='coerce').notna().to_numpy(bool) # siblings of 0 and 1
     else:
@@ -208,7 +208,7 @@ def _strange(c:Column, s:pd.Series) -> np.ndarray: # bool `(n,)`
 _LONGEST = 60 # Characters of a cell in a sentence
 
 def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for each row
-    "What of a column cannot be read, row by row."
+    "Why a column cannot be read, row by row."
     out:list = [[] for _ in range(len(df))]
     for name in c.sources:
         cells,strange,gone = df[name].to_numpy(object), _strange(c, df[name]), df[name].isna().to_numpy(bool)
@@ -219,7 +219,7 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
     return out
 
 def _unread(table:_Table, data) -> list: # A text for each row
-    "Why rows cannot be read, '' where they can."
+    "Why each row cannot be read; '' for rows that can."
     df = _frame(table, data)
     return ['; '.join(sum(told, [])) for told in zip(*(_unread_cells(c, df) for c in table.columns))]
 
@@ -332,7 +332,7 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
 
 # %% ../../nbs/04_tables.ipynb #c43
 def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
-    "Whether every changed value is one that the column may take."
+    "Whether the column may take every changed value."
     out = []
     for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
         same = np.all([comparable(old[s]) == comparable(new[s]) for s in c.sources], 0)
@@ -396,7 +396,7 @@ def _directions(columns:Sequence[Column], named:dict, n:int) -> list: # Three of
     "Which columns may not change, only grow, only fall; raises `ValueError` for a direction that is none."
     fixed,up,down = (_flags(columns, arg, named[arg], n) for arg in ('immutable', 'increase_only', 'decrease_only'))
     both = [c.name for c,bad in zip(columns, (up & down).T) if bad.any()]
-    if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both}; use immutable')
+    if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both} in both; use immutable')
     names = [c.name for c,on in zip(columns, (up | down).T) if on.any() and not c.ordered]
     if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
     return [fixed, up, down]
@@ -459,26 +459,57 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
 
 _WRAP = 37 # Characters of a line beside a track
 
-def _plot(table:_Table, cfs:Counterfactuals, most:int=5, ranges:bool|None=None):
-    "Draw every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
-    by_name,cfs = {c.name: c for c in table.columns}, cfs[:most]
-    lines:list[Any] = list(cfs.changes().itertuples())
+def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
+    "Every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
+    by_name,lines = {c.name: c for c in table.columns}, list[Any](cfs.changes().itertuples())
     place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
     fig,ax = subplots(figsize=(7, .8 + .6*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
-    if around: ax.set_xlabel('shaded: what does as well', fontsize=8)
-    names = [plot_text(f'row {l.index}: {l.feature}', _WRAP) + '\n' + plot_text(went(cfs, l.row), _WRAP) for l in lines]
+    if around: ax.set_xlabel('shaded: values that are as good', fontsize=8)
+    first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
+    stands = [plot_text(went(cfs, l.row), _WRAP) if first[l.row] == y else '' for y,l in enumerate(lines)]
+    names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
 
+# %% ../../nbs/04_tables.ipynb #355c120d
+_PANELS = 6 # Columns in a picture of many answers
+
+def _plot_many(table:_Table, cfs:Counterfactuals):
+    "A panel for each column that changes most often, a line for each answer that changes it."
+    by_name,changes = {c.name: c for c in table.columns}, cfs.changes()
+    often = changes.feature.value_counts(sort=False).sort_values(ascending=False, kind='stable').head(_PANELS)
+    fig,axs = subplots(1, len(often), squeeze=False, figsize=(max(4, 1 + 1.7*len(often)), 3.8))
+    for ax,(name,count) in zip(axs[0], often.items()):
+        c,some = by_name[name], changes[changes.feature == name]
+        ends = [[-.08 if pd.isna(v) else c.share(v) for v in some[side]] for side in ('before', 'after')]
+        before,after = np.array(ends)[:, np.lexsort(ends[::-1])]
+        y = np.arange(count)
+        ax.hlines(y, before, after, color=CHANGED, lw=min(2, 150/count), alpha=.5)
+        ax.plot(before, y, 'o', color='.55', ms=min(5, 12*count**-.3))
+        ax.plot(after, y, 'o', color=CHANGED, ms=min(5, 12*count**-.3))
+        ax.set_title(f'{plot_text(name, 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
+        ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[], xticks=[0, 1])
+        ax.set_xticklabels(['smallest', 'largest'], fontsize=7)
+        ax.tick_params(length=0)
+    fig.supxlabel('grey: before, coloured: after', fontsize=8)
+    return fig
+
+_FEW = 5 # Rows whose tracks are drawn where nobody says how many
+
+def _plot(table:_Table, cfs:Counterfactuals, most:int|None=None, ranges:bool|None=None):
+    "Few rows with all that is known of them; many as one picture, unless `most` or `ranges` asks for tracks."
+    if most is None and ranges is None and len(cfs) > _FEW and cfs.changed.any(): return _plot_many(table, cfs)
+    return _plot_few(table, cfs[:_FEW if most is None else most], ranges)
+
 # %% ../../nbs/04_tables.ipynb #c64
 def _check_frame(df, integer, siblings, categorical):
-    "Raise `ValueError` for a frame that cannot be fitted, or names that are not in it."
+    "Raise `ValueError` for a frame that cannot be fitted, or for names that it lacks."
     if not isinstance(df, pd.DataFrame) or not len(df):
         size = f' of length {len(df)}' if hasattr(df, '__len__') else ''
         hint = ': write df.to_pandas()' if hasattr(df, 'to_pandas') else ''
@@ -493,7 +524,7 @@ def _check_frame(df, integer, siblings, categorical):
 
 # %% ../../nbs/04_tables.ipynb #c65
 def _check_words(grid, max_changes, missing, cost):
-    "Raise `ValueError` for words and numbers that `tabular` does not know."
+    "Raise `ValueError` for options that `tabular` does not know."
     check_whole(2, grid=grid)
     if max_changes is not None: check_whole(max_changes=max_changes)
     if missing not in ('keep', 'level', 'fill'):
@@ -504,7 +535,7 @@ def _check_words(grid, max_changes, missing, cost):
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
 
 def _weight(name, v) -> float:
-    "A weight; raises `ValueError` for what is none."
+    "A weight; raises `ValueError` for anything else."
     v = _DIFFICULTY.get(v, v) if isinstance(v, str) else v
     if isinstance(v, (bool, np.bool_, str)) or not isinstance(v, (int, float, np.number)) or not v >= 0:
         raise ValueError(f'cost must be a number of at least 0, a pair (up, down), one of {list(_DIFFICULTY)} '
@@ -512,7 +543,7 @@ def _weight(name, v) -> float:
     return float(v)
 
 def _weights(c:Column, v) -> tuple[float, ...]: # Up, down
-    "The prices of both ways of a column; raises `ValueError` for what is none."
+    "The prices of both ways of a column; raises `ValueError` for anything else."
     if not isinstance(v, (tuple, list)): return (_weight(c.name, v),)*2
     if len(v) != 2 or not c.ordered:
         raise ValueError(f'cost must be a pair (up, down) for a column of numbers, got {v!r} for column {c.name!r}')
@@ -520,7 +551,7 @@ def _weights(c:Column, v) -> tuple[float, ...]: # Up, down
 
 # %% ../../nbs/04_tables.ipynb #c76
 def _priced(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
-    "What a function asks for changes of a column; raises `ValueError` where that is no cost."
+    "The cost that a function gives to changes of a column; raises `ValueError` if that is not a cost."
     before,after = (c.seen(c.kept(v)) for v in (a, b))
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
     bad = np.flatnonzero(~(v >= 0))
@@ -579,7 +610,7 @@ def _offering(table:_Table, levels:dict) -> Domain:
 
 # %% ../../nbs/04_tables.ipynb #c90
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
-    "How many columns break what hangs together, and what the changes cost."
+    "How many columns break a relation, and what the changes cost."
     out:dict[str, Any] = {}
     if table.relations is not None:
         out['broken'] = _at_fault(table.relations.ties, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
@@ -595,7 +626,7 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     ties = _ties(columns, table.at, _frame(table, df), table.dtypes, relations, derive, causes, named) if tied else None
     follow = ((), ()) if ties is None else (ties.always, ties.led)
     computed,led = (np.isin(np.arange(len(columns)), groups) for groups in follow)
-    if (fixed | computed).all(): raise ValueError('derive and causes must leave a column that may be chosen, got none')
+    if (fixed | computed).all(): raise ValueError('derive and causes must leave a column to choose, got none')
     pairs = [(0., 0.) if callable(v := (cost or {}).get(c.name, 1.)) else _weights(c, v) for c in columns]
     no_up,no_down = np.isinf(np.array(pairs)).T # what costs infinitely much is a constraint
     never = no_up & no_down
@@ -610,23 +641,23 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
 def tabular(
     df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
-    bounds:dict|None=None,# Column -> (low, high) a counterfactual may take, raw units; None leaves a side to the data
-    increase_only:Sequence=(), # Columns that may only grow
-    decrease_only:Sequence=(), # Columns that may only fall
+    bounds:dict|None=None,# Column -> (low, high) for counterfactuals, raw units; None takes that side from the data
+    increase_only:Sequence=(), # Columns that may only increase
+    decrease_only:Sequence=(), # Columns that may only decrease
     integer:Sequence=(),  # Columns of whole numbers that are stored as floats; integer dtypes are known
-    categorical=(),       # Columns that are categories whatever their dtype; or name -> list of its 0/1 columns
+    categorical=(),       # Columns to treat as categories, whatever their dtype; or name -> list of its 0/1 columns
     max_changes:int|None=None, # Most columns changed in a row, ≥ 1; None for any number
-    special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises HELOC's kind
-    grid:int=11,          # Candidate values between the bounds of a column with many, ≥ 2
-    levels:dict|None=None,# Category -> levels that may be proposed; without it those that occur in `df`
+    special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises codes like HELOC's
+    grid:int=11,          # Candidate values between the bounds of a column with many values, ≥ 2
+    levels:dict|None=None,# Category -> levels that may be proposed; by default those that occur in `df`
     scale='range',        # One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
-    missing:str='keep',   # Missing cells: 'keep', 'level' (they may be left), 'fill' (by median or commonest level)
-    relations:Sequence=(),# What hangs together: 'late_max >= late_last', 'degree rises -> age rises by 2'
-    derive:dict|None=None,# Column -> function of a frame that computes it anew after every change
+    missing:str='keep',   # Missing cells: 'keep', 'level' (may be filled in), 'fill' (by median or most frequent level)
+    relations:Sequence=(),# Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
+    derive:dict|None=None,# Column -> function of a frame that recomputes it after every change
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
 ) -> Domain:
-    "Describe a data frame: what its columns are, and what may become of them; raises `ValueError` for contradictions."
+    "Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions."
     siblings = {} # 0/1 columns of one category; a list of one column is a whole one
     if isinstance(categorical, dict):
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}

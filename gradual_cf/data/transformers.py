@@ -60,10 +60,10 @@ class _Pieces(_Reader):
 
 # %% ../../nbs/data/04_transformers.ipynb #c19
 def _piece_reader(model:Any, tokenizer, length:int, room:int, allow, reads=None) -> _Pieces:
-    "Look at a model and its tokenizer; raises `ValueError` for a tokenizer that does not know where its pieces stand."
+    "Look at a model and its tokenizer; raises `ValueError` for a tokenizer without offsets."
     if not getattr(tokenizer, 'is_fast', False):
         kind = type(tokenizer).__name__
-        raise ValueError(f'tokenizer must be a fast one, which knows where its pieces stand, got {kind}')
+        raise ValueError(f'tokenizer must be a fast one, which returns offsets, got {kind}')
     table,words = model.get_input_embeddings().weight.detach(), _whole_words(tokenizer)
     vectors = _Vectors(list(words), table[list(words.values())].cpu().float())
     classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])

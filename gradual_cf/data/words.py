@@ -139,7 +139,7 @@ def load_glove(
     member:str|None=None, # File inside a zip, where there are several
     cache:bool=True, # Keep the parsed table in the cache folder, and map it from there
 ) -> _Vectors:
-    "Read word vectors in Stanford's text format; raises `ValueError` with file and line for a defect."
+    "Read word vectors in Stanford's text format; raises `ValueError` with file and line for a malformed one."
     folder,vocab = os.environ.get('GRADUAL_CF_DATA'), None if vocab is None else set(vocab)
     if not (path or folder):
         raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
@@ -233,7 +233,7 @@ _ENDINGS = 'ly', 'ing', 'ed', 'ness', 'ion', 's'
 def ending(
     word:str, # Lower case
 ) -> str|None: # Class of the word; None for function words, which stay
-    "A poor man's part of speech: content words by their ending."
+    "A crude guess of the part of speech: content words by their endings."
     if not content_word(word): return None
     fitting = [e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2]
     return fitting[0] if fitting else ''
@@ -445,7 +445,7 @@ class _Ear:
 
 # %% ../../nbs/data/02_words.ipynb #rc37
 class _Rule(NamedTuple):
-    "What shall count as reading well."
+    "What counts as reading well."
     texts:Any      # Training texts; None for those that the explainer is fitted on
     most:tuple     # Largest drop on each rung
     tagger:Any     # 'en', a spaCy pipeline, or None
@@ -467,7 +467,7 @@ def reads_well(
     most:Sequence=(1., 2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
     tagger:Any='en',# What keeps the part of speech: 'en', a spaCy pipeline with a tagger, or None
 ) -> _Rule:
-    "A rule for swaps that read well: words of the same kind that are likely in their place."
+    "A rule for swaps that read well: words of the same part of speech that are likely in their place."
     if not len(most) or any(a > b for a,b in zip(most, most[1:])):
         raise ValueError(f'most must be drops from strict to lax, got {tuple(most)!r}')
     if tagger is not None: _pipeline(tagger)

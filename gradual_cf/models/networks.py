@@ -88,7 +88,7 @@ def strided_cnn(
     k:int=10,          # Classes, ≥ 2
     width:int=24,      # Channels of the first convolution; the second has twice as many
 ) -> nn.Module:        # Maps `(n, c, h, w)` to raw logits `(n, k)`
-    "A judge of another make: two strided 5×5 convolutions, batch norm, dropout, two linear layers."
+    "A judge of another architecture: two strided 5×5 convolutions, batch norm, dropout, two linear layers."
     c,h,w = shape
     if min(h, w) < 4: raise ValueError(f'shape must have sides of at least 4, got {tuple(shape)}')
     side = lambda n: -(-(-(-n//2))//2)
@@ -261,9 +261,9 @@ def train(
     patience:int=8,          # Epochs without a better validation loss before stopping
     seed:int=0,              # Seed of split, shuffling and dropout
     progress:bool=False,     # Show a progress bar
-    log:list|None=None,      # Gets a dict for each epoch: epoch, loss, accuracy
+    log:list|None=None,      # Called with a dict after each epoch: epoch, loss, accuracy
 ) -> nn.Module:              # `model`, with the weights of its best epoch
-    "Train with early stopping; parameters lose their gradients' memory and denormals at the end."
+    "Train with early stopping; at the end gradients are cleared and denormals set to zero."
     if len(x) < 2:
         raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
     if not 0 < valid < 1: raise ValueError(f'valid must be in (0, 1), got {valid!r}')
@@ -287,10 +287,10 @@ def save_model(
     path:str|Path,   # The file; written atomically
     **meta,          # More to keep, JSON values
 ) -> Path:
-    "Write weights and how to rebuild the network as one safetensors file."
+    "Write the weights, and how to rebuild the network, to one safetensors file."
     from safetensors.torch import save_file
     if not hasattr(model, 'spec'):
-        raise ValueError('model must have a spec (made by tabular_mlp and its like), got one without; '
+        raise ValueError('model must have a spec, as networks of tabular_mlp have, got one without; '
                          'use safetensors.torch.save_file and pass model= to load_model')
     weights = {k: v.detach().cpu().contiguous() for k,v in model.state_dict().items()}
     header = json.dumps(dict(spec=model.spec, **meta), sort_keys=True)

@@ -44,7 +44,7 @@ def _checkout():
     "The repository; raises `ValueError` outside of one."
     near = Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents
     found = [p for p in near if (p/_KEEPS[0]).is_dir()]
-    if not found: raise ValueError(f'results are in a checkout of the repository, got {str(Path.cwd())!r}')
+    if not found: raise ValueError(f'results are only in a checkout of the repository, got {str(Path.cwd())!r}')
     return found[0]
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c18
@@ -170,7 +170,7 @@ def reproduce(
     seed:int=0,        # Seed of networks, rows and searches
     tell:Callable=lambda said: None, # Called with a sentence about each part
 ) -> _Report:          # Results, comparison, how they were made, files
-    "Run what is missing of an experiment, compare with the paper, write CSV, PNG and JSON."
+    "Run the missing parts of an experiment, compare with the paper, write CSV, PNG and JSON."
     if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
     if rows is not None: check_whole(rows=rows)
     e = _EXPERIMENTS[name]

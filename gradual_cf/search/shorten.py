@@ -287,11 +287,11 @@ def _enc_of(explainer, cfs):
 
 # %% ../../nbs/search/04_shorten.ipynb #c28
 def improve(
-    explainer:Any,        # Fitted; its model, domain and stop rule are used
+    explainer:Any,        # Fitted; its model, domain and stopping rule are used
     cfs:Counterfactuals,  # What it, or another method, found
     moves:Sequence=(put_back, line_search), # What to try, in this order
-) -> Counterfactuals:     # As many rows; none costs more than before, none is lost
-    "Put back what can go, move back what can come nearer, until nothing gains."
+) -> Counterfactuals:     # The same rows; none costs more than before, none loses the target
+    "Undo changes that are not needed, and shrink the others, until nothing more can be gained."
     explainer.check_fitted()
     enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))

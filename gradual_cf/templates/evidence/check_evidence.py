@@ -25,7 +25,7 @@ SAME = 1e-9  # difference of two numbers of a row that is rounding
 
 
 class Unreadable(Exception):
-    "Something that is no evidence, or no model."
+    "A file that is not evidence, or not a model."
 
 
 def decisions(path):
@@ -107,7 +107,7 @@ def model_of(where, trusted=()):
         from skops.io import get_untrusted_types, load
         safe = ('numpy.dtype', *trusted, *['functools.partial']*calls_only_checks(where))
         strange = [t for t in get_untrusted_types(file=where) if not t.startswith('sklearn.') and t not in safe]
-        if strange: raise Unreadable(f'{where} holds types that are not known to be safe: {strange}; say --trust for each')
+        if strange: raise Unreadable(f'{where} holds types that are not known to be safe: {strange}; use --trust for each')
         m = load(where, trusted=get_untrusted_types(file=where))
         ask = next(getattr(m, f) for f in ('predict_proba', 'decision_function', 'predict') if hasattr(m, f))
         return ask, tuple(getattr(m, 'feature_names_in_', ()))
@@ -176,7 +176,7 @@ def number(v):
 
 
 def breaks(c, cells):
-    "How an answer breaks what may become of a column, '' where it does not."
+    "How an answer violates the rules of a column; '' if it does not."
     name = c['feature']
     if not c['may_change']: return f'{name!r} changed and may not'
     if 'levels' in c:
@@ -202,7 +202,7 @@ def seal(told):
 
 
 def faults_of(told, asked):
-    "What is not as a decision says: sentences."
+    "Discrepancies between a decision and the model, as sentences."
     answer, question, names = told['answer'], told['question'], [c['name'] for c in told['columns']]
     out = [] if told.get('sha256') == seal(told) else ['the decision is not as it was written: its sha256 differs']
     if not answer['read']: return out
