@@ -203,6 +203,14 @@ def settings_table(cls):
     return table(['setting', 'default', 'range', 'meaning'], rows)
 
 
+def remark(s):
+    "The comment behind the definition of a constant; '' where there is none."
+    file = importlib.import_module(f'gradual_cf.{s.module}').__file__
+    node = next((n for n in _tree(file).body if isinstance(n, (ast.Assign, ast.AnnAssign)) and s.name in ast.unparse(n).split('=')[0]), None)
+    behind = Path(file).read_text().splitlines()[node.end_lineno - 1].encode()[node.end_col_offset:].decode() if node else ''
+    return behind.partition('#')[2].strip()
+
+
 def entry(s, where, level, typed=code):
     "The entry of a name: link target, signature, docstring, tables."
     node = definition(s.obj) if callable(s.obj) or isinstance(s.obj, (property, classmethod, staticmethod)) else None

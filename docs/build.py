@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT/'tests')]
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # the same figures on any machine; kernels inherit it
 os.environ.setdefault('GRADUAL_CF_CACHE', str(ROOT/'_proc_site/cache'))  # not the user's: the networks of `tests/networks` are put there
 os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
-from api import Links, cell, code, entry, symbols, table  # noqa: E402
+from api import Links, cell, code, entry, remark, symbols, table  # noqa: E402
 from execute import KEPT, directives, execute, key  # noqa: E402
 from written import complaint, damaged, plant  # noqa: E402
 
@@ -247,13 +247,13 @@ def api_pages(syms, ps, links):
     "A page for each module, and one that lists what `gradual_cf.all` offers."
     import importlib
     out, chapters = {}, {p.module: p for p in ps if p.module}
-    short = lambda s: cell((s.obj.__doc__ or '').strip().split('\n')[0]) if callable(s.obj) or isinstance(s.obj, property) else ''
+    short = lambda s: cell((s.obj.__doc__ or '').strip().split('\n')[0]) if callable(s.obj) or isinstance(s.obj, property) else cell(remark(s))
     import gradual_cf
     listed = lambda names: table(['name', 'what it is', 'module'], [
         [f'[{code(n)}](#{s.at["api"]})', links.link(short(s), 'all'), f'[{s.module}](api-{s.module}.md)'] for n in names if (s := links.find(n, 'all'))])
     first, every = gradual_cf.__all__, importlib.import_module('gradual_cf.all').__all__
     out['api'] = '\n\n'.join([
-        '# All public names', '## To begin with', 'These are what people need: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.letter`.', listed(first),
+        '# All public names', '## To begin with', 'Most work needs only these: `import gradual_cf as gc`, then `gc.GradualCF`, `gc.tabular`, `gc.letter`.', listed(first),
         '## The others', 'In a notebook, `from gradual_cf.all import *` gives all names. In a program, import each from its module.', listed([n for n in every if n not in first])])
     for m, p in chapters.items():
         mine = [s for s in syms if s.module == m]

@@ -67,11 +67,11 @@ class Settings(Common):
                              none=True)
 
 # %% ../nbs/07_gradual.ipynb #c14
-PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500)
-TABLE = Settings()
+PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
+TABLE = Settings() # For tables
 IMAGE = Settings(**KINDS['image'], quantile=.1, init='prototype', masking='gain', keep='last', tau_slack=0.,
-                 average=True, n_prototypes=3, sigma=10, lr=.02, lam=.1, eta=.05, prototype_weight=1.)
-TEXT = Settings(**KINDS['text'], sigma=0)
+                 average=True, n_prototypes=3, sigma=10, lr=.02, lam=.1, eta=.05, prototype_weight=1.) # For images
+TEXT = Settings(**KINDS['text'], sigma=0) # For texts
 
 # %% ../nbs/07_gradual.ipynb #c15
 PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings

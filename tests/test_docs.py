@@ -80,6 +80,11 @@ def test_entries_have_what_the_source_says(syms):
     assert not any(n.startswith('_') or '._' in n for n in by_name)
 
 
+def test_a_constant_is_described_by_its_comment(syms):
+    by_name = {s.name: s for s in syms}
+    assert api.remark(by_name['PAPER']) == "The paper's own" and api.remark(by_name['IMAGE']) == 'For images'
+
+
 def test_methods_of_private_base_classes_stand_under_the_public_class(syms):
     by_name = {s.name: s for s in syms}
     names = list(by_name)

@@ -250,8 +250,7 @@ def plausible(
     return replace(TABLE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc10
-# Answers among real rows of the target; for tables
-PLAUSIBLE = plausible()
+PLAUSIBLE = plausible() # For tables: answers like real rows of the target
 
 # %% ../../nbs/measures/00_metrics.ipynb #la02
 def lacks(
