@@ -35,7 +35,7 @@ METHODS = {
     'PLAUSIBLE': (PLAUSIBLE, {}), **{f'confirmed={v}': (TABLE, dict(confirmed=v)) for v in (.8, 1.)},
     'PLAUSIBLE, confirmed=1.0': (PLAUSIBLE, dict(confirmed=1.))}
 FRONTIER = METHODS | {
-    **{f'tau={v}': (replace(TABLE, tau=v), {}) for v in (.75, .8, .85, .9, .95)},
+    **{f'tau={v}': (replace(TABLE, tau=v), {}) for v in (.75, .8, .85, .87, .88, .9, .95)},
     **{f'logit_margin={v}': (replace(TABLE, logit_margin=v), {}) for v in (.5, .7)},
     **{f'confirmed={v}': (TABLE, dict(confirmed=v)) for v in (.95, .97)},
     'tau=.7, confirmed=0.95': (replace(TABLE, tau=.7), dict(confirmed=.95)),
