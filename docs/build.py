@@ -122,15 +122,15 @@ def published(url):
     return '' if '.invalid' in url else url
 
 
-LONGEST = 24  # lines of an output that a tutorial shows unfolded
+LONGEST = dict(table=24, text=60)  # rows of a table and lines of text that a tutorial shows unfolded
 
 
-def lines_of(output):
-    "How many lines a reader would see: rows of a table, or lines of text; 1 for a picture."
+def too_long(output):
+    "Whether a reader would scroll past an output: a table of many rows, or a long text; never a picture or a page."
     data = output.get('data', {})
-    if any(kind in data for kind in ('image/png', 'image/svg+xml', 'application/vnd.jupyter.widget-view+json')): return 1
-    if '<table' in data.get('text/html', ''): return data['text/html'].count('<tr')
-    return 1 if 'text/html' in data or 'text/markdown' in data else (output.get('text') or data.get('text/plain', '')).count('\n')
+    if '<table' in data.get('text/html', ''): return data['text/html'].count('<tr') > LONGEST['table']
+    if set(data) - {'text/plain'}: return False
+    return (output.get('text') or data.get('text/plain', '')).count('\n') > LONGEST['text']
 
 
 def only_asserts(src):
@@ -146,7 +146,7 @@ def code_cell(c, page, heading):
     if dirs.get('echo') == 'false': n.metadata['tags'] = ['remove-input']
     if page.rel.startswith('tutorials/') and only_asserts(n.source): n.metadata['tags'] = ['hide-input']
     if 'code-fold' in dirs or page.rel.startswith('figures/') and dirs.get('echo') != 'false': n.metadata['tags'] = ['hide-input']
-    if page.rel.startswith('tutorials/') and any(lines_of(o) > LONGEST for o in c.outputs): n.metadata['tags'] = [*n.metadata.get('tags', []), 'hide-output']
+    if page.rel.startswith('tutorials/') and any(map(too_long, c.outputs)): n.metadata['tags'] = [*n.metadata.get('tags', []), 'hide-output']
     size = next((o.metadata['image/png'] for o in c.outputs if 'image/png' in o.get('metadata', {})), {})
     image = {'alt': dirs.get('fig-alt') or f'Plot: {heading or page.title}'} | ({'width': f'{size["width"]}px'} if 'width' in size else {})
     if any('image/png' in o.get('data', {}) for o in c.outputs): n.metadata['mystnb'] = {'image': image}

@@ -41,7 +41,8 @@ from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
 from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change,
-                                         lacks, measures, n_changed, neighbours, plausibility, plausible, plot_summary, summary)
+                                         lacks, measures, n_changed, neighbours, plausibility, plausible, plot_summary,
+                                         strengths, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer

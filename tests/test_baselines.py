@@ -270,7 +270,7 @@ def test_a_domain_written_by_hand(wave, cls):
 @pytest.mark.parametrize('cls', [LORE, ABELE], ids=lambda c: c.__name__)
 def test_baselines_of_one_kind_of_data_say_so(wave, cls):
     net, domain, *_ = wave
-    with pytest.raises(ValueError, match=f"domain must be of .* for {cls.__name__}.*kind 'other'"): cls(net, domain)
+    with pytest.raises(ValueError, match=f"domain must be .* for {cls.__name__}.*kind 'other'"): cls(net, domain)
 
 
 def test_rules_read_dates():
@@ -432,7 +432,7 @@ def test_because_says_when_there_is_nothing_to_say(bank):
     cfs = cf.explain(df.iloc[:20], target='yes')
     out = because(cfs, lore)
     assert list(out.valid) == cfs.valid.tolist() and out.valid.any() and not out.valid.all()
-    assert out.sentence[~out.valid].str.endswith('no way to yes was found').all() and out.sentence[cfs.before >= .5].str.endswith('yes already').all()
+    assert out.sentence[~out.valid].str.endswith('no way to reach yes was found').all() and out.sentence[cfs.before >= .5].str.endswith('yes already').all()
     other = tabular(df.drop(columns='job'))
     net2 = tabular_mlp(other.encode(df.drop(columns='job').iloc[:1]).x.shape[1], seed=0)
     with pytest.raises(ValueError, match='lore must be fitted on rows'): because(cfs, LORE(toy.sharpen(net2, other.encode(df.drop(columns='job')).x.float()), other).fit(df.drop(columns='job')))

@@ -459,7 +459,7 @@ def test_a_disk_that_is_full_indeed(cf, tmp_path):
 
 @pytest.mark.parametrize('call,says', [
     (lambda cf, d: explain_dataset(cf, 'nowhere.parquet', d), 'nowhere.parquet'), (lambda cf, d: explain_dataset(cf, [1, 2], d), 'got list'), (lambda cf, d: explain_dataset(cf, loans(0), d), 'at least one row'),
-    (lambda cf, d: explain_dataset(cf, loans(9).drop(columns='debt'), d), "none named \\['debt'\\]"), (lambda cf, d: explain_dataset(cf, loans(9), d, target=2), 'target must be in 0..1'),
+    (lambda cf, d: explain_dataset(cf, loans(9).drop(columns='debt'), d), "but lacks \\['debt'\\]"), (lambda cf, d: explain_dataset(cf, loans(9), d, target=2), 'target must be in 0..1'),
     (lambda cf, d: explain_dataset(cf, loans(9), d, target='want'), "'want'"), (lambda cf, d: explain_dataset(cf, loans(9), d, batch_size=0), 'batch_size'), (lambda cf, d: explain_dataset(cf, loans(9), d, workers=-1), 'workers'),
     *[(lambda cf, d, c=c: explain_dataset(cf, loans(9).assign(**{c: 1.}), d), f"got \\['{c}'\\]") for c in ('cf_prob', 'cf_valid', 'cf_target', 'cf_before', 'cf_row', 'cf:income')],
     (lambda cf, d: explain_dataset(cf, loans(9), d, immutable=['height']), 'height'), (lambda cf, d: explain_dataset(cf, loans(9), d, bounds=dict(debt=(5, 1))), 'debt'),

@@ -446,7 +446,7 @@ def test_a_proof_is_asked_for_and_goes_along(tmp_path):
     assert cf.explain(rows, target).optimal == 'columns'
     answers = cf.explain(rows, target, optimal='distance')
     assert answers.proof == [_IS_OPTIMAL]*6 and np.array_equal(answers.size, answers.bound)
-    assert '6 optimal' in repr(answers) and 'optimal in distance' in answers.text() and 'optimal in distance' in answers._repr_html_()
+    assert '6 optimal' in repr(answers) and 'optimal in distance' in answers.text() and '>optimal</abbr> in distance' in answers._repr_html_()
     assert answers.df().cf_proof.tolist() == [_IS_OPTIMAL]*6 and answers.quality().proof.tolist() == [_IS_OPTIMAL]*6
     again = Counterfactuals.load(answers.save(tmp_path/'cfs.zip'), cf.domain)
     assert again.proof == answers.proof and again.optimal == 'distance' and np.array_equal(again[[1]].size, answers.size[[1]])

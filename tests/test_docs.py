@@ -130,4 +130,5 @@ def test_long_outputs_of_tutorials_are_folded():
     rows = lambda n: nbformat.v4.new_output('execute_result', {'text/html': '<table>' + '<tr><td>1</td></tr>'*n + '</table>', 'text/plain': '1\n'*n})
     tags = lambda stem, *outputs: build.code_cell(nbformat.v4.new_code_cell('x', outputs=list(outputs)), types.SimpleNamespace(rel=stem, title=''), '').metadata.get('tags', [])
     assert tags('tutorials/a.ipynb', rows(70)) == ['hide-output'] and tags('tutorials/a.ipynb', rows(10)) == [] == tags('03_a.ipynb', rows(70))
-    assert tags('tutorials/a.ipynb', nbformat.v4.new_output('stream', text='a line\n'*48)) == ['hide-output']
+    text = lambda n: nbformat.v4.new_output('stream', text='a line\n'*n)
+    assert tags('tutorials/a.ipynb', text(80)) == ['hide-output'] and tags('tutorials/a.ipynb', text(48)) == []

@@ -334,7 +334,7 @@ def test_a_function_of_frames_that_writes_edits_nobodys_rows(write):
         on[0] = False
         assert torch.equal(here.xp, made().fit(df).explain(df[:5]).xp) and df.equals(kept) and list(here.raw) == list(df)
         return
-    with pytest.raises(ValueError, match="model must leave its rows as they are, got one that writes into 'b'"): made().fit(df)
+    with pytest.raises(ValueError, match="model must not modify its rows, got one that writes into 'b'"): made().fit(df)
     assert df.equals(kept)
     on[0] = False
     cf, rows = made().fit(df), df[:5].copy()

@@ -176,7 +176,7 @@ def test_what_no_file_can_hold_is_refused_by_name(tmp_path):
     def cost(a, b): return abs(b - a)
     mine = [(dict(cost=dict(age=cost)), {}, "cost must be weights, got a function for column 'age'"),
             (dict(derive=dict(income=lambda d: d.age*1.)), {}, "must be sentences, got derive 'income'"),
-            ({}, dict(match=lambda s: s.logits[:, 0]), 'settings.match must be something that a file can hold')]
+            ({}, dict(match=lambda s: s.logits[:, 0]), 'settings.match must be something that a file can store')]
     for told, settings, words in mine:
         with pytest.warns(UserWarning) if 'derive' in told else _nothing():
             domain = tabular(df, **told)

@@ -9,7 +9,7 @@ import torch
 from sklearn.datasets import load_wine
 import written
 
-from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures, tabular,
+from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures, strengths, tabular,
                             tabular_mlp)
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
@@ -226,7 +226,7 @@ def test_standing_text_repr_and_rows(case):
     assert 'typical' in repr(cfs) and 'confirmed 100%' in repr(cfs)
     table = cfs.quality()
     assert list(table)[:8] == ['row', 'before', 'after', 'valid', 'changes', 'distance', 'typical', 'confirmed'] and len(table) == 40
-    assert 'typical' in cfs.text() and 'confirmed 100%' in cfs._repr_html_()
+    assert 'typical' in cfs.text() and 'confirmed</abbr> 100%' in cfs._repr_html_()
     assert np.array_equal(cfs[3:5].typical, cfs.typical[3:5]) and np.array_equal(cfs[[4]].confirmed, cfs.confirmed[4:5])
 
 
@@ -747,3 +747,47 @@ def test_a_near_row_that_lacks_something_pays_for_its_columns(case, monkeypatch)
         priced = GradualCF(cf.model, cf.domain, replace(cf.settings, sparsity_weight=weight)).fit(case[0])
         list(plausible._from_near_rows(priced, now, torch.arange(4)))
         assert now.xp.equal(real if taken else s.x)
+
+
+# What each strength costs and buys
+
+def test_strengths_are_those_of_the_preset_and_their_judge(case):
+    from sklearn.ensemble import IsolationForest
+    *_, cf, rows = case
+    some = rows.iloc[:10]
+    state, other = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    table = strengths(cf, some, 1, tried=(0, 1), slack=0.)
+    assert torch.equal(torch.random.get_rng_state(), state) and (np.random.get_state()[1] == other).all()
+    cfs, held = cf.explain(some, 1), held_back(len(cf.x_train))
+    own = cf.z_train.argmax(1) == 1
+    judge = IsolationForest(random_state=0).fit(cf.x_train[held & own].numpy())
+    said = table.loc[1]
+    assert said['columns'] == cfs.changed.sum(1).mean() and said.outliers == (judge.predict(cfs.xp.numpy()) < 0).mean()
+    usual = (judge.predict(cf.x_train[~held & own].numpy()) < 0).mean()
+    assert np.isclose(said.usual, usual) and said.enough == (said.outliers <= said.usual)
+    assert table.loc[0, 'columns'] < said['columns'] and list(table.index) == [0, 1]
+    tight = cf.under(replace(cf.settings, max_changes=1)) # other settings stay
+    assert strengths(tight, some, 1, tried=(1,)).loc[1, 'columns'] <= 1
+
+
+def test_strengths_of_several_targets_intervals_and_rows_without_an_answer(case):
+    from sklearn.linear_model import LinearRegression
+    X, *_, cf, rows = case
+    both = strengths(cf, X.iloc[:12], tried=(.5,)) # the other class of each row
+    assert len(both) == 1 and both.valid.all()
+    numbers = X.drop(columns='home')
+    number = GradualCF(LinearRegression().fit(numbers, X.income - X.debt), tabular(numbers)).fit(numbers)
+    assert strengths(number, numbers.iloc[:4], (10, None), tried=(1,)).valid.all()
+    fixed = GradualCF(cf.model, tabular(X, immutable=['income', 'debt', 'gain', 'age'])).fit(X)
+    lost = rows[~fixed.explain(rows, 1).valid]
+    none = strengths(fixed, lost.iloc[:3], 1, tried=(1,)).loc[1]
+    assert none.valid == 0 and not none.enough and np.isnan(none['columns'])
+
+
+def test_strengths_say_what_they_need(case):
+    X, _, domain, net, cf, rows = case
+    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 2\], got 3'): strengths(cf, rows[:2], 1, tried=(3,))
+    with pytest.raises(ValueError, match='fit must be called'): strengths(GradualCF(net, domain), rows[:2], 1)
+    few = pd.concat([X[cf.z_train.argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 200), (1, 40))])
+    with pytest.raises(ValueError, match='target must have 20 training rows that no search sees'):
+        strengths(GradualCF(net, domain).fit(few), rows[:2], 1)

@@ -110,7 +110,7 @@ def test_intervals_of_numbers():
 
 @pytest.mark.parametrize('how, said', [
     (dict(least=0), 'least must be'), (dict(least=1.), 'least must be'), (dict(level=0), 'level must be'), (dict(level=1), 'level must be'),
-    (dict(target='rich'), "refused the target 'rich'"), (dict(by='sex'), 'by must name columns')], ids=str)
+    (dict(target='rich'), "refused 'rich'"), (dict(by='sex'), 'by must name columns')], ids=str)
 def test_bad_input_is_named(advice, how, said):
     with pytest.raises(ValueError, match=said): watch(advice, **how)
 

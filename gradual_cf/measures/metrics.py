@@ -24,13 +24,13 @@ from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer
 from ..search.goals import in_target, shortfall
-from ..search.plausible import Plausibility
+from ..search.plausible import Plausibility, held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
 # %% auto #0
 __all__ = ['PLAUSIBLE', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
-           'out_of_range', 'measures', 'evaluate', 'plausible', 'lacks', 'bootstrap', 'confirm', 'summary',
+           'out_of_range', 'measures', 'evaluate', 'plausible', 'strengths', 'lacks', 'bootstrap', 'confirm', 'summary',
            'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
@@ -251,6 +251,42 @@ def plausible(
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc10
 PLAUSIBLE = plausible() # For tables: answers like real rows of the target
+
+# %% ../../nbs/measures/00_metrics.ipynb #8576d6ff
+def _usual_outliers(explainer, target:Tensor, held:Tensor) -> float: # Targets of answers; which rows judge, bool `(m,)`
+    "How many training rows of these targets are outliers among others: the mean over answers."
+    x,z,found = explainer.x_train, explainer.z_train, 0.
+    for t,many in zip(*target.unique(dim=0, return_counts=True)):
+        own = in_target(z, t)
+        if (own & held).sum() < 20:
+            raise ValueError(f'target must have 20 training rows that no search sees, a fifth of all of them, got '
+                             f'{int((own & held).sum())} of {t.tolist()}')
+        seen = x[own & ~held]
+        wanted = t.expand(len(seen), *t.shape)
+        found += many.item()*outliers(seen, wanted, x[held], z[held])['isolation'].double().mean().item()
+    return found/len(target)
+
+def strengths(
+    explainer:Any,   # Fitted `GradualCF`, of a table; its other settings stay
+    data,            # Raw rows to explain: two dozen say enough
+    target=None,     # Label of a class, one per row, or None for the other one of two classes
+    tried:Sequence=(.5, 1., 1.5), # Strengths, as `plausible` takes them
+    slack:float=.03, # How much more often than real rows answers may be outliers
+) -> pd.DataFrame:   # A line for each strength: valid, columns, outliers, usual, enough
+    "What each strength of `plausible` costs and buys on a table; raises `ValueError` for a target of too few rows."
+    explainer.check_fitted()
+    explainer.check_rows('strengths')
+    held,lines = held_back(len(explainer.x_train)).to(explainer.x_train.device), []
+    for strength in tried:
+        h,names = plausible(strength), ('plausibility', 'logit_margin', 'sparsity_weight')
+        cf = explainer.under(replace(explainer.settings, **{name: getattr(h, name) for name in names}))
+        answers = cf.explain(data, target)
+        usual,some = _usual_outliers(cf, answers.tensors.target, held), answers[answers.valid]
+        odd = outliers(some.xp, some.tensors.target, cf.x_train[held], cf.z_train[held])['isolation'].double().mean().item()
+        columns = some.changed.sum(1).mean() if len(some) else np.nan
+        lines.append(dict(strength=strength, valid=answers.valid.mean(), columns=columns, outliers=odd, usual=usual,
+                          enough=odd <= usual + slack))
+    return pd.DataFrame(lines).set_index('strength')
 
 # %% ../../nbs/measures/00_metrics.ipynb #la02
 def lacks(
