@@ -138,7 +138,7 @@ def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)
 @dataclass(frozen=True)
 class Display:
     "What people see of answers; None for the way that suits any data."
-    changes:Callable|None=None # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after
+    changes:Callable|None=None # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after; maybe a note
     show:Callable|None=None    # `Counterfactuals` -> HTML
     plot:Callable|None=None    # (`Counterfactuals`, most=) -> matplotlib figure
     text:Callable|None=None    # (`Counterfactuals`, colour, names) -> plain text for a terminal

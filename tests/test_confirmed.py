@@ -90,6 +90,8 @@ def test_a_row_alone_is_the_row_in_a_batch_and_constraints_hold(cf):
 
 def test_rows_that_no_search_helps_have_no_jury(cf):
     answers = cf.explain(people(20, 5).assign(income=0), 1, confirmed=.9, immutable=['income', 'debt'])
+    usual = cf.explain(people(20, 5).assign(income=0), 1, immutable=['income', 'debt'])
+    pd.testing.assert_frame_equal(answers.raw, usual.raw) # the attempt is kept
     assert not answers.valid.any() and np.isnan(answers.confirmed).all() and set(answers.proof) == {''}
 
 

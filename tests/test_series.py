@@ -17,7 +17,7 @@ from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.fitted import predictor
 from gradual_cf.models.networks import load_model, save_model, series_cnn, series_resnet
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import _DONORS, _crowd, _faded, _outlying, _spans, composed, n_segments, pasted, variation
+from gradual_cf.search.segments import _DONORS, _crowd, _faded, _outlying, _smaller, _spans, composed, n_segments, pasted, variation
 from gradual_cf.use.drawing import frames
 
 
@@ -97,6 +97,8 @@ def test_missing_stretches_are_bridged_on_request_and_never_changed():
     cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
     cfs = cf.explain(X[:4], [1, 0]*2)
     assert (cfs.xp[:, 0, 52:58] == cfs.x[:, 0, 52:58]).all() and np.allclose(cfs.raw[:, 0, 52:58], cfs.x[:, 0, 52:58]) and cfs.valid.all()
+    X[7, 1] = np.nan # a channel that nobody measured
+    assert GradualCF(Level(), series(X, missing='bridge')).fit(X).explain(X[6:8], [1, 0]).valid.all()
     bridge = cfs.x[0, 0, 51:59].diff()
     assert torch.allclose(bridge, bridge[:1].expand(7), atol=1e-6)
 
@@ -113,21 +115,32 @@ def test_files_of_the_archive_are_read(tmp_path):
         if name != 'e.ts':
             with pytest.raises(ValueError, match='path must be a .ts or .tsv file'): load_series(tmp_path/name)
     with pytest.raises(ValueError, match='path must be'): load_series(tmp_path/'nowhere.ts')
+    (tmp_path/'f.ts').write_text('@classLabel false\n@data\n1,2:3,4\n')
+    with pytest.raises(ValueError, match='have no labels'): load_series(tmp_path/'f.ts')
+    (tmp_path/'g.csv').write_text('a,1,2\nb,3,?\n')
+    assert np.array_equal(load_series(tmp_path/'g.csv')[0], [[1, 2], [3, np.nan]], equal_nan=True)
 
 
 @pytest.mark.parametrize('make, match', [
-    (lambda X: series(X.swapaxes(1, 2)), r'got \(60, 80, 2\), which seems to be \(n, length, channels\)'),
+    (lambda X: series(X.swapaxes(1, 2)), r'for \(60, 80, 2\), which seems to be \(n, length, channels\)'),
     (lambda X: series(X.swapaxes(1, 2), ['a', 'b']), r'which seems to be \(n, length, channels\)'),
-    (lambda X: series(X, ['a']), 'a name for each of 2 channels, got 1'),
+    (lambda X: series(X, ['a']), 'a name of its own for each of 2 channels, got 1'),
     (lambda X: series(X[0, 0]), r'\(n, length\) or \(n, channels, length\)'),
     (lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'),
     (lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
     (lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "a constant 'channel 1'"),
     (lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge'"),
     (lambda X: series(X, fs=0), 'fs must be positive'),
+    (lambda X: series(X, fs='100'), "fs must be positive, got '100'"),
+    (lambda X: series(X, steepest=-1), 'steepest must be positive'),
+    (lambda X: series(X, ['a', 'a']), 'a name of its own'),
+    (lambda X: series(X[:0]), r'X must be series \(n, length\) or'),
+    (lambda X: series(np.concatenate([X, np.full((1, 2, 80), np.nan)])), 'got 0 in row 60'),
     (lambda X: series(X, bounds={'ecg': (0, 1)}), "bounds must name channels .* got 'ecg'"),
     (lambda X: series(X, bounds={'channel 0': (1, 0)}), 'low ≤ high'),
+    (lambda X: series(X, bounds={'channel 0': 3}), "bounds must be pairs .* got 3 for 'channel 0'"),
     (lambda X: series(X, immutable=['ecg']), 'immutable must name channels'),
+    (lambda X: series(X, immutable=[slice(0., .4)]), 'immutable must have times as slices of points'),
     (lambda X: series([['a', 'b']]), 'data must be series')])
 def test_what_is_no_series_is_refused(make, match):
     with pytest.raises(ValueError, match=match): make(waves())
@@ -183,6 +196,13 @@ def test_locks_hold(two):
     always = GradualCF(Level(), series(waves(), immutable=['channel 0'])).fit(waves()).explain(X[:1], 1)
     assert not always.valid.any() and (always.xp[:, 0] == always.x[:, 0]).all()
     with pytest.raises(ValueError, match="immutable must name channels .* got 'heart'"): two.explain(X, 1, immutable=['heart'])
+    with pytest.raises(ValueError, match='immutable must be .* one for each of 8, got 2'): two.explain(X, 1, immutable=[['ecg'], []])
+
+
+def test_a_lock_needs_no_list(two):
+    X = waves(4, seed=2)
+    for one in ('ecg', ('ecg', slice(0, 30))):
+        assert two.explain(X, [1, 0]*2, immutable=one).xp.equal(two.explain(X, [1, 0]*2, immutable=[one]).xp)
 
 
 def test_bounds_and_directions_hold(two):
@@ -197,6 +217,21 @@ def test_bounds_and_directions_hold(two):
     assert (falling.xp <= falling.x)[:, 0].all() and falling.valid.all()
     assert not two.explain(low, 1, decrease_only=['ecg']).valid.any()
     with pytest.raises(ValueError, match="bounds must name channels"): two.explain(low, 1, bounds={'heart': (0, 1)})
+    with pytest.raises(ValueError, match='bounds must leave room'): two.explain(low, 1, bounds={'ecg': (90, None)})
+
+
+def test_what_lies_outside_of_limits_keeps_its_value():
+    X = waves()
+    ragged = [v[:, :60 + i % 21] for i,v in enumerate(X)]
+    cfs = GradualCF(Level(), series(ragged)).fit(ragged).explain(ragged[:6:2], 1, bounds={'channel 0': (.1, None)}) # padding is 0
+    moved = cfs.xp != cfs.x
+    assert moved.any() and (cfs.xp[:, :1][moved[:, :1]] >= .1 - 1e-6).all() and (cfs.xp[0, :, 60:] == 0).all()
+    held = series(X, immutable=[slice(50, 80)], bounds={'channel 0': (.05, None)}) # most locked points lie below
+    assert GradualCF(Level(), held).fit(X).explain(waves(4, seed=3)[::2], 1).valid.all()
+    high = waves(2, seed=3)[:1]
+    high[:, 0, 70] = 9. # beyond every training series
+    cfs = GradualCF(Level(), series(X)).fit(X).explain(high, 1, increase_only=['channel 0'])
+    assert cfs.valid.all() and (cfs.xp >= cfs.x)[:, 0].all() and cfs.raw[0, 0, 70] == 9
 
 
 def test_no_jump_is_steeper_than_real_ones():
@@ -260,6 +295,43 @@ def test_there_is_an_answer_wherever_a_training_series_is_of_the_target(kind):
     for label in range(3): assert in_target(cf.z_train, torch.tensor(label)).any() and cf.explain(rows, label).valid.all()
 
 
+class Kernels:
+    "A classifier as aeon makes them: series `(n, c, length)`, hard decisions; frames of several channels it refuses."
+    __module__, classes_ = 'aeon.classification', np.array(['low', 'high'])
+    def predict_proba(self, X):
+        if X.shape[1:] != (2, 80): raise ValueError(f'series of another shape, {X.shape}')
+        return np.eye(2)[(X[:, 0, 20:40].mean(1) > 0).astype(int)]
+    predict = predict_proba
+
+
+@pytest.mark.parametrize('given', [lambda m, dom: m, predictor], ids=['as it is', 'predictor'])
+def test_classifiers_of_aeon_read_arrays(given):
+    X, dom = waves(), series(waves(), ['ecg', 'pulse'])
+    model = given(Kernels(), dom)
+    for _ in range(2): # two explainers may hold one model
+        cf = GradualCF(model, dom).fit(X)
+        cfs = cf.explain(waves(4, seed=6), ['high', 'low']*2)
+    again = GradualCF(cf.model, dom).fit(X).explain(waves(4, seed=6), ['high', 'low']*2)
+    assert cfs.valid.all() and again.xp.equal(cfs.xp) and (cfs.changes().start < 40).all() and (cfs.changes().end > 20).all()
+    assert ((cfs.xp != cfs.x).flatten(1).double().mean(1) < .2).all() # though no window alone moves a decision
+
+
+def summed(X):
+    "Mean and spread of eight stretches of every series."
+    return np.concatenate([f(np.stack(np.array_split(np.asarray(X), 8, 1)), 2).T for f in (np.mean, np.std)], 1)
+
+
+def test_a_forest_on_features_is_a_pipeline():
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+    X = waves(c=1)[:, 0]
+    known = make_pipeline(FunctionTransformer(summed), RandomForestClassifier(20, random_state=0)).fit(X, np.arange(60) % 2)
+    dom = series(X)
+    cfs = GradualCF(predictor(known, dom), dom).fit(X).explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2)
+    assert cfs.valid.all() and n_segments(cfs.x, cfs.xp).max() <= 3
+
+
 def test_a_model_of_numbers_is_brought_into_an_interval():
     from sklearn.linear_model import LinearRegression
     X = waves(c=1)[:, 0]
@@ -305,7 +377,7 @@ def test_the_stepper_goes_from_a_whole_series_to_its_stretch(two):
 def test_what_people_see(two):
     cfs = two.explain(waves(3, seed=8), [1, 0, 1])
     text = cfs.text()
-    assert 'ecg from 0.' in text and ': higher, ' in text and ': lower, ' in text and 'as in training row' in text and '\x1b' not in text
+    assert 'ecg from 0.' in text and ': higher on average, as in training row' in text and ': lower on average' in text and '\x1b' not in text
     assert '\x1b[1m' in cfs.text(colour=True) and 'row 7:' in cfs[:1].text(names=[7])
     fig = cfs.plot(most=2)
     assert len(fig.axes) == 4 and fig.axes[-1].get_xlabel() == 'seconds' and len(fig.axes[0].patches) == (cfs.changes().row == 0).sum()
@@ -360,6 +432,16 @@ def test_intervals_gain_most_and_do_not_touch(c, length, seed):
             if channel >= 0: continue
             sums = total[row].unfold(0, end - start, 1).sum(1)
             assert sums[start] >= sums.max() - 1e-4
+
+
+def test_segments_become_smaller_from_either_end_and_from_the_middle():
+    spans = torch.tensor([[[0, 10, 30], [-1, -1, 0], [-1, -1, 0]], [[0, 0, 3], [1, 10, 20], [0, 40, 50]], [[0, 5, 7], [-1, -1, 0], [-1, -1, 0]]])
+    before = spans.clone()
+    assert _smaller(spans, 0, .5, 1)[:, 0].tolist() == [[0, 20, 30], [0, 1, 3], [0, -1, 7]] # one point is no segment
+    assert _smaller(spans, 0, .5, 2)[:2, 0].tolist() == [[0, 10, 20], [0, 0, 2]]
+    middle = _smaller(spans, 0, .5, 0)
+    assert middle[0].tolist() == [[0, 10, 15], [0, 25, 30], [-1, -1, 0]]
+    assert middle[1:].equal(spans[1:]) and spans.equal(before) # no piece is free, or nothing is left to halve
 
 
 def slow_dtw(a, b, most):

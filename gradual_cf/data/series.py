@@ -4,9 +4,9 @@
 
 # %% ../../nbs/08_series.ipynb #t4
 from __future__ import annotations
-import math
+import copy, re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,26 +27,19 @@ from ..search.segments import n_segments
 __all__ = ['load_series', 'dtw', 'series']
 
 # %% ../../nbs/08_series.ipynb #t9
-def _read_ts(text:str) -> tuple: # Series as lists of channels, labels
-    "The rows of a file in the archive's `.ts` format."
-    lines = [l.strip() for l in text.splitlines() if l.strip() and l[0] not in '@#%']
-    parts = [l.split(':') for l in lines]
-    return [[np.array(c.replace('?', 'nan').split(','), float) for c in p[:-1]] for p in parts], [p[-1] for p in parts]
-
-def _read_tsv(text:str) -> tuple:
-    "The same of a `.tsv` file: the label, then the points."
-    rows = [l.replace(',', '\t').split() for l in text.splitlines() if l.strip()]
-    return [[np.array(r[1:], float)] for r in rows], [r[0] for r in rows]
-
 def load_series(
     path, # A file of the UCR or UEA archive, `.ts` or `.tsv` (or `.txt`, `.csv` with the label first)
 ) -> tuple: # Series `(n, length)` or `(n, channels, length)`, NaN where there is nothing; labels, texts `(n,)`
     "Read series and their labels; raises `ValueError` for a file in another format."
-    path = Path(path)
+    path,gap = Path(path), re.compile(r'[,\s]+')
     try:
-        rows,labels = (_read_ts if path.suffix == '.ts' else _read_tsv)(path.read_text())
-        return _whole(rows), np.array(labels)
-    except (OSError, ValueError, IndexError) as e:
+        text = path.read_text()
+        if '@classlabel false' in text.lower(): raise ValueError('its series have no labels')
+        lines = [l.strip() for l in text.splitlines() if l.strip() and l[0] not in '@#%']
+        parts = [l.split(':') if path.suffix == '.ts' else gap.split(l, maxsplit=1)[::-1] for l in lines]
+        rows = [[np.array(gap.split(c.replace('?', 'nan')), float) for c in channels] for *channels,_ in parts]
+        return _whole(rows), np.array([label for *_,label in parts])
+    except (OSError, ValueError) as e:
         raise ValueError(f'path must be a .ts or .tsv file of the archive, got {str(path)!r} ({e})') from None
 
 # %% ../../nbs/08_series.ipynb #t11
@@ -64,9 +57,8 @@ def _numbers(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or
     if isinstance(data, Tensor): data = data.detach().cpu().numpy()
     try:
         if isinstance(data, pd.DataFrame):
-            cells = data.to_numpy()
-            if (data.dtypes == object).any(): return _whole([[np.asarray(v, float) for v in r] for r in cells])
-            v = cells.astype(float)
+            if (data.dtypes == object).any(): return _whole(data.to_numpy())
+            v = data.to_numpy(float)
             return v if channels in (None, 1) else v.reshape(len(v), channels, -1)
         if isinstance(data, np.ndarray) and data.dtype != object: return data.astype(float)
         rows = [v.to_numpy(float).T if isinstance(v, pd.DataFrame) else np.asarray(v, float) for v in data]
@@ -93,24 +85,18 @@ class _Series:
     def time(self, t) -> str: # Of a point
         return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
 
+    def axis(self) -> tuple: # Times of all points `(length,)`, and what they count
+        return np.arange(self.length)/(self.rate or 1), 'seconds' if self.rate else 'points'
+
 def _forgotten(X:np.ndarray) -> int: # `(n, c, length)`
     "The lag at which series are correlated with themselves by half, in bounds that suit the length."
-    v,L = np.nan_to_num(X - np.nanmean(X, axis=2, keepdims=True)), X.shape[2]
-    power = (np.abs(np.fft.rfft(v, 2*L))**2).mean((0, 1))
-    together = np.fft.irfft(power)[:L]
+    v,L = X - X.mean(2, keepdims=True), X.shape[2]
+    together = np.fft.irfft((np.abs(np.fft.rfft(v, 2*L))**2).mean((0, 1)))[:L] # autocorrelation, by its spectrum
     below = np.flatnonzero(together < together[0]/2)
     return int(np.clip(below[0] if len(below) else L, max(2, L//25), max(2, L//8)))
 
 # %% ../../nbs/08_series.ipynb #t17
 _TURNED = ', which seems to be (n, length, channels): turn it by np.swapaxes(…, 1, 2)'
-
-def _arranged(v:np.ndarray, c:int, length:int) -> np.ndarray: # `(n, c, length)`, as long as it comes
-    "Put the axes in order; raises `ValueError` where they cannot be series of so many channels and points."
-    if v.ndim == 1 and c == 1: v = v[None]
-    if v.ndim == 2: v = v[:, None] if c == 1 else v[None]
-    if v.ndim == 3 and v.shape[1] == c: return v
-    turned = _TURNED if v.ndim == 3 and v.shape[2] == c else ''
-    raise ValueError(f'data must be series (n, {c}, {length}): row, channel, time; got shape {v.shape}{turned}')
 
 def _bridge(v:np.ndarray, there:np.ndarray) -> np.ndarray: # `(n, c, length)`
     "Fill gaps with straight lines, and pad the end with zeros."
@@ -120,12 +106,14 @@ def _bridge(v:np.ndarray, there:np.ndarray) -> np.ndarray: # `(n, c, length)`
         if len(at): out[i, j, :at[-1] + 1] = np.interp(np.arange(at[-1] + 1), at, v[i, j, at])
     return out
 
+def _lengths(v:np.ndarray) -> np.ndarray: # `(n, c, length)` -> points up to the last that is there, `(n,)`
+    return np.where(~np.isnan(v).all(1), np.arange(v.shape[2]) + 1, 0).max(1)
+
 def _checked(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # Values, which are there `(n, c, length)`
     "Raise `ValueError` for series of another length, with holes, infinite or constant."
     if v.shape[2] < length: v = np.pad(v, ((0, 0), (0, 0), (0, length - v.shape[2])), constant_values=np.nan)
     if np.isinf(v).any(): raise ValueError('data must be finite, got an infinite point')
-    there = ~np.isnan(v)
-    ends = np.where(there.any(1), np.arange(v.shape[2]) + 1, 0).max(1)
+    there,ends = ~np.isnan(v), _lengths(v)
     wrong = np.flatnonzero((ends < shortest) | (ends > length))
     span = f'{length}' if shortest == length else f'{shortest} to {length}'
     if len(wrong): raise ValueError(f'data must have {span} points a series, as the training data, '
@@ -138,28 +126,38 @@ def _checked(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # V
     if len(flat): raise ValueError(f'data must vary over time, got a constant series in row {flat[0]}')
     return _bridge(v, there)[:, :, :length], there[:, :, :length]
 
-def _read(p:_Series, data) -> tuple: # Values and which are there, `(n, c, length)`
-    return _checked(_arranged(_numbers(data, len(p.channels)), *p.locked.shape), p.shortest, p.length, p.bridged)
+def _rows(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
+    "One or many series as an array."
+    v = _numbers(data, len(p.channels))
+    return v[None] if v.ndim == 1 or v.ndim == 2 and len(p.channels) > 1 else v
+
+def _read(p:_Series, data) -> tuple: # Values, and which are there, `(n, c, length)`
+    "Series as training had them; raises `ValueError` for others."
+    v,(c,length) = _rows(p, data), p.locked.shape
+    if v.ndim == 2: v = v[:, None]
+    if v.ndim == 3 and v.shape[1] == c: return _checked(v, p.shortest, length, p.bridged)
+    turned = _TURNED*(v.shape[-1] == c and v.ndim == 3)
+    raise ValueError(f'data must be series (n, {c}, {length}): row, channel, time; got shape {v.shape}{turned}')
 
 # %% ../../nbs/08_series.ipynb #t19
 def _windows(p:_Series, shape=None) -> Tensor: # Long `(c, length)`
     "The window of every point, channel by channel."
-    c,L = p.locked.shape
-    return torch.arange(c)[:, None]*-(-L//p.window) + torch.arange(L)//p.window
+    return torch.arange(len(p.channels))[:, None]*-(-p.length//p.window) + torch.arange(p.length)//p.window
+
+def _counted(p:_Series, on:Tensor) -> Tensor: # Points, bool `(n, c, length)` -> how many of each window, `(n, g)`
+    at = _windows(p).flatten()
+    return torch.zeros(len(on), int(at.max()) + 1).index_add_(1, at, on.flatten(1).float())
 
 def _held(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, bool `(n, c, length)`
     "Leave points no room; a window without a free point is frozen."
-    free = torch.zeros_like(enc.frozen, dtype=torch.long)
-    free.index_add_(1, _windows(p).flatten(), (~still).flatten(1).long())
     low,high = (torch.where(still, enc.x, cast(Tensor, v)) for v in (enc.low, enc.high))
-    return enc._replace(frozen=enc.frozen | (free == 0), low=low, high=high)
+    return enc._replace(frozen=enc.frozen | (_counted(p, ~still) == 0), low=low, high=high)
 
 def _encode(p:_Series, data) -> Encoded: # `(n, c, length)`
     "Series as the model reads them; missing and locked points stay."
     v,there = _read(p, data)
     x = torch.from_numpy(v).float()
-    none = torch.zeros(len(x), int(_windows(p).max()) + 1, dtype=torch.bool)
-    enc = Encoded(x, none, p.low.expand_as(x).clone(), p.high.expand_as(x).clone())
+    enc = Encoded(x, torch.zeros(len(x), 1, dtype=torch.bool), p.low.expand_as(x), p.high.expand_as(x))
     return _held(p, enc, p.locked | ~torch.from_numpy(there))
 
 def _decode(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
@@ -172,11 +170,6 @@ def _decode(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
     new = np.where(until, np.where(new == v.astype(np.float32), v, new), np.nan)
     return new[..., :given.shape[-1]].reshape(given.shape if given.ndim > 1 else (1, -1))
 
-def _rows(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
-    "One or many series as an array."
-    v = _numbers(data, len(p.channels))
-    return v[None] if v.ndim == 1 or v.ndim == 2 and len(p.channels) > 1 else v
-
 def _frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel by channel
     "Series as fitted models of other makes read them."
     return pd.DataFrame(x.detach().cpu().double().flatten(1).numpy(), columns=list(_point_names(p)))
@@ -184,50 +177,62 @@ def _frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel b
 def _by_rows(p:_Series, ask, rows) -> Tensor: # Raw series, or a frame of points -> what a model says
     return ask(rows if isinstance(rows, pd.DataFrame) else _frame(p, _encode(p, rows).x))
 
+def _arrays(p:_Series, ask, frame): return ask(np.asarray(frame).reshape(len(frame), *p.locked.shape))
+
 def _adapt(p:_Series, model):
-    "A model of any make as one that reads series."
+    "A model of any make as one that reads series; those of aeon read arrays `(n, c, length)`."
     model = as_module(model, partial(_frame, p), _point_names(p))
-    if hasattr(model, 'read'): model.read = partial(_by_rows, p, model.read)
+    if not hasattr(model, 'read'): return model # a network
+    model = copy.copy(model)
+    model.read = partial(_by_rows, p, model.read)
+    if type(model.predictor.source).__module__.startswith('aeon.'):
+        model.predictor = replace(model.predictor, ask=partial(_arrays, p, model.predictor.ask))
     return model
 
 def _point_names(p): return tuple(f'{c} {t}' for c in p.channels for t in range(p.length))
 
 # %% ../../nbs/08_series.ipynb #t21
-def _where(p:_Series, name) -> Tensor: # bool `(c, length)`
-    "The points that a lock names; raises `ValueError` for an unknown channel."
-    channel,times = name if isinstance(name, tuple) and len(name) == 2 else (name, slice(None))
-    if isinstance(channel, slice): channel,times = None, channel
-    if channel is not None and channel not in p.channels or not isinstance(times, slice):
-        raise ValueError(f'immutable must name channels {p.channels}, slices of time, or pairs of these, got {name!r}')
-    out = torch.zeros(p.locked.shape, dtype=torch.bool)
-    out[slice(None) if channel is None else p.channels.index(channel), times] = True
+def _channel(channels:tuple, asked:str, name) -> int:
+    if name in channels: return channels.index(name)
+    raise ValueError(f'{asked} must name channels {channels}, got {name!r}')
+
+def _where(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
+    "The points that locks name: channels, slices of time, or pairs of both."
+    alone = isinstance(names, str) or isinstance(names, tuple) and [type(v) for v in names] == [str, slice]
+    out = np.zeros((len(channels), length), bool)
+    for name in [names] if alone else names:
+        channel,times = name if isinstance(name, tuple) and len(name) == 2 else (name, slice(None))
+        if isinstance(channel, slice): channel,times = None, channel
+        at = slice(None) if channel is None else _channel(channels, 'immutable', channel)
+        try: out[at, times] = True
+        except (TypeError, IndexError):
+            raise ValueError(f'immutable must have times as slices of points, got {times!r}') from None
+    return torch.from_numpy(out)
+
+def _ends(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -> `(c, 2)`
+    "Bounds of all channels, NaN where nothing is said."
+    out = torch.full((len(channels), 2), torch.nan)
+    for name,pair in (bounds or {}).items():
+        if np.shape(pair) != (2,): raise ValueError(f'bounds must be pairs (low, high), got {pair!r} for {name!r}')
+        out[_channel(channels, 'bounds', name)] = torch.tensor([torch.nan if v is None else v for v in pair])
     return out
 
-def _of_each(v, n:int) -> list: # What is asked of each row
-    rows = list(v)
-    return rows if rows and all(isinstance(r, list) for r in rows) and len(rows) == n else [rows]*n
+def _of_each(name:str, asked, one, n:int, read) -> Tensor: # `(n, …)`
+    "What is asked of each row, read: a list of such, or one for all."
+    rows = asked if isinstance(asked, list) and asked and all(isinstance(v, one) for v in asked) else [asked]*n
+    if len(rows) != n: raise ValueError(f'{name} must be for all rows, or one for each of {n}, got {len(rows)}')
+    return torch.stack([read(row) for row in rows])
 
 def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Lock points, and narrow the limits of channels."
-    n,(low,high) = len(enc.x), (cast(Tensor, v).clone() for v in (enc.low, enc.high))
-    spans = bounds if isinstance(bounds, (list, tuple)) else [bounds or {}]*n
-    for i in range(n):
-        for name,(least,most) in spans[i].items():
-            j = _channel(p, 'bounds', name)
-            low[i, j].clamp_(min=-math.inf if least is None else least)
-            high[i, j].clamp_(max=math.inf if most is None else most)
-    up,down = ([_channel(p, asked, name) for name in names] for asked,names in
-               (('increase_only', increase_only), ('decrease_only', decrease_only)))
-    low[:, up],high[:, down] = enc.x[:, up], enc.x[:, down]
+    asked = _of_each('bounds', bounds, (dict, type(None)), len(enc.x), partial(_ends, p.channels))
+    low,high = torch.fmax(p.low, asked[..., :1]), torch.fmin(p.high, asked[..., 1:]) # of a number and NaN, the number
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
-    stay = [torch.stack([_where(p, v) for v in row]).any(0) if row else torch.zeros(p.locked.shape, dtype=torch.bool)
-            for row in _of_each(immutable, n)]
-    still = torch.stack(stay) | (enc.low == enc.high) & (enc.low == enc.x)
-    return _held(p, enc._replace(low=low, high=high), still)
-
-def _channel(p, asked, name):
-    if name in p.channels: return p.channels.index(name)
-    raise ValueError(f'{asked} must name channels {p.channels}, got {name!r}')
+    low,high = (v.repeat(1, 1, p.length) for v in (low, high))
+    for limit,name,channels in ((low, 'increase_only', increase_only), (high, 'decrease_only', decrease_only)):
+        for j in (_channel(p.channels, name, c) for c in channels): limit[:, j] = enc.x[:, j]
+    locked = _of_each('immutable', immutable, list, len(enc.x), partial(_where, p.channels, p.length))
+    return _held(p, enc._replace(low=low, high=high), locked | (low > high) | (enc.low == enc.high))
 
 # %% ../../nbs/08_series.ipynb #t23
 class _Steps:
@@ -243,61 +248,45 @@ class _Steps:
         most = torch.maximum(self.p.steepest.to(x), old)
         return nn.functional.pad((new > most*1.001) & (xp.diff(dim=-1) != x.diff(dim=-1)), (1, 0))
 
-    def holds(self, enc, xp): return ~self.broken(enc.x, xp).flatten(1).any(1) # bool `(n,)`
-
+    def keeps(self, x, xp): return ~self.broken(x, xp).flatten(1).any(1) # bool `(n,)`
+    def holds(self, enc, xp): return self.keeps(enc.x, xp)
     def tried(self, s, t, g): # Candidates `(n, q, *s)` -> the same, and whether they hold the rule
-        x = s.x.repeat_interleave(t.shape[1], 0)
-        return t, ~self.broken(x, t.flatten(0, 1)).flatten(1).any(1).view(t.shape[:2])
+        return t, self.keeps(s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1)).view(t.shape[:2])
 
 def _legal(p:_Series, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every window respects range, locks and steps, or is unchanged."
     a,b = (torch.from_numpy(_read(p, v)[0]).float() for v in (old, new))
     bad = ((b < p.low - 1e-6) | (b > p.high + 1e-6) | p.locked) & (a != b) | _Steps(p).broken(a, b)
-    out = torch.zeros(len(a), int(_windows(p).max()) + 1).index_add_(1, _windows(p).flatten(), bad.flatten(1).float())
-    return (out == 0).numpy()
+    return (_counted(p, bad) == 0).numpy()
 
 # %% ../../nbs/08_series.ipynb #t39
+def _record_of(domain) -> _Series: return domain.encode.args[0] # What `series` has made it of
+
+def _as_in(cfs, i:int, j:int, at:slice) -> str: # Row, channel, points
+    "Which training series an answer resembles most in a segment; '' if they are unknown."
+    if cfs.explainer is None: return ''
+    far = (cfs.explainer.x_train[:, j, at] - cfs.xp[i, j, at]).abs().sum(1)
+    far[~in_target(cfs.explainer.z_train, cfs.tensors.target[i])] = torch.inf
+    return f', as in training row {far.argmin().item()}' if far.isfinite().any() else ''
+
 def _stretches(cfs:Counterfactuals) -> pd.DataFrame:
-    "One line for every changed stretch of a channel."
+    "One line for every changed stretch of a channel; values before and after are means."
     p,lines = _record_of(cfs.domain), []
     for i,j in np.ndindex(*cfs.x.shape[:2]):
         a,b = (v[i, j].detach().cpu().double().numpy() for v in (cfs.x, cfs.xp))
         edges = np.flatnonzero(np.diff(np.pad((a != b).astype(int), 1)))
         for start,end in edges.reshape(-1, 2).tolist():
-            name = f'{p.channels[j]} from {p.time(start)} to {p.time(end - 1)}'
-            lines.append((i, name, a[start:end].mean(), b[start:end].mean(), p.channels[j], start, end))
-    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'channel', 'start', 'end'])
-
-def _record_of(domain) -> _Series: return domain.encode.args[0] # What `series` has made it of
-
-def _as_in(cfs, i:int, line) -> str:
-    "Which training series an answer resembles most in a segment; '' if they are unknown."
-    if cfs.explainer is None: return ''
-    j = _record_of(cfs.domain).channels.index(line.channel)
-    own = in_target(cfs.explainer.z_train, cfs.tensors.target[i]).nonzero()[:, 0]
-    if not len(own): return ''
-    at = slice(line.start, line.end)
-    nearest = (cfs.explainer.x_train[own, j, at] - cfs.xp[i, j, at]).abs().sum(1).argmin()
-    return f', as in training row {own[nearest].item()}'
-
-def _text(cfs:Counterfactuals, colour:bool=False, names=None) -> str:
-    "What changed and when, as plain text."
-    (bold,plain),out,table = ('\x1b[1m', '\x1b[0m') if colour else ('', ''), [], cfs.changes()
-    for i in range(len(cfs)):
-        found = '' if cfs.valid[i] else '  (no counterfactual found)'
-        out.append(f'row {names[i] if names else i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}{found}')
-        for l in table[table.row == i].itertuples():
-            way = 'higher' if l.after > l.before else 'lower'
-            moved = f'{l.before:.3g} → {l.after:.3g} on average{_as_in(cfs, i, l)}'
-            out.append(f'    {l.feature}: {bold}{way}{plain}, {moved}')
-        if not (table.row == i).any(): out.append('    nothing to change')
-    return '\n'.join(out)
+            name,at = f'{p.channels[j]} from {p.time(start)} to {p.time(end - 1)}', slice(start, end)
+            before,after = (float(f'{v[at].mean():.4g}') for v in (a, b))
+            note = f'{"higher" if after > before else "lower"} on average{_as_in(cfs, i, j, at)}'
+            lines.append((i, name, before, after, p.channels[j], start, end, note))
+    return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'channel', 'start', 'end', 'note'])
 
 def _plot(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after overlaid, the changed segments shaded; one panel per channel."
     p,n,table = _record_of(cfs.domain), min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
-    time = np.arange(p.length)/(p.rate or 1)
+    time,unit = p.axis()
     for ax,(i,j) in zip(axes[:, 0], np.ndindex(n, len(p.channels))):
         a,b = cfs.x[i, j].cpu(), cfs.xp[i, j].cpu()
         ax.plot(time, a, color='.5', lw=1, label='before')
@@ -306,21 +295,21 @@ def _plot(cfs:Counterfactuals, most:int=5): # A matplotlib figure
             ax.axvspan(time[l.start], time[l.end - 1], color=CHANGED, alpha=.12, lw=0)
         ax.set_ylabel(plot_text(p.channels[j]), fontsize=8)
         if not j: ax.set_title(plot_text(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
-    axes[-1, 0].set_xlabel('seconds' if p.rate else 'points')
+    axes[-1, 0].set_xlabel(unit)
     axes[0, 0].legend(fontsize=8)
     return fig
 
 def _show(cfs:Counterfactuals, most:int=5) -> str: # HTML
     "The picture, with its content in words as the alternative text."
     more = f'<p>… and {len(cfs) - most:,} more series</p>' if len(cfs) > most else ''
-    return figure_html(_plot(cfs, most), _text(cfs[:most])) + more
+    return figure_html(_plot(cfs, most), cfs[:most].text()) + more
 
 # %% ../../nbs/08_series.ipynb #t39p
 def _panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what moves them to a step
     "Every channel before and at a step, with a bar where they differ."
-    axes,time = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], np.arange(p.length)/(p.rate or 1)
-    at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))])
-    low,high = at.min((0, 2)), at.max((0, 2))
+    axes,(time,unit) = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], p.axis()
+    at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))]) # `(steps, c, length)`
+    low,high,moved = at.min((0, 2)), at.max((0, 2)), np.where(at != at[0], at, np.nan)
     new,bars = [], []
     for j,ax in enumerate(axes):
         ax.plot(time, at[0][j], color='.5', lw=1)
@@ -328,12 +317,11 @@ def _panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what moves 
         new += ax.plot([], color=CHANGED, lw=2)
         bars += ax.plot([], color=CHANGED, lw=5, alpha=.4, transform=ax.get_xaxis_transform())
         ax.tick_params(labelsize=7)
-    axes[-1].set_xlabel('seconds' if p.rate else 'points', fontsize=8)
+    axes[-1].set_xlabel(unit, fontsize=8)
     def move(i):
-        for j,(line,bar) in enumerate(zip(new, bars)):
-            moved = at[i][j] != at[0][j]
-            line.set_data(time, np.where(moved, at[i][j], np.nan))
-            bar.set_data(time, np.where(moved, .02, np.nan))
+        for line,bar,now in zip(new, bars, moved[i]):
+            line.set_data(time, now)
+            bar.set_data(time, np.where(np.isnan(now), np.nan, .02))
     return [*new, *bars], move
 
 # %% ../../nbs/08_series.ipynb #t41
@@ -368,25 +356,15 @@ def _propose(p:_Series, x:Tensor, group:int) -> Tensor: # `(1, q, w)`
     "The same stretch of real series."
     return p.real.flatten(1)[:, (_windows(p) == group).flatten()].to(x)[None]
 
-def _limits_of(bounds, names:tuple, v:np.ndarray) -> tuple: # Low and high `(c, 1)`
-    "Bounds in units for each channel; the range of the training series where nothing is said."
-    ends = [[np.nanmin(v[:, j]), np.nanmax(v[:, j])] for j in range(len(names))]
-    for name,pair in (bounds or {}).items():
-        if name not in names: raise ValueError(f'bounds must name channels {names}, got {name!r}')
-        ends[names.index(name)] = [own if b is None else b for own,b in zip(ends[names.index(name)], pair)]
-    low,high = torch.tensor(ends, dtype=torch.float32).T[..., None]
-    if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
-    return low, high
-
 def _channel_names(v:np.ndarray, channels, X) -> tuple:
     "Names of the channels; raises `ValueError` where axes seem to be the other way round."
     c,L = (1, v.shape[1]) if v.ndim == 2 else v.shape[1:]
-    if channels is None and c > L: raise ValueError(f'X must be (n, channels, length), got {v.shape}{_TURNED}')
     if channels is None and isinstance(X, pd.DataFrame) and (X.dtypes == object).any(): channels = list(X.columns)
     names = tuple(['value'] if c == 1 else [f'channel {j}' for j in range(c)]) if channels is None else tuple(channels)
-    if len(names) == c: return names
-    turned = _TURNED if L == len(names) else ''
-    raise ValueError(f'channels must be a name for each of {c} channels, got {len(names)} for shape {v.shape}{turned}')
+    turned = channels is None and c > L or len(names) == L != c
+    if len(set(names)) == len(names) == c and not turned: return names
+    raise ValueError(f'X must be (n, channels, length) with a name of its own for each of {c} channels, got {len(names)} '
+                     f'for {v.shape}{_TURNED*turned}')
 
 def series(
     X,             # Training series: `(n, length)`, `(n, channels, length)`, ragged lists, or a frame
@@ -401,26 +379,27 @@ def series(
 ) -> Domain:
     "Describe time series: their channels, their time axis, and the training series."
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
-    if fs is not None and not fs > 0: raise ValueError(f'fs must be positive, got {fs}')
+    for name,u in dict(fs=fs, steepest=steepest).items():
+        if not (u is None or isinstance(u, (int, float)) and u > 0): raise ValueError(f'{name} must be positive, got {u!r}')
     v = _numbers(X)
-    if v.ndim not in (2, 3): raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
+    if v.ndim not in (2, 3) or not v.size: raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
     names = _channel_names(v, channels, X)
     v = v.reshape(len(v), len(names), -1)
-    ends = np.where(~np.isnan(v).all(1), np.arange(v.shape[2]) + 1, 0).max(1)
-    L = length or int(ends.max())
+    L = length or int(_lengths(v).max())
     check_whole(length=L, window=window or 1)
-    shortest,bridged = min(int(ends.min()), L), missing == 'bridge'
+    shortest,bridged = min(max(int(_lengths(v).min()), 1), L), missing == 'bridge'
     filled,there = _checked(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)
-    flat = [name for name,c in zip(names, known.swapaxes(0, 1)) if np.nanmax(c) == np.nanmin(c)]
+    own = torch.from_numpy(np.stack([np.nanmin(known, (0, 2)), np.nanmax(known, (0, 2))], 1)).float()
+    flat = [name for name,(low,high) in zip(names, own.tolist()) if not low < high]
     if flat: raise ValueError(f'X must vary in every channel, got a constant {flat[0]!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
-    some = np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)
-    low,high = _limits_of(bounds, names, known)
-    p = _Series(names, L, shortest, fs, window or _forgotten(known), low, high, torch.tensor(jump)[:, None].float(),
-                torch.zeros(len(names), L, dtype=torch.bool), bridged, torch.from_numpy(filled[some]).float())
-    for name in immutable: p.locked.logical_or_(_where(p, name))
-    return _domain(p)
+    real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
+    asked = _ends(names, bounds)
+    low,high = torch.where(asked.isnan(), own, asked).T[..., None]
+    if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
+    return _domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
+                           torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real))
 
 def _domain(p:_Series) -> Domain:
     "The record of functions of series."
@@ -429,9 +408,8 @@ def _domain(p:_Series) -> Domain:
         defaults='series', rows=partial(_rows, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
         write=partial(_frame, p), measures=_measures, relations=_Steps(p),
         adapt=partial(_adapt, p),
-        display=Display(_stretches, _show, _plot, _text, partial(_panel, p), _names(p), _point_names(p)))
+        display=Display(_stretches, _show, _plot, panel=partial(_panel, p), names=_names(p), columns=_point_names(p)))
 
 def _names(p:_Series) -> tuple: # Of windows
-    starts = range(0, p.length, p.window)
-    spans = [f'from {p.time(a)} to {p.time(min(a + p.window, p.length) - 1)}' for a in starts]
+    spans = [f'from {p.time(a)} to {p.time(min(a + p.window, p.length) - 1)}' for a in range(0, p.length, p.window)]
     return tuple(f'{c} {span}' for c in p.channels for span in spans)

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/11_segments.ipynb #s4
 from __future__ import annotations
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,9 +65,12 @@ def _slopes(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
             total += torch.autograd.grad(lead, at)[0]
     return total*(d - x)/_ON_THE_WAY
 
+_APART = 1e-3 # What is shared out by distance, in log-odds
+
 def _swapped(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
     "Shares of the points by putting windows in and taking them out."
-    groups,out = cf.groups(x), torch.zeros_like(x)
+    groups,far = cf.groups(x), (d - x).abs()
+    out = _APART*far/far.flatten(1).sum(1)[:, None, None].clamp_min(1e-9)
     here,there = leading_by(cf, x, label), leading_by(cf, d, label)
     for g in range(int(groups.max()) + 1):
         at = groups == g
@@ -161,6 +165,7 @@ def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 
 
 # %% ../../nbs/search/11_segments.ipynb #t34
 _PIECE = .02 # Price of a segment, in shares of the points
+_FINALISTS = 4 # Candidates of a row that are made smaller
 
 def _pasted(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
     "Donors in the segments of rows; `row`: positions, `(m,)`."
@@ -171,8 +176,16 @@ def _pasted(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Row
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
     return xp, lacking(cf, now).masked_fill(count > most_groups(cf, now.enc), torch.inf)
 
-def _best_paste(cf, s:State, crowds:list, most:float) -> tuple: # Donor, spans, row, what it lacks, of each row
-    "The best of all candidates of each row."
+def _cost(crowds:list, most:float, s:State, row:Tensor, xp:Tensor, lack:Tensor) -> Tensor: # `(m,)`
+    "Points and segments of attempts at rows; bad company costs more than any of these, and what lacks still more."
+    x,label,there = s.x[row], s.target.label[row], (lack <= 0).nonzero()[:, 0]
+    cost = (xp != x).flatten(1).to(x).mean(1) + _PIECE*n_segments(x, xp)
+    beyond = (_outlying(crowds, xp[there], label[there]) - most).clamp_min(0)
+    cost[there] += beyond + (beyond > 0)
+    return torch.where(lack <= 0, cost, 1e3 + lack)
+
+def _best_pastes(cf, s:State, crowds:list, most:float) -> tuple: # Row, donor, spans, values, what they lack: `(n*k,)`
+    "The best of all candidates of each row, best first."
     n,row = len(s.x), torch.arange(len(s.x), device=s.x.device).repeat_interleave(_DONORS)
     donor,label = _donors(cf, s).flatten(0, 1), s.target.label[row]
     share = (_slopes if _differentiable(cf.model) else _swapped)(cf, s.x[row], donor, label)
@@ -180,41 +193,52 @@ def _best_paste(cf, s:State, crowds:list, most:float) -> tuple: # Donor, spans, 
     each = torch.arange(len(row), device=row.device).repeat_interleave(spans.shape[1])
     spans = spans.flatten(0, 1)
     xp,lack = _pasted(cf, s, row[each], donor[each], spans)
-    x,there = s.x[row[each]], (lack <= 0).nonzero()[:, 0]
-    cost = (xp != x).flatten(1).to(x).mean(1) + _PIECE*n_segments(x, xp)
-    beyond = (_outlying(crowds, xp[there], label[each[there]]) - most).clamp_min(0)
-    cost[there] += beyond + (beyond > 0) # more than any share of points
-    many = torch.where(lack <= 0, cost, 1e3 + lack).view(n, -1)
-    best = many.argmin(1) + torch.arange(n, device=row.device)*many.shape[1]
-    return donor[each[best]], spans[best], xp[best], lack[best]
+    cost = _cost(crowds, most, s, row[each], xp, lack).view(n, -1)
+    best = cost.argsort(dim=1, stable=True)[:, :_FINALISTS]
+    best = (best + torch.arange(n, device=row.device)[:, None]*cost.shape[1]).flatten()
+    return row[each[best]], donor[each[best]], spans[best], xp[best], lack[best]
 
 # %% ../../nbs/search/11_segments.ipynb #t35
-_DRAWN_IN = (.5, .25, .12, .06, .03) # Shares of a segment by which its ends are drawn in
+_LESS = (.5, .25, .12, .06, .03) # Shares of a segment that are taken from it
 
-def _tightened(cf, s:State, crowds:list, most:float, donor, spans, xp, lack) -> Tensor: # `(n, c, length)`
-    "Draw the ends of segments in while rows stay where they are, in company that is not worse."
-    bar = _outlying(crowds, xp, s.target.label).clamp_min(most)
-    for p,part,side in ((p, part, side) for p in range(spans.shape[1]) for part in _DRAWN_IN for side in (1, 2)):
-        new = spans.clone()
-        by = ((spans[:, p, 2] - spans[:, p, 1])*part).long().clamp_min(1)
-        new[:, p, side] += by if side == 1 else -by
-        new[new[:, p, 2] - new[:, p, 1] < 2, p, 1] = -1
-        live = ((spans[:, p, 1] >= 0) & (lack <= 0) & (new[:, :, 1] >= 0).any(1)).nonzero()[:, 0]
-        if not len(live): continue
-        got,short = _pasted(cf, s, live, donor[live], new[live])
-        ok = (short <= 0) & (_outlying(crowds, got, s.target.label[live]) <= bar[live])
-        xp[live[ok]],spans[live[ok]] = got[ok], new[live[ok]]
-    return xp
+def _smaller(spans:Tensor, p:int, part:float, side:int) -> Tensor: # Side 1: start, 2: end, 0: middle
+    "The same spans with a part of piece `p` left out."
+    new,(channel,a,b) = spans.clone(), spans[:, p].unbind(1)
+    by = ((b - a)*part).long().clamp_min(1)
+    if side: new[:, p, side] += by if side == 1 else -by
+    else: # its second half becomes a piece of its own, where one is free
+        free,keep = (spans[:, :, 1] < 0).int(), (b - a - by)//2
+        some = (free.any(1) & (keep > 1)).nonzero()[:, 0]
+        new[some, p, 2] = (a + keep)[some]
+        new[some, free.argmax(1)[some]] = torch.stack([channel, b - keep, b], 1)[some]
+    new[new[:, p, 2] - new[:, p, 1] < 2, p, 1] = -1
+    return new
+
+def _shrunk(cf, s:State, crowds:list, most:float, row, donor, spans, xp, lack) -> tuple: # Values, lack, `(n, …)`
+    "Take from segments while that costs less; the cheapest attempt at each row."
+    cost = _cost(crowds, most, s, row, xp, lack)
+    for p,side,part in itertools.product(range(_PIECES), (1, 2, 0), _LESS):
+        new = _smaller(spans, p, part, side)
+        live = ((spans[:, p, 1] >= 0) & (lack <= 0) & (new[:, :, 1] >= 0).any(1) & (new != spans).flatten(1).any(1))
+        at = live.nonzero()[:, 0]
+        if not len(at): continue
+        got,short = _pasted(cf, s, row[at], donor[at], new[at])
+        now = _cost(crowds, most, s, row[at], got, short)
+        ok = now < cost[at]
+        xp[at[ok]],spans[at[ok]],cost[at[ok]] = got[ok], new[at[ok]], now[ok]
+    best = cost.view(len(s.x), -1).argmin(1) + torch.arange(len(s.x), device=row.device)*(len(row)//len(s.x))
+    return xp[best], lack[best]
 
 # %% ../../nbs/search/11_segments.ipynb #t35p
 def _stages(cf, s:State, crowds:list, most:float) -> Iterator[tuple]: # Rows, what they lack `(n,)`
-    "The donor as a whole, the best stretch of it, and the same drawn in."
-    donor,spans,xp,lack = _best_paste(cf, s, crowds, most)
-    whole = spans.clone()
+    "The donor as a whole, the best stretch of it, and what is left of it."
+    row,donor,spans,xp,lack = _best_pastes(cf, s, crowds, most)
+    first = torch.arange(len(s.x), device=row.device)*_FINALISTS
+    whole = spans[first]
     whole[:, 0],whole[:, 1:, 1] = spans.new_tensor([-1, 0, s.x.shape[-1]]), -1
-    yield _pasted(cf, s, torch.arange(len(s.x), device=s.x.device), donor, whole)
-    yield xp, lack
-    yield _tightened(cf, s, crowds, most, donor, spans, xp.clone(), lack), lack
+    yield _pasted(cf, s, row[first], donor[first], whole)
+    yield xp[first], lack[first]
+    yield _shrunk(cf, s, crowds, most, row, donor, spans, xp.clone(), lack)
 
 def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Positions `(m,)`, their `Target`
     "Bring rows to a target from their inputs; writes to `s`."
