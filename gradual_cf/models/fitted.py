@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -78,7 +78,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
 def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
     "What a forest of scikit-learn says: the same sums in the same order."
     x = forest._validate_X_predict(X)
-    out = sum(tree.tree_.predict(x) for tree in forest.estimators_)/len(forest.estimators_)
+    out = cast(np.ndarray, sum(tree.tree_.predict(x) for tree in forest.estimators_))/len(forest.estimators_)
     return out if hasattr(forest, 'classes_') else out[:, 0]
 
 def _tree_by_tree(forest):

@@ -600,7 +600,7 @@ def several(explainer, question:tuple, k:int, diversity:float, seed:int=0, secon
     _check_limits(seconds, 0.)
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
-    pool = _Pool(explainer, *question, math.inf if seconds is None else time.perf_counter() + seconds)
+    pool = _Pool(explainer, *question, until=math.inf if seconds is None else time.perf_counter() + seconds)
     begun = np.ones(len(pool.target), bool)
     if seconds is None: _filled(pool, k, diversity, seed)
     else: begun = _filled_until(pool, k, diversity, seed)
