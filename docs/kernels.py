@@ -46,7 +46,9 @@ def begin(argv, env, cwd):
     pd.set_option('display.max_columns', 20)  # what pandas chooses where a kernel imports it
     own = [f'--IPKernelApp.parent_handle={os.getppid()}', '--HistoryManager.enabled=False']  # it ends with the process that forks
     try: IPKernelApp.launch_instance([*argv, *own])
-    finally: atexit._run_exitfuncs()
+    finally:
+        atexit.unregister(IPKernelApp.instance().close)  # it can wait for seconds for a thread that waits for one that has ended
+        atexit._run_exitfuncs()
 
 
 def forked(target, *args):

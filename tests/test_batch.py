@@ -295,7 +295,7 @@ def test_a_folder_is_checked_without_the_model(sh, cf, tmp_path):
     _part_file(out, 2).write_bytes(_part_file(out, 2).read_bytes()[:-9])
     (out/'notes.txt').write_text('mine')
     text = sh('check', out, code=1).stdout
-    for says in ('1 of 3 parts for 90 rows are whole\n', 'part-000002.parquet is damaged', '1 of 3 parts are missing', '_logits.npy does not hold', 'notes.txt is no file of a run'): assert says in text
+    for says in ('1 of 3 parts for 90 rows are whole\n', 'part-000002.parquet is damaged', '1 of 3 parts are missing', '_logits.npy does not hold', 'notes.txt does not belong to a run'): assert says in text
     assert len(json.loads(sh('check', out, '--json', code=1).stdout)['faults']) == 4
     (out/'notes.txt').unlink()
     explain_dataset(cf, loans(90), out, batch_size=30)

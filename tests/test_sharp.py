@@ -565,7 +565,7 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
     import matplotlib.pyplot as plt
     from matplotlib.colors import to_hex
     before = plt.get_fignums()
-    fig = debts()[1].explain(DEBTS).plot()
+    fig = debts()[1].explain(DEBTS).plot(most=5)
     assert plt.get_fignums() == before
     ax = fig.axes[0]
     track,old,new = ax.lines[:3]

@@ -55,7 +55,7 @@ class _Grid(NamedTuple):
     def all_around(self, raw:np.ndarray) -> np.ndarray: # Both `(n, g)`; 0 for a category
         "Where raw numbers of all columns are."
         out = np.zeros(raw.shape, np.int64)
-        for same in self.alike: out[:, same] = self.around(same[0], raw[:, same].ravel()).reshape(len(raw), -1)
+        for same in self.alike: out[:, same] = self.around(same[0], raw[:, same].ravel()).reshape(len(raw), len(same))
         return out
 
     def inside(self, low:np.ndarray, high:np.ndarray) -> list: # Two of `(n, g)`
