@@ -363,7 +363,7 @@ def _rows_by_name(rows) -> dict|None: # Name of a row -> its position
 def dashboard_tab(
     cf:Explainer,           # Fitted, of a table
     target=None,            # The class that is chosen at first, or (low, high) of a number; None for the second class
-    rows=None,              # Raw rows, with the dashboard's index; None for the dashboard's own
+    rows:Any=None,          # Raw rows, with the dashboard's index; None for the dashboard's own
     title:str='What would change it?', # What the tab is called
 ) -> type:                  # A class, for `ExplainerDashboard(explainer, [it, …])`
     "A tab of explainerdashboard with the answer for a row; raises `ImportError` without explainerdashboard."
