@@ -477,7 +477,7 @@ def test_numbers_are_asked_for_an_interval(bank):
     assert box.wait() and box.panel.asked.target == (900., None) and box.panel.shown[1].valid[0]
     box.panel.w.target.value = 'much'
     assert 'LOW..HIGH' in box.panel.w.status.value
-    assert _checked_target(_Desk(priced, people), (None, 5)) == (None, 5.)
+    assert _checked_target(priced, _Desk(priced, people).logits(0), (None, 5)) == (None, 5.)
 
 
 def test_words():

@@ -108,7 +108,7 @@ def test_effects_are_what_the_model_says_without_a_change(shop, monkeypatch):
     assert np.array_equal(kept['values'], effects) and np.array_equal(kept['base_values'], answer.before) and kept['feature_names'] == NAMES
 
 
-@pytest.mark.filterwarnings('ignore:The set_bad function:PendingDeprecationWarning') # shap 0.51 colours its maps so at import
+@pytest.mark.filterwarnings('ignore:The set_(bad|over|under) function:PendingDeprecationWarning') # shap 0.51 colours its maps so at import
 def test_shap_reads_the_effects(shop):
     shap = pytest.importorskip('shap')
     explanation = shop[2].to_shap()

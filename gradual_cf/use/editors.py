@@ -140,9 +140,8 @@ def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None
     return None
 
 # %% ../../nbs/use/06_editors.ipynb #c26
-def _checked_target(desk:_Desk, target) -> Any: # Class; for numbers, an interval
+def _checked_target(cf:Explainer, z:torch.Tensor, target) -> Any: # Logits of a row, `(k,)` -> class, or an interval
     "The target of a panel, or the one it starts with for None; raises `ValueError` for anything else."
-    z,cf = desk.logits(0), desk.cf
     if target is None: return cf.goal.first(z, cf.z_train, cf.classes)
     return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
 

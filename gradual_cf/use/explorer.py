@@ -8,14 +8,16 @@ import base64, html, logging, os, secrets, signal, socket, sys, time
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache, partial
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import RLock, Thread
+from threading import Lock, RLock, Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from ..answers import aimed_at
 from ..render import csv_text, ENGLISH, Language, language_of, N_, render
@@ -27,7 +29,7 @@ from .editors import (
 from .letter import letter
 
 # %% auto #0
-__all__ = ['explorer']
+__all__ = ['explorer', 'dashboard_tab']
 
 # %% ../../nbs/use/07_explorer.ipynb #c9
 def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer); one line each
@@ -317,11 +319,101 @@ def explorer(
     preset = own if preset is None else preset
     _check_panel(desk, preset, k, units=units, names=names)
     terms = _Terms(units or {}, names or {}, codes or {}, desk.lang)
-    panel = _Panel(desk, _checked_target(desk, target), terms, preset)
+    panel = _Panel(desk, _checked_target(desk.cf, desk.logits(0), target), terms, preset)
     box = _box_class()(panel.children)
     box.add_class('cfx-panel')
     box.panel = panel
     return box
+
+# %% ../../nbs/use/07_explorer.ipynb #tab2
+def _decision(cf:Explainer, row, target) -> str: # One raw row
+    "What the model says of a row now."
+    z = cf.logits(row, cf.encode(row).x)
+    label = cf.aimed(target, z) if cf.numbers else z.argmax(1)
+    said = cf.goal.text(cf.goal.heard(z, label).item())
+    return said if cf.numbers else f'{cf.goal.words(cf.goal.told_of(label, cf.classes)[0])}, probability {said}'
+
+def _own_settings(cf:Explainer) -> str:
+    "The settings that are not the default."
+    usual = vars(type(cf.settings)())
+    own = [f'{name}={getattr(v, "__name__", v)}' for name,v in vars(cf.settings).items() if v != usual[name]]
+    return 'Settings: ' + (', '.join(own) or 'all as they are by default') + '.'
+
+def _tab_page(cf:Explainer, find:Callable, target) -> str: # () -> one raw row
+    "What the model says of a row, and what would change that; or why there is no answer."
+    try:
+        row = find()
+        cfs = cf.explain(row, target)
+        said,wanted = f'The model says {_decision(cf, row, target)}', f'Wanted: {aimed_at(cfs, 0)}.'
+    except Exception as e:
+        why = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
+        return render('answers/page', title='There is no answer', parts=[why])
+    return render('answers/page', title=said, parts=[wanted, Markup(cfs._repr_html_()), _own_settings(cf)])
+
+# %% ../../nbs/use/07_explorer.ipynb #tab5
+def _rows_by_name(rows) -> dict|None: # Name of a row -> its position
+    "Where to find a row by what the dashboard calls it; raises `ValueError` for names that are there twice."
+    if rows is None: return None
+    if not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
+    names = rows.index.astype(str)
+    if twice := list(names[names.duplicated()].unique()[:3]):
+        raise ValueError(f'rows must have an index of which every name is there once, got {twice} more than once')
+    return {name: i for i,name in enumerate(names)}
+
+def dashboard_tab(
+    cf:Explainer,           # Fitted, of a table
+    target=None,            # The class that is chosen at first, or (low, high) of a number; None for the second class
+    rows:Any=None,          # Raw rows, with the dashboard's index; None for the dashboard's own
+    title:str='What would change it?', # What the tab is called
+) -> type:                  # A class, for `ExplainerDashboard(explainer, [it, …])`
+    "A tab of explainerdashboard with the answer for a row; raises `ImportError` without explainerdashboard."
+    try: custom,dash = import_module('explainerdashboard.custom'), import_module('dash')
+    except ImportError as e:
+        raise ImportError('dashboard_tab needs explainerdashboard: pip install explainerdashboard') from e
+    cf.check_fitted()
+    first,by_name = _checked_target(cf, cf.z_train[0], target), _rows_by_name(rows)
+    goals = [first] if cf.numbers else list(cf.classes or range(cf.z_train.shape[1]))
+    words = [cf.goal.words(cf.goal.told_of(cf.aimed(v, cf.z_train[:1]), cf.classes)[0]) for v in goals]
+    one_at_a_time = Lock()
+    class Ways(custom.ExplainerComponent):
+        "What would have to be different about a row."
+        _state_props = dict(index=('ways-index-', 'value'), goal=('ways-goal-', 'value')) # Kept in a link, and exported
+
+        def __init__(self, explainer, title=title, name=None, index=None, goal=goals.index(first)):
+            super().__init__(explainer, title, name)
+            self.index = next(iter(explainer.get_index_list()), None) if index is None else index
+            self.selector = custom.IndexSelector(explainer, f'ways-index-{self.name}', index=self.index)
+
+        def row(self, index):
+            "The row that the dashboard calls so."
+            if by_name is None: return self.explainer.get_X_row(index).set_axis([str(index)]) # which it numbers anew
+            if str(index) not in by_name: raise ValueError(f'rows must have the row {index!r}, got no such name')
+            return rows.iloc[[by_name[str(index)]]]
+
+        def page(self, index, goal):
+            "The answer for a row as a page."
+            if index in (None, '') or goal is None:
+                return render('answers/page', title='Choose a row', parts=['and what is wanted.'])
+            with one_at_a_time: return _tab_page(cf, lambda: self.row(index), goals[int(goal)])
+
+        def layout(self):
+            options = [dict(label=text, value=i) for i,text in enumerate(words)]
+            at = f'ways-goal-{self.name}'
+            return dash.html.Div([
+                dash.html.Label('Row', htmlFor=self.selector.name), self.selector.layout(),
+                dash.html.Label('Wanted', htmlFor=at), dash.dcc.Dropdown(options, self.goal, id=at, clearable=False),
+                dash.html.Iframe(id=f'ways-page-{self.name}', title=self.title, sandbox='', srcDoc='',
+                                 style=dict(width='100%', height='70vh', border='0'))])
+
+        def component_callbacks(self, app):
+            asked = [dash.Input(start + self.name, value) for start,value in self._state_props.values()]
+            app.callback(dash.Output(f'ways-page-{self.name}', 'srcDoc'), *asked)(self.page)
+
+        def to_html(self, state_dict=None, add_header=True): # As the dashboard stores itself
+            page = self.page(**self.get_state_args(state_dict))
+            frame = f'<iframe sandbox="" style="width:100%;height:70vh;border:0" srcdoc="{html.escape(page)}"></iframe>'
+            return import_module('explainerdashboard.to_html').add_header(frame) if add_header else frame
+    return Ways
 
 # %% ../../nbs/use/07_explorer.ipynb #c47
 _HOST = '127.0.0.1'
