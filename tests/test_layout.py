@@ -44,7 +44,7 @@ def test_public_classes_are_not_deep(measured): assert measured['deepest'][0] <=
 def test_modules_are_few_and_none_is_long(measured): assert measured['modules'] <= 60 and measured['largest'][0] <= 680
 
 
-def test_classes_are_few(measured): assert measured['classes'] <= 209
+def test_classes_are_few(measured): assert measured['classes'] <= 210
 
 
 def test_few_lines_are_wide(measured): assert measured['wide'] <= .015 and measured['longest'] <= house.WIDEST
@@ -53,7 +53,7 @@ def test_few_lines_are_wide(measured): assert measured['wide'] <= .015 and measu
 def test_exports_are_run_at_once(measured): assert measured['run'] >= .5
 
 
-def test_few_names_are_public(measured): assert measured['public'] <= 197
+def test_few_names_are_public(measured): assert measured['public'] <= 198
 
 
 @pytest.fixture(scope='module')
