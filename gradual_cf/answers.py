@@ -88,7 +88,7 @@ def _proof_text(cfs, i:int) -> str:
     words = '' if cfs.proof is None else cfs.proof[i]
     among = f' among {cfs.among}'*(bool(cfs.among) and not words.startswith('not begun')) # which is said of the row
     if words.startswith(('optimal', 'within')): return f', {words} in {cfs.optimal}{among}'
-    if _other_kind(cfs)[i]: return f', another answer, since there are no {cfs.among}'
+    if _other_kind(cfs)[i]: return f', {words}{among}, so this is another answer'
     return f', {words}{among}'*bool(words)
 
 _NOT_READ = 'not read: ' # Before the reason
@@ -114,7 +114,7 @@ def _proofs_text(cfs) -> str:
     among = f', among {cfs.among}'*bool(cfs.among)
     told = f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal and counted else f'; {counted}'*bool(counted)
     if not short.any(): return told
-    return f'{told}; for {count_text(int(short.sum()), "row")} there are no {cfs.among}, but other answers'
+    return f'{told}; for {count_text(int(short.sum()), "row")} none exists among {cfs.among}, but another answer does'
 
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
@@ -423,7 +423,7 @@ class Counterfactuals:
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Any=None           # Share of real rows of the target that are more unusual, `(n,)`; None if not computed
     confirmed:Any=None         # Share of other models that agree, `(n,)`; None if no model was asked
-    proof:Any=None             # What is proven, a list: 'optimal', 'within 3%', 'best so far', 'none exists' or ''
+    proof:Any=None             # What is proven, a list of 'optimal', 'within 3%', 'best so far', 'none exists' or ''
     optimal:str=''             # What the proof minimises: 'columns', 'distance' or 'cost'; '' if nothing is proven
     among:str=''               # Which answers a proof is about, such as 'answers that withstand noise'; '' for all
     size:Any=None              # Columns, distance or cost of each answer, `(n,)`; inf where there is none

@@ -165,6 +165,9 @@ def test_figures_of_the_first_page_are_the_measured_ones():
     for method in ('DiCE random', 'NICE (sparsity)', 'NICE (plausibility)', 'cfnow greedy'): assert percent(method, 'legal') in legal
     for method in ('NICE (plausibility)', 'DiCE random', 'DiCE genetic'): assert percent(method, 'found') in found
     for method in ('ours, believable', 'NICE (plausibility)', 'DiCE random', 'real rows'): assert percent(method, 'refitted') in last
+    gaps = results('models.csv').dropna(subset=['missing'])
+    asked = gaps[gaps.method == 'ours']
+    assert asked.valid.eq(1).all() and gaps.filled.eq(0).all() and asked.missing.gt(0).all() and f'{asked["rows"].sum():,}' in found
     plain = trees[trees.without == 'nothing'].set_index('model').optimal
     for share in (plain['XGBoost'], plain['forest of depth 8'], plain['forest of any depth'], exact.legal[0]): assert f'{share:.0%}' in proof
     assert letters.flips.eq(1).all() and letters.rows.max() == 10_000

@@ -12,6 +12,7 @@ from test_boxes import FREE, HAIR, MLP, MODELS, every_row, fitted, labels, proba
 from torch import nn
 
 from gradual_cf.answers import Counterfactuals
+from gradual_cf.data.datasets import load_loans
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import PLAUSIBLE, plausible
@@ -175,6 +176,21 @@ def test_the_plausible_preset_says_what_is_proven():
     fine = cf.content(enc, own, label)
     more = lambda xp: (xp != enc.x).view(len(xp), -1).sum(1) # at least as few entries as the loop, where that has all
     assert (more(a.xp)[fine & known] <= more(own)[fine & known]).all()
+
+
+def test_an_answer_without_all_demands_says_what_its_proof_says():
+    "Text, frame and the batch's line have one word for it, and the tooltip's words stand in the text."
+    X, y, rows, _ = load_loans()
+    model = ensemble.HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(X, y)
+    tight = tabular(X, immutable=['age', 'late_payments', 'income'], increase_only=['months_in_job'])
+    a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted')
+    none = a.quality().proof == _NONE_EXISTS
+    other, nothing = none & a.valid, none & ~a.valid
+    assert other.any() and nothing.any() and (a.df().cf_proof == a.quality().proof.to_numpy()).all()
+    for i in np.flatnonzero(none):
+        said = a[[i]].text().splitlines()[0]
+        assert f'{_NONE_EXISTS} among {a.among}' in said and ('so this is another answer' in said) == other[i]
+    assert f'for {other.sum()} rows {_NONE_EXISTS} among {a.among}, but another answer does' in repr(a)
 
 
 def test_a_proof_names_the_answers_that_it_speaks_of(tmp_path):
