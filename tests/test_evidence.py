@@ -135,6 +135,75 @@ def test_a_folder_grows_and_names_its_damage(asked, tmp_path):
     assert not (tmp_path/'e').exists()
 
 
+def exits(path, model, capsys, monkeypatch):
+    "The exit code of the checker, and what it printed."
+    monkeypatch.setattr(sys, 'argv', ['check_evidence.py', str(path), '--model', str(model)])
+    code = checker.main()
+    return code, ''.join(capsys.readouterr())
+
+
+@pytest.fixture
+def tried(asked, tmp_path, capsys, monkeypatch):
+    "A function that checks a text against a model which says what the explainer's own says."
+    (tmp_path/'model.py').write_text('import pandas as pd\nfrom test_keep import by_hand\nask = lambda df: by_hand(df.assign(since=pd.to_datetime(df.since)))\n')
+    def tried(text):
+        (tmp_path/'t.json').write_text(text, encoding='utf-8', errors='surrogatepass')
+        return exits(tmp_path/'t.json', f'{tmp_path}/model.py:ask', capsys, monkeypatch)
+    return tried
+
+
+def test_what_cannot_be_read_is_not_refuted(asked, tried, tmp_path, capsys, monkeypatch):
+    text = asked[3][0]
+    told = json.loads(text)
+    assert tried(text)[0] == 0 and tried(f'[{",".join(asked[3])}]')[0] == 0
+    deep = '['*100_000 + ']'*100_000
+    for bad in ('', '[]', '[1]', '"x"', 'null', text[:500], deep, text[:-2] + f',"x": {deep}}}', text.replace('"valid"', '"valid": true, "valid"', 1)):
+        assert tried(bad)[0] == 2, bad[:60]
+    at = [c['name'] for c in told['columns']].index('age')
+    for v in (10**400, 2**63, float('inf'), float('nan'), 'x', None, [1]):
+        assert tried(json.dumps(sealed(change(told, ('answer', 'answer', at), v))))[0] == 2, v
+    cells = told['answer']['answer']
+    for path, v in ((('schema_version',), True), (('question', 'tau'), -1), (('question', 'tau'), '0.5'), (('model', 'threshold'), 1), (('answer', 'answer'), cells[:-1]),
+                    (('answer', 'answer'), [*cells, 1]), (('columns', 0, 'name'), 'income'), (('question', 'target'), 'perhaps')):
+        assert tried(json.dumps(sealed(change(told, path, v))))[0] == 2, path
+    for name, source in dict(none='', boom='1/0', leaves='import sys; sys.exit(0)').items():
+        (tmp_path/f'{name}.py').write_text(source)
+        assert exits(tmp_path/'t.json', f'{tmp_path}/{name}.py:ask', capsys, monkeypatch)[0] == 2, name
+    for name in ('m.skops', 'm.txt', 'm.pkl', 'gone.onnx'):
+        if 'gone' not in name: (tmp_path/name).write_text('x')
+        assert exits(tmp_path/'t.json', tmp_path/name, capsys, monkeypatch)[0] == 2, name
+
+
+def test_what_was_sealed_anew_is_refuted(asked, tried):
+    told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
+    hidden = change(change(told, ('answer', 'changed'), []), ('question', 'constraints'), [])
+    for bad, words in ((hidden, 'nothing says that they may'), (change(told, ('answer', 'read'), False), 'was not read, and is answered'),
+                       (change(told, ('answer', 'target'), 'no'), "'yes' was asked for, and 'no' answered")):
+        code, said = tried(json.dumps(sealed(bad)))
+        assert code == 1 and words in said
+
+
+def test_a_name_gives_no_orders_to_the_terminal(asked, tried):
+    told = json.loads(asked[3][0])
+    code, said = tried(json.dumps(sealed(change(told, ('answer', 'row'), '1: as the evidence says\nrow 2\x1b[2J'))))
+    assert code == 0 and len(said.splitlines()) == 2 and '\x1b' not in said
+    assert tried(json.dumps(sealed(change(told, ('answer', 'row'), '\ud800'))))[0] == 0
+
+
+def test_a_folder_hides_nothing(asked, tmp_path):
+    folder = save_evidence(asked[3][2:], save_evidence(asked[3][:2], tmp_path/'d'))
+    manifest = folder/'_manifest.json'
+    whole = json.loads(manifest.read_text())
+    first, second = (part['name'] for part in whole['parts'])
+    manifest.write_text(json.dumps(whole | dict(parts=whole['parts'][:1])))
+    assert checker.decisions(folder)[1] == [f'{second} is not in the manifest']
+    manifest.write_text(json.dumps(whole | dict(parts=[*whole['parts'], whole['parts'][0]])))
+    assert checker.decisions(folder)[1] == [f'{first} stands in the manifest twice']
+    for bad in ([None], ['[]'], ['['*50_000], [asked[3][0][:99]]):
+        with pytest.raises(ValueError): save_evidence(bad, tmp_path/'e')
+    assert not (tmp_path/'e').exists()
+
+
 def test_the_program_alone(asked, tmp_path):
     "It runs where neither torch nor this package can be imported."
     (tmp_path/'one.json').write_text(asked[3][0])
@@ -168,3 +237,22 @@ def test_numbers_and_intervals():
     told = [json.loads(t) for t in evidence(cf.explain(df[:3], target=(12., None)))]
     assert all(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy(), ())) == [] for t in told)
     assert any(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy() + 1, ())) for t in told)
+
+
+def test_columns_that_follow_others_may_change():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(dict(late=rng.integers(0, 5, 120), income=rng.gamma(6, 400, 120).round(), age=rng.integers(18, 80, 120)))
+    df['sum'] = df.late + df.income
+    ask = lambda d: 1/(1 + np.exp(-((d.income - 2400)/900 - .6*(d.late - 2)).to_numpy(float)))
+    domain = tabular(df, derive={'sum': lambda d: d.late + d.income}, relations=['late <= age'])
+    cf = GradualCF(predictor(ask, domain), domain, classes=('no', 'yes')).fit(df)
+    texts = evidence(cf.explain(df[ask(df) < .5][:12], 'yes'))
+    told = [json.loads(t) for t in texts]
+    assert any('sum' in t['answer']['changed'] for t in told) and all(checker.faults_of(t, (ask, ())) == [] for t in told)
+    assert all(t['question']['relations'] == ['late <= age', 'sum'] and t['region'] is None for t in told)
+    moved = next(t for t in told if 'sum' in t['answer']['changed'])
+    at = [c['feature'] for c in moved['question']['constraints']].index('sum')
+    alone = {k: v for k, v in moved['question']['constraints'][at].items() if k != 'follows'}
+    assert any("'sum' changed and may not" in s for s in checker.faults_of(sealed(change(moved, ('question', 'constraints', at), alone)), (ask, ())))
+    jsonschema = pytest.importorskip('jsonschema')
+    jsonschema.Draft202012Validator(answer_schema() | {'$ref': '#/$defs/evidence'}).validate(moved)

@@ -185,3 +185,16 @@ def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_th
     a, b = reasons(cf, rows).frame, reasons(ruled, rows).frame
     pd.testing.assert_frame_equal(a, b)
     assert (b.has != b.compared).all() and (b.alone > 0).all()
+
+
+@pytest.mark.parametrize('codes', ['hmda', ['income'], dict(income=''), dict(income='  '), dict(income=('A1', ' ')), dict(income=(None, 'x')), dict(income=([], 'x')),
+                                   dict(income=(float('nan'), 'x')), dict(income=('A1', 3))])
+def test_a_reason_that_says_nothing_is_refused(cf, codes):
+    with pytest.raises(ValueError, match='codes must'): reasons(cf, people(5, 1), codes=codes)
+
+
+def test_a_column_without_a_name_goes_by_it():
+    df = people(60).rename(columns=dict(idle=' '))
+    cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df)).fit(df)
+    assert reasons(cf, df[:10], codes=dict(income=('A1', 'Income')), never='debt').refused.any()
+    assert reasons(cf, df[:10], never=None).refused.any()

@@ -33,22 +33,24 @@ def _end(c:Column, v:float) -> Any: # A raw number; None where it is open
     if not np.isfinite(v): return None
     return (pd.Timestamp(0) + pd.Timedelta(days=float(v))).isoformat() if isinstance(c, Date) else float(v)
 
-def _constraint(c:Column, may:bool, low:float, high:float) -> dict:
-    "What may become of a column in one row."
+def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -> dict:
+    "What may become of a column in one row, and whether it follows others."
     told:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
+    if follows: told['follows'] = True
     if not c.levels: return told | dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
     there = [v for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     return told | dict(levels=[json_value(v) for v in there])
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
-    columns,enc = cfs.domain.features, cast(Encoded, cfs.enc)
+    columns,enc,ties = cfs.domain.features, cast(Encoded, cfs.enc), getattr(cfs.domain.relations, 'ties', None)
+    led = ties.led if ties else ()
     ends = [np.full(enc.x.shape[1], v) if end is None else end[i].double().cpu().numpy()
             for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
     out = []
     for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
         low,high = (float(c.decoded(end[[at.start]])[0]) if c.ordered else 0. for end in ends)
-        out.append(_constraint(c, not enc.frozen[i, g], low, high))
+        out.append(_constraint(c, not enc.frozen[i, g], low, high, g in led))
     return out
 
 # %% ../../nbs/use/10_evidence.ipynb #e10
@@ -100,13 +102,14 @@ def _check_evident(cfs:Counterfactuals):
 def evidence(
     cfs:Counterfactuals, # Answers of `explain`, about rows of a table
     reasons=None,        # What `reasons` said of the very same rows, or None
-    region:bool=True,    # Record how far each answer may vary
+    region:bool=True,    # Record how far each answer may vary, where no relations tie columns
     made_at:str|None=None, # When the decision was made, in words; None for now
 ) -> list:               # A text of strict JSON a row
     "Record each decision with everything needed to check it; raises `ValueError` for other answers."
     _check_evident(cfs)
     cf,whole = cfs.explainer, json.loads(_json_text(cfs))
-    ranges = cfs.region() if region and cfs.valid.any() else None
+    free = cf.ties['relations'] is None # else a range of one column has no meaning
+    ranges = cfs.region() if region and free and cfs.valid.any() else None
     if reasons is not None and len(reasons.refused) != len(cfs):
         raise ValueError(f'reasons must be about the same {len(cfs)} rows, got {len(reasons.refused)}')
     made_at = made_at or datetime.now(timezone.utc).isoformat(timespec='seconds')
@@ -115,7 +118,7 @@ def evidence(
     shared = dict(schema_version=_SCHEMA, made_at=made_at, columns=_columns_told(cfs, whole['columns']), model=_asked_how(cf),
                   fingerprints=_digests(cf), versions=versions)
     asked = dict(tau=whole['tau'], goal=whole['goal'], classes=whole['classes'],
-                 relations=[] if ties is None else [r.text for r in ties.relations] + list(map(str, ties.derive)))
+                 relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
     out = []
     for i,answer in enumerate(whole['answers']):
         limit = cast(Encoded, cfs.enc).most
@@ -134,6 +137,7 @@ def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
     "Decisions as lines; raises `ValueError` for anything else."
     lines = []
     for text in texts:
+        if not isinstance(text, str): raise ValueError(f'texts must be what evidence returned, got {type(text).__name__}')
         told = _read_json(text)
         if told.get('schema_version') != _SCHEMA or told.get('sha256') != _seal({k: v for k,v in told.items() if k != 'sha256'}):
             raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …')

@@ -111,8 +111,8 @@ class _Unit(NamedTuple):
 
 def _code(given, name:str, lang:Language) -> tuple: # -> code, text
     "The reason for one column; raises `ValueError` for an invalid code."
-    if isinstance(given, str): return given, given
-    if isinstance(given, tuple) and len(given) == 2: return given[0], str(given[1])
+    code,text = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+    if isinstance(code, (str, int)) and isinstance(text, str) and text.strip(): return code, text
     if isinstance(given, int) and not isinstance(given, bool) and given in HMDA:
         return given, lang.say(HMDA[given])
     raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got '
@@ -120,7 +120,9 @@ def _code(given, name:str, lang:Language) -> tuple: # -> code, text
 
 def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     "Reasons in the order of their columns; raises `ValueError` for names that are no columns, and for forbidden ones."
-    codes,never = dict(codes or {}), [never] if isinstance(never, str) else list(never)
+    if codes is not None and not isinstance(codes, dict):
+        raise ValueError(f'codes must be a dict from columns to their reasons, got {type(codes).__name__}')
+    codes,never = codes or {}, [never] if isinstance(never, str) else list(never)
     for argument,given in (('codes', codes), ('never', never)):
         if lost := [c for c in given if c not in names]:
             raise ValueError(f'{argument} must name columns of the rows, got {lost}; rows have {list(names)}')
@@ -129,7 +131,7 @@ def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     out:dict = {}
     for g,name in enumerate(names):
         if name in never: continue
-        code,text = _code(codes.get(name, str(name)), name, lang)
+        code,text = _code(codes[name], name, lang) if name in codes else (str(name),)*2
         unit = out.setdefault(code, _Unit(code, text, []))
         if unit.text != text:
             raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
@@ -305,7 +307,6 @@ def _second(cf) -> Any:
 
 def _forbidden(names, columns, base, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each would have been a reason."
-    never = [never] if isinstance(never, str) else list(never)
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
     gains = {c: columns[names.index(c)].gain/-base for c in never}
     count = {c: int(((gain >= _SLIGHT) & (gain >= least)).sum()) for c,gain in gains.items()}
@@ -324,7 +325,7 @@ def reasons(
     "Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table."
     check_whole(k=k)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
-    names = list(cf.domain.display.names)
+    names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     lang = language_of(language)
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)

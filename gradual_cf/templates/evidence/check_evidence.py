@@ -28,22 +28,37 @@ class Unreadable(Exception):
     "A file that is not evidence, or not a model."
 
 
+def read(text):
+    "Strict JSON: a key that stands there twice would be read in two ways."
+    def once(pairs):
+        if len(dict(pairs)) < len(pairs): raise Unreadable(f'JSON must have each key once, got {[k for k, _ in pairs]}')
+        return dict(pairs)
+    def never(word): raise Unreadable(f'JSON must have finite numbers, got {word}')
+    return json.loads(text, object_pairs_hook=once, parse_constant=never)
+
+
+def shown(text):
+    "A line for a terminal, where a name may neither begin a new one nor give orders."
+    return ''.join(c if c.isprintable() else '?' for c in text)
+
+
 def decisions(path):
     "All decisions of a file or a folder, and what is wrong with the folder."
     path, faults = Path(path), []
     if path.is_dir():
-        manifest = json.loads((path/'_manifest.json').read_text(encoding='utf-8'))
+        manifest = read((path/'_manifest.json').read_text(encoding='utf-8'))
         if manifest.get('schema_version') != VERSION:
             raise Unreadable(f'{path} must be of schema_version {VERSION}, got {manifest.get("schema_version")!r}')
-        texts = []
-        for part in manifest['parts']:
-            file = path/Path(part['name']).name
+        texts, names = [], [Path(part['name']).name for part in manifest['parts']]
+        faults += [f'{p.name} is not in the manifest' for p in sorted(path.glob('part-*.parquet')) if p.name not in names]
+        faults += [f'{name} stands in the manifest twice' for name in sorted(set(names)) if names.count(name) > 1]
+        for file, part in zip(map(path.joinpath, names), manifest['parts']):
             if not file.is_file(): faults.append(f'{file.name} is missing')
             elif hashlib.sha256(file.read_bytes()).hexdigest() != part['sha256']: faults.append(f'{file.name} is damaged')
             else: texts += pd.read_parquet(file).evidence.tolist()
-        return [json.loads(text) for text in texts], faults
-    if path.suffix == '.parquet': return [json.loads(text) for text in pd.read_parquet(path).evidence], faults
-    told = json.loads(path.read_text(encoding='utf-8'))
+        return [read(text) for text in texts], faults
+    if path.suffix == '.parquet': return [read(text) for text in pd.read_parquet(path).evidence], faults
+    told = read(path.read_text(encoding='utf-8'))
     return (told if isinstance(told, list) else [told]), faults
 
 
@@ -178,7 +193,7 @@ def number(v):
 def breaks(c, cells):
     "How an answer violates the rules of a column; '' if it does not."
     name = c['feature']
-    if not c['may_change']: return f'{name!r} changed and may not'
+    if not c['may_change']: return '' if c.get('follows') else f'{name!r} changed and may not'
     if 'levels' in c:
         if len(cells) > 1: # 0/1 columns of one category
             on = [col for col, v in cells.items() if v]
@@ -198,15 +213,27 @@ def breaks(c, cells):
 def seal(told):
     "The checksum of a decision."
     rest = {k: v for k, v in told.items() if k != 'sha256'}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(',', ':'), ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(',', ':'), ensure_ascii=False).encode(errors='surrogatepass')).hexdigest()
+
+
+def check_form(told):
+    "Raise `Unreadable` for what is no decision."
+    version = told.get('schema_version') if isinstance(told, dict) else None
+    if type(version) is not int or version != VERSION: raise Unreadable(f'a decision must be of schema_version {VERSION}, got {version!r}')
+    names, (a, question) = [c['name'] for c in told['columns']], (told['answer'], told['question'])
+    if len(set(names)) < len(names): raise Unreadable(f'columns must have names of their own, got {names}')
+    if not len(names) == len(a['data']) == len(a['answer']): raise Unreadable('rows must have a cell for each column')
+    if not 0 < question['tau'] < 1: raise Unreadable(f'tau must be in (0, 1), got {question["tau"]!r}')
 
 
 def faults_of(told, asked):
     "Discrepancies between a decision and the model, as sentences."
     answer, question, names = told['answer'], told['question'], [c['name'] for c in told['columns']]
     out = [] if told.get('sha256') == seal(told) else ['the decision is not as it was written: its sha256 differs']
-    if not answer['read']: return out
     data, new = answer['data'], answer['answer']
+    if answer['target'] != question['target']: out.append(f'{question["target"]!r} was asked for, and {answer["target"]!r} answered')
+    if not answer['read']:
+        return out + ['the row was not read, and is answered']*bool(answer['valid'] or answer['changed'] or data != new)
     (before, after), (_, there) = says(asked, told, [data, new])
     for what, a, b in (('row', before, answer['before']), ('answer', after, answer['after'])):
         if not near(float(a), b): out.append(f'the model says {float(a):.6g} of the {what}, and not {b}')
@@ -219,6 +246,8 @@ def faults_of(told, asked):
         if changed != (c['feature'] in answer['changed']):
             out.append(f'{c["feature"]!r} {"changed" if changed else "did not change"}, and the answer says otherwise')
         if changed and (words := breaks(c, {n: new[names.index(n)] for n in c['columns']})): out.append(words)
+    loose = moved.difference(*(c['columns'] for c in question['constraints']))
+    if loose: out.append(f'{sorted(loose, key=str)} changed, and nothing says that they may')
     if set(answer['changed']) - set(own): out.append(f'{sorted(set(answer["changed"]) - set(own), key=str)} are no features')
     most = question['max_changes']
     if most is not None and not question['relations'] and len(answer['changed']) > most:
@@ -252,17 +281,17 @@ def main():
     try:
         told, faults = decisions(args.decisions)
         asked, bad = model_of(args.model, args.trust), len(faults)
-        for words in faults: print(words)
-        for i, one in enumerate(told):
-            if one.get('schema_version') != VERSION: raise Unreadable(f'a decision must be of schema_version {VERSION}, got {one.get("schema_version")!r}')
+        if not told and not faults: raise Unreadable(f'{args.decisions} holds no decision')
+        for words in faults: print(shown(words))
+        for one in told:
+            check_form(one)
             found = faults_of(one, asked)
-            name = f'row {one["answer"]["row"]}'
             bad += bool(found)
             rest = ' (relations are not checked)'*bool(one['question']['relations'])
             kind = 'not read' if not one['answer']['read'] else 'as the evidence says' + rest
-            print(f'{name}: ' + ('; '.join(found) if found else kind))
-    except (Unreadable, OSError, ValueError, KeyError, TypeError, IndexError, ImportError) as e:
-        print(f'error: {type(e).__name__}: {e}', file=sys.stderr)
+            print(shown(f'row {one["answer"]["row"]}: ' + ('; '.join(found) if found else kind)))
+    except (Exception, SystemExit) as e: # whatever a file or a model does; that is not the same as a decision refuted
+        print(shown(f'error: {type(e).__name__}: {e}'), file=sys.stderr)
         return 2
     print(f'{len(told):,} decisions, {bad:,} refuted')
     return int(bad > 0)
