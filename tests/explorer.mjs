@@ -35,7 +35,7 @@ try {
   const first = (await changed())[0];
   for (let i = 0; i < 80; i++) {
     await p.keyboard.press('Tab');
-    if (await p.evaluate(name => document.activeElement.title?.startsWith(`Lock ${name}:`), first)) break;
+    if (await p.evaluate(name => document.activeElement.title === `Lock ${name} as it is`, first)) break;
   }
   await p.keyboard.press('Space');
   await until('locked', async () => !(await changed()).includes(first) && /probab|Now|answer/.test(await text('.cfx-status')));
