@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 const [site, table] = process.argv.slice(2), most = 3;
 const tasks = {   // what has to be read in the code of a page, all of it, for the task to be done
   'install': [/pip install /],
-  'explain a pipeline of one\'s own': [/make_pipeline\(|Pipeline\(/, /GradualCF\(/, /\.explain\(/],
+  'explain a pipeline of one\'s own': [/make_pipeline\(|Pipeline\(/, /tabular\(/, /GradualCF\(/, /\.explain\(/],
   'forbid a column': [/immutable=\[/],
   'get three ways': [/explain_many\([^)]*k=3/],
   'print a letter': [/letter\([^)]*format='html'/],
