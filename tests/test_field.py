@@ -17,7 +17,7 @@ from benchmarks.field import flow  # noqa: E402
 from benchmarks.field import sets as field_sets  # noqa: E402
 from benchmarks.field.case import case_of  # noqa: E402
 from benchmarks.field.flow import Flow  # noqa: E402
-from benchmarks.field.gather import gathered  # noqa: E402
+from benchmarks.field.gather import gathered, with_kept  # noqa: E402
 from benchmarks.field.judges import Judges, log_kernel_density  # noqa: E402
 from benchmarks.field.parts import Part  # noqa: E402
 from benchmarks.field.wins import front_of, shares_won, undominated, who_wins, without_us, worthy  # noqa: E402
@@ -60,6 +60,14 @@ def judges_of(case):
 
 @pytest.fixture(scope='module')
 def judges(wine): return judges_of(wine)
+
+
+def test_lines_without_a_part_stay_as_they_were(tmp_path):
+    lines = pd.DataFrame(dict(data='wine', model='network', method=['a', 'b', 'ours'], seed=0, found=[1., .5, .25]))
+    lines.to_parquet(tmp_path/'field.parquet')
+    both = with_kept(lines.iloc[[1]].assign(found=.75), tmp_path/'field.parquet')
+    assert both.method.tolist() == ['a', 'b', 'ours'] and both.found.tolist() == [1., .75, .25]
+    assert with_kept(lines, tmp_path/'none.parquet') is lines
 
 
 @pytest.mark.parametrize('data', ['wine', pytest.param('german', marks=pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA'))])

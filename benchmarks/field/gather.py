@@ -51,10 +51,18 @@ def small(df):
     return df.astype({c: 'float32' for c in df.select_dtypes('float64')})
 
 
+def with_kept(df, path):
+    "Lines of an earlier table stay where the folder has no part for them: so a few cells can be done anew."
+    if not path.is_file(): return df
+    old = pd.read_parquet(path).set_index(KEY)
+    return pd.concat([df, old[~old.index.isin(df.set_index(KEY).index)].reset_index()]).sort_values(KEY, ignore_index=True)
+
+
 def main(folder, out, rows=None):
     "Write the table, the words, and the cards."
     df = gathered(folder, rows)
     if df.empty: return
+    df = with_kept(df, out/'field.parquet')
     out.mkdir(parents=True, exist_ok=True)
     with atomic(out/'field.parquet') as tmp: small(df).to_parquet(tmp, index=False, compression='zstd')
     words = df[(df.words != '') & df.words.notna()][['data', 'model', 'method', 'seed', 'rows', 'words']]
