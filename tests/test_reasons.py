@@ -198,3 +198,15 @@ def test_a_column_without_a_name_goes_by_it():
     cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df)).fit(df)
     assert reasons(cf, df[:10], codes=dict(income=('A1', 'Income')), never='debt').refused.any()
     assert reasons(cf, df[:10], never=None).refused.any()
+
+
+def test_a_row_that_cannot_be_read_takes_no_other_with_it(cf):
+    rows = people(6, 1)
+    odd = rows.astype(object)
+    odd.iloc[2, 0], odd.iloc[4, 1] = 'unknown', 'none'
+    some, all_ = reasons(cf, odd, language='de'), reasons(cf, rows)
+    assert list(some.unread) == [2, 4] and not some.refused[[2, 4]].any() and not some.enough[[2, 4]].any() and all_.unread == {}
+    read = [0, 1, 3, 5]
+    assert all(some.of(i) == all_.of(i) for i in read) and some.of(2) == [] and (some.refused == all_.refused)[read].all()
+    assert all(f'Zeile {i} ist nicht lesbar' in page for i in (2, 4) for page in (some.text().replace('\n', ' '), some._repr_html_()))
+    with pytest.raises(ValueError, match='unknown'): reasons(cf, odd.iloc[[2]])

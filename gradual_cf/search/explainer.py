@@ -216,7 +216,7 @@ def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
 
 def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> Encoded:
     "Add the constraints that come with a question; raises `ValueError` where the domain cannot read them."
-    given = {k: v for k,v in rules.items() if v is not None and len(v)}
+    given = {k: v for k,v in rules.items() if isinstance(v, slice) or v is not None and len(v)}
     if given and domain.constrain is None:
         name,value = next(iter(given.items()))
         raise ValueError(f'{name} must be left out for a domain that reads no constraints, got {value!r}')

@@ -18,7 +18,7 @@ from ..core import check_whole
 from ..data.columns import MISSING
 from ..render import (ENGLISH, Language, language_of, N_, plot_text, render, subplots, terminal, value_text,
                                without_math)
-from ..search.explainer import Explainer
+from ..search.explainer import Explainer, _where_read
 from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
 
@@ -202,7 +202,7 @@ def _reasons_page(told, format:str) -> str: # 'txt' or 'html'
     rows = [(i, list(lines.itertuples())) for i,lines in told.frame.groupby('row', sort=False)]
     return render('reasons/page', format, told.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
                   summary=_summary(told, told.lang), agreement=list(told.agreement.itertuples()),
-                  withheld=told.withheld)
+                  withheld=told.withheld, unread=dict(list(told.unread.items())[:_SHOWN]))
 
 def _summary(told, lang:Language) -> str:
     "How many rows get reasons, and how many reasons each."
@@ -235,6 +235,7 @@ class Reasons:
     enough:np.ndarray      # In which of them all that is told together decides otherwise, bool `(n,)`
     wanted:str             # What they want to be, in words
     withheld:dict          # Column that must never be named -> rows in which it would have been a reason
+    unread:dict=field(default_factory=dict) # Position of a row that cannot be read -> why
     asked:dict=field(default_factory=dict) # k, codes and never, as they were given: a letter asks the same
     lang:Language=ENGLISH  # The language of the page
 
@@ -322,7 +323,7 @@ def reasons(
     progress:bool=False, # Show a progress bar
     language:str='en',   # Language of values, of `HMDA` and of the page
 ) -> Reasons:
-    "Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table."
+    "Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table of which some row can be read."
     check_whole(k=k)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
@@ -330,20 +331,22 @@ def reasons(
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
     if target is None: target = _second(cf)
-    data,enc,z,aims = cf.ask(rows, target)
+    (data,enc,z,aims),aside = _where_read(cf, rows, target)
+    unread = {} if aside is None else {i: words for i,words in enumerate(aside[1]) if words}
+    read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
     at = (~in_target(z, aims)).nonzero()[:, 0]
-    x,label,data = enc.x[at], aims[at], data.iloc[at.cpu().numpy()]
+    x,label,data,given = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], read[at.cpu().numpy()]
     groups = cf.groups(x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
     base = leading_by(cf, x, label).clamp_max(-_LEAST)
     columns = _every_column(cf, x, label, base, places, progress)
     tested = _test(cf, x, label, base, columns, places, units, k)
     rivals = {name: _over_units(units, [getattr(c, name)/-base for c in columns]) for name in ('near', 'all')}
-    frame = _lines(cf, data, x, columns, places, units, tested, rivals, at.cpu().numpy(), lang)
-    refused,enough = (np.zeros(len(z), bool) for _ in range(2))
-    refused[at.cpu().numpy()] = True
-    enough[at.cpu().numpy()] = (tested.whole >= 1).cpu().numpy()
+    frame = _lines(cf, data, x, columns, places, units, tested, rivals, given, lang)
+    refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
+    refused[given] = True
+    enough[given] = (tested.whole >= 1).cpu().numpy()
     withheld = _forbidden(names, columns, base, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
-    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, asked, lang)
+    return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
