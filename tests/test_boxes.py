@@ -750,3 +750,28 @@ def test_ten_times_the_levels_take_no_more_boxes_of_a_linear_model(monkeypatch):
             assert set(cf.explain(X.head(40)).proof) == {'optimal'}
         return sum(seen)  # numbers that were looked at
     assert looked(300) <= 2*looked(30)
+
+
+@pytest.mark.parametrize('model', [tree.DecisionTreeClassifier(max_depth=4, random_state=0), ensemble.HistGradientBoostingClassifier(max_iter=4, max_depth=3),
+                                   pipeline.make_pipeline(preprocessing.FunctionTransformer(lambda d: d.to_numpy(float)), tree.DecisionTreeClassifier(max_depth=4, random_state=0))],
+                         ids=['tree', 'boosting', 'pipeline'])
+@pytest.mark.parametrize('bits', [40, 53, 56, 62])
+def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_nothing_is(model, bits):
+    "Identifiers and nanoseconds are whole numbers of up to 64 bits; beyond 53, neighbours are one float."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(a=rng.integers(0, 50, 300), big=rng.integers(0, 2**bits, 300)))
+    model.fit(X, ((X.a/50 + X.big/2**bits) > 1.2).astype(int))
+    cf, rows = GradualCF(model, tabular(X)).fit(X), X[model.predict(X) == 0].head(15)
+    answers, spans = cf.explain(rows, 1), (X.max() - X.min()).astype(float)
+    assert ((model.predict(answers.raw) == 1) == answers.valid).all() and answers.valid.all()
+    if bits > 53:
+        assert answers.proof is None and answers.region().how.str.startswith('counted').all()
+        with pytest.raises(ValueError, match=r"53 bits at most, got 'columns' and \['big'\]"): cf.explain(rows, 1, optimal='columns')
+        return
+    assert set(answers.proof) == {'optimal'} and set(answers.region().how) == {'certified'}
+    far = ((answers.raw - rows).abs()/spans).sum(axis=1).to_numpy()
+    for i, (a, big) in enumerate(zip(rows.a, rows.big)):
+        values = np.unique(np.linspace(X.big.min(), X.big.max(), 2000).round()).astype(np.int64)
+        other = pd.concat([pd.DataFrame(dict(a=np.arange(X.a.min(), X.a.max() + 1), big=big)), pd.DataFrame(dict(a=a, big=values))])
+        there = other[model.predict(other) == 1]
+        if len(there): assert answers.mask[i].sum() == 1 and far[i] <= ((there - [a, big]).abs()/spans).sum(axis=1).min() + 1e-6

@@ -262,7 +262,7 @@ class _TreeBound:
         some = cut >= 0
         heavy = np.bincount((i*cells + cut)[some], gain[i, tree][some], len(at)*cells).reshape(len(at), cells)
         best,own = heavy.argmax(1), self.q.rows.own[b.row, g]
-        upper = self.nodes.edges[g][np.minimum(best, cells - 2)]
+        upper = self.nodes.edges[g][np.minimum(best, cells - 2)] if cells > 1 else own # a single cell has no edge
         bad = (heavy.max(1) <= 0) | (upper < b.low[:, g]) | (upper >= b.high[:, g])
         beside = np.where(own < b.high[:, g], own, own - 1)  # the row's own value apart from the rest
         middle = b.low[:, g] + (b.high[:, g] - b.low[:, g])//2
@@ -684,7 +684,7 @@ class _LayerBound:
         return at
 
 _BEYOND = 1., 1.03, 1.15, 1.5 # Times what the bound takes
-_LOWEST = -2**50               # Below this position a number is missing
+_LOWEST = -2**59               # Below this position a number is missing
 
 # %% ../../nbs/search/09_bounds.ipynb #c28
 _ANY = 1e15 # More than any budget

@@ -63,6 +63,13 @@ class _Grid(NamedTuple):
         first,last = (self.all_around(np.clip(end, -_FARTHEST, _FARTHEST)) for end in (low, high))
         return [first + first % 2, last - last % 2]
 
+_EXACT = 2**53 # Places up to which 64 bits tell numbers apart
+
+def _too_far(grid:_Grid) -> list: # Names of columns
+    "Columns with legal numbers that share a place; what is proven of them would be about other numbers."
+    far = (np.abs([grid.low, grid.high]) > 2*_EXACT).any(0)
+    return [grid.columns[g].name for g in np.flatnonzero(far)]
+
 def _alike(columns:Sequence) -> list:
     "Columns of numbers, those of the same steps together."
     groups:dict = {}

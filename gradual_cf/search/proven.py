@@ -22,7 +22,7 @@ from .readings import _arrived, _conditions_kept, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of,
                                      _lawful, _legal_ends, _of_one_target, _positions_of, _Price, _Question,
-                                     _question_of, _Rows, _rows_at, _Search)
+                                     _question_of, _Rows, _rows_at, _Search, _too_far)
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..answers import Counterfactuals
@@ -156,7 +156,10 @@ def _check_limits(seconds, gap:float):
 
 def _read(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
-    readings = _readings(cf, _grid_of(cf.domain.features))
+    grid = _grid_of(cf.domain.features)
+    if far := _too_far(grid):
+        raise ValueError(f'optimal needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
+    readings = _readings(cf, grid)
     if readings is None:
         raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
                          'trees of scikit-learn, XGBoost and LightGBM, linear models, networks of linear layers and '
@@ -285,7 +288,7 @@ def _only_near(cf) -> bool:
 def _usual(cf) -> bool:
     "Whether the fewest columns are what an explainer proves by itself."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not isinstance(cf.model, FrameModel) or _likely(cf): return False
+    if not isinstance(cf.model, FrameModel) or _likely(cf) or _too_far(_grid_of(cf.domain.features)): return False
     if not _demanding(cf): near = _only_near(cf) and not h.tau_slack
     else: near = not tied and h.legal and h.quantile is None and (h.logit_margin is not None or not h.tau_slack)
     if not near: return False # of margins, boxes know a lead only

@@ -15,7 +15,7 @@ from ..models.asking import _Agreed, _Asked, answers_numbers, predict, two_class
 from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
                                       _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
-from .boxes import _Grid, _grid_of, _Question
+from .boxes import _Grid, _grid_of, _Question, _too_far
 from .goals import arrived
 from .trees import _Trees
 
@@ -192,6 +192,7 @@ def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that ha
 
 def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
+    if _too_far(grid): return None
     models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
     for m in models:
