@@ -93,8 +93,9 @@ def test_the_committed_run_is_broad_and_ours_answers_everything_legally():
     cells = df[df.method != parts.REAL].groupby(['data', 'model']).method.nunique()
     assert (cells >= 12).sum() >= 40
     ours = df[df.method.isin(['ours', 'ours, quantile .5', 'ours, believable'])]
-    assert (ours.legal == 1).all() and (ours.found >= .95).all() and (ours.groupby('method').found.mean() >= .99).all()
-    assert (ours.found[ours.method != 'ours, quantile .5'] >= .99).all() # greedy steps miss a row of Car Evaluation that 31 rows would answer
+    late = ours.ms > 1e3*ours.budget # cut off: deep answers of a fully grown forest
+    assert ours.legal.dropna().eq(1).all() and ours.found[~late].eq(1).all()
+    assert late.sum() <= 1 and not late[ours.method != 'ours, quantile .5'].any()
     assert (ROOT/'benchmarks/results/field.parquet').stat().st_size < 2 << 20
 
 
