@@ -323,7 +323,7 @@ def reasons(
     progress:bool=False, # Show a progress bar
     language:str='en',   # Language of values, of `HMDA` and of the page
 ) -> Reasons:
-    "Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table of which some row can be read."
+    "Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table."
     check_whole(k=k)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
