@@ -198,7 +198,7 @@ def _channel(channels:tuple, asked:str, name) -> int:
 
 def _where(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
     "The points that locks name: channels, slices of time, or pairs of both."
-    alone = isinstance(names, (str, slice)) or isinstance(names, tuple) and [type(v) for v in names] == [str, slice]
+    alone = type(names) in (str, slice) or isinstance(names, tuple) and [type(v) for v in names] == [str, slice]
     out = np.zeros((len(channels), length), bool)
     for name in [names] if alone else names:
         channel,times = name if isinstance(name, tuple) and len(name) == 2 else (name, slice(None))
