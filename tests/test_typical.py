@@ -20,7 +20,7 @@ from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
 from gradual_cf.models.asking import predict
 from gradual_cf.measures.metrics import outliers, plausible as dial
-from gradual_cf.search import masking, plausible
+from gradual_cf.search import masking, plausible, robust
 
 
 def people(n=700, seed=0):
@@ -155,6 +155,22 @@ def test_trees_as_they_are():
     cfs = cf.explain(rows, 1)
     plain = GradualCF(model, tabular(X)).fit(X).explain(rows, 1)
     assert cfs.valid.all() and (model.predict(cfs.raw) == 1).all() and cfs.typical.mean() > plain.typical.mean()
+
+
+def test_the_forest_of_a_target_is_read_once(monkeypatch):
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    X, y = people(400)
+    X['home'] = X.home.astype('category')
+    model, read, old = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y), [], robust._forest_splits
+    monkeypatch.setattr(robust, '_forest_splits', lambda forest, grid: read.append(forest) or old(forest, grid))
+    rows = X[model.predict(X) == 0].iloc[:4]
+    cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
+    one_by_one = [cf.explain(rows.iloc[[i]], 1) for i in range(4)]
+    assert len(read) == 1
+    together = GradualCF(model, tabular(X), PLAUSIBLE).fit(X).explain(rows, 1)
+    assert len(read) == 2   # another explainer has a forest of its own
+    for i, one in enumerate(one_by_one):
+        assert one.raw.equals(together.raw.iloc[[i]]) and one.proof[0] == together.proof[i]
 
 
 def test_numbers_in_an_interval():

@@ -430,6 +430,7 @@ class _Company:
         self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
         self.x,self.z,self.circles,self.place = explainer.x_train[seen], explainer.z_train[seen], [], {}
+        self.read:dict = {} # Number of a circle -> what its forest does with the cells of a table, once bounds ask for it
         self.owner:Any = explainer.groups(self.x[:1]) # The group of each entry
         numbers = [c.ordered for c in self.columns]
         self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)

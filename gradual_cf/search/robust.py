@@ -322,13 +322,18 @@ def _forest_splits(forest, grid:_Grid) -> _Splits:
 
 _DEPTH_SLACK = 1e-3 # Room for rounding in a sum of depths
 
+def _forest_read(company, number:int, grid:_Grid) -> tuple: # Of a circle -> `_Splits`, `_Words`
+    "What the forest of a circle does with the cells of a table; read once."
+    if number not in company.read or company.read[number][0] is not grid:
+        nodes = _forest_splits(company.circles[number].forest, grid)
+        company.read[number] = grid, nodes, _words_of(nodes, np.ones(1))
+    return company.read[number][1:]
+
 def _company_bounds(q:_Question, company) -> list: # Rows of one target
     "What the company of real rows demands."
-    circle = company.company.circles[int(company.circle[0])]
-    forest = circle.forest
-    nodes = _forest_splits(forest, q.grid)
+    number = int(company.circle[0])
+    forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
     need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
-    words = _words_of(nodes, np.ones(1))
     strange = _TreeBound(q, nodes, words, nodes.own(q.rows.x), need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
     return [_LonelyBound(q, company), strange, *pairs]
