@@ -166,7 +166,7 @@ def power(count, out):
 # Real tables
 
 AGES = [0, 25, 35, 50, 120]
-PAST = dict( # What a table records of the past, or of a person, beside what `believable` holds fixed
+PAST = dict( # What a table records of the past, or of a person, beside what `splits.py` holds fixed
     german=['credit_history', 'people_under_maintenance', 'age'],
     adult=['marital-status', 'relationship', 'age', 'capital-gain', 'capital-loss'],
     compas=['age'])
@@ -181,7 +181,7 @@ def groups_of(name, rows):
 
 def table_audit(name, most):
     "Train a network of the paper's kind, and audit rows that it has not seen."
-    from believable import LOAD, network
+    from splits import LOAD, network
     data = LOAD[name]()
     domain = tabular(data.X, immutable=sorted({*data.rules.get('immutable', ()), *PAST[name]}))
     net = network(domain.encode(data.X).x.float(), torch.as_tensor(data.y), 0)

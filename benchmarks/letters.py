@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/letters.py --principal [--trees] [--data …] [--rows 1000]
 
 The paper's kind of network is trained on each table. All rows of the table that it refuses are explained, with the
-constraints of benchmarks/believable.py; HELOC's are repeated up to 10,000 rows. Then they become letters in each format,
+constraints of benchmarks/splits.py; HELOC's are repeated up to 10,000 rows. Then they become letters in each format,
 and each letter is checked: its values are read back from its text alone, and the network is asked about them.
 
 rows, found       rows that were refused, and those for which an answer was found: the other letters say that none was
@@ -32,7 +32,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from believable import LOAD, network
+from splits import LOAD, network
 from gradual_cf.all import GradualCF, reasons, tabular
 from gradual_cf.core import atomic
 from gradual_cf.use.letter import check_letter, letter
