@@ -1,7 +1,7 @@
 """What each strength of `plausible` buys and costs, beside real rows of the target.
 
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/dial.py [--rows 300] [--some 100] [--fit 2000] [--seeds 3] [--only heloc …]
-        [--peers DIR] [--out FILE]
+        [--peers DIR] [--out FILE] [--fewest SECONDS]
 
 Tables as `benchmarks/splits.py` cuts them in three parts: rows to learn from, held rows that judge, rows to explain. Nine are those
 of the field; six more, for which nothing was tuned, are from R's packages and scikit-learn. In those called rare, rows of the target
@@ -25,6 +25,10 @@ changed in an answer of strength 1 drawn at random; their `own` is that of train
 --peers installs NICE into a folder and asks it, in the first seed, about as many rows as other strengths are, for few and for
 plausible changes. `target` is the number of training rows of the target. A line is kept as soon as it is there, and a run that was
 stopped goes on.
+
+--fewest asks something else, of boosted trees in the first seed: how few columns could any answer change that meets the demands of
+strength 1? For two dozen rows of each table, the columns of the usual answer, of the best one that a search of SECONDS found for all of
+them, and what is proven that no answer can do without, to results/dial_fewest.csv.
 """
 import argparse
 import time
@@ -159,6 +163,16 @@ class Case:
         seen = self.base.x_train[~self.back][self.z_of(~self.back)]
         yield self.told('real rows', self.real, usual[drawn], own=self.own(seen))
 
+    def fewest(self, seconds):
+        "How many columns answers of strength 1 change, and how many are proven to be needed: means over rows that can have all demands."
+        asked = self.asked.head(24)
+        cf = GradualCF(self.model, self.domain, plausible()).fit(self.X)
+        usual, best = cf.explain(asked, self.t), cf.explain(asked, self.t, optimal='columns', seconds=seconds)
+        i = np.isfinite(best.size)
+        told = {'usual': usual.changed.sum(1)[i], 'best': best.size[i], 'bound': np.minimum(best.bound, best.size)[i]}
+        return dict(table=self.name, rows=len(asked), answered=int(i.sum()), proven=float((told['bound'] == told['best']).mean()),
+                    none_exists=float(np.isinf(best.bound).mean()), **{k: float(v.mean()) for k, v in told.items()})
+
     def peer(self, how):
         "NICE, about the same rows; categories as their codes. It takes no constraints, so `legal` is not asked."
         from nice import NICE
@@ -182,6 +196,17 @@ class Case:
         return self.told(f'NICE {how}', frame(found[there]), changed, valid=there.mean(), columns=changed.sum(1).mean(), ms=ms)
 
 
+def fewest(only, fit, seconds, out):
+    "A line for each table whose boosted trees can be asked."
+    lines = []
+    for name in only:
+        case = Case(name, boosting, 0, 300, 100, fit)
+        if not case.enough(): continue
+        lines.append(case.fewest(seconds))
+        print({k: round(v, 3) if isinstance(v, float) else v for k, v in lines[-1].items()}, flush=True)
+        with atomic(out) as tmp: pd.DataFrame(lines).round(4).to_csv(tmp, index=False)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--rows', type=int, default=300)
@@ -191,9 +216,11 @@ def main():
     p.add_argument('--only', nargs='*', choices=TABLES, default=list(TABLES))
     p.add_argument('--peers', type=Path)
     p.add_argument('--out', type=Path, default=Path(__file__).parent/'results'/'dial.csv')
+    p.add_argument('--fewest', type=float, metavar='SECONDS', help='how few columns are possible instead, searched for that long in each table')
     a = p.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings('ignore')
+    if a.fewest: return fewest(a.only, a.fit, a.fewest, a.out.with_stem('dial_fewest'))
     if a.peers: install(a.peers, ['NICEx==0.2.3'])
     found = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['table', 'model', 'seed'])
     for seed in range(a.seeds):

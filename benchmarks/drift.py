@@ -26,7 +26,7 @@ def drift(rows, seeds):
     now, later = (X.index < middle, X.index >= middle)
     domain, some = tabular(X[now]), Xt[Xt.index < middle].iloc[:rows]
     x = {when: domain.encode(X[part]).x.float() for when, part in (('now', now), ('later', later))}
-    labels = {'now': torch.as_tensor(y[now].to_numpy(int)), 'later': torch.as_tensor(y[later].to_numpy(int))}
+    labels = {'now': torch.tensor(y[now].to_numpy(int)), 'later': torch.tensor(y[later].to_numpy(int))}
     tomorrow = [network(x['later'], labels['later'], seed) for seed in range(3)]
     for seed in range(seeds):
         net = network(x['now'], labels['now'], seed)

@@ -7,7 +7,7 @@ from .wins import REAL, cells_of, is_ours, worthy
 MEASURED = ['columns', 'beyond', 'confirmed']
 BESIDE = { # Names that would cover another on the right of their dot: which end of them stands where, points from the dot
     'ours': ('right', -8, 0), 'dial at 0': ('right', -7, 0), 'our LORE': ('right', -24, -11), 'CADEX': ('right', -9, 0),
-    'NICE (sparsity)': ('right', -38, -20), 'NICE (proximity)': ('left', 4, -24), 'ours, quantile .5': ('center', -4, 16),
+    'NICE (sparsity)': ('right', -38, -20), 'NICE (proximity)': ('left', 12, -1), 'ours, quantile .5': ('center', -4, 16),
     'our Growing Spheres': ('left', 8, -3), "ours, the paper's": ('center', 6, -13), 'DiCE gradient': ('right', -10, 0),
     'NICE (plausibility)': ('left', 8, 3.5), 'CARLA CCHVAE': ('right', -10, 0), 'NICE (none)': ('left', 8, -6)}
 ASKED = 15 # Rows that a method answered in all, at least
