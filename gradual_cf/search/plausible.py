@@ -435,6 +435,7 @@ class _Company:
         numbers = [c.ordered for c in self.columns]
         self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)
 
+    def __getstate__(self): return self.__dict__ | dict(read={}) # Another process reads it for itself
     def __repr__(self): return '\n'.join(['answers are compared with', *(c.told for c in self.circles)])
 
     def number(self, label:Tensor) -> int: # A class or an interval
