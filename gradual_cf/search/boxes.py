@@ -514,18 +514,20 @@ class _Search:
         n,least = len(b.row), b.least
         some,arrives,sure,worst = np.ones(n, bool), np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
         column,upper = np.full(n, -1), np.zeros(n, np.int64)
+        tries:list = []
         for condition in self.conditions:
             seen = condition(b, self.limit()[b.row])
             some &= seen.most >= 0
             arrives &= seen.here >= 0
             sure &= seen.here >= 2*seen.slack
             least = np.maximum(least, seen.least)
-            if seen.try_ is not None and len(seen.try_[0]): self.offer(b.row[seen.try_[1]], seen.try_[0])
+            if seen.try_ is not None and len(seen.try_[0]): tries.append((b.row[seen.try_[1]], seen.try_[0], np.zeros(len(seen.try_[0]), bool)))
             more = (seen.column >= 0) & (seen.here < worst)
             column,upper = np.where(more, seen.column, column), np.where(more, seen.upper, upper)
             worst = np.where(more, seen.here, worst)
         there = np.flatnonzero(arrives & some)
-        if len(there): self.offer(b.row[there], b.corner[there], sure[there])
+        if len(there): tries.append((b.row[there], b.corner[there], sure[there]))
+        if tries: self.offer(*map(np.concatenate, zip(*tries))) # at once, since a pipeline takes long for each question
         i = np.flatnonzero(some & (column >= 0) & (least < self.limit()[b.row]))
         if not len(i): return
         row,low,high = _cut(q, b.take(i), column[i], upper[i])
