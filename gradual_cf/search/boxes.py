@@ -521,7 +521,7 @@ class _Search:
             arrives &= seen.here >= 0
             sure &= seen.here >= 2*seen.slack
             least = np.maximum(least, seen.least)
-            if seen.try_ is not None and len(seen.try_[0]): tries.append((b.row[seen.try_[1]], seen.try_[0], np.zeros(len(seen.try_[0]), bool)))
+            if seen.try_ is not None: tries.append((b.row[seen.try_[1]], seen.try_[0], np.zeros(len(seen.try_[0]), bool)))
             more = (seen.column >= 0) & (seen.here < worst)
             column,upper = np.where(more, seen.column, column), np.where(more, seen.upper, upper)
             worst = np.where(more, seen.here, worst)
