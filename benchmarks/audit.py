@@ -185,7 +185,7 @@ def table_audit(name, most):
     data = LOAD[name]()
     domain = tabular(data.X, immutable=sorted({*data.rules.get('immutable', ()), *PAST[name]}))
     net = network(domain.encode(data.X).x.float(), torch.as_tensor(data.y), 0)
-    rows = pd.concat([data.held, data.rows]).iloc[:most]
+    rows = pd.concat([data.held, data.pool]).iloc[:most]
     start = time.process_time()
     told = audit(GradualCF(net, domain).fit(data.X), rows, groups_of(name, rows), target=data.wanted)
     return told, dict(data=name, rows=len(rows), refused=int(told.refused.sum()), answered=int(told.answers.valid.sum()),

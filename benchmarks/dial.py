@@ -113,8 +113,8 @@ class Case:
         self.x = self.base.encode(held).x
         self.z = self.base.logits(held, self.x)
         self.pairs = Pairs(self.X, held)
-        said = self.base.logits(d.rows, self.base.encode(d.rows).x).argmax(1).numpy()
-        self.asked, self.real = (d.rows[own].iloc[rng.permutation(own.sum())] for own in (said != self.t, said == self.t))
+        said = self.base.logits(d.pool, self.base.encode(d.pool).x).argmax(1).numpy()
+        self.asked, self.real = (d.pool[own].iloc[rng.permutation(own.sum())] for own in (said != self.t, said == self.t))
         self.asked, self.real, self.some = self.asked.head(rows), self.real.head(300), some
         self.near = NearestNeighbors(n_neighbors=5, metric='manhattan').fit(self.base.x_train.numpy())
         self.back = held_back(len(self.base.x_train))

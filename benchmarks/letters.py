@@ -45,7 +45,7 @@ SETTINGS = dict(date='1 March 2026')
 
 def refused(data, cf):
     "Rows of all parts that the network refuses, as many as there shall be."
-    rows = pd.concat([data.X, data.held, data.rows])
+    rows = pd.concat([data.X, data.held, data.pool])
     wanted = 1 if data.wanted is None else data.wanted
     rows = rows[(cf.logits(rows, cf.encode(rows).x).argmax(1) != wanted).numpy()]
     count = ROWS[data.name] if data.name == 'heloc' else min(len(rows), ROWS[data.name])

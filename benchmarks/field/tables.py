@@ -19,8 +19,8 @@ class Table:
     pool:pd.DataFrame  # Rows to explain
     rules:dict         # What nobody can change
     wanted:int|None    # The class that people want; None: the model's second choice
-    licence:str
-    all_rows:int
+    licence:str = ''
+    all_rows:int = 0
 
 
 CC = 'CC BY 4.0'
