@@ -7,6 +7,7 @@
     python .ci/portable.py --quick --times 3 default-1 avx2-1   # these tests alone, in such cells
 
 The table is kept in benchmarks/results/portable.csv: a cell that is run again takes the place of its old lines.
+Processor time is that of all processes, kernels of notebooks too; it is empty where a run did not count these.
 """
 import argparse
 import csv
