@@ -62,6 +62,16 @@ def test_a_fingerprint_does_not_depend_on_order_in_memory_or_on_use():
     assert fingerprint(train) == before
 
 
+def test_a_fingerprint_is_the_same_in_the_run_that_compiles_and_in_the_next(monkeypatch):
+    "Which constants are one object, and where libraries lie, differs between runs of one program."
+    import gradual_cf.scale.workers as workers
+    shared, twin, own = (1, 2), (1, int('2')), frozenset('ab')
+    assert shared is not twin and fingerprint([shared, shared, own, own]) == fingerprint([shared, twin, own, frozenset('ba')])
+    before = fingerprint(kept)
+    monkeypatch.setattr(workers, '_LIBRARIES', (*workers._LIBRARIES[::-1], '/elsewhere'))
+    assert fingerprint(kept) == before
+
+
 @pytest.mark.parametrize('dtype', [pd.Int64Dtype, pd.StringDtype, lambda: pd.CategoricalDtype(['a', 'b']), lambda: pd.DatetimeTZDtype(tz='UTC')], ids='whole text category time'.split())
 def test_a_dtype_that_was_asked_is_the_same_one(dtype):
     asked = dtype()

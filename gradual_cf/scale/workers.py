@@ -28,7 +28,8 @@ __all__ = []
 
 # %% ../../nbs/scale/00_workers.ipynb #c7
 _HERE = __name__.split('.')[0]
-_LIBRARIES = tuple({sysconfig.get_path(k) for k in ('stdlib', 'purelib', 'platlib')})
+_LIBRARIES = tuple(sorted({sysconfig.get_path(k) for k in ('stdlib', 'purelib', 'platlib')}))
+_MOMENTARY = '_LIBRARIES', # where they lie decides nothing
 
 def _installed(v):
     "Whether a function or class belongs to Python or to an installed library."
@@ -126,6 +127,8 @@ def _hasher(paths):
             parts = _how(type(v))
             if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
             return str, (f'{type(v)} {_name(v)}',), parts(v)
+        def memoize(self, v): # Python shares equal tuples of constants, and not the same ones where it compiles and where it reads byte code
+            if not isinstance(v, (tuple, frozenset)): super().memoize(v)
     return Hasher('sha256')
 
 # %% ../../nbs/scale/00_workers.ipynb #c36
