@@ -31,7 +31,7 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')  # the same figures on any machine
 os.environ.setdefault('GRADUAL_CF_CACHE', str(ROOT/'_proc_site/cache'))  # not the user's: the networks of `tests/networks` are put there
 os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
 from api import Links, cell, code, entry, remark, symbols, table  # noqa: E402
-from execute import KEPT, directives, execute, key  # noqa: E402
+from execute import directives, execute, is_kept  # noqa: E402
 from written import complaint, damaged, plant  # noqa: E402
 
 CFG = get_config()
@@ -77,18 +77,17 @@ def pages():
 
 def run_all(ps):
     "Execute what is not kept, in parallel; returns notebooks and how many were run."
-    names = {p.stem: key(p.path) for p in ps}
-    todo, failed = [p for p in ps if not (KEPT/names[p.stem]).exists()], []
+    todo, failed = [p for p in ps if not is_kept(p.path)], []
     if todo: plant()
     with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as ex, tqdm(total=len(todo), desc='notebooks', disable=not todo) as bar:
-        waiting = {ex.submit(execute, p.path, names[p.stem]): p for p in todo}
+        waiting = {ex.submit(execute, p.path): p for p in todo}
         for f in as_completed(waiting):
             if e := f.exception(): failed.append(re.sub(r'\x1b\[[\d;]*m', '', f'{waiting[f].rel}: {e}')); continue
             nb = f.result()
             bar.set_postfix_str(f'{waiting[f].rel} {nb.metadata.seconds:.0f} s')
             bar.update()
     if failed: sys.exit('\n\n'.join(failed))
-    return {p.stem: execute(p.path, names[p.stem]) for p in ps}, len(todo)
+    return {p.stem: execute(p.path) for p in ps}, len(todo)
 
 
 def defined(src):
@@ -354,8 +353,8 @@ def picture(o, i):
 def readme(check):
     "README.md from the index notebook: its text, code and outputs."
     page = Page(NBS/CFG.readme_nb)
-    if not (KEPT/key(page.path)).exists(): plant()
-    nb, parts, shown = process(execute(page.path, key(page.path)), page, [], Links([], ())), [], 0
+    if not is_kept(page.path): plant()
+    nb, parts, shown = process(execute(page.path), page, [], Links([], ())), [], 0
     if not check: shutil.rmtree(NBS/'images', ignore_errors=True)
     for c in nb.cells:
         if c.cell_type == 'markdown': parts.append(fill(c.source, pages())); continue

@@ -1,8 +1,11 @@
 """Run notebooks as a reader would, keep what came out, and know when that is still true.
 
-A kept run is named by what the notebook *does*: its code cells, the code (not the comments) of every module that it
-imports, directly or through others, the result files that it names, and the versions of what computes and draws.
-Prose may change without a run. `tests/test_notebooks.py` runs every notebook, the site shows what came out.
+A kept run is true while what it *did* is the same: the notebook's code cells, every function of the package that really
+ran (`ran.py`) and what stands outside functions in the modules that it imports, directly or through others; the result
+files that it names, and the versions of what computes and draws. Where a page began a process, all of these modules count.
+Prose may change without a run. `tests/test_notebooks.py` runs the chapters, the site all pages, and shows what came out.
+
+    python docs/execute.py past [COMMITS]   # of how many kept runs would the last commits have voided?
 """
 import ast
 import base64
@@ -10,11 +13,16 @@ import hashlib
 import importlib.metadata
 import inspect
 import io
+import json
 import os
 import re
+import subprocess
+import sys
 import time
 from functools import cache
 from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
 
 import nbformat
 from kernels import Manager
@@ -33,6 +41,9 @@ get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the fir
 _formats('retina')
 get_ipython().events.unregister('post_execute', _plt._draw_all_if_interactive)  # drawn once, when it is shown
 _mpl.rcParams.update(_answers.STYLE)'''
+END = """import json as _json, sys as _sys, time as _time
+_ran = _sys.modules.get('ran')
+print(_json.dumps([_time.process_time(), _ran and _ran.taken()]))"""
 UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see
 
 
@@ -66,10 +77,40 @@ def module_imports(name):
     return imports(f.read_text(), name if f.stem == '__init__' else name.rpartition('.')[0])
 
 
+class Parts(NamedTuple):
+    "What a module computes, part by part, without comments and positions."
+    functions: dict  # Name -> syntax tree of a function or method
+    bound: dict      # Name that an import binds -> what it is bound to
+    outside: str     # All that stands outside functions, in which `__all__` and imports do not count
+
+    def of(self, code):
+        "What some of its code says, and to what it is bound."
+        said = {w: self.bound[w] for w in sorted(set(re.findall(r"(?<=')\w+(?=')", code)) & {*self.bound})}
+        return f'{code}{said}'
+
+
+def split(source):
+    "The parts of a module's source."
+    functions, bound = {}, {}
+    def rest(body, path):
+        out = []
+        for n in body:
+            if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name = '.'.join([*path, n.name])
+                functions[name] = functions.get(name, '') + ast.dump(n)  # a property may be defined twice
+                if path or n.decorator_list: out.append(f'{n.name}{[ast.dump(d) for d in n.decorator_list]}')
+            elif isinstance(n, ast.ClassDef):
+                out += [n.name, *map(ast.dump, n.bases + n.decorator_list), *rest(n.body, [*path, n.name])]
+            elif isinstance(n, (ast.Import, ast.ImportFrom)) and not path:
+                bound.update({a.asname or a.name.split('.')[0]: f'{getattr(n, "level", 0)}{getattr(n, "module", "")}.{a.name}' for a in n.names})
+            elif not (isinstance(n, ast.Assign) and getattr(n.targets[0], 'id', '') == '__all__'): out.append(ast.dump(n))
+        return out
+    outside = '\n'.join(rest(ast.parse(source).body, []))
+    return Parts(functions, bound, outside)
+
+
 @cache
-def module_hash(name):
-    "What a module computes: its syntax tree, without comments and positions."
-    return hashlib.sha256(ast.dump(ast.parse(module_files()[name].read_text())).encode()).hexdigest()
+def parts(name): return split(module_files()[name].read_text())
 
 
 def needed(code):
@@ -95,16 +136,47 @@ def label(p):
     return '-'.join(inside.with_suffix('').parts)
 
 
-def key(p):
-    "The name of the kept run of notebook `p` as it stands."
-    code = '\n\0'.join(c.source for c in nbformat.read(p, 4).cells if c.cell_type == 'code')
-    h = hashlib.sha256((START + code + ''.join(map(inspect.getsource, (run, shrink, smaller)))).encode())
-    for m in needed(code): h.update(module_hash(m).encode())
+def code_of(p): return '\n\0'.join(c.source for c in nbformat.read(p, 4).cells if c.cell_type == 'code')
+
+
+def source_key(p):
+    "What a notebook says, and how it is run."
+    return hashlib.sha256((START + END + code_of(p) + ''.join(map(inspect.getsource, (run, shrink, smaller)))).encode()).hexdigest()
+
+
+def key(p, ran=None):
+    "What a run of notebook `p` depends on, as all of this stands; `ran` has the functions that ran by their modules, None where that is not known."
+    code = code_of(p)
+    h = hashlib.sha256(source_key(p).encode())
+    for m in needed(code):
+        there = parts(m)
+        h.update(f'{m}{there.of(there.outside)}'.encode())
+        for f in sorted(there.functions) if ran is None else ran.get(m, ()): h.update(f'{f}{there.of(there.functions.get(f, ""))}'.encode())
     for f in results():
         if f.stem.removesuffix('_judge') in code: h.update(f.read_bytes())
     for d in ('torch', 'numpy', 'pandas', 'matplotlib', 'scikit-learn', 'ipywidgets'): h.update(importlib.metadata.version(d).encode())
     h.update(str(bool(os.environ.get('GRADUAL_CF_DATA'))).encode())
-    return f'{label(p)}-{h.hexdigest()[:16]}.ipynb'
+    return h.hexdigest()
+
+
+def read_kept(p):
+    "The kept run of notebook `p`, be it true or not; None where there is none."
+    at = KEPT/f'{label(p)}.ipynb'
+    if not at.exists(): return None
+    try: return nbformat.read(at, 4)
+    except Exception as e: raise SystemExit(f'{os.path.relpath(at, ROOT)} is damaged ({type(e).__name__}): remove it, and `make docs` runs the page again') from e
+
+
+def is_kept(p):
+    "Whether there is a kept run of notebook `p`, and it is still true."
+    ran = read_kept(p)
+    return ran is not None and ran.metadata.get('key') == key(p, ran.metadata.ran)
+
+
+def rewritten(p):
+    "Whether notebook `p` says something else than when its kept run was made; False where there is none."
+    ran = read_kept(p)
+    return ran is not None and ran.metadata.get('source') != source_key(p)
 
 
 def smaller(png):
@@ -148,33 +220,60 @@ def run(p):
     for c in nb.cells:
         if c.cell_type == 'code' and not runs(c): c.source = ''
     nb.cells.insert(0, nbformat.v4.new_code_cell(START))
-    nb.cells.append(nbformat.v4.new_code_cell('import time; print(time.process_time())'))
+    nb.cells.append(nbformat.v4.new_code_cell(END))
     kernel = dict(kernel_name='python3', kernel_manager_class=Manager, extra_arguments=['--log-level=ERROR'])
     NotebookClient(nb, timeout=900, store_widget_state=True, resources={'metadata': {'path': str(p.parent)}}, **kernel).execute()
-    cpu = float(nb.cells.pop().outputs[0].text)
+    cpu, ran = json.loads(nb.cells.pop().outputs[0].text)
     del nb.cells[0]
-    nb.metadata['seconds'], nb.metadata['cpu'] = round(time.time() - start, 1), round(cpu, 1)
+    nb.metadata.update(seconds=round(time.time() - start, 1), cpu=round(cpu, 1), ran=ran, source=source_key(p), key=key(p, ran))
     return nb
 
 
-def keep(done, p, name):
+def keep(done, p):
     "Write what a run of `p` gave, in place of what an earlier one did."
     KEPT.mkdir(parents=True, exist_ok=True)
-    for old in KEPT.glob(f'{label(p)}-{"[0-9a-f]"*16}.ipynb'): old.unlink()
-    nbformat.write(done, tmp := (KEPT/name).with_suffix('.tmp'))
-    tmp.replace(KEPT/name)
+    at = KEPT/f'{label(p)}.ipynb'
+    nbformat.write(done, tmp := at.with_suffix('.tmp'))
+    tmp.replace(at)
 
 
-def execute(p, name, anew=False):
-    "Notebook `p` with outputs: those kept under `name`, its key, where there are any, unless it shall be run anew; pictures are shrunk where a kept run is asked for."
-    kept, nb = KEPT/name, nbformat.read(p, 4)
-    if anew or not kept.exists(): keep(run(p), p, name)
-    ran = nbformat.read(kept, 4)
+def execute(p, anew=False):
+    "Notebook `p` with outputs: those of its kept run where that is true, unless it shall be run anew; pictures are shrunk where a kept run is asked for."
+    if anew or not is_kept(p):
+        done = run(p)
+        if found := unseen(done): raise ValueError(f'{label(p)} shows what a reader cannot see: {found}; return a figure that has something drawn on it, or end the line with a semicolon')
+        keep(done, p)
+    ran, nb = read_kept(p), nbformat.read(p, 4)
     if not anew and 'shrunk' not in ran.metadata:
         shrink(ran)
-        keep(ran, p, name)
+        keep(ran, p)
     outputs = iter([c for c in ran.cells if c.cell_type == 'code'])
     for c in nb.cells:
         if c.cell_type == 'code': c.outputs = next(outputs).outputs
     nb.metadata.update({k: ran.metadata[k] for k in ('widgets', 'seconds', 'cpu') if k in ran.metadata})
     return nb
+
+
+def past(most=60):
+    "Of each of the last commits with code: how many kept runs it would have voided, by the modules they import and by the functions that ran."
+    git = lambda *a: subprocess.run(['git', '-C', str(ROOT), *a], capture_output=True, text=True, check=False).stdout
+    runs_of = {p: read_kept(p).metadata for p in (ROOT/'nbs').rglob('*.ipynb') if read_kept(p)}
+    need = {p: {*needed(code_of(p))} for p in runs_of}
+    voided = []
+    for c in git('log', '--format=%H', '-n', str(most)).split():
+        files = [f for f in git('diff', '--name-only', f'{c}~', c, '--', 'gradual_cf').split() if f.endswith('.py') and '_modidx' not in f]
+        names = ['.'.join(Path(f).with_suffix('').parts).removesuffix('.__init__') for f in files]
+        old, new = ({m: split(git('show', f'{at}:{f}')) for m, f in zip(names, files)} for at in (f'{c}~', c))
+        changed = [m for m in names if old[m] != new[m]]
+        if not changed: continue
+        digest = lambda there, m, ran: [there.of(there.outside), *(there.of(there.functions.get(f, '')) for f in (ran or {}).get(m, ()))]
+        by_import = [p for p in runs_of if need[p] & {*changed}]
+        by_run = [p for p in by_import if runs_of[p].ran is None or any(digest(old[m], m, runs_of[p].ran) != digest(new[m], m, runs_of[p].ran) for m in need[p] & {*changed})]
+        voided.append((len(by_import), len(by_run), sum(runs_of[p].cpu for p in by_import), sum(runs_of[p].cpu for p in by_run)))
+        print(c[:7], len(changed), 'modules:', *voided[-1][:2])
+    imports_, ran_, cpu_imports, cpu_ran = map(mean, zip(*voided))
+    whole = sum(r.cpu for r in runs_of.values())
+    print(f'{len(voided)} commits, {len(runs_of)} pages ({sum(r.ran is None for r in runs_of.values())} began a process): voided in the mean {imports_:.1f} by imports, {ran_:.1f} by what ran; {cpu_imports:.0f} and {cpu_ran:.0f} of {whole:.0f} s of processor time')
+
+
+if __name__ == '__main__': dict(past=past)[sys.argv[1]](*map(int, sys.argv[2:]))

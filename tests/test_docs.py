@@ -38,8 +38,51 @@ def test_the_first_figure_that_a_cell_returns_is_drawn(tmp_path):
     p = notebook(tmp_path/'page.ipynb', ('md', '# A'), ('code', 'from matplotlib.figure import Figure\nfig = Figure()\nfig.subplots()\nfig'))
     done = execute.run(p)
     assert 'image/png' in done.cells[1].outputs[0].data and execute.unseen(done) == []
-    p = notebook(tmp_path/'page.ipynb', ('code', 'object()'))
-    assert len(execute.unseen(execute.run(p))) == 1
+
+
+def test_a_run_knows_which_functions_ran_unless_it_began_a_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, 'KEPT', tmp_path/'kept')
+    asked = ('code', 'from gradual_cf.core import cache_dir\ncache_dir();')
+    p = notebook(tmp_path/'page.ipynb', asked, ('code', 'object()'))
+    with pytest.raises(ValueError, match='cannot see'): execute.execute(p)
+    p = notebook(tmp_path/'page.ipynb', asked)
+    assert not execute.is_kept(p) and not execute.rewritten(p)
+    execute.execute(p)
+    ran = execute.read_kept(p).metadata.ran
+    assert 'cache_dir' in ran['gradual_cf.core'] and 'take_rows' not in ran['gradual_cf.core'] and 'GradualCF.trace' not in ran['gradual_cf.gradual']
+    assert execute.is_kept(p) and not execute.rewritten(p)
+    notebook(p, *[asked]*2)
+    assert not execute.is_kept(p) and execute.rewritten(p)
+    q = notebook(tmp_path/'other.ipynb', asked, ('code', 'import subprocess\nsubprocess.run("true");'))
+    assert execute.run(q).metadata.ran is None
+    (tmp_path/'kept/page.ipynb').write_text('{')
+    with pytest.raises(SystemExit, match='damaged.*make docs'): execute.is_kept(p)
+
+
+SOURCE = """
+import os
+from .core import take
+ONE = 1
+def ran(x): return take(x) + ONE
+def other(x): return os.path.join(x)
+class Kind:
+    def method(self): return 1
+"""
+
+
+@pytest.mark.parametrize('old, new, voids', [
+    ('return take(x) + ONE', 'return take(x) - ONE', True), ('os.path.join(x)', 'os.path.split(x)', False), ('ONE = 1', 'ONE = 2', True),
+    ('from .core import take', 'from .answers import take', True), ('import os', 'import os, re', False), ('import os', 'import re as os', False),
+    ('def other', 'def another(): pass\ndef other', False), ('return 1', 'return 2', False), ('    def method', '    def __len__(self): return 0\n    def method', True),
+    ('class Kind:', 'class Kind(int):', True), ('ONE = 1', 'ONE = 1  # said', False)])
+def test_a_run_depends_on_what_ran_and_on_what_stands_outside_functions(old, new, voids, tmp_path, monkeypatch):
+    p = notebook(tmp_path/'page.ipynb', ('code', 'from gradual_cf.core import take_rows'))
+    def key(source):
+        monkeypatch.setattr(execute, 'parts', lambda name: execute.split(source))
+        return execute.key(p, {'gradual_cf.core': ['ran']}), execute.key(p)
+    before, after = key(SOURCE), key(SOURCE.replace(old, new))
+    assert old in SOURCE and (before[0] != after[0]) == voids
+    assert (before[1] != after[1]) == (voids or new not in ('import os, re', 'ONE = 1  # said'))  # where nobody knows what ran, all of it did
 
 
 def test_a_run_depends_on_the_modules_it_imports_and_on_those_they_import():
