@@ -8,14 +8,15 @@ CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/l
 EXTRAS := ray,transformers,models,fluent,app,excel,languages,serve
 
 JOBS   ?= 2
-.PHONY: demo test portable networks soak mutants release types bench field field-quick docs site serve readme lab export clean
+CLEAN  := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH   # nothing of the shell decides whether the suite is green
+.PHONY: demo test portable networks soak night mutants release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
 
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
-test: $(VENV)/.dev       ## run every notebook and every test; those of the site are `make site`
-	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10 --ignore=tests/test_site.py
+test: $(VENV)/.dev       ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page
+	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed)
 
 networks: export OMP_NUM_THREADS = 1
 networks: $(VENV)/.extras   ## make those of tests/networks/ again that are missing, damaged or new
@@ -27,7 +28,13 @@ portable: $(VENV)/.dev $(VENV)/oldest/.done   ## the whole suite as other proces
 soak: export OMP_NUM_THREADS = 1
 soak: export SOAK_SIZE := $(or $(SIZE),100000)
 soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, beside `make test`
-	$(BIN)/python -m pytest -q -n $(JOBS) --timeout=0 --durations=5 tests/soak
+	$(CLEAN) $(BIN)/python -m pytest -q -n $(JOBS) --timeout=0 tests/soak
+
+night: soak              ## what nobody waits for: the soak, every page, another order, other processors, each extra alone
+	$(MAKE) test PAGES=all
+	$(MAKE) test FILES="--ignore=tests/test_site.py --shuffle=$$(date +%j)"
+	$(MAKE) portable
+	.ci/extras --run
 
 mutants: export OMP_NUM_THREADS = 1
 mutants: $(VENV)/.dev    ## MOST small mistakes in each of the MODULES: which does no test mind?

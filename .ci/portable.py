@@ -6,7 +6,8 @@
     python .ci/portable.py --quick               # the tests that touch floats, with instructions other than this processor's
     python .ci/portable.py --quick --times 3 default-1 avx2-1   # these tests alone, in such cells
 
-The table is kept in benchmarks/results/portable.csv: a cell that is run again takes the place of its old lines.
+The table is kept in benchmarks/results/portable.csv, with the day of each run: a cell that is run again takes the place of its old lines.
+Nobody waits for it: the night runs it, and `.ci/run` the tests that touch floats in one other cell.
 Processor time is that of all processes, kernels of notebooks too; it is empty where a run did not count these.
 """
 import argparse
@@ -17,11 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT/'benchmarks/results/portable.csv'
-FIELDS = ['cell', 'tests', 'run', 'processor', 'torch', 'passed', 'failed', 'skipped', 'minutes', 'cpu_minutes', 'failures']
+FIELDS = ['cell', 'tests', 'run', 'date', 'processor', 'torch', 'passed', 'failed', 'skipped', 'minutes', 'cpu_minutes', 'failures']
 INSTRUCTIONS = {  # What PyTorch, oneDNN and MKL call them
     'default': dict(ATEN_CPU_CAPABILITY='default', ONEDNN_MAX_CPU_ISA='SSE41', MKL_ENABLE_INSTRUCTIONS='SSE4_2'),
     'avx2': dict(ATEN_CPU_CAPABILITY='avx2', ONEDNN_MAX_CPU_ISA='AVX2', MKL_ENABLE_INSTRUCTIONS='AVX2'),
@@ -89,7 +91,7 @@ def main():
             if lacks:
                 if run == 1: print(f'{cell:18} not run: {lacks}')
                 continue
-            rows.append(tested(cell, files) | dict(tests='floats' if a.quick else 'all', run=run, processor=has))
+            rows.append(tested(cell, files) | dict(tests='floats' if a.quick else 'all', run=run, date=date.today().isoformat(), processor=has))
             print('{cell:18} {tests:6} run {run}: {passed} passed, {failed} failed, {skipped} skipped, {minutes} min ({cpu_minutes} of processor time) {failures}'.format(**rows[-1]), flush=True)
             keep(rows)
     return sum(r['failed'] for r in rows)

@@ -1,6 +1,7 @@
-"""What all tests share: networks that are written down, in one folder for the run; who may run beside whom; what is said at the end."""
+"""What all tests share: networks that are written down, in one folder for the run; who runs beside whom, and in which order; what is said at the end."""
 import gc
 import os
+import random
 import re
 import shutil
 import signal
@@ -16,6 +17,7 @@ from filelock import FileLock
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+pytest_plugins = ['spent']
 CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
 
 
@@ -31,9 +33,24 @@ def pytest_configure(config):
     if bad := written.damaged(): raise pytest.UsageError(written.complaint(bad))
     os.environ[RUN] = uuid.uuid4().hex
     config.pluginmanager.register(Trained(time.time()))
-    if CACHE in os.environ: return
+    if CACHE in os.environ: return os.makedirs(os.environ[CACHE], exist_ok=True)
     os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
     config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+
+
+def pytest_addoption(parser):
+    parser.addoption('--pages', choices=['chapters', 'changed', 'all'], default='changed',
+                     help='notebooks that run beside the chapters: none, those whose source changed since their kept run, or all')
+    parser.addoption('--shuffle', type=int, metavar='SEED', help='files, and the tests in each, in another order')
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    if config.getoption('shuffle') is None: return
+    r, files = random.Random(config.getoption('shuffle')), {}
+    for item in items: files.setdefault(item.path, []).append(item)
+    for tests in files.values(): r.shuffle(tests)
+    items[:] = [item for tests in r.sample(list(files.values()), len(files)) for item in tests]
 
 
 def pytest_collection_finish():
@@ -91,6 +108,7 @@ class ByFile(LoadFileScheduling):
         super()._assign_work_unit(node)
 
 
+@pytest.hookimpl(optionalhook=True)  # there is none with -p no:xdist
 def pytest_xdist_make_scheduler(config, log): return ByFile(config, log)
 
 

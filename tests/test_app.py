@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -71,20 +72,26 @@ def processes(*words):
     return found
 
 
-@pytest.fixture(scope='module')
-def server(folder):
-    (folder/'tmp').mkdir()
-    (folder/'browser').write_text('#!/bin/sh\necho "$1" > opened\n')
-    (folder/'browser').chmod(0o700)
-    env = os.environ | dict(TMPDIR=str(folder/'tmp'), OMP_NUM_THREADS='1', BROWSER=str(folder/'browser'))
+@contextmanager
+def serving(folder, own, *options):
+    "A server on these files, which keeps its own in another folder and writes into it which page it would open."
+    (own/'tmp').mkdir()
+    (own/'browser').write_text(f'#!/bin/sh\necho "$1" > "{own}/opened"\n')
+    (own/'browser').chmod(0o700)
+    env = os.environ | dict(TMPDIR=str(own/'tmp'), OMP_NUM_THREADS='1', BROWSER=str(own/'browser'))
     cmd = [sys.executable, '-c', 'from gradual_cf.cli import app; app()', 'app', '--model', '<i>model.json', '--rows', '<i>loans.csv']
-    with open(folder/'log', 'w') as log:
-        process = subprocess.Popen([*cmd, '--target', '1', '--port', '0'], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
+    with open(own/'log', 'w') as log:
+        process = subprocess.Popen([*cmd, '--target', '1', '--port', '0', *options], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
-    assert 'http://127.0.0.1:' in line, (folder/'log').read_text()
+    assert 'http://127.0.0.1:' in line, (own/'log').read_text()
     with process:
-        yield Server(process, line.split()[-1], folder/'tmp')
+        yield Server(process, line.split()[-1], own/'tmp')
         process.kill()
+
+
+@pytest.fixture(scope='module')
+def server(folder, tmp_path_factory):
+    with serving(folder, tmp_path_factory.mktemp('server')) as s: yield s
 
 
 @needs_voila
@@ -109,11 +116,12 @@ def test_strangers_are_refused(server):
 
 
 @needs_voila
-def test_the_browser_is_told_where_and_not_the_token(server, folder):
+def test_the_browser_is_told_where_and_not_the_token(server):
+    at = server.folder.parent/'opened'
     for _ in range(100):
-        if (folder/'opened').exists() and (folder/'opened').read_text(): break
+        if at.exists() and at.read_text(): break
         time.sleep(.1)
-    opened = (folder/'opened').read_text().strip()
+    opened = at.read_text().strip()
     assert opened.startswith('file:///') and server.token not in opened
     assert server.address.replace('&', '&amp;') in Path(url2pathname(urlsplit(opened).path)).read_text()
 
@@ -127,7 +135,11 @@ def test_visits(server):
 
 
 @needs_voila
-def test_an_interrupt_leaves_nothing(server):
+def test_an_interrupt_leaves_nothing(folder, tmp_path):
+    with serving(folder, tmp_path, '--no-open') as server: interrupted(server)
+
+
+def interrupted(server):
     assert any(p.name.startswith('gradual_cf-app-') and p.stat().st_mode & 0o777 == 0o700 for p in server.folder.iterdir())
     here = lambda: processes('ipykernel', str(server.folder))
     assert here() or server.get(f'/?token={server.token}')[0] == 200 and here()    # a visitor who stays until the end
@@ -139,23 +151,18 @@ def test_an_interrupt_leaves_nothing(server):
 
 @needs_voila
 def test_who_comes_when_all_places_are_taken_is_told_so(folder, tmp_path):
-    cmd = [sys.executable, '-c', 'from gradual_cf.cli import app; app()', 'app', '--model', '<i>model.json', '--rows', '<i>loans.csv', '--visitors', '1']
-    with open(tmp_path/'log', 'w') as log:
-        process = subprocess.Popen([*cmd, '--target', '1', '--port', '0', '--no-open'], cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
-                                   env=os.environ | dict(TMPDIR=str(tmp_path), OMP_NUM_THREADS='1'))
-    with process:
+    with serving(folder, tmp_path, '--visitors', '1', '--no-open') as one:
         try:
-            one = Server(process, process.stdout.readline().split()[-1], tmp_path)
-            process.stdout.readline()
+            one.process.stdout.readline()
             for path in ('/', '/?token=', '/?token=x', '/api/kernels', '/api/kernels/x', '/voila/execution/x', '/voila/static/x', '/api/events/subscribe', '/logout', '/voila/files/x'):
                 for method in ('GET', 'POST', 'HEAD'): assert one.get(path, method)[0] < 500, (path, method)
             assert one.get(f'/?token={one.token}')[0] == 200
             status, _, text = one.get(f'/?token={one.token}')
             assert status == 503 and 'The place is taken' in text and '30 minutes' in text and '--visitors' in text
-            assert len(processes('ipykernel', str(tmp_path))) == 1
+            assert len(processes('ipykernel', str(one.folder))) == 1
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+            one.process.send_signal(signal.SIGINT)
+            one.process.wait(60)
     assert one.token not in (tmp_path/'log').read_text()
 
 

@@ -516,7 +516,7 @@ def test_a_page_prints_well(tmp_path):
 def test_templates_travel_with_the_package():
     from pathlib import Path
     root = Path(__file__).resolve().parent.parent
-    there = [f for f in (root/'gradual_cf/templates').rglob('*') if f.is_file()]
+    there = [f for f in (root/'gradual_cf/templates').rglob('*') if f.is_file() and '__pycache__' not in f.parts]
     manifest = (root/'MANIFEST.in').read_text().split()
     assert there and {f'*{f.suffix}' for f in there} <= {*manifest} and '"templates/*", "templates/*/*"' in (root/'setup.py').read_text()
     assert max(len(f.relative_to(root/'gradual_cf/templates').parts) for f in there) == 2
