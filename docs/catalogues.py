@@ -9,6 +9,7 @@ Texts are marked by `N_('…')`, `lang.say('…')` and `lang.count('one', 'many'
 import io
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -23,6 +24,7 @@ HOW = [('**.py', 'python'), ('templates/**', 'jinja2.ext:babel_extract')]
 SAID = {'N_': None, 'say': None, 'count': (1, 2), '_': None, 'ngettext': (1, 2)}
 
 
+@cache
 def said():
     "All texts, in the order of the files that say them; (one, many) for numbers of things."
     texts = {}

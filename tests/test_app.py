@@ -135,34 +135,20 @@ def test_visits(server):
 
 
 @needs_voila
-def test_an_interrupt_leaves_nothing(folder, tmp_path):
-    with serving(folder, tmp_path, '--no-open') as server: interrupted(server)
-
-
-def interrupted(server):
-    assert any(p.name.startswith('gradual_cf-app-') and p.stat().st_mode & 0o777 == 0o700 for p in server.folder.iterdir())
-    here = lambda: processes('ipykernel', str(server.folder))
-    assert here() or server.get(f'/?token={server.token}')[0] == 200 and here()    # a visitor who stays until the end
-    server.process.send_signal(signal.SIGINT)
-    assert server.process.wait(60) == 0
-    assert not processes(str(server.folder))
-    assert [p.name for p in server.folder.iterdir() if 'torch' not in p.name] == []
-
-
-@needs_voila
-def test_who_comes_when_all_places_are_taken_is_told_so(folder, tmp_path):
+def test_who_comes_when_all_places_are_taken_is_told_so_and_an_interrupt_leaves_nothing(folder, tmp_path):
     with serving(folder, tmp_path, '--visitors', '1', '--no-open') as one:
-        try:
-            one.process.stdout.readline()
-            for path in ('/', '/?token=', '/?token=x', '/api/kernels', '/api/kernels/x', '/voila/execution/x', '/voila/static/x', '/api/events/subscribe', '/logout', '/voila/files/x'):
-                for method in ('GET', 'POST', 'HEAD'): assert one.get(path, method)[0] < 500, (path, method)
-            assert one.get(f'/?token={one.token}')[0] == 200
-            status, _, text = one.get(f'/?token={one.token}')
-            assert status == 503 and 'The place is taken' in text and '30 minutes' in text and '--visitors' in text
-            assert len(processes('ipykernel', str(one.folder))) == 1
-        finally:
-            one.process.send_signal(signal.SIGINT)
-            one.process.wait(60)
+        one.process.stdout.readline()
+        for path in ('/', '/?token=', '/?token=x', '/api/kernels', '/api/kernels/x', '/voila/execution/x', '/voila/static/x', '/api/events/subscribe', '/logout', '/voila/files/x'):
+            for method in ('GET', 'POST', 'HEAD'): assert one.get(path, method)[0] < 500, (path, method)
+        assert one.get(f'/?token={one.token}')[0] == 200
+        status, _, text = one.get(f'/?token={one.token}')
+        assert status == 503 and 'The place is taken' in text and '30 minutes' in text and '--visitors' in text
+        assert len(processes('ipykernel', str(one.folder))) == 1   # a visitor who stays until the end
+        assert any(p.name.startswith('gradual_cf-app-') and p.stat().st_mode & 0o777 == 0o700 for p in one.folder.iterdir())
+        one.process.send_signal(signal.SIGINT)
+        assert one.process.wait(60) == 0
+        assert not processes(str(one.folder))
+        assert [p.name for p in one.folder.iterdir() if 'torch' not in p.name] == []
     assert one.token not in (tmp_path/'log').read_text()
 
 
