@@ -586,10 +586,6 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
 
 # ---- what fits together, and the order of lines
 
-def test_a_domain_that_proposes_nothing_has_no_probe(toy):
-    bare = replace(toy.domain, propose=None, probe=None)
-    with pytest.raises(ValueError, match="for a domain that proposes no values, got 'probe'"): GradualCF(toy.model, bare, masking='probe')
-
 
 def test_changes_of_a_row_come_in_the_order_of_the_columns():
     df = pd.DataFrame(np.random.default_rng(0).random((200, 6)).round(2), columns=list('fedcba'))

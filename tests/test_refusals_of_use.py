@@ -1,0 +1,277 @@
+"""What is refused, and how, of all that is done with answers: several, plans, batches and files, letters, images, series and texts, other methods, and the command."""
+import datetime
+import gzip
+import json
+import re
+import sys
+import zipfile
+from contextlib import contextmanager
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import refused as r
+import torch
+import toy
+from PIL import Image
+from refused import N, X, answers, bare, called, cf, domain, each, fresh, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave, waves
+from torch import nn
+from typer.testing import CliRunner
+
+from gradual_cf.all import (CEM, LORE, PLAUSIBLE, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, Wachter, ABELE, actions, audit, bootstrap, check_letter, digit_cnn,
+                            explain_dataset, explain_ray, explorer, improve, letter, load_animals, load_glove, load_loans, load_series, predictor, prove, questions, reads_well,
+                            reasons, relevance, reproduce, sentences, series, images, strengths, summary, tabular, tabular_mlp, tally, watch, wordings, lrp, block_groups, box)
+from gradual_cf.cli import app
+from gradual_cf.data.images import pixels
+from gradual_cf.measures.metrics import outliers
+from gradual_cf.paper.reproduce import results
+from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
+from gradual_cf.scale.workers import fingerprint, open_source
+from gradual_cf.search.composition import init_composite
+from gradual_cf.search.proven import cheapest, ways
+from gradual_cf.use.alternatives import plot_ways
+from gradual_cf.use.drawing import _step_page
+from gradual_cf.use.evidence import evidence, save_evidence
+from gradual_cf.render import language_of
+
+DAY = datetime.date(2026, 3, 1)
+
+
+@cache
+def low(): return X()[(cf().z_train.argmax(1) == 0).numpy()]
+@cache
+def high(): return X()[(cf().z_train.argmax(1) == 1).numpy()]
+@cache
+def found(): return cf().explain(low()[:6], 1)
+@cache
+def priced(): return of_table('hist', cost=(('age', 1e-9), ('income', 1e-9), ('debt', 1e-9)))
+@cache
+def tied(): return of_table('hist', relations=('age falls -> income rises by 1',))
+def unfitted(): return GradualCF(cf().model, domain())
+def written(name, content, d): (d/name).write_bytes(content if isinstance(content, bytes) else content.encode()); return d/name
+def loaded(d, e=cf): return Counterfactuals.load(answers().save(d/'a.zip'), e().domain)
+
+
+@contextmanager
+def without(name):
+    "A package is missing."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, None)
+        yield
+def lacking(name, call):
+    with without(name): call()
+
+
+# Several answers, plans, proofs
+
+@table(
+    *each([0, -1, 2.5, True, '3'], lambda k: actions(cf(), X(), k, 1), 'k must be a whole number of at least 1, got {v}', 'actions, k='),
+    ('actions of no column', lambda: actions(cf(), X(), 2, 1, columns=0), 'columns must be a whole number … got 0'),
+    ('actions that are worth nothing', lambda: actions(cf(), X(), 2, 1, worth=0), 'worth must be a positive number or None, got 0'),
+    ('actions for those who need none', lambda: actions(cf(), high(), 2, 1), 'rows must include one without the target, got'),
+    ('actions to several targets', lambda: actions(cf(), X(), 2), 'target must be the same for all rows … got'),
+    ('actions on images', lambda: actions(picture(), pictures()[1][:4], 2, 1), 'cf must explain a table, got Domain'),
+    ('actions for a row that cannot be read', lambda: actions(cf(), X().astype({'age': object}).assign(age=lambda d: d.age.where(d.index != 'id3', 'old')), target=1), "in column 'age', got 'old'"),
+    ('another action than there are', lambda: actions(cf(), X(), 1, 1).apply(X(), action=4), 'action must be one of 1..1, got 4'),
+    ('improve before fit', lambda: improve(unfitted(), answers()), 'fit must be called'),
+    ('a plan before fit', lambda: unfitted().plan(answers()), 'fit must be called'),
+    ('a plan of answers from a file', lambda d: loaded(d).plan(), 'plan needs answers that know their model'),
+    ('ways in no time', lambda: ways(of_table(), N()[:2], seconds=0), 'seconds must be positive … got 0'),
+    ('ways with relations', lambda: ways(tied(), N()[:2]), 'a table without relations for ways'),
+    *[(f'cheapest: {called(how)}', lambda how=how: cheapest(of_table(), N()[:2], **how), says) for how, says in (
+        (dict(optimal='l2'), "optimal must be one of … got 'l2'"), (dict(gap=-.1), 'gap must be a share of at least 0, got -0.1'), (dict(seconds=0), 'seconds must be positive or None, got 0'),
+        (dict(optimal='cost'), 'needs a table with costs'))],
+    ('cheapest of a model without bounds', lambda: cheapest(own('svc'), N()[:2]), 'a model that can be bounded … explain finds short answers'),
+    ('cheapest with relations', lambda: cheapest(tied(), N()[:2], optimal='distance'), 'a table with relations'),
+    ('prices too small to compare', lambda: cheapest(priced(), N()[:2], optimal='cost', start=False), 'cost must have a price of at least 0.001 … got'),
+    ('a proof in a norm that is none', lambda: prove(of_table(), of_table().explain(N()[:2]), 'l2'), "norm must be one of … got 'l2'"),
+    ('a proof in no time', lambda: prove(of_table(), of_table().explain(N()[:2]), seconds=0), 'seconds must be positive, got 0'),
+    ('a proof by distance with relations', lambda: prove(tied(), tied().explain(N()[:2]), norm='l1'), "'l0' for a table with relations, got 'l1'"),
+    ('a proof by a cost of its own', lambda: prove(priced(), priced().explain(N()[:2]), norm='cost'), "norm must be 'l0' or 'l1' for a table with costs of its own, got 'cost'"),
+    ('no picture', lambda: _step_page([]), 'at least one picture'),
+    ('strengths beyond the last', lambda: strengths(cf(), X()[:2], 1, tried=(3,)), 'strength must be a number in [0, 2], got 3'),
+    ('strengths before fit', lambda: strengths(unfitted(), X()[:2], 1), 'fit must be called'),
+    ('strengths of too few rows', lambda: strengths(cf(), X()[:2], 1), 'target must have 20 training rows that no search sees … got'),
+    ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]), '20 held-out rows … got'),
+    *each([0, -1, 1.5, True, None], lambda k: bootstrap(lambda x, y: 0, [1, 2], [0, 1], k), 'k must be a whole number of at least 1, got {v}', 'bootstrap, k='),
+)
+def test_several(row, tmp_path): refuses(row, tmp_path)
+
+
+# Batches, files, a server
+
+def run(d, ds=None, *target, e=cf, **how): return explain_dataset(e(), X() if ds is None else ds, d/'out', *target, **how)
+@cache
+def saved(): return own('line', 'text')
+def kept(d): return saved().save(d/'cf')
+def shards(d, third):
+    "Three files, of which the last is another."
+    (d/'s').mkdir()
+    for i in range(0, 60, 30): X()[i:i + 30].to_parquet(d/f's/{i:03}.parquet')
+    third(d/'s/060.parquet')
+    return d/'s'
+def holding(d, name, content):
+    "A run in a folder that holds something else."
+    (d/'x').mkdir()
+    written(name, content, d/'x')
+    explain_dataset(cf(), X(), d/'x')
+@cache
+def curves():
+    "An explainer of a domain written by hand, whose columns have no names."
+    return GradualCF(plain().model, plain().domain, sigma=0).fit(plain().x)
+
+
+MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
+
+
+@table(
+    ('a file that is not there', lambda d: run(d, 'nowhere.parquet'), "ds must … got 'nowhere.parquet'"), ('a list', lambda d: run(d, [1, 2]), 'ds must … got list'),
+    ('no row', lambda d: run(d, X()[:0]), 'ds must … at least one row … got'), ('a missing column', lambda d: run(d, X().drop(columns='debt')), "ds must have the columns … but lacks ['debt']"),
+    ('a class that is none', lambda d: run(d, target=2), 'target must be in 0..1, got 2'), ('a target that is no column', lambda d: run(d, target='want'), "target must be one of the columns that ds must have, got none named 'want'"),
+    ('a label that is none', lambda d: run(d, N(), 'gaol', e=partial(own, 'line', 'text')), "target must be one of the labels 'granted', 'refused' or one of the columns that ds must have, got none named 'gaol'"),
+    ('a label that is a column too', lambda d: run(d, N().assign(granted='granted'), 'granted', e=partial(own, 'line', 'text')), 'which is both'),
+    ('batches of no row', lambda d: run(d, batch_size=0), 'batch_size must be … got 0'), ('less than no worker', lambda d: run(d, workers=-1), 'workers must be … got -1'),
+    *[(f'a column {c}', lambda d, c=c: run(d, X().assign(**{c: 1.})), f"ds must … got ['{c}']") for c in ('cf_prob', 'cf_valid', 'cf_target', 'cf_before', 'cf_row', 'cf:income')],
+    ('a rule about no column', lambda d: run(d, immutable=['height']), "immutable must name columns of df, got ['height']"), ('bounds the wrong way', lambda d: run(d, bounds=dict(debt=(5, 1))), "bounds must have low ≤ high, got 'debt'"),
+    ('no change', lambda d: run(d, max_changes=0), 'max_changes must be … got 0'), ('rules for each row', lambda d: run(d, immutable=X()), 'immutable must be plain values, the same for all rows, got DataFrame'),
+    ('before fit', lambda d: run(d, e=unfitted), 'fit must be called'), ('columns without names', lambda d: run(d, pd.DataFrame(dict(x=[1.])), e=curves), 'domain.display.columns must name the columns'),
+    ('a summary of nothing', lambda d: summary(d), 'parts'),
+    ('a folder of others', lambda d: holding(d, 'holiday.jpg', ''), "out must be … holiday.jpg"), ('a file in the place of a folder', lambda d: explain_dataset(cf(), X(), written('x.jpg', '', d)), 'out must be a folder, got'),
+    *[(f'a manifest {text:.5}', lambda d, text=text: holding(d, '_manifest.json', text), 'out must hold a readable … got') for text in MANIFESTS],
+    ('a shard that is none', lambda d: run(d, shards(d, lambda path: path.write_bytes(b'not parquet'))), '060.parquet'),
+    ('a shard of other columns', lambda d: run(d, shards(d, X()[60:].rename(columns=dict(debt='debts')).to_parquet)), '060.parquet … debt: double there, missing here'),
+    ('a shard of other numbers', lambda d: run(d, shards(d, X()[60:].astype(dict(age=float)).to_parquet)), '060.parquet … age: int64 there, double here'),
+    ('a CSV of uneven lines', lambda d: open_source(written('r.csv', 'a,b\n1,2\n3\n', d)), 'ds must be readable CSV … r.csv'),
+    ('no folder of an explainer', lambda d: service(d), 'without manifest.json'), ('no seconds', lambda d: service(kept(d), seconds=0), 'seconds must be above 0, got 0'),
+    ('a server of less than no worker', lambda d: service(kept(d), workers=-1), 'workers must be a whole number of at least 0, got -1'),
+    ('what has no fingerprint', lambda: fingerprint(torch.ones(999), (i for i in 'ab')), 'settings, data or functions'), ('a path has no fingerprint', lambda d: fingerprint(d), 'settings, data or functions'),
+    *[(f'an answer of MLflow: {called(how)}', lambda d, rows=rows, how=how: _load_pyfunc(kept(d)).predict(rows(), how), says) for rows, how, says in (
+        (lambda: N()[:2], dict(target='approved'), "target must be one of the labels … 'approved'"), (lambda: N()[:2], dict(targets='granted'), "params must be among … 'targets'"),
+        (lambda: N()[:2].drop(columns='debt'), {}, 'debt'), (lambda: N()[:2].assign(debts=1), {}, 'debts'), (lambda: N()[:2], dict(seconds=-1.), 'seconds must be … got'))],
+    *[(f'without {name}', lambda d, name=name, call=call: lacking(name, lambda: call(d)), says, ImportError) for name, call, says in (
+        ('mlflow', lambda d: log_explainer(own()), "pip install 'gradual_cf[mlflow]'"), ('ray', lambda d: explain_ray(cf(), X(), d/'out'), 'pip install "gradual_cf[ray]"'),
+        ('openpyxl', lambda d: answers().to_excel(d/'out'), "needs openpyxl: pip install 'gradual_cf"), ('shap', lambda d: answers().to_shap(), "needs shap: pip install 'gradual_cf"))],
+)
+def test_batch(row, tmp_path): refuses(row, tmp_path)
+
+
+# Letters, reasons, evidence, groups, later models
+
+@cache
+def text(form='md'): return letter(found()[:1], format=form, date=DAY)[0]
+@cache
+def record():
+    "A letter as an object, of an answer that is valid."
+    i = int((found().valid & found().changed.any(1)).argmax())
+    return json.loads(letter(found()[i:i + 1], format='json', date=DAY)[0])
+def valued(value): return json.dumps(record() | dict(record=[line | dict(before=value) for line in record()['record']]))
+@cache
+def menu(): return ways(of_table(), refused_by_trees(), 1)
+@cache
+def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
+def with_ways(others): return letter(of_table().explain(refused_by_trees()[:3], 1), others=others() if callable(others) else others)
+def wrong(text): return check_letter(text, cf())
+@cache
+def poor(): return GradualCF(own().model, tabular(N())).fit(low_by_line())
+@cache
+def low_by_line(): return N()[(own().z_train.argmax(1) == 0).numpy()]
+@cache
+def named(): return own('line', 'text')
+def audited(given, rows=X, by='job', **how): return audit(cf(), **dict(rows=rows(), by=by) | given)
+def of_today(): return GradualCF(cf().model, domain(), classes=('refused', 'granted')).fit(X())
+@cache
+def advice(): return of_today().explain(X(), 'granted')
+def result(n, seed):
+    "Made-up answers about images of 8×8 pixels."
+    x, p = torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(seed)), torch.ones(n)
+    return Counterfactuals(x, x, x > 0, torch.arange(n) % 10, p, images(2), p)
+@cache
+def asked(): return questions({m: result(30, i) for i, m in enumerate('abcd')})
+def judged(f=lambda t: t): return pd.DataFrame(dict(survey=asked().name, participant='p', item=range(len(asked())), answer=[f(t) for t in asked().target], seconds=1.))
+
+
+RECORD = "{% for l in record %}| {{ l.number }} | {{ l.after }} | {{ l.before }} |\n{% endfor %}{{ proof }}"
+TEMPLATES = [('Dear {{ salary }}', "template must … fields among … got ['salary']"), ('{% if %}', 'template must … got line 1'), ('Dear customer', 'template must show every line of record'),
+             *[(t, 'template must … use fields as they are … got') for t in ("{% include 'record' %}{{ sure.nobody }}", "{{ ''.__class__.__mro__ }}{% include 'record' %}", "{% include '/etc/passwd' %}",
+                                                                             "{% include 'record' %}{{ 1/0 }}")],
+             (7, 'template must be a text of Jinja2 … got'), (RECORD, 'the record as it is')]
+LETTERS = [(dict(format='pdf'), "format must be 'md', 'html' or 'json', got"), (dict(format='json', template='x'), 'template must be left out … got'), (dict(names={'salary': 'x'}), 'names must name columns … got'),
+           (dict(names=['x']), 'names must be a dict … got'), (dict(units={'job': '€'}), 'units must name numbers … got'), (dict(words={'job': ('a', 'b')}), 'words must hold one sentence … got'),
+           (dict(words={'age': 3}), 'words must hold a sentence, or a pair … got'), (dict(words={'age': '{{ salary }}'}), "words must have fields among … got ['salary']"),
+           (dict(date=7), 'date must be a date or a text … got'), (dict(others=3), 'others must be what explain_many says … got'), (dict(explainer=3), 'explainer must be an Explainer … got'),
+           *[(dict(reasons=v), 'reasons must be … got') for v in (0, -1, True, 2.5, 'four', [4])], (dict(language='klingon'), 'language must be one of … got')]
+MENUS = [(low, "of the same 3 rows under the same rules, got a frame with columns … 'income'"), (lambda: menu().drop(columns='values'), "columns … 'distance'"),
+         (lambda: menu()[menu().row < 3].assign(row=menu().row + 1), 'got also rows [3]'), (lambda: menu()[menu().row < 3].assign(columns=[('size',)]*(menu().row < 3).sum()), "columns ['size']"),
+         (lambda: ways(of_table(), refused_by_trees()[3:], 1), 'got a distance of … in row 0, where it is'), (lambda: ways(of_table(), refused_by_trees()[:3], 0), 'got ways of row 0 to another target')]
+GROUPS = {
+    'no column': (dict(by='height'), "by must name columns of rows, got ['height']"), 'empty': (dict(by=[]), 'by must name at least one column'), 'nothing': (dict(by=None), 'by must name at least one column'),
+    'an empty frame': (dict(by=X()[[]]), 'by must have at least one column … got'), 'twice': (dict(by=['job', 'job']), 'by must … each once … got'),
+    'one member': (dict(by=pd.Series('all', X().index, name='all')), "by must … at least two groups in column 'all', got only"),
+    'numbers': (dict(by=pd.Series(np.arange(90.), X().index, name='pay')), "got 90 in column 'pay': cut it first"), 'written alike': (dict(by=pd.Series([1, '1']*45, X().index)), 'by must … written differently … got'),
+    'another length': (dict(by=X().job[:5]), 'by must … one line for each row (90), got 5'), 'another index': (dict(by=X().job.set_axis(range(90))), 'by must … index of rows'),
+    'least': (dict(least=1), 'least must be a whole number of at least 2, got 1'), 'all too small': (dict(least=10_000), 'least must not exceed the largest group … got'),
+    'resamples': (dict(resamples=10), 'resamples must be a whole number of at least 99, got 10'), 'crossed': (dict(crossed=0), 'crossed must be … got'), 'level': (dict(level=5), 'level must be in (0, 1), got 5'),
+}
+
+
+@table(
+    *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong, 'text must hold a record of 6 numbered lines … got', 'a letter '),
+    ('a page without a line', lambda: wrong(text('html').replace('data-line="2"', '')), 'text must hold a record of 6 numbered lines … got'),
+    ('a line of another number', lambda: wrong(text().replace('| 1 |', '| 7 |')), 'text must hold a record of 6 numbered lines … got'),
+    ('no model', lambda: wrong(text().replace('model=', '')), 'text must hold a line with model'), ('no letter', lambda: check_letter([], cf()), 'at least one letter'),
+    ('a level that is none', lambda: wrong(re.sub(r'(\| \d+ \| job \| )\S+', r'\1castle', text())), "known level … 'castle'"),
+    ('a number that is none', lambda: wrong(re.sub(r'(\| \d+ \| age \| )\d+', r'\1old', text())), "'old'"),
+    ('a class that is none', lambda: wrong(text().replace('target=1', 'target=9')), 'one of 2 classes'), ('an interval of classes', lambda: wrong(text().replace('target=1', 'target=1..2')), 'what the model answers'),
+    ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
+    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(valued(v)), 'text must hold … got', 'a value '),
+    *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES], *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
+    *each([0, -1, True, 2.5, 'four', [4]], lambda v: check_letter(text(), cf(), reasons=v), 'reasons must be … got', 'a letter with reasons '),
+    ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'), ('a letter that was about images', lambda: check_letter('x', picture()), 'rows of a table'),
+    *[(f'ways {i}', lambda others=others: with_ways(others), says) for i, (others, says) in enumerate(MENUS)],
+    *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
+    *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (
+        (dict(k=0), 'k must be … got 0'), (dict(k=2.5), 'k must be … got 2.5'), (dict(codes=dict(wealth=1)), "codes must … got ['wealth']"), (dict(never=['wealth']), "never must … got ['wealth']"),
+        (dict(codes=dict(debt=11)), 'codes must … 1 to 10 … got'), (dict(codes=dict(debt=True)), 'codes must … 1 to 10 … got'), (dict(codes=dict(debt=['a'])), 'codes must … 1 to 10 … got'),
+        (dict(codes=dict(debt=1), never='debt'), "columns of never, got ['debt']"), (dict(never=list(N())), 'may be named'),
+        (dict(codes=dict(debt=('a', 'x'), age=('a', 'y'))), 'one text each'), (dict(target=5), 'target must be … got 5'),
+        *[(dict(codes=codes), 'codes must … got') for codes in ('hmda', ['income'], dict(income=''), dict(income='  '), dict(income=('A1', ' ')), dict(income=(None, 'x')), dict(income=([], 'x')),
+                                                               dict(income=(float('nan'), 'x')), dict(income=('A1', 3)))])],
+    ('reasons before fit', lambda: reasons(unfitted(), X()[:3]), 'fit must be called'), ('reasons about images', lambda: reasons(picture(), pictures()[1][:2]), 'must be a table'),
+    ('reasons of those of whom nobody has the target', lambda: reasons(poor(), low_by_line()[:3]), 'training rows must hold some'),
+    ('reasons of classes with names', lambda: reasons(named(), N()[:5]), "one of ['granted', 'refused'], got None"), ('reasons to a class that is none', lambda: reasons(named(), N()[:5], target='rich'), "refused', got 'rich'"),
+    ('reasons of no row that can be read', lambda: reasons(cf(), X()[:1].astype({'job': object}).assign(job='unknown')), "got 'unknown'"),
+    *[(f'groups: {name}', lambda given=given: audited(given), says) for name, (given, says) in GROUPS.items()],
+    ('groups of whom none is refused', lambda: audited(dict(rows=high(), least=2)), 'that the model refuses, got'), ('groups without a way', lambda: audited(dict(immutable=list(X()))), 'with an answer, got none among'),
+    ('groups without a column', lambda: audit(cf(), X().drop(columns='debt'), 'job'), "missing ['debt']"),
+    *[(f'watch: {called(how)}', lambda how=how: watch(advice(), **how), says) for how, says in (
+        (dict(least=0), 'least must be … got'), (dict(least=1.), 'least must be … got'), (dict(level=0), 'level must be … got'), (dict(level=1), 'level must be … got'), (dict(target='rich'), "batch must include rows that were refused 'rich', got none"),
+        (dict(by='sex'), 'by must name columns … got'))],
+    ('watch a number', lambda: watch(3), 'batch must be … got'), ('watch an empty folder', lambda d: watch(d, model=of_today()), 'with parts'),
+    ('watch with a model', lambda: watch(advice().df(), model=cf().model), 'fitted explainer … got'), ('watch before fit', lambda: watch(advice(), model=unfitted()), 'fit must be called'),
+    ('watch without a target', lambda: watch(of_today().explain(X())), 'target must be given'), ('watch those who were granted', lambda: watch(of_today().explain(high(), 'granted')), 'must include rows that were refused'),
+    ('evidence of a text', lambda: evidence('x'), 'cfs must be answers of explain, got str'), ('evidence of answers from a file', lambda d: evidence(loaded(d)), 'answers that know their model and question'),
+    ('evidence with reasons of others', lambda: evidence(found(), reasons(cf(), low()[:3], target=1)), 'reasons must be about the same 6 rows, got 3'),
+    ('decisions in a folder of others', lambda d: save_evidence(proof(), written('a.txt', '', d).parent), 'folder must be new, empty or one of decisions, got'),
+    ('decisions that were changed', lambda d: save_evidence([proof()[0].replace('"tau": 0.5', '"tau": 0.6')], d/'out'), 'texts must be what evidence returned'),
+    ('no decision', lambda d: save_evidence([], d/'out'), 'texts must be a list of decisions'),
+    *[(f'decisions {name}', lambda d, bad=bad: save_evidence(bad(), d/'out'), 'texts must … got') for name, bad in dict(of_nothing=lambda: [None], of_a_list=lambda: ['[]'], of_brackets=lambda: ['['*50_000],
+                                                                                                                   cut=lambda: [proof()[0][:99]]).items()],
+    *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
+        ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"), ('a level that is none', lambda: X().assign(job='boat'), {}, 'known levels … got'),
+        ('units', X, dict(units=dict(nobody='€')), 'units must name columns … got'), ('names', X, dict(names=dict(nobody='x')), 'names must name columns … got'), ('preset', X, dict(preset='best'), 'preset must be one of … got'),
+        ('k', X, dict(k=0), 'k must be a whole number in 1..5, got'), ('target', X, dict(target=2), 'target must be in 0..1, got'), ('language', X, dict(language='xx'), 'language must be one of … got'))],
+    ('a panel before fit', lambda: explorer(unfitted(), X()), 'fit must be called'),
+    *[(f'survey: {name}', call, says) for name, call, says in (
+        ('no method', lambda: questions({}), 'at least one method'), ('few images', lambda: questions({'a': result(3, 0)}), "at least 25 images of each method, got {'a': 3}"),
+        ('few names', lambda: questions({'a': result(30, 0)}, classes='abc'), 'name every target'), ('many names', lambda: questions({'a': result(30, 0)}, classes=range(11)), 'one for each key'),
+        ('no judge', lambda: tally([], asked()), 'where there are no judges'), ('no file', lambda: tally('/nowhere/a.csv', asked()), 'CSV files of this survey'),
+        ('no answers', lambda: tally(judged().drop(columns='answer'), asked()), 'must have columns'), ('another survey', lambda: tally(judged().assign(survey='0'), asked()), 'must be of survey'),
+        ('another class', lambda: tally(judged(lambda t: 12), asked()), 'answer in 0..9, got'), ('half an item', lambda: tally(judged().assign(item=lambda d: d['item'] + .5), asked()), 'item in 0..99'),
+        ('twice', lambda: tally([judged()]*2, asked()), "two of 'p'"), ('a table', lambda: questions({'a': Counterfactuals(*[torch.zeros(30, 3)]*2, torch.zeros(30, 3) > 0, torch.zeros(30).long(), torch.ones(30), domain(), torch.ones(30))}), 'counterfactuals of images'))],
+)
+def test_letters(row, tmp_path): refuses(row, tmp_path)
+
+
+@cache
+def proof(): return evidence(found(), made_at='2026-01-01')
