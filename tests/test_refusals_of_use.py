@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import zipfile
+import zlib
 from contextlib import contextmanager
 from functools import cache, partial
 
@@ -21,9 +22,10 @@ from typer.testing import CliRunner
 
 from gradual_cf.all import (CEM, LORE, PLAUSIBLE, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, Wachter, ABELE, actions, audit, bootstrap, check_letter, digit_cnn,
                             explain_dataset, explain_ray, explorer, improve, letter, load_animals, load_glove, load_loans, load_series, predictor, prove, questions, reads_well,
-                            reasons, relevance, reproduce, sentences, series, images, strengths, summary, tabular, tabular_mlp, tally, watch, wordings, lrp, block_groups, box)
+                            reasons, relevance, reproduce, sentences, series, images, strengths, summary, because, tabular, tabular_mlp, tally, watch, wordings, lrp, block_groups, box)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
+from gradual_cf.data.words import _word_spans
 from gradual_cf.measures.metrics import outliers
 from gradual_cf.paper.reproduce import results
 from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
@@ -268,10 +270,178 @@ GROUPS = {
         ('no judge', lambda: tally([], asked()), 'where there are no judges'), ('no file', lambda: tally('/nowhere/a.csv', asked()), 'CSV files of this survey'),
         ('no answers', lambda: tally(judged().drop(columns='answer'), asked()), 'must have columns'), ('another survey', lambda: tally(judged().assign(survey='0'), asked()), 'must be of survey'),
         ('another class', lambda: tally(judged(lambda t: 12), asked()), 'answer in 0..9, got'), ('half an item', lambda: tally(judged().assign(item=lambda d: d['item'] + .5), asked()), 'item in 0..99'),
-        ('twice', lambda: tally([judged()]*2, asked()), "two of 'p'"), ('a table', lambda: questions({'a': Counterfactuals(*[torch.zeros(30, 3)]*2, torch.zeros(30, 3) > 0, torch.zeros(30).long(), torch.ones(30), domain(), torch.ones(30))}), 'counterfactuals of images'))],
+        ('twice', lambda: tally([judged()]*2, asked()), "two of 'p'"), ('a table', lambda: questions({'a': Counterfactuals(plain().x[:30], plain().x[:30], plain().x[:30] > 0, torch.ones(30).long(), torch.ones(30), plain().domain, torch.ones(30))}), 'counterfactuals of images'))],
 )
 def test_letters(row, tmp_path): refuses(row, tmp_path)
 
 
 @cache
 def proof(): return evidence(found(), made_at='2026-01-01')
+
+
+# Images, series, texts
+
+def png(size, *chunks):
+    "A grey picture's bytes, with whatever lies between its pixels."
+    def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
+    head, grey = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0]), zlib.compress(b'\0'*72)
+    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c) for c in [(b'IHDR', head), (b'IDAT', grey[:5]), *chunks, (b'IDAT', grey[5:]), (b'IEND', b'')])
+@cache
+def photos():
+    "Six photographs of 12×10 pixels, two of each of three classes: more red, more green, more blue."
+    v = torch.rand(6, 12, 10, 3, generator=torch.Generator().manual_seed(0))*.4
+    for i in range(6): v[i, ..., i//2] += .5
+    return (v*255).round().to(torch.uint8).numpy()
+def redness(x): return 20*x.mean((2, 3))
+@cache
+def halves():
+    "The same model as a network whose last layers read pooled channels."
+    net = nn.Sequential(nn.Conv2d(3, 3, 2, 2, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3, bias=False)).requires_grad_(False)
+    net[0].weight.data, net[3].weight.data = torch.eye(3)[..., None, None].expand(3, 3, 2, 2)/4, 20*torch.eye(3)
+    return net
+WAYS = {GradualCF: dict(masking='gain', sigma=0, quantile=None), FIDO: dict(steps=3), Goyal: dict(donors=1)}
+@cache
+def of_photos(cls): return cls(halves(), images(channels=3), **WAYS[cls]).fit(photos())
+def few(): return photos()[[0, 2, 3, 4, 5]]  # one red photograph
+def seen(bad): return picture().explain(bad, target=1)
+def each_channel(bounds): return images(3, bounds=bounds, channels=3)
+def vectors(content, pack):
+    "Reads vectors from a file of some kind, and keeps nothing of them."
+    def call(d):
+        if pack == 'zip':
+            with zipfile.ZipFile(d/'v.zip', 'w') as z: z.writestr('v.txt', content)
+        else: written(f'v.{pack}', gzip.compress(content) if pack == 'gz' else content, d)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv('GRADUAL_CF_CACHE', str(d/'cache'))
+            try: load_glove(d/f'v.{pack}')
+            finally: assert not [*d.glob('cache/*')]
+    return call
+def zipped(d, **files):
+    with zipfile.ZipFile(d/'z.zip', 'w', zipfile.ZIP_DEFLATED) as z:
+        for name, text in files.items(): z.writestr(f'{name}.txt', text)
+    return load_glove(d/'z.zip', cache=False)
+def heard(bad): return reader().encode(bad)
+def lines(): return ''.join(f'w{i} {i} {i/7}\n' for i in range(5000)).encode()
+def archive(name, text): return lambda d: load_series(written(name, text, d))
+CUBE = r'(n, length) or (n, channels, length)'
+
+
+@table(
+    *[(f'pictures: {name}', lambda bad=bad: seen(bad), says) for name, bad, says in (
+        ('colours', np.zeros((2, 9, 10, 3), np.uint8), 'data must be … 1 channel … got'), ('beyond bounds', np.full((1, 9, 10), 1.5), 'data must … bounds [0, 1], got 1.5'), ('NaN', np.full((1, 9, 10), np.nan), 'data must … bounds … got nan'),
+        ('another size', np.zeros((1, 12, 12), np.uint8), 'data must have rows of shape … got'), ('a text', ['text'], 'data must be an image file, got'), ('a number', [3], 'data must be images … got'), ('nothing', [], 'at least one'),
+        ('RGBA', Image.new('RGBA', (10, 9)), "got … RGBA"))],
+    ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(3)).fit(pictures()[1][:, :, :8]), 'shape'), ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10)).fit(pictures()[1]), 'block must be in 1..9 … got 10'),
+    ('a value beyond the bounds of its channel', lambda: each_channel(((-2, 2), (0, 1), (-1, 3))).rows(torch.full((1, 3, 9, 10), 1.5)), '[-2, 2], [0, 1], [-1, 3], got 1.5'),
+    *each([((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'], each_channel, 'bounds must … low < high, or such a pair for each channel, got', 'bounds '),
+    ('a block that is none', lambda: picture().explain(pictures()[1][:1], 1, immutable=['nose']), "immutable must name blocks, from 'block at 0,0' to 'block at 6,9', got 'nose'"),
+    ('a direction of blocks', lambda: picture().explain(pictures()[1][:1], 1, increase_only=['block at 0,0']), 'increase_only must be left out for images'),
+    *[(f'{name} of {cls.__name__}', lambda cls=cls, call=call: call(cls), says) for cls in WAYS for name, call, says in (
+        ('a photograph of another size', lambda cls: of_photos(cls).explain(photos()[:1, :8], [1]), 'data must have rows of shape (3, 12, 10), as the training data, got (3, 8, 10)'),
+        ('photographs of two sizes', lambda cls: of_photos(cls).explain([photos()[0], photos()[0, :8]], [1, 1]), 'data must be images of one size … got'),
+        ('photographs unlike their regions', lambda cls: cls(halves(), images(channels=3, regions=np.arange(120).reshape(12, 10)//9), **WAYS[cls]).fit(photos()[:1, :8]), 'data must be images of 12×10, as the regions, got 8×10'))],
+    *each([[[0., 1.]], [0, 1], [[0, 2]], [[-1, 0]]], lambda v: images(regions=v), 'regions must be … got', 'regions '), ('regions of three dimensions', lambda: images(regions=np.zeros((2, 2, 2), int)), 'regions must be … got'),
+    ('no regions', lambda: images(regions=np.zeros((0, 3), int)), 'regions must be … got'),
+    ('one donor', lambda: GradualCF(redness, images(channels=3), quantile=.2).fit(few()).explain(few()[1:], 0), 'quantile must be None for a class with one training row, got 0.2 and class [0]'),
+    ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0), 'donors must be at most 1 for class 0, got 2'),
+    ('a file that is no picture', lambda d: pixels(written('b.png', 'no image', d)), 'data must be an image file, got … b.png'), ('a picture that is not there', lambda d: pixels(d/'none.png'), 'data must be an image file, got … none.png'),
+    *[(f'a picture of {size} pixels', lambda d, size=size: pixels(str(written('x.png', png(size), d))), 'data must be images of at most || data must be an image file') for size in (4097, 20_000)],
+    ('a picture with a broken part', lambda d: pixels(str(written('x.png', png(8, (b'\x94\0 \xd6', b'abc')), d))), 'data must be an image file, got … x.png'),
+    *[(f'series: {name}', lambda make=make: make(waves()), says) for name, make, says in (
+        ('turned', lambda X: series(X.swapaxes(1, 2)), 'for (60, 80, 2), which seems to be (n, length, channels)'), ('turned and named', lambda X: series(X.swapaxes(1, 2), ['a', 'b']), 'which seems to be (n, length, channels)'),
+        ('one name of two', lambda X: series(X, ['a']), 'a name of its own for each of 2 channels, got 1'), ('a name twice', lambda X: series(X, ['a', 'a']), 'a name of its own'), ('one series', lambda X: series(X[0, 0]), CUBE),
+        ('infinity', lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'), ('a constant', lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
+        ('a constant channel', lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "a constant 'channel 1'"), ('a gap', lambda X: series(np.where((np.arange(60) == 0)[:, None, None] & (np.arange(80) == 52), np.nan, X)), "no NaN inside a series, got one in row 0; series(…, missing='bridge'"),
+        ('missing', lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge', got"), ('fs', lambda X: series(X, fs=0), 'fs must be positive, got 0'), ('fs as a text', lambda X: series(X, fs='100'), "fs must be positive, got '100'"),
+        ('steepest', lambda X: series(X, steepest=-1), 'steepest must be positive, got'), ('none', lambda X: series(X[:0]), 'X must be series (n, length) or'), ('all missing', lambda X: series(np.concatenate([X, np.full((1, 2, 80), np.nan)])), 'got 0 in row 60'),
+        ('bounds of nobody', lambda X: series(X, bounds={'ecg': (0, 1)}), "bounds must name channels … got 'ecg'"), ('bounds the wrong way', lambda X: series(X, bounds={'channel 0': (1, 0)}), 'bounds must … low ≤ high, got'),
+        ('bounds that are no pair', lambda X: series(X, bounds={'channel 0': 3}), "bounds must be pairs … got 3 for 'channel 0'"), ('a lock of nobody', lambda X: series(X, immutable=['ecg']), 'immutable must name channels … got'),
+        ('a lock of parts of points', lambda X: series(X, immutable=[slice(0., .4)]), 'immutable must have times as slices of points … got'), ('words', lambda X: series([['a', 'b']]), 'data must be series'))],
+    *[(f'asked about {name}', lambda ask=ask: wave().explain(ask(waves()), 1), says) for name, ask, says in (
+        ('short series', lambda X: X[:, :, :70], 'data must have 80 points a series, as the training data, got 70 in row 0'), ('long series', lambda X: np.concatenate([X, X], 2), 'data must have 80 points … got 160'),
+        ('turned series', lambda X: X.swapaxes(1, 2), 'got shape (60, 80, 2), which seems to be (n, length, channels)'), ('one channel', lambda X: X[:, :1], 'data must be series (n, 2, 80) … got'),
+        ('constant series', lambda X: X*0, 'constant series in row 0'), ('series with gaps', lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside'))],
+    ('series of one class', lambda: GradualCF(r.Level(), series(waves() + 5)).fit(waves() + 5).explain(waves()[:1] + 5, 0), 'target must be a class that the model predicts for some training row, got'),
+    ('a lock of a channel that is none', lambda: wave().explain(waves()[:8], 1, immutable=['heart']), "immutable must name channels … got 'heart'"), ('locks of other series', lambda: wave().explain(waves()[:8], 1, immutable=[['ecg'], []]), 'immutable must be … one for each of 8, got 2'),
+    ('bounds of a channel that is none', lambda: wave().explain(waves()[:2], 1, bounds={'heart': (0, 1)}), 'bounds must name channels … got'), ('bounds without room', lambda: wave().explain(waves()[:2], 1, bounds={'ecg': (90, None)}), 'bounds must leave room … got'),
+    ('words in an archive', archive('c.tsv', '1\tx\ty\n'), 'path must be a .ts or .tsv file … got'), ('an empty archive', archive('d.ts', '@data\n'), 'path must be a .ts or .tsv file … got'),
+    ('no archive', lambda d: load_series(d/'nowhere.ts'), 'path must be … got'), ('an archive without labels', archive('f.ts', '@classLabel false\n@data\n1,2:3,4\n'), 'have no labels'),
+    *[(f'vectors in {pack}: {says}', vectors(content, pack), says) for pack in ('txt', 'gz', 'zip') for content, says in (
+        (b'good 1 0\nbad -1\n', 'line 2 must have 2 numbers'), (b'good 1 0\ngood 1 0\n', 'line 2 must not repeat'), (b'good 1 0\n\nbad 1 0\n', 'line 2 must be a word'), (b'good 1 x\n', 'line 1 must hold numbers'),
+        (b'good 1 inf\n', 'line 1 must hold finite'), (b'g\xff 1 0\n', 'line 1 must be UTF-8'), (b'', 'got none in 0 lines'))],
+    ('half of an archive', lambda d: load_glove(written('v.gz', gzip.compress(lines())[:-2000], d), cache=False), 'whole file'), ('no zip', lambda d: load_glove(written('v.zip', b'PK not a zip', d), cache=False), 'whole file'),
+    ('no vectors', lambda d: load_glove(d/'none.txt'), 'none.txt'), ('two members', lambda d: zipped(d, a='x 1\n', b='y 2\n'), 'member must be one of … got'), ('a line without end', lambda d: zipped(d, v='w 0.5 0.5\n' + '\0'*2**22), 'line 2 must have less than 1,048,576 bytes'),
+    *each(['', ' \n\t', 'zanzibar', '<br />'], lambda bad: heard(['a film', bad]), 'data must have a known word in every text, got none in row 1', 'a text '), ('no text', lambda: heard([None]), 'got NoneType in row 0'),
+    ('similarity', lambda: sentences(reviews()[1], similarity=2), 'similarity must … got'), ('allow', lambda: sentences(reviews()[1], allow=['the!']), 'allow must … got'), ('reads', lambda: sentences(reviews()[1], reads='yes'), "reads must be a rule of reads_well, None or 'auto', got 'yes'"),
+    ('bounds of texts', lambda: reader().explain(['a film'], bounds={'film': (0, 1)}), 'bounds must be left out for texts'), ('locks of other texts', lambda: reader().explain(['a film'], immutable=[['film'], []]), 'one for each row (1), got 2'),
+    *each([(), (3., 1.)], lambda most: reads_well(most=most, tagger=None), 'most must be drops from strict to lax, got', 'most='),
+    *each([[], ['zanzibar qwerty']], lambda t: reads_well(t, tagger=None).learn(reviews()[1].words, _word_spans, str.lower), 'texts must hold words of the vocabulary, got none in', 'texts to learn from '),
+    *each(['zanzibar', ','], lambda w: wordings(reviews()[1], insert=[w]), 'insert must hold words of the vocabulary … got', 'insert '), ('wordings of numbers', lambda: wordings(reviews()[1], insert=()).decode(torch.zeros(1, 264, 2, 33)), 'raw must be the texts'),
+)
+def test_kinds_of_data(row, tmp_path): refuses(row, tmp_path)
+
+
+# Other methods, measures, and the paper
+
+QUICK = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict(decay=0.), dict(tol=-.1)], CEM: [dict(kappa=-1.), dict(beta=-1.), dict(c=0.), dict(steps=0), dict(autoencoder='no')],
+         GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')], LORE: [dict(samples=10), dict(generations=-1), dict(eps=-.1), dict(least=0), dict(together=0)]}
+
+
+class Twice(nn.Module):
+    "A network that uses a layer twice."
+    def __init__(self): super().__init__(); self.act, self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 2)
+    def forward(self, x): return self.b(self.act(self.a(self.act(x))))
+
+
+def blind(cls): return cls(lambda x: cf().model(x).detach(), domain()).fit(X()).explain(X()[:3])
+def other_logits(): return halves()[:1], nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3))
+def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3))
+
+
+@table(
+    *[row for cls, bad in QUICK.items() for row in (
+        (f'{cls.__name__}: a setting', lambda cls=cls: cls(cf().model, domain(), nonsense=1), 'settings must be among … nonsense'), (f'{cls.__name__}: before fit', lambda cls=cls: cls(cf().model, domain()).explain(X()[:2]), 'fit must be called'),
+        (f'{cls.__name__}: target', lambda cls=cls: cls(cf().model, domain()).fit(X()).explain(X()[:2], target=2), 'target must be in 0..1, got 2'),
+        *[(f'{cls.__name__}: {called(told)}', lambda cls=cls, told=told: cls(cf().model, domain(), **told), f'{next(iter(told))} must … got') for told in bad])],
+    *[(f'{cls.__name__} without a gradient', lambda cls=cls: blind(cls), 'model must be differentiable … GrowingSpheres and LORE need none') for cls in (Wachter, CEM)],
+    *[(f'{cls.__name__} on {kind}', lambda cls=cls, of=of: cls(plain().model, of()), f"domain must be … for {cls.__name__} … kind '{kind}'") for cls, of, kind in (
+        (LORE, lambda: plain().domain, 'other'), (ABELE, lambda: plain().domain, 'other'), (LORE, images, 'image'), (ABELE, domain, 'table'), (FIDO, domain, 'table'), (Goyal, domain, 'table'))],
+    ('because of other columns', lambda: because(answers(), LORE(own().model, tabular(N()), samples=200, generations=2).fit(N())), 'lore must be fitted on rows'),
+    ('a depth of ABELE', lambda: ABELE(pictures()[0], images(), depth=3), 'settings must be among … depth'), ('exemplars of two images', lambda: ABELE(pictures()[0], images(), latent=2, width=8, batches=2).fit(pictures()[1]).exemplars(pictures()[1][:2]), 'one image, got 2'),
+    ('infill', lambda: FIDO(redness, images(channels=3), infill='paint'), "infill must be … got 'paint'"), ('FIDO before fit', lambda: FIDO(redness, images(channels=3)).deletion(photos()[:1]), 'fit must be called'),
+    ('FIDO without a gradient', lambda: FIDO(lambda x: redness(x).detach(), images(channels=3), steps=2).fit(photos()).deletion(photos()[:1]), 'model must be differentiable … got'),
+    ('a function in halves', lambda: Goyal(redness, images(channels=3)).fit(photos()), 'halves must be given for a model … got'),
+    ('halves of another network', lambda: Goyal(halves(), images(channels=3), halves=other_logits()).fit(photos()), "halves must give the model's logits"),
+    *[(f'relevance {name}', lambda net=net, x=x, told=told: lrp(net(), x(), **told), says) for name, net, x, told, says in (
+        ('of a function', lambda: (lambda x: x), lambda: torch.rand(1, 2), {}, 'model must be a torch module … got function'), ('of LayerNorm', lambda: nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), lambda: torch.rand(1, 2), {}, 'none for LayerNorm'),
+        ('of a layer that comes twice', Twice, lambda: torch.full((2, 3), 9.), dict(target=0), 'every layer once'), ('of a class that is none', two_layers, lambda: torch.rand(2, 6), dict(target=3), 'target must be in 0..2, got 3'),
+        ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'), ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
+    ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"), ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),
+    *[(f'animals: {called(told)}', lambda told=told: load_animals(**told), f'{next(iter(told))} must be a whole number of at least 1, got') for told in (dict(rows=0), dict(tests=1.5), dict(rows='many'))],
+    ('a table that is none', lambda d: reproduce('table1', d), "name must be one of … got 'table1'"), ('a table of no row', lambda d: reproduce('table6', d, rows=0), 'rows must be … got'),
+    ('a table without data', lambda d: reproduce('table4', d, path=d), 'path must be a data folder'), ('results of another file', lambda: results('../README.md'), "name must be one of … got '../README.md'"),
+)
+def test_methods(row, tmp_path): refuses(row, tmp_path)
+
+
+# The command
+
+class Usage(Exception): "A line on stderr, and exit code 2."
+
+
+def command(*args):
+    "Runs the command in this process."
+    done = CliRunner().invoke(app, list(map(str, args)), env=dict(GRADUAL_CF_DATA=None))
+    assert done.exit_code == 2 and isinstance(done.exception, SystemExit), done.output
+    raise Usage(done.stderr)
+
+
+@table(*[(' '.join(map(str, args)), lambda args=args: command(*args), says, Usage) for args, says in (
+    *[(('explain', 'breast_cancer', *more), says) for more, says in (
+        (('--row', 999), 'row must be in 0..142, got 999'), (('--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"), (('--row', 0, '--immutable', 'height'), "['height']"), (('--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
+        (('--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'), (('--row', 0, '--increase-only', 'height'), 'height'), (('--row', 0, '--max-changes', 0), '--max-changes'), (('--row', 0, '--block', 2), 'block must be left out'),
+        (('--row', 0, '--csv', 'none.csv'), 'none.csv'), (('--row', 0, '--model', 'none.safetensors'), 'none.safetensors'), ((), '--row'), (('--row', 3, '--several', 0), 'several'))],
+    (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'heloc … digits'), (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
+    (('explode',), 'explode'), (('reproduce',), ''), (('app', 'breast_cancer', '--rows', 'none.csv', '--no-open', '--port', 0), ''))],
+    ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0), 'missing', Usage))
+def test_command(row, tmp_path, networks): refuses(row, tmp_path)
