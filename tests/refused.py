@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import toy
 import torch
-import written
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -17,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import GradualCF, corpus_vectors, images, load_toy_reviews, predictor, sentences, series, tabular, tabular_mlp
+from gradual_cf.all import GradualCF, corpus_vectors, images, load_toy_reviews, sentences, series, tabular, tabular_mlp
 
 SAID = ('must', 'need', 'takes')  # what a message says that was expected
 

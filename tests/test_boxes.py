@@ -370,9 +370,6 @@ def test_a_way_is_no_longer_than_the_question_allows():
     menu = ways(cf, rows, 1 - model.predict(rows), 2, **free)
     assert menu.groupby('row')['columns'].apply(lambda c: max(map(len, c))).tolist() == [1, 2, 2]
     assert list(ways(cf, rows, immutable=list(X))) == ['row', 'columns', 'proof', 'distance', 'values']
-    with pytest.raises(ValueError, match='seconds must be positive'): ways(cf, rows, seconds=0)
-    tied = GradualCF(model, tabular(X, relations=['a falls -> b rises by 1'])).fit(X)
-    with pytest.raises(ValueError, match='a table without relations for ways'): ways(tied, rows)
 
 
 def test_a_way_names_the_level_of_a_category_of_several_columns():
@@ -392,18 +389,6 @@ def test_a_smaller_change_is_handed_back():
     far = (better.xp - better.x).abs().sum(1).numpy()
     assert (told.verdict.str.contains('in distance')).all() and better.valid.all() and np.allclose(far, told.best, atol=1e-5)
     assert prove(cf, better, 'l1').verdict.eq('optimal in distance').all()
-
-
-def test_bad_questions_are_refused():
-    from sklearn.svm import SVC
-    cf, model, X = fitted(np.random.default_rng(16), 'logistic')
-    for how, words in ((dict(optimal='l2'), 'optimal must be one of'), (dict(gap=-.1), 'gap must be a share of at least 0, got -0.1'),
-                       (dict(seconds=0), 'seconds must be positive or None'), (dict(optimal='cost'), 'needs a table with costs')):
-        with pytest.raises(ValueError, match=words): cheapest(cf, X.head(2), **how)
-    asked = GradualCF(SVC().fit(X, model.predict(X)), tabular(X)).fit(X)
-    with pytest.raises(ValueError, match='a model that can be bounded.*explain finds short answers'): cheapest(asked, X.head(2))
-    tied = GradualCF(model, tabular(X, relations=['a falls -> b rises by 1'])).fit(X)
-    with pytest.raises(ValueError, match='a table with relations'): cheapest(tied, X.head(2), optimal='distance')
 
 
 def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
@@ -665,15 +650,11 @@ def test_a_region_that_is_counted_has_categories_too():
     assert all(line.value in line.levels for line in kinds.itertuples())
 
 
-@pytest.mark.parametrize('scale', [1e-9, 1e-2, 1e9])
-def test_prices_too_small_to_compare_are_refused_and_others_scale(scale):
-    "With prices of 1e-9 every answer once counted as optimal."
+@pytest.mark.parametrize('scale', [1e-2, 1e9])
+def test_prices_scale(scale):
     cf, model, X = fitted(np.random.default_rng(5), 'hist', cost={'a': 3*scale, 'b': (.5*scale, 2*scale), 'c': scale, 'kind': scale})
     rows = X.head(6)
     ask = lambda cf: cheapest(cf, rows, 1 - model.predict(rows), 'cost', start=False)
-    if scale < 1e-3:
-        with pytest.raises(ValueError, match='cost must have a price of at least 0.001'): ask(cf)
-        return
     plain = fitted(np.random.default_rng(5), 'hist', cost={'a': 3., 'b': (.5, 2.), 'c': 1., 'kind': 1.})[0]
     np.testing.assert_allclose(ask(cf).size, ask(plain).size*scale, rtol=1e-5)
 

@@ -179,11 +179,9 @@ def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     explain_dataset(cf, wanted, tmp_path/'each', target='goal', batch_size=8, workers=0)
     assert pd.read_parquet(tmp_path/'each').cf_target.tolist() == wanted.goal.tolist()
     assert batch_fn(cf, labels[0])({c: X[c].to_numpy()[:2] for c in X})['cf_target'].tolist() == [labels[0]]*2
-    with pytest.raises(ValueError, match='labels .* or one of the columns'): explain_dataset(cf, wanted, tmp_path/'no', target='gaol')
     if kind == 'text':
         one = pd.read_parquet(explain_dataset(cf, X.iloc[:10], tmp_path/'one', target=labels[-1], batch_size=8))
         assert one.cf_target.tolist() == [labels[-1]]*10
-        with pytest.raises(ValueError, match='which is both'): explain_dataset(cf, wanted.rename(columns={'goal': 'granted'}), tmp_path/'no', target='granted')
 
 
 def test_the_command_line_takes_labels(tmp_path):

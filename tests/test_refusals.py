@@ -9,7 +9,7 @@ import pandas as pd
 import refused as r
 import torch
 import toy
-from refused import LABELS, N, X, answers, bare, called, cf, domain, each, fresh, model, of_table, own, plain, refuses, reviews, table
+from refused import LABELS, N, X, answers, bare, called, cf, domain, each, fresh, model, of_table, own, plain, refuses, table
 from safetensors.torch import save_file
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
@@ -21,7 +21,6 @@ from torch import nn
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted, load_heloc, load_model, plausible,
                             predictor, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
-from gradual_cf.search.proven import cheapest, ways
 
 INF = float('inf')
 

@@ -14,15 +14,16 @@ import pandas as pd
 import pytest
 import refused as r
 import torch
-import toy
 from PIL import Image
-from refused import N, X, answers, bare, called, cf, domain, each, fresh, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave, waves
+from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
+    table, wave, waves)
 from torch import nn
 from typer.testing import CliRunner
 
-from gradual_cf.all import (CEM, LORE, PLAUSIBLE, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, Wachter, ABELE, actions, audit, bootstrap, check_letter, digit_cnn,
-                            explain_dataset, explain_ray, explorer, improve, letter, load_animals, load_glove, load_loans, load_series, predictor, prove, questions, reads_well,
-                            reasons, relevance, reproduce, sentences, series, images, strengths, summary, because, tabular, tabular_mlp, tally, watch, wordings, lrp, block_groups, box)
+from gradual_cf.all import (CEM, LORE, PLAUSIBLE, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, Wachter, ABELE, actions, audit,
+    bootstrap, check_letter, explain_dataset, explain_ray, explorer, improve, letter, load_animals, load_glove, load_series, predictor, prove,
+    questions, reads_well, reasons, relevance, reproduce, sentences, series, images, strengths, summary, because, tabular, tally, watch, wordings,
+    lrp, box)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import _word_spans
@@ -31,9 +32,10 @@ from gradual_cf.paper.reproduce import results
 from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.scale.workers import fingerprint, open_source
 from gradual_cf.search.composition import init_composite
+from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import cheapest, ways
-from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.use.drawing import _step_page
+from gradual_cf.use.explorer import dashboard_tab
 from gradual_cf.use.evidence import evidence, save_evidence
 from gradual_cf.render import language_of
 
@@ -106,6 +108,11 @@ def test_several(row, tmp_path): refuses(row, tmp_path)
 def run(d, ds=None, *target, e=cf, **how): return explain_dataset(e(), X() if ds is None else ds, d/'out', *target, **how)
 @cache
 def saved(): return own('line', 'text')
+def abs_gap(a, b): return abs(b - a)
+def derived():
+    "An explainer of a table in which a column follows from another by a function."
+    with pytest.warns(UserWarning): of = tabular(N(), derive=dict(debt=lambda df: df.income*1.))
+    return GradualCF(predictor(lambda df: 1/(1 + np.exp(40. - df.age.to_numpy(float))), of), of).fit(N())
 def kept(d): return saved().save(d/'cf')
 def shards(d, third):
     "Three files, of which the last is another."
@@ -151,9 +158,14 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
     *[(f'an answer of MLflow: {called(how)}', lambda d, rows=rows, how=how: _load_pyfunc(kept(d)).predict(rows(), how), says) for rows, how, says in (
         (lambda: N()[:2], dict(target='approved'), "target must be one of the labels … 'approved'"), (lambda: N()[:2], dict(targets='granted'), "params must be among … 'targets'"),
         (lambda: N()[:2].drop(columns='debt'), {}, 'debt'), (lambda: N()[:2].assign(debts=1), {}, 'debts'), (lambda: N()[:2], dict(seconds=-1.), 'seconds must be … got'))],
+    ('a price by a function', lambda d: of_table(cost=(('age', abs_gap),)).save(d/'out'), "cost must be weights, got a function for column 'age'"),
+    ('a term by a function', lambda d: cf(match=lambda s: s.logits[:, 0]).save(d/'out'), 'settings.match must be something that a file can store, got'),
+    ('a column by a function', lambda d: derived().save(d/'out'), "must be sentences, got derive 'debt'"), ('an explainer of texts', lambda d: reader().save(d/'out'), 'domain must be a table, images or series to be saved'),
+    ('a summary of few rows', lambda d: GradualCF(model(), tabular(N())).fit(N()[:12]).save(d/'out', rows=False), 'rows must be True for fewer than 10 training rows of each class'),
+    ('images without rows', lambda d: picture().save(d/'out', rows=False), 'rows must be True for images'), ('plausible answers without rows', lambda d: GradualCF(model(), tabular(N()), PLAUSIBLE).fit(N()).save(d/'out', rows=False), 'rows must be True for settings with plausibility'),
     *[(f'without {name}', lambda d, name=name, call=call: lacking(name, lambda: call(d)), says, ImportError) for name, call, says in (
         ('mlflow', lambda d: log_explainer(own()), "pip install 'gradual_cf[mlflow]'"), ('ray', lambda d: explain_ray(cf(), X(), d/'out'), 'pip install "gradual_cf[ray]"'),
-        ('openpyxl', lambda d: answers().to_excel(d/'out'), "needs openpyxl: pip install 'gradual_cf"), ('shap', lambda d: answers().to_shap(), "needs shap: pip install 'gradual_cf"))],
+        ('explainerdashboard.custom', lambda d: dashboard_tab(cf()), 'needs explainerdashboard: pip install explainerdashboard'), ('openpyxl', lambda d: answers().to_excel(d/'out'), "needs openpyxl: pip install 'gradual_cf"), ('shap', lambda d: answers().to_shap(), "needs shap: pip install 'gradual_cf"))],
 )
 def test_batch(row, tmp_path): refuses(row, tmp_path)
 
@@ -344,6 +356,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('no regions', lambda: images(regions=np.zeros((0, 3), int)), 'regions must be … got'),
     ('one donor', lambda: GradualCF(redness, images(channels=3), quantile=.2).fit(few()).explain(few()[1:], 0), 'quantile must be None for a class with one training row, got 0.2 and class [0]'),
     ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0), 'donors must be at most 1 for class 0, got 2'),
+    ('a picture of a text without answers', lambda: reader().explain_many(['a film'], immutable=['a', 'film']).plot(), 'plot needs at least one answer, got none'),
     ('a file that is no picture', lambda d: pixels(written('b.png', 'no image', d)), 'data must be an image file, got … b.png'), ('a picture that is not there', lambda d: pixels(d/'none.png'), 'data must be an image file, got … none.png'),
     *[(f'a picture of {size} pixels', lambda d, size=size: pixels(str(written('x.png', png(size), d))), 'data must be images of at most || data must be an image file') for size in (4097, 20_000)],
     ('a picture with a broken part', lambda d: pixels(str(written('x.png', png(8, (b'\x94\0 \xd6', b'abc')), d))), 'data must be an image file, got … x.png'),
@@ -395,6 +408,10 @@ class Twice(nn.Module):
 
 def blind(cls): return cls(lambda x: cf().model(x).detach(), domain()).fit(X()).explain(X()[:3])
 def other_logits(): return halves()[:1], nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3))
+def fresh_named():
+    net = fresh()
+    net.classes_ = ('refused', 'granted')
+    return net
 def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3))
 
 
@@ -416,10 +433,12 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
         ('of a function', lambda: (lambda x: x), lambda: torch.rand(1, 2), {}, 'model must be a torch module … got function'), ('of LayerNorm', lambda: nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), lambda: torch.rand(1, 2), {}, 'none for LayerNorm'),
         ('of a layer that comes twice', Twice, lambda: torch.full((2, 3), 9.), dict(target=0), 'every layer once'), ('of a class that is none', two_layers, lambda: torch.rand(2, 6), dict(target=3), 'target must be in 0..2, got 3'),
         ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'), ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
+    ('relevance of a label that is none', lambda: relevance(fresh_named(), domain(), X()[:2], 'lost'), "'refused', 'granted', got 'lost'"),
+    ('a class without a density', lambda: Density(domain()).fit(cf().x_train, np.arange(90) % 2).log_prob(cf().x_train, 4), 'label must be in 0..1, got 4'),
     ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"), ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),
     *[(f'animals: {called(told)}', lambda told=told: load_animals(**told), f'{next(iter(told))} must be a whole number of at least 1, got') for told in (dict(rows=0), dict(tests=1.5), dict(rows='many'))],
     ('a table that is none', lambda d: reproduce('table1', d), "name must be one of … got 'table1'"), ('a table of no row', lambda d: reproduce('table6', d, rows=0), 'rows must be … got'),
-    ('a table without data', lambda d: reproduce('table4', d, path=d), 'path must be a data folder'), ('results of another file', lambda: results('../README.md'), "name must be one of … got '../README.md'"),
+    ('a table without data', lambda d: reproduce('table4', d, path=d), 'path must be a data folder'), ('results of another file', lambda: results('../README.md'), "name must be that of a committed result, such as … got '../README.md'"),
 )
 def test_methods(row, tmp_path): refuses(row, tmp_path)
 
@@ -441,7 +460,7 @@ def command(*args):
         (('--row', 999), 'row must be in 0..142, got 999'), (('--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"), (('--row', 0, '--immutable', 'height'), "['height']"), (('--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
         (('--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'), (('--row', 0, '--increase-only', 'height'), 'height'), (('--row', 0, '--max-changes', 0), '--max-changes'), (('--row', 0, '--block', 2), 'block must be left out'),
         (('--row', 0, '--csv', 'none.csv'), 'none.csv'), (('--row', 0, '--model', 'none.safetensors'), 'none.safetensors'), ((), '--row'), (('--row', 3, '--several', 0), 'several'))],
-    (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'heloc … digits'), (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
-    (('explode',), 'explode'), (('reproduce',), ''), (('app', 'breast_cancer', '--rows', 'none.csv', '--no-open', '--port', 0), ''))],
+    (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'digits … heloc'), (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
+    (('explode',), 'explode'), (('reproduce',), 'reproduce'), (('app', 'breast_cancer', '--rows', 'none.csv', '--no-open', '--port', 0), 'rows'))],
     ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0), 'missing', Usage))
 def test_command(row, tmp_path, networks): refuses(row, tmp_path)

@@ -373,9 +373,6 @@ def test_proofs_know_what_they_do_not_know(X, answers):
     cf, cfs = answers
     told = prove(cf, cfs[:20])
     assert (told.bound <= told['size'].where(cfs[:20].valid, np.inf)).all()
-    with pytest.raises(ValueError, match="'l0' for a table with relations, got 'l1'"): prove(cf, cfs[:2], norm='l1')
-    priced = explainer(X, tabular(X, cost={'income': 2}))
-    with pytest.raises(ValueError, match='costs of its own'): prove(priced, priced.explain(X.iloc[:2]), norm='cost')
 
 
 def test_warnings_are_not_raised_for_clean_rows(X):

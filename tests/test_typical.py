@@ -19,7 +19,7 @@ from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
 from gradual_cf.models.asking import predict
-from gradual_cf.measures.metrics import outliers, plausible as dial
+from gradual_cf.measures.metrics import plausible as dial
 from gradual_cf.search import masking, plausible, robust
 
 
@@ -300,11 +300,6 @@ def test_bootstrap_draws_rows_with_their_labels():
     assert bootstrap(lambda x, t: x.sum().item(), torch.arange(50), torch.arange(50), 2) == bootstrap(lambda x, t: x.sum().item(), torch.arange(50), torch.arange(50), 2)
 
 
-@pytest.mark.parametrize('k', [0, -1, 1.5, True, None])
-def test_bootstrap_says_what_k_must_be(k):
-    with pytest.raises(ValueError, match='k must be a whole number of at least 1'): bootstrap(lambda x, y: 0, [1, 2], [0, 1], k)
-
-
 def test_confirm_asks_models_of_any_kind(case):
     from sklearn.linear_model import LogisticRegression
     X, y, domain, net, cf, rows = case
@@ -361,7 +356,6 @@ def test_outliers_and_measures(case):
     nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
     assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
     x = cf.encode(fresh).x
-    with pytest.raises(ValueError, match='20 held-out rows'): outliers(cfs.xp, cfs.tensors.target, x[:10], predict(net, x[:10]))
 
 
 def test_preset_from_the_command_line(networks):
@@ -766,12 +760,3 @@ def test_strengths_of_several_targets_intervals_and_rows_without_an_answer(case)
     lost = rows[~fixed.explain(rows, 1).valid]
     none = strengths(fixed, lost.iloc[:3], 1, tried=(1,)).loc[1]
     assert none.valid == 0 and not none.enough and np.isnan(none['columns'])
-
-
-def test_strengths_say_what_they_need(case):
-    X, _, domain, net, cf, rows = case
-    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 2\], got 3'): strengths(cf, rows[:2], 1, tried=(3,))
-    with pytest.raises(ValueError, match='fit must be called'): strengths(GradualCF(net, domain), rows[:2], 1)
-    few = pd.concat([X[cf.z_train.argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 200), (1, 40))])
-    with pytest.raises(ValueError, match='target must have 20 training rows that no search sees'):
-        strengths(GradualCF(net, domain).fit(few), rows[:2], 1)
