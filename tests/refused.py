@@ -1,4 +1,4 @@
-"""Refusals in tables: a row is (name, call, words of the message, kind of error). Beside it, what the calls are made of: small, and made once a process."""
+"""Refusals in tables: a row is (name, call, words of the message, kind of error). And what calls need, small, made once a process."""
 import inspect
 import re
 from functools import cache
@@ -34,11 +34,12 @@ def called(told):
 def table(*rows):
     "Marks a test with the rows of a table; a name that comes again is counted."
     names = [row[0] for row in rows]
-    return pytest.mark.parametrize('row', rows, ids=[n if n not in names[:i] else f'{n} ({names[:i].count(n) + 1})' for i, n in enumerate(names)])
+    return pytest.mark.parametrize('row', rows, ids=[n if n not in names[:i] else f'{n} ({names[:i].count(n) + 1})' for i,
+        n in enumerate(names)])
 
 
 def stands(words, said):
-    "Whether words stand in a message, those between ` … ` one after another; `||` lies between messages of which one is enough."
+    "Whether words stand in a message, with anything where ` … ` is; `||` lies between messages of which one is enough."
     return any(re.search('.*'.join(map(re.escape, one.split(' … '))), said, re.S) for one in words.split(' || '))
 
 
@@ -60,8 +61,10 @@ def refuses(row, folder):
 def X():
     "Rows of every common kind of column."
     r = np.random.default_rng(0)
-    return pd.DataFrame({'age': r.integers(18, 90, 90), 'income': r.gamma(2., 9., 90).round(2), 'debt': r.exponential(5, 90).round(2), 'late': r.choice([-9, -8, 0, 1, 2, 5, 9], 90),
-                         'job': pd.Categorical(r.choice(['clerk', 'nurse', 'pilot'], 90)), 'owner': r.random(90) < .5}, index=[f'id{i}' for i in range(90)])
+    return pd.DataFrame({'age': r.integers(18, 90, 90), 'income': r.gamma(2., 9., 90).round(2), 'debt': r.exponential(5, 90).round(2),
+        'late': r.choice([-9, -8, 0, 1, 2, 5, 9], 90),
+                         'job': pd.Categorical(r.choice(['clerk', 'nurse', 'pilot'], 90)), 'owner': r.random(90) < .5},
+                             index=[f'id{i}' for i in range(90)])
 
 
 @cache
@@ -90,12 +93,14 @@ def grades(): return GradualCF(fresh(3), domain()).fit(X())
 def answers(): return cf().explain(X().iloc[:3])
 
 
-MAKES = dict(line=lambda: LogisticRegression(max_iter=2000), number=LinearRegression, svc=SVC, forest=lambda: RandomForestClassifier(5, random_state=0),
+MAKES = dict(line=lambda: LogisticRegression(max_iter=2000), number=LinearRegression, svc=SVC,
+    forest=lambda: RandomForestClassifier(5, random_state=0),
              folded=lambda: make_pipeline(StandardScaler(), MLPClassifier((7,), 'identity', max_iter=60, solver='lbfgs', random_state=0)),
              hist=lambda: HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=5))
 
 
-LABELS = dict(zero=(0, 1), text=('refused', 'granted'), signs=(-1, 1), from_one=(1, 2), booleans=(False, True), decimals=(0., 1.), digits=(3, 5, 8, 9))
+LABELS = dict(zero=(0, 1), text=('refused', 'granted'), signs=(-1, 1), from_one=(1, 2), booleans=(False, True), decimals=(0., 1.),
+    digits=(3, 5, 8, 9))
 
 
 @cache
