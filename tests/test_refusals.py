@@ -18,12 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from torch import nn
 
-from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
-    load_heloc, load_model, plausible,
-                            predictor, tabular, tabular_mlp, train)
+from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted, load_heloc,
+                            load_model, plausible, predictor, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
-
-INF = float('inf')
 
 # Asking: `explain` and what asks like it
 

@@ -15,18 +15,15 @@ import pytest
 import refused as r
 import torch
 from PIL import Image
-from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses,
-    reviews,
-    table, wave, waves)
+from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
+                     table, wave, waves)
 from torch import nn
 from typer.testing import CliRunner
 
-from gradual_cf.all import (CEM, LORE, PLAUSIBLE, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, Wachter, ABELE, actions, audit,
-    bootstrap, check_letter, explain_dataset, explain_ray, explorer, improve, letter, load_animals, load_glove, load_series, predictor,
-        prove,
-    questions, reads_well, reasons, relevance, reproduce, sentences, series, images, strengths, summary, because, tabular, tally, watch,
-        wordings,
-    lrp, box)
+from gradual_cf.all import (ABELE, CEM, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, LORE, PLAUSIBLE, Wachter, actions,
+                            audit, because, bootstrap, box, check_letter, explain_dataset, explain_ray, explorer, images, improve,
+                            letter, load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons,
+                            relevance, reproduce, sentences, series, strengths, summary, tabular, tally, watch, wordings)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import _word_spans
