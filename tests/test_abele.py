@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.tree import DecisionTreeClassifier
-from toy import columns
 from written import load_task
 
 from gradual_cf.baselines.lore import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
@@ -119,11 +118,3 @@ def test_breeding():
     assert torch.allclose((way - z[0]).norm(dim=1) + (way - end).norm(dim=1), (end - z[0]).norm(), atol=1e-4)
     assert torch.equal(_on_the_way(z[0], pool[:0], 3, gen), z[:1].expand(3, -1))
     assert _far_apart(torch.tensor([[0.], [1], [10], [4]]), 3).tolist() == [0, 2, 3]
-
-
-def test_errors(task, fitted):
-    t = columns()
-    with pytest.raises(ValueError, match='domain must be of images'): ABELE(t.model, t.domain)
-    with pytest.raises(ValueError, match='one image, got 2'): fitted.exemplars(task.X_test[:2])
-    with pytest.raises(ValueError, match='settings must be among'): ABELE(task.model, task.domain, depth=3)
-    with pytest.raises(ValueError, match=r'target must be in 0\.\.9'): fitted.explain(task.X_test[:1], 12)

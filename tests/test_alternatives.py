@@ -135,21 +135,6 @@ def test_rows_that_are_there_or_cannot_get_there_have_no_answers():
         assert many.first.xp.equal(many.first.x)
 
 
-def test_bad_questions_get_clear_errors():
-    t = toy.columns()
-    e = GradualCF(t.model, t.domain)
-    with pytest.raises(ValueError, match='fit must be called'): e.explain_many(t.x[:2])
-    e.fit(t.x)
-    for k in (0, -1, 2.5, True, '3'):
-        with pytest.raises(ValueError, match='k must be a whole number of at least 1, got'): e.explain_many(t.x[:2], k=k)
-    for d in (-.1, 1.1, 'much', True):
-        with pytest.raises(ValueError, match=r'diversity must be a number in \[0, 1\], got'): e.explain_many(t.x[:2], diversity=d)
-    with pytest.raises(ValueError, match='max_changes must be'): e.explain_many(t.x[:2], max_changes=0)
-    with pytest.raises(ValueError, match='colour must be left out'): e.explain_many(t.x[:2], colour='red')
-    many = e.explain_many(t.x[:2])
-    with pytest.raises(IndexError): many[2]
-
-
 def loan_rows():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(dict(income=rng.integers(10, 90, 400), job=rng.choice(['clerk', 'cook', 'nurse', 'smith'], 400),

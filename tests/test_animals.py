@@ -38,11 +38,6 @@ def test_every_animal_is_there_and_its_colours_say_nothing():
     assert np.ptp(sky, axis=0).max() < 12   # of 255
 
 
-@pytest.mark.parametrize('name, bad', [('rows', 0), ('tests', 1.5), ('rows', 'many')])
-def test_a_number_of_rows_is_checked(name, bad):
-    with pytest.raises(ValueError, match=f'{name} must be a whole number of at least 1, got {bad!r}'): load_animals(**{name: bad})
-
-
 def test_network_and_judge_know_them(task):
     "Those that are written down; test_training.py says how well training does."
     x = task.domain.encode(np.array(task.X_test)).x

@@ -214,11 +214,10 @@ def test_groups_come_by_name_or_apart_and_a_missing_cell_is_a_group():
     assert line(a, 'missing', 'refused').rows == gone.region.isna().sum()
 
 
-def test_other_columns_and_their_order_do_not_matter_and_a_missing_one_is_named():
+def test_other_columns_and_their_order_do_not_matter():
     cf, rows = made()
     mixed = rows.assign(name='x')[['name', 'sex', 'region', 'debt', 'income']]
     pd.testing.assert_frame_equal(audit(cf, mixed, 'sex', resamples=99).frame, audit(cf, rows, 'sex', resamples=99).frame)
-    with pytest.raises(ValueError, match=r"missing \['debt'\]"): audit(cf, mixed.drop(columns='debt'), 'sex')
 
 
 def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
@@ -370,30 +369,3 @@ def test_an_audit_says_what_it_is(told):
 
 
 # Bad input
-
-REGION = people().region
-BAD = {
-    'no column': (dict(by='job'), r"by must name columns of rows, got \['job'\]"),
-    'empty': (dict(by=[]), 'by must name at least one column'),
-    'an empty frame': (dict(by=people()[[]]), 'by must have at least one column'),
-    'twice': (dict(by=['sex', 'sex']), 'each once'),
-    'one member': (dict(by=pd.Series('all', REGION.index, name='all')), "at least two groups in column 'all', got only"),
-    'numbers': (dict(by=pd.Series(np.arange(600.), REGION.index, name='pay')), "got 600 in column 'pay': cut it first"),
-    'written alike': (dict(by=pd.Series([1, '1']*300, REGION.index)), 'written differently'),
-    'another length': (dict(by=REGION[:5]), r'one line for each row \(600\), got 5'),
-    'another index': (dict(by=REGION.set_axis(REGION.index + 1)), 'index of rows'),
-    'nothing': (dict(by=None), 'by must name at least one column'),
-    'least': (dict(least=1), 'least must be a whole number of at least 2, got 1'),
-    'all too small': (dict(least=10_000), 'least must not exceed the largest group'),
-    'resamples': (dict(resamples=10), 'resamples must be a whole number of at least 99, got 10'),
-    'crossed': (dict(crossed=0), 'crossed must be'),
-    'level': (dict(level=5), r'level must be in \(0, 1\), got 5'),
-    'all accepted': (dict(rows=people()[lambda d: (d.income > 80) & (d.debt < 30)], least=2), 'that the model refuses, got'),
-    'no recourse': (dict(immutable=['income', 'debt']), 'with an answer, got none among')}
-
-
-@pytest.mark.parametrize('name', BAD)
-def test_bad_input_is_a_clear_error(name):
-    given, says = BAD[name]
-    cf, rows = made(higher=0.)
-    with pytest.raises(ValueError, match=says): audit(cf, **dict(rows=rows, by='sex' if name == 'all accepted' else 'region') | given)

@@ -370,9 +370,6 @@ def test_a_way_is_no_longer_than_the_question_allows():
     menu = ways(cf, rows, 1 - model.predict(rows), 2, **free)
     assert menu.groupby('row')['columns'].apply(lambda c: max(map(len, c))).tolist() == [1, 2, 2]
     assert list(ways(cf, rows, immutable=list(X))) == ['row', 'columns', 'proof', 'distance', 'values']
-    with pytest.raises(ValueError, match='seconds must be positive'): ways(cf, rows, seconds=0)
-    tied = GradualCF(model, tabular(X, relations=['a falls -> b rises by 1'])).fit(X)
-    with pytest.raises(ValueError, match='a table without relations for ways'): ways(tied, rows)
 
 
 def test_a_way_names_the_level_of_a_category_of_several_columns():
@@ -394,22 +391,11 @@ def test_a_smaller_change_is_handed_back():
     assert prove(cf, better, 'l1').verdict.eq('optimal in distance').all()
 
 
-def test_bad_questions_are_refused():
-    from sklearn.svm import SVC
-    cf, model, X = fitted(np.random.default_rng(16), 'logistic')
-    for how, words in ((dict(optimal='l2'), 'optimal must be one of'), (dict(gap=-.1), 'gap must be a share of at least 0, got -0.1'),
-                       (dict(seconds=0), 'seconds must be positive or None'), (dict(optimal='cost'), 'needs a table with costs')):
-        with pytest.raises(ValueError, match=words): cheapest(cf, X.head(2), **how)
-    asked = GradualCF(SVC().fit(X, model.predict(X)), tabular(X)).fit(X)
-    with pytest.raises(ValueError, match='a model that can be bounded.*explain finds short answers'): cheapest(asked, X.head(2))
-    tied = GradualCF(model, tabular(X, relations=['a falls -> b rises by 1'])).fit(X)
-    with pytest.raises(ValueError, match='a table with relations'): cheapest(tied, X.head(2), optimal='distance')
-
-
 def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
     cf, model, X = fitted(np.random.default_rng(17), 'forest')
     monkeypatch.setattr('gradual_cf.search.bounds._MOST_BYTES', 1000)
     with pytest.raises(ValueError, match='a model that can be bounded'): cheapest(cf, X.head(2))
+    assert cf.explain(X.head(2)).proof is None
 
 
 @pytest.mark.parametrize('name,seeds', cover(['hist', 'forest', 'xgboost', 'pipe_logistic', 'pipe_forest', 'logistic'], [range(1), range(1, 3)]))
@@ -459,18 +445,6 @@ def test_letters_say_what_is_proven():
     answers = cf.explain(rows, 1)
     texts = letter(answers)
     assert all(('proven for this model' in text) == (p == _IS_OPTIMAL) for text, p in zip(texts, answers.proof)) and _IS_OPTIMAL in answers.proof
-
-
-def test_questions_to_explain_that_cannot_be_proven_are_refused():
-    from sklearn.svm import SVC
-    cf, model, X = fitted(np.random.default_rng(19))
-    for how, words in ((dict(optimal='l2'), 'optimal must be one of'), (dict(optimal='columns', gap=-.1), 'gap must be a share'),
-                       (dict(gap=.1), 'gap must be left out'), (dict(seconds=-1), 'seconds must be positive')):
-        with pytest.raises(ValueError, match=words): cf.explain(X.head(2), **how)
-    numbers = X[['a', 'b', 'c']]
-    asked = GradualCF(SVC().fit(numbers, model.predict(X)), tabular(numbers)).fit(numbers)
-    with pytest.raises(ValueError, match='a model that can be bounded.*with seconds'): asked.explain(numbers.head(2), optimal='columns')
-    assert asked.explain(numbers.head(2)).proof is None
 
 
 @pytest.mark.parametrize('name', ['hist', 'svc'])
@@ -676,15 +650,11 @@ def test_a_region_that_is_counted_has_categories_too():
     assert all(line.value in line.levels for line in kinds.itertuples())
 
 
-@pytest.mark.parametrize('scale', [1e-9, 1e-2, 1e9])
-def test_prices_too_small_to_compare_are_refused_and_others_scale(scale):
-    "With prices of 1e-9 every answer once counted as optimal."
+@pytest.mark.parametrize('scale', [1e-2, 1e9])
+def test_prices_scale(scale):
     cf, model, X = fitted(np.random.default_rng(5), 'hist', cost={'a': 3*scale, 'b': (.5*scale, 2*scale), 'c': scale, 'kind': scale})
     rows = X.head(6)
     ask = lambda cf: cheapest(cf, rows, 1 - model.predict(rows), 'cost', start=False)
-    if scale < 1e-3:
-        with pytest.raises(ValueError, match='cost must have a price of at least 0.001'): ask(cf)
-        return
     plain = fitted(np.random.default_rng(5), 'hist', cost={'a': 3., 'b': (.5, 2.), 'c': 1., 'kind': 1.})[0]
     np.testing.assert_allclose(ask(cf).size, ask(plain).size*scale, rtol=1e-5)
 

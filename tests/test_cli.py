@@ -3,7 +3,6 @@ import json
 import os
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -99,32 +98,6 @@ def test_evaluate_prints_one_object(sh):
     assert out['valid'] == 1 and out['legal'] == 1 and out['rows'] == 30 and set(out['coherence']) == {'8', '12', 'all'} and out['coherence']['8'] is None
     paper = json.loads(sh('evaluate', 'breast_cancer', '--rows', 30, '--json', '--paper').stdout)
     assert paper['settings']['masking'] == 'gradient' and paper['in_range'] < 1 and paper['legal'] < 1
-
-
-@pytest.mark.parametrize('args,says', [
-    (('explain', 'titanic', '--row', 0), 'titanic'),
-    (('explain', 'breast_cancer', '--row', 999), 'row must be in 0..142, got 999'),
-    (('explain', 'breast_cancer', '--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"),
-    (('explain', 'breast_cancer', '--row', 0, '--immutable', 'height'), "['height']"),
-    (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
-    (('explain', 'breast_cancer', '--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'),
-    (('explain', 'breast_cancer', '--row', 0, '--increase-only', 'height'), 'height'),
-    (('explain', 'breast_cancer', '--row', 0, '--max-changes', 0), '--max-changes'),
-    (('explain', 'breast_cancer', '--row', 0, '--block', 2), 'block must be left out'),
-    (('explain', 'breast_cancer', '--row', 0, '--csv', 'none.csv'), 'none.csv'),
-    (('explain', 'breast_cancer', '--row', 0, '--model', 'none.safetensors'), 'none.safetensors'),
-    (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'),
-    (('explain', 'breast_cancer'), '--row'),
-    (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
-    (('explode',), 'explode'),
-])
-def test_bad_usage_is_a_line_and_exit_code_2(sh, args, says):
-    assert says in sh(*args, code=2).stderr
-
-
-def test_a_csv_with_other_columns(sh, tmp_path):
-    pd.DataFrame({'a': [1]}).to_csv(tmp_path/'x.csv', index=False)
-    assert 'missing' in sh('explain', 'breast_cancer', '--csv', tmp_path/'x.csv', '--row', 0, code=2).stderr
 
 
 def test_version_and_help(sh):

@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from gradual_cf.all import PLAUSIBLE, GradualCF, Wachter, tabular
+from gradual_cf.all import PLAUSIBLE, GradualCF, tabular
 from gradual_cf.search import confirmed
 from gradual_cf.search.confirmed import _agreed, _drawn, jury
 
@@ -100,21 +100,6 @@ def test_a_row_that_cannot_be_read_says_so(cf):
     rows.loc[2, 'income'] = 'much'
     answers = cf.explain(rows, 1, confirmed=.6)
     assert answers.unread.tolist() == [False, False, True, False, False] and np.isnan(answers.confirmed[2]) and not answers.valid[2]
-
-
-@pytest.mark.parametrize('how, said', [
-    (dict(confirmed=0), r'share in \(0, 1\]'), (dict(confirmed=1.5), r'share in \(0, 1\]'), (dict(confirmed=True), r'share in \(0, 1\]'), (dict(confirmed='all'), r'share in \(0, 1\]'),
-    (dict(confirmed=.5, optimal='columns'), 'optimal must be left out'), (dict(confirmed=.5, seconds=1), 'seconds must be left out'),
-    (dict(confirmed=.5, robust=dict(weights=.1)), 'robust must be left out')], ids=str)
-def test_bad_input_is_named(cf, how, said):
-    with pytest.raises(ValueError, match=said): cf.explain(people(3), 1, **how)
-
-
-def test_numbers_and_other_methods_are_refused():
-    number = GradualCF(LinearRegression().fit(people(), people().income), tabular(people())).fit(people())
-    with pytest.raises(ValueError, match='a model of classes'): number.explain(people(3), (50, None), confirmed=.9)
-    other = Wachter(Score(), tabular(people())).fit(people())
-    with pytest.raises(ValueError, match='a model of classes'): other.explain(people(3), 1, confirmed=.9)
 
 
 def test_labels_are_drawn_as_the_model_says():

@@ -125,11 +125,6 @@ def test_an_error_of_the_model_is_said_and_not_the_answer_of_the_row_before(boar
     assert 'ZeroDivisionError: division by zero' in tab.page('100', 1)
 
 
-def test_what_is_missing_is_named(bank, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'explainerdashboard.custom', None)
-    with pytest.raises(ImportError, match='needs explainerdashboard: pip install explainerdashboard'): dashboard_tab(bank[1])
-
-
 @pytest.mark.filterwarnings('default') # Theirs; dash's own plugin of pytest warns at start, so: pytest -p no:dash
 def test_explainerdashboard_takes_the_tab(bank):
     boards = pytest.importorskip('explainerdashboard')

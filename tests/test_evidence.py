@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import gradual_cf
-from gradual_cf.all import GradualCF, Counterfactuals, predictor, reasons, tabular
+from gradual_cf.all import GradualCF, predictor, reasons, tabular
 from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
 from test_keep import by_hand, people
 
@@ -127,12 +127,6 @@ def test_a_folder_grows_and_names_its_damage(asked, tmp_path):
     assert checker.decisions(folder)[1] == [f'{parts[0].name} is damaged']
     parts[0].unlink()
     assert checker.decisions(folder)[1] == [f'{parts[0].name} is missing']
-    (tmp_path/'mine').mkdir()
-    (tmp_path/'mine'/'a.txt').write_text('')
-    with pytest.raises(ValueError, match='folder must be new, empty or one of decisions'): save_evidence(asked[3], tmp_path/'mine')
-    with pytest.raises(ValueError, match='texts must be what evidence returned'): save_evidence([asked[3][0].replace('"tau": 0.5', '"tau": 0.6')], tmp_path/'e')
-    with pytest.raises(ValueError, match='texts must be a list of decisions'): save_evidence([], tmp_path/'e')
-    assert not (tmp_path/'e').exists()
 
 
 def exits(path, model, capsys, monkeypatch):
@@ -199,9 +193,6 @@ def test_a_folder_hides_nothing(asked, tmp_path):
     assert checker.decisions(folder)[1] == [f'{second} is not in the manifest']
     manifest.write_text(json.dumps(whole | dict(parts=[*whole['parts'], whole['parts'][0]])))
     assert checker.decisions(folder)[1] == [f'{first} stands in the manifest twice']
-    for bad in ([None], ['[]'], ['['*50_000], [asked[3][0][:99]]):
-        with pytest.raises(ValueError): save_evidence(bad, tmp_path/'e')
-    assert not (tmp_path/'e').exists()
 
 
 def test_the_program_alone(asked, tmp_path):
@@ -219,12 +210,8 @@ def test_the_program_alone(asked, tmp_path):
 def test_the_checker_is_short(): assert len(CHECKER.read_text().splitlines()) <= 300
 
 
-def test_what_is_no_answer_is_refused(asked, tmp_path):
+def test_reasons_stand_in_the_evidence(asked):
     cf, rows, answers, _ = asked
-    with pytest.raises(ValueError, match='cfs must be answers of explain, got str'): evidence('x')
-    loaded = Counterfactuals.load(answers[:3].save(tmp_path/'a.zip'), cf.domain)
-    with pytest.raises(ValueError, match='answers that know their model and question'): evidence(loaded)
-    with pytest.raises(ValueError, match='reasons must be about the same 6 rows, got 3'): evidence(answers, reasons(cf, rows[:3], target='yes'))
     why = reasons(cf, rows[:3], target='yes')
     told = [json.loads(t) for t in evidence(answers[:3], why, region=False)]
     assert all(len(t['reasons']) == len(why.of(i)) and t['region'] is None for i, t in enumerate(told))

@@ -61,25 +61,27 @@ def test_one_logit_is_read_as_two(one):
     assert torch.equal(answers(lambda x: one(net(x))), answers(lambda x: torch.stack([-net(x)[:, 0]/2, net(x)[:, 0]/2], 1)))
 
 
-@pytest.mark.parametrize('output,says', [(lambda z: z[:, 0].sigmoid(), 'remove the sigmoid'), (lambda z: z[:, :1].sigmoid(), 'remove the sigmoid'),
-                                         (lambda z: (z, z), 'a tuple of 2 with 2'), (lambda z: 'no', 'got str'), (lambda z: None, 'got NoneType')])
-def test_what_cannot_be_read_is_a_clear_error(output, says):
-    p = toy.columns()
-    net = p.model.float()
-    with pytest.raises(ValueError, match=says): GradualCF(lambda x: output(net(x)), p.domain).fit(p.x)
-
-
 def test_the_hint_for_one_output_keeps_the_probability():
     z = torch.randn(5)
     torch.testing.assert_close(torch.stack([-z/2, z/2], 1).softmax(1)[:, 1], z.sigmoid())
 
 
-def test_answers_that_change_from_run_to_run_are_noticed():
+def test_a_module_in_train_mode_is_switched_and_given_back_as_it_was():
     p = toy.columns()
     net = nn.Sequential(p.model.float(), nn.Dropout(.5)).train()
-    with pytest.raises(ValueError, match='train mode'): GradualCF(lambda x: net(x), p.domain).fit(p.x)
-    GradualCF(net, p.domain).fit(p.x)                     # a module is switched, and given back as it was
+    GradualCF(net, p.domain).fit(p.x)
     assert net.training
+
+
+def test_one_logit_of_a_rare_class_is_no_log_probability():
+    p = toy.columns()
+    cf = GradualCF(lambda x: .01*p.model(x)[:, :1].tanh() - 13, p.domain).fit(p.x)  # a probability below .001 in every training row
+    assert (cf.z_train.softmax(1)[:, 1] < 1e-3).all()
+
+
+def test_sigmoids_bring_a_warning():
+    p = toy.columns()
+    with pytest.warns(UserWarning, match='sigmoid'): GradualCF(lambda x: p.model(x).sigmoid(), p.domain).fit(p.x)
 
 
 def detached(m): return lambda x: m(x.detach())
@@ -119,13 +121,6 @@ def test_settings_are_frozen_keyword_only_and_seen():
     assert replace(PAPER, sigma=3).masking == 'gradient'
 
 
-@pytest.mark.parametrize('name,value', [('tau', 0), ('tau', 1), ('tau_slack', 1), ('tau_slack', -.1), ('quantile', 1.5), ('sigma', -1), ('sigma', 2.5), ('sigma', True),
-                                        ('lr', 'fast'), ('lam', -1), ('n_ref', 0), ('max_changes', 0), ('max_shared', 0), ('masking', 'best'), ('init', 0),
-                                        ('keep', None), ('legal', 1.5), ('batch_size', 0)])
-def test_each_setting_has_a_range(name, value):
-    with pytest.raises(ValueError, match=f'{name} must be .*got {value!r}'): Settings(**{name: value})
-
-
 def test_an_explainer_takes_the_domains_settings_a_preset_or_changes():
     p = toy.columns()
     domain = replace(p.domain, defaults=Settings(tau=.7, sigma=3))
@@ -133,9 +128,6 @@ def test_an_explainer_takes_the_domains_settings_a_preset_or_changes():
     assert GradualCF(p.model, domain, PAPER).settings == PAPER
     assert GradualCF(p.model, domain, PAPER, sigma=4).settings == replace(PAPER, sigma=4)
     assert Explainer(p.model, domain).settings == Common(tau=.7)
-    with pytest.raises(ValueError, match='settings must be Settings'): GradualCF(p.model, domain, Common())
-    with pytest.raises(ValueError, match='zoom'): GradualCF(p.model, domain, zoom=3)
-    with pytest.raises(ValueError, match='match must be a loss term'): GradualCF(p.model, domain, match='gap')
 
 
 def test_match_replaces_the_match_wherever_it_is_used():
@@ -166,15 +158,6 @@ def test_most_changes_come_with_the_question_also_row_by_row():
     torch.testing.assert_close(one.xp, cfs.xp[4:5])
     assert (changed(cf.explain(p.x[:30], max_changes=1)) <= 1).all() and torch.equal(cf.explain(p.x[:30]).xp, free.xp)
     assert len(cf.trace(p.x[4:5], max_changes=1)) <= 1
-    for bad in (0, 1.5, [1, 2], 'two'):
-        with pytest.raises(ValueError, match='max_changes must be'): cf.explain(p.x[:30], max_changes=bad)
-
-
-def test_constraints_that_a_domain_cannot_read_are_refused():
-    p = toy.columns()
-    cf = GradualCF(p.model, p.domain).fit(p.x)
-    for rule in (dict(immutable=['a']), dict(bounds={'a': (0, 1)}), dict(increase_only=['a']), dict(decrease_only=['a'])):
-        with pytest.raises(ValueError, match=f'{next(iter(rule))} must be left out'): cf.explain(p.x[:2], **rule)
 
 
 def test_limits_of_rows_hold_in_every_setting():

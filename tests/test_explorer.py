@@ -292,7 +292,6 @@ def test_columns_and_codes_are_called_as_people_call_them(bank):
     assert 'code -7' in line_of(plain, 'late').now.value
     box.panel.knobs.filter.value = 'PAYMENTS'
     assert box.panel.knobs.body.children == (line_of(box, 'late').box,)
-    with pytest.raises(ValueError, match='names must name columns'): explorer(cf, coded, names=dict(later='late'))
     assert box.wait() and plain.wait()
 
 
@@ -452,17 +451,6 @@ def test_cancelled_when_belongs_to_a_thread(bank):
         with pytest.raises(Cancelled): predict(cf.model, cf.x_train[:1])
         with pytest.raises(Cancelled): cf.explain(make_people().iloc[:2])
     assert len(seen) == 1 and len(predict(cf.model, cf.x_train[:1])) == 1
-
-
-def test_bad_input(bank):
-    people, _, cf = bank
-    for rows, error in ((people.iloc[:0], 'at least one row'), (people.drop(columns='late'), 'missing'),
-                        (people.assign(housing='boat'), 'known levels')):
-        with pytest.raises(ValueError, match=error): explorer(cf, rows)
-    for told, error in ((dict(units=dict(nobody='€')), 'units must name columns'), (dict(preset='best'), 'preset must be one of'),
-                        (dict(k=0), 'k must be a whole number in 1..5'), (dict(target=2), 'target must be in 0..1')):
-        with pytest.raises(ValueError, match=error): explorer(cf, people, **told)
-    with pytest.raises(ValueError, match='fit must be called'): explorer(GradualCF(cf.model, cf.domain), people)
 
 
 def test_numbers_are_asked_for_an_interval(bank):

@@ -86,13 +86,6 @@ def test_a_workbook_runs_nothing(shop, tmp_path):
     assert [_excel_cell(v) for v in ('\t=1', 10**17, math.inf, pd.NaT, '\x00')] == ["'\t=1", str(10**17), 'inf', None, '\\x00']
 
 
-def test_what_is_missing_is_named(shop, tmp_path, monkeypatch):
-    for name, call in (('openpyxl', lambda a: a.to_excel(tmp_path/'b.xlsx')), ('shap', lambda a: a.to_shap())):
-        monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(ImportError, match=f"needs {name}: pip install 'gradual_cf"): call(shop[2])
-    assert not (tmp_path/'b.xlsx').exists()
-
-
 def test_effects_are_what_the_model_says_without_a_change(shop, monkeypatch):
     cf, rows, answer = shop
     effects, changed = answer.effects(), answer.changed

@@ -172,18 +172,6 @@ def test_a_range_of_its_own(rows):
     torch.testing.assert_close(two.edits(2*x - 1, target).prob, one.edits(x, target).prob)
 
 
-def test_wrong_input(task):
-    with pytest.raises(ValueError, match='domain must be of images for Goyal'): Goyal(task.model, load_task('breast_cancer').domain)
-    with pytest.raises(ValueError, match='halves must be given for a model'): Goyal(lambda x: task.model(x), task.domain).fit(task.X[:60])
-    other = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(task.model[2].out_channels, 10))
-    with pytest.raises(ValueError, match="halves must give the model's logits"): Goyal(task.model, task.domain, halves=(task.model[:5], other)).fit(task.X[:60])
-    own = predict(task.model, task.domain.encode(task.X).x).softmax(1)
-    one = int((own[:, 3] > .95).nonzero()[0, 0])
-    few = [one, *(own[:, 3] < .5).nonzero()[:40, 0].tolist()]
-    e = Goyal(task.model, task.domain, donors=2).fit(task.X[few])
-    with pytest.raises(ValueError, match='donors must be at most 1 for class 3, got 2'): e.edits(task.X[few[1:2]], 3)
-
-
 def test_heads_that_are_a_mean_and_a_linear_layer():
     linear = nn.Linear(4, 2)
     assert _pooled_linear(nn.Sequential(nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Dropout(.2), linear)) is linear

@@ -34,7 +34,6 @@ def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):
     here = fingerprint(loaded(2, 'a', '/home/a/m.py'))
     monkeypatch.chdir(tmp_path)
     assert fingerprint(loaded(2, 'b', '/home/b/n.py')) == here != fingerprint(loaded(3, 'a', '/home/a/m.py'))
-    with pytest.raises(ValueError, match='settings, data or functions'): fingerprint(tmp_path)
     assert fingerprint(torch.ones(2)) != fingerprint(torch.ones(2, dtype=torch.float64)) != fingerprint(torch.zeros(2))
 
 
@@ -123,11 +122,6 @@ def test_constants_do_not_grow_with_use_in_a_pickle():
     projection(torch.rand(4, 9), None)
     assert pickle.dumps(projection) == before
     assert torch.equal(pickle.loads(before)(torch.rand(4, 9), None), torch.ones(4, 9))
-
-
-def test_what_cannot_be_named_is_said_in_a_line():
-    with pytest.raises(ValueError, match='settings, data or functions') as e: fingerprint(torch.ones(999), (i for i in 'ab'))
-    assert len(str(e.value)) < 200
 
 
 def test_what_two_want_at_once_is_made_once(tmp_path):

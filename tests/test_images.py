@@ -53,9 +53,6 @@ def test_files(tmp_path):
     a = np.random.default_rng(0).integers(0, 256, (9, 10), dtype=np.uint8)
     Image.fromarray(a).save(tmp_path/'a.png')
     assert pixels(tmp_path/'a.png').equal(_arrange(a, 1))
-    (tmp_path/'b.png').write_text('no image')
-    with pytest.raises(ValueError, match='must be an image file'): pixels(tmp_path/'b.png')
-    with pytest.raises(ValueError, match='must be an image file'): pixels(tmp_path/'none.png')
 
 
 @pytest.mark.parametrize('block,channels', cover([1, 2, 4, 7], [1, 3]))
@@ -103,9 +100,6 @@ def test_bounds_for_each_channel():
     assert cfs.mask.equal(want.mask) and (cfs.raw.astype(int) - want.raw).max() <= 1
     inside = torch.rand(2, 3, 9, 10).double()*(high - low) + low
     assert dom.rows(inside).equal(inside) and dom.decode(dom.encode(inside).x, inside).equal(inside)
-    with pytest.raises(ValueError, match=r'\[-2, 2\], \[0, 1\], \[-1, 3\], got 1.5'): dom.rows(torch.full((1, 3, 9, 10), 1.5))
-    for bad in (((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'):
-        with pytest.raises(ValueError, match='low < high, or such a pair for each channel'): images(bounds=bad, channels=3)
 
 
 class Rescaled(nn.Module):
@@ -148,23 +142,6 @@ def test_blocks_held_fixed_by_a_question():
     held = cf.explain(x[:6], target, immutable=[names.get(i, [])[:1] for i in range(6)])
     assert all(names[i][0] not in set(c.feature) for i,c in held.changes().groupby('row'))
     assert not set(cf.explain(x[:6], target, immutable=['block at 0,0']).changes().feature) & {'block at 0,0'}
-    with pytest.raises(ValueError, match="immutable must name blocks, from 'block at 0,0' to 'block at 6,9', got 'nose'"): cf.explain(x[:1], 1, immutable=['nose'])
-    with pytest.raises(ValueError, match='increase_only must be left out for images'): cf.explain(x[:1], 1, increase_only=['block at 0,0'])
-
-
-@pytest.mark.parametrize('bad, words', [
-    (np.zeros((2, 9, 10, 3), np.uint8), '1 channel'), (np.full((1, 9, 10), 1.5), r'bounds \[0, 1\], got 1.5'), (np.full((1, 9, 10), np.nan), 'bounds'),
-    (np.zeros((1, 12, 12), np.uint8), 'shape'), (['text'], 'image file'), ([3], 'must be images'), ([], 'at least one'), (Image.new('RGBA', (10, 9)), 'RGBA')])
-def test_bad_input_is_a_clear_error(bad, words):
-    net,x = toy()
-    cf = GradualCF(net, images(3), sigma=1).fit(x)
-    with pytest.raises(ValueError, match=words): cf.explain(bad, target=1)
-
-
-def test_wrong_size_and_block():
-    net,x = toy()
-    with pytest.raises(ValueError, match='shape'): GradualCF(net, images(3)).fit(x[:, :, :8])
-    with pytest.raises(ValueError, match='block must be in 1..9'): GradualCF(net, images(10)).fit(x)
 
 
 def test_pasting_chooses_as_the_whole_search_would():

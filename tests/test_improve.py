@@ -110,12 +110,6 @@ def test_frozen_groups_and_the_rows_of_others_do_not_matter():
         assert torch.allclose(one.xp, whole.xp[i:i + 1], atol=1e-9)
 
 
-def test_errors_speak():
-    t = toy.columns()
-    e = GradualCF(t.model, t.domain).fit(t.x)
-    with pytest.raises(ValueError, match='fit must be called'): improve(GradualCF(t.model, t.domain), e.explain(t.x[:5]))
-
-
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
 def test_embedded_tables_images_and_texts(name):
     task = load_task(name)

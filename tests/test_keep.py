@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import written
-from gradual_cf.all import (GradualCF, PLAUSIBLE, Settings, images, load_cbf, load_digits, load_fitted, load_toy_reviews, predictor, put_back,
-                            series, sentences, tabular, text_cnn, without_images, corpus_vectors)
+from gradual_cf.all import (GradualCF, PLAUSIBLE, Settings, images, load_cbf, load_digits, load_fitted, predictor, put_back, series, tabular,
+    without_images)
 from gradual_cf.scale import keep
 
 
@@ -164,38 +164,9 @@ def test_images_and_series_come_back(tmp_path):
     train, test = load_digits()
     cf = GradualCF(written.read('digits'), images(block=2), without_images()).fit(train['image'][:200])
     there_and_back(cf, tmp_path/'images', test['image'][:2], target=3)
-    with pytest.raises(ValueError, match='rows must be True for images'): cf.save(tmp_path/'bare', rows=False)
     X, _, X_test, _ = load_cbf()
     cf = GradualCF(written.read('cbf'), series(X), n_ref=5).fit(X)
     there_and_back(cf, tmp_path/'series', X_test[:2], target=1)
-
-
-def test_what_no_file_can_hold_is_refused_by_name(tmp_path):
-    df = people()[['age', 'income', 'member']].dropna()
-    def ask(df): return 1/(1 + np.exp(40. - df.age.to_numpy(float)))
-    def cost(a, b): return abs(b - a)
-    mine = [(dict(cost=dict(age=cost)), {}, "cost must be weights, got a function for column 'age'"),
-            (dict(derive=dict(income=lambda d: d.age*1.)), {}, "must be sentences, got derive 'income'"),
-            ({}, dict(match=lambda s: s.logits[:, 0]), 'settings.match must be something that a file can store')]
-    for told, settings, words in mine:
-        with pytest.warns(UserWarning) if 'derive' in told else _nothing():
-            domain = tabular(df, **told)
-        cf = GradualCF(predictor(ask, domain), domain, **settings).fit(df)
-        with pytest.raises(ValueError, match=words.replace('(', r'\(')): cf.save(tmp_path/'cf')
-        assert not (tmp_path/'cf').exists()
-
-
-def _nothing():
-    from contextlib import nullcontext
-    return nullcontext()
-
-
-def test_texts_are_refused(tmp_path):
-    train, _ = load_toy_reviews()
-    vectors = corpus_vectors(train['text'])
-    net = text_cnn(vectors.table.shape[1], 2, seed=0)
-    cf = GradualCF(net, sentences(vectors, length=32, reads=None)).fit(train[:40]['text'])
-    with pytest.raises(ValueError, match='domain must be a table, images or series to be saved'): cf.save(tmp_path/'cf')
 
 
 @pytest.fixture
@@ -294,15 +265,6 @@ def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
                       (lambda: evaluate(bare, rows, 'granted'), 'measures'), (lambda: bare.under(bare.settings), 'under'),
                       (lambda: bare.save(tmp_path/'full'), 'save with rows=True')):
         with pytest.raises(ValueError, match=f'{name} needs training rows, and this explainer was saved without them'): ask()
-    believable = GradualCF(cf.model, cf.domain, PLAUSIBLE).fit(X)
-    with pytest.raises(ValueError, match='rows must be True for settings with plausibility'): believable.save(tmp_path/'b', rows=False)
-
-
-def test_a_summary_needs_enough_rows(tmp_path):
-    df = people(12)[['age', 'member']]
-    domain = tabular(df)
-    cf = GradualCF(predictor(age_decides, domain), domain).fit(df)
-    with pytest.raises(ValueError, match='rows must be True for fewer than 10 training rows of each class'): cf.save(tmp_path/'x', rows=False)
 
 
 @pytest.mark.parametrize('opened', ['bytes', 'path', 'load_fitted', 'options'])

@@ -59,11 +59,6 @@ def test_marks_are_not_hidden_in_texts_with_fields():
         assert found is None, (path.name, found[0])
 
 
-@pytest.mark.parametrize('name', ['xx', 'DE', '', None, ['de'], 7, 'de_DE'])
-def test_unknown_languages_are_refused(name):
-    with pytest.raises(ValueError, match='language must be one of en, de, fr, es, it, nl, pl, got '): language_of(name)
-
-
 def test_english_needs_no_babel_and_others_name_the_extra():
     code = """import sys
 sys.modules['babel'] = None
@@ -211,13 +206,9 @@ def test_a_row_without_an_answer_is_told_its_reasons():
         assert not check_letter(with_, cf, rows).flips.any()
 
 
-def test_bad_reasons_are_named(shop):
+def test_a_letter_with_other_reasons_is_no_letter_of_ours(shop):
     cf, df = shop
     answer = cf.explain(refused(cf, df).iloc[:1], 1)
-    for bad in (0, -1, True, 2.5, 'four', [4]):
-        with pytest.raises(ValueError, match='reasons must be'): letter(answer, reasons=bad)
-        with pytest.raises(ValueError, match='reasons must be'): check_letter(letter(answer), cf, reasons=bad)
-    with pytest.raises(ValueError, match='language must be one of'): letter(answer, language='klingon')
     by_code = letter(answer, reasons=reasons(cf, answer.data, 9, codes={c: ('Z9', 'All of it') for c in df}, target=1), date=DAY)
     assert 'All of it (code Z9)' in by_code[0]
     with pytest.raises(ValueError, match='text must be the letter'): check_letter(by_code, cf)
@@ -292,7 +283,3 @@ def test_the_panel_says_nothing_in_english(shop, language):
     assert w.keep.description == lang.say('Keep this answer') and lang.say('row') == w.find.description and '%' in w.quality.value
     assert w.preset.value in box.panel.desk.presets and lang.say('first') == w.number.options[0][0]
     box.close()
-
-
-def test_the_panel_in_an_unknown_language(shop):
-    with pytest.raises(ValueError, match='language must be one of'): explorer(shop[0], shop[1], 1, language='xx')

@@ -70,7 +70,6 @@ def test_one_row_three_hundred_columns_and_a_class_that_nobody_has():
     assert wide.log_prob(x, 3).isfinite().all() and wide.classes == 4
     own = wide.net.last_mask[-1]
     assert own.all() and not wide.net.first_mask[0, -1] # the last column is said by all units, and read by none
-    with pytest.raises(ValueError, match='label must be in 0..3, got 4'): wide.log_prob(x, 4)
 
 
 def test_what_is_around_stays_as_it_was():
@@ -151,11 +150,4 @@ def test_nothing_is_proven_of_it():
     model = LogisticRegression().fit(df, df.a > 0)
     cf = GradualCF(model, tabular(df), plausibility=Plausibility(likelihood=.5)).fit(df)
     some = df[df.a < -.5].head(3)
-    with pytest.raises(ValueError, match='optimal must be left out with a likelihood'): cf.explain(some, True, optimal='columns')
-    with pytest.raises(ValueError, match='optimal must be left out with a likelihood'): cf.explain(some, True, robust=dict(noise=dict(a=.01)))
     assert not any(cf.explain(some, True).proof or [])
-
-
-@pytest.mark.parametrize('share', [-.1, 1.5, True, 'half', float('nan')])
-def test_what_is_no_share_is_refused(share):
-    with pytest.raises(ValueError, match='likelihood must be a number in'): explainer(table(), likelihood=share)

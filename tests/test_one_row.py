@@ -192,13 +192,6 @@ def test_a_row_that_writes_a_level_in_another_way_is_answered_by_what_the_model_
     assert np.isclose(float(answer.prob[0]), says) and bool(answer.valid[0]) == (says >= .5)
 
 
-@pytest.mark.parametrize('one, two', [(True, 1), (False, 0), (1, 1.)], ids=str)
-def test_equal_levels_that_are_written_in_two_ways_are_refused(one, two):
-    cells = pd.Series([one, two, 'x']*20, dtype=object)
-    with pytest.raises(ValueError, match=f'in one way, got .*{one}.* in column .c.'):
-        tabular(pd.DataFrame(dict(c=cells, m=np.arange(60.))), categorical=['c'])
-
-
 def test_a_model_that_was_trained_on_is_asked_anew():
     X, model, domain = told()
     cf = GradualCF(predictor(model, domain), domain).fit(X)

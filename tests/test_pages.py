@@ -50,10 +50,10 @@ ELSEWHERE = {
     'of examples': 'capital_gain MACHINE ssh subtitle _datasets _goals _masking j2'}
 
 
-@pytest.mark.parametrize('page', texts())
-def test_words_in_code_font_stand_in_the_code(page):
-    words = {w for code in code_of(texts()[page]) for w in re.findall(r'[A-Za-z_]\w+', code)}
-    assert not sorted(words - known() - set(' '.join(ELSEWHERE.values()).split())), 'no code knows these: mend the page'
+def test_words_in_code_font_stand_in_the_code():
+    there = known() | set(' '.join(ELSEWHERE.values()).split())
+    unknown = {page: sorted({w for code in code_of(text) for w in re.findall(r'[A-Za-z_]\w+', code)} - there) for page, text in texts().items()}
+    assert len(unknown) > 100 and not {page: words for page, words in unknown.items() if words}, 'no code knows these: mend the page'
 
 
 def test_files_that_pages_name_are_there():

@@ -9,7 +9,6 @@ from torch import nn
 
 import gradual_cf.gradual as gradual
 import gradual_cf.search.plausible as prototypes
-from gradual_cf.baselines.regions import FIDO
 from gradual_cf.baselines.regions import Goyal
 from gradual_cf.gradual import GradualCF, Settings
 from gradual_cf.data.images import images
@@ -60,25 +59,6 @@ def test_each_photograph_may_have_regions_of_its_own(photos):
         assert cf.domain.legal(photos[i:i + 1], cfs.raw).all()
 
 
-def test_regions_that_are_none():
-    for wrong in ([[0., 1.]], [0, 1], [[0, 2]], [[-1, 0]], np.zeros((2, 2, 2), int), np.zeros((0, 3), int)):
-        with pytest.raises(ValueError, match='regions must be'): images(regions=wrong)
-
-
-@pytest.mark.parametrize('cls, more', [(GradualCF, dict(masking='gain', sigma=0, quantile=None)), (FIDO, dict(steps=3)), (Goyal, dict(donors=1))])
-def test_a_photograph_of_another_size_is_refused(photos, cls, more):
-    if cls is Goyal:
-        torch.manual_seed(0)
-        net = nn.Sequential(nn.Conv2d(3, 3, 2, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3)).requires_grad_(False)
-    else: net = Redness()
-    e = cls(net, images(channels=3), **more).fit(photos)
-    small = photos[:1, :8]
-    with pytest.raises(ValueError, match=r'data must have rows of shape \(3, 12, 10\), as the training data, got \(3, 8, 10\)'): e.explain(small, [1])
-    with pytest.raises(ValueError, match='data must be images of one size'): e.explain([photos[0], small[0]], [1, 1])
-    regions = images(channels=3, regions=patches(0))
-    with pytest.raises(ValueError, match='data must be images of 12×10, as the regions, got 8×10'): cls(net, regions, **more).fit(small)
-
-
 def test_no_prototype_is_searched_for_rows_that_are_there(photos, monkeypatch):
     cf, asked = GradualCF(Redness(), images(channels=3), PASTE).fit(photos), []
     search = prototypes.nearest_prototypes
@@ -88,10 +68,9 @@ def test_no_prototype_is_searched_for_rows_that_are_there(photos, monkeypatch):
     assert asked == [1]
 
 
-def test_one_donor_is_refused_where_more_are_needed(photos):
+def test_one_donor_is_enough_where_one_is_needed(photos):
     few = photos[[0, 2, 3, 4, 5]]                                         # one red photograph
     cf = GradualCF(Redness(), images(channels=3), PASTE, quantile=.2).fit(few)
-    with pytest.raises(ValueError, match=r'quantile must be None for a class with one training row, got 0.2 and class \[0\]'): cf.explain(few[1:], 0)
     assert cf.explain(few[:1], 1).valid.all()
     assert GradualCF(Redness(), images(channels=3), PASTE).fit(few).explain(few[1:], 0).valid.all()
     conv = nn.Conv2d(3, 3, 2, 2, bias=False)
@@ -99,8 +78,6 @@ def test_one_donor_is_refused_where_more_are_needed(photos):
     linear = nn.Linear(3, 3, bias=False)
     linear.weight.data = 20*torch.eye(3)
     net = nn.Sequential(conv, nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear).requires_grad_(False)
-    with pytest.raises(ValueError, match='donors must be at most 1 for class 0, got 2'):
-        Goyal(net, images(channels=3), donors=2).fit(few).edits(few[1:], 0)
     assert Goyal(net, images(channels=3)).fit(few).edits(few[1:], 0).there.all()
 
 

@@ -145,9 +145,7 @@ def test_answers_from_a_file_are_planned_by_an_explainer(loan, tmp_path):
     e,df = loan
     found = e.explain(df.iloc[:8], target=1)
     read = Counterfactuals.load(found.save(tmp_path/'a.zip'), e.domain)
-    with pytest.raises(ValueError, match='plan needs answers that know their model'): read.plan()
     pd.testing.assert_frame_equal(e.plan(read).changes(), found.plan().changes())
-    with pytest.raises(ValueError, match='fit must be called'): GradualCF(e.model, e.domain).plan(read)
 
 
 def test_rows_do_not_matter_to_each_other(loan):

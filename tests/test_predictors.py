@@ -3,7 +3,6 @@ import functools
 import inspect
 import operator
 import os
-import pickle
 import warnings
 import zipfile
 from io import BytesIO as io_bytes
@@ -33,7 +32,7 @@ from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.networks import seeded
-from gradual_cf.models.fitted import load_fitted, predictor, recognised
+from gradual_cf.models.fitted import load_fitted, predictor
 from gradual_cf.data.tables import tabular
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -283,65 +282,6 @@ class Labels(ClassifierMixin, BaseEstimator):
     "A classifier that gives labels only."
     def fit(self, X, y): self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]; return self
     def predict(self, X): return np.zeros(len(X), int)
-
-
-class Drifts:
-    "A function whose answers change between calls."
-    n = 0
-    def __call__(self, df): self.n += 1; return np.full(len(df), .3 + .1*(self.n % 3)) + df.age.to_numpy()/1e3
-
-
-BAD = {
-    'other columns': (lambda df, y, d: LogisticRegression().fit(df[['age', 'debt']].rename(columns=dict(debt='loan')), y), "model must be fitted on columns of the domain, got \\['loan'\\]"),
-    'other number of columns': (lambda df, y, d: LogisticRegression().fit(df[['age', 'debt']].to_numpy(), y), 'one of 2'),
-    'an unfitted pipeline': (lambda df, y, d: encoded_pipeline(LogisticRegression()), 'model must be fitted'),
-    'labels only': (lambda df, y, d: Labels().fit(df, y), 'predict_proba or decision_function'),
-    'probabilities that do not sum to one': (lambda df, y, d: predictor(lambda f: np.full((len(f), 2), .4), d), 'sum to one'),
-    'probabilities above one': (lambda df, y, d: predictor(lambda f: f.age/10, d), 'in \\[0, 1\\]'),
-    'probabilities called logits': (lambda df, y, d: predictor(lambda f: np.full((len(f), 2), .5), d, 'logit'), "kind must be 'proba'"),
-    'one probability called a logit': (lambda df, y, d: predictor(lambda f: f.age/100, d, 'logit'), 'remove the sigmoid'),
-    'answers that change': (lambda df, y, d: predictor(Drifts(), d), 'two passes that differ'),
-    'NaN': (lambda df, y, d: predictor(lambda f: np.full(len(f), np.nan), d), 'finite'),
-    'too few answers': (lambda df, y, d: predictor(lambda f: [.5], d), 'one answer for each'),
-    'an error of its own': (lambda df, y, d: predictor(lambda f: f.nothing, d), "no attribute 'nothing'"),
-    'a file name': (lambda df, y, d: 'model.pkl', 'load_fitted'),
-}
-
-
-@pytest.mark.parametrize('case', BAD)
-def test_bad_models_are_clear_errors(case):
-    df, y = people(missing=False)
-    make, says = BAD[case]
-    with pytest.raises(ValueError, match=says):
-        df = df.drop(columns='job')
-        domain = tabular(df)
-        GradualCF(make(df, y, domain), domain).fit(df)
-
-
-def test_bad_words_are_clear_errors(tmp_path):
-    df, y = people(missing=False)
-    df = df.drop(columns='job')
-    domain, model = tabular(df), LogisticRegression(max_iter=500).fit(df, y)
-    for t in (0, 1): 
-        with pytest.raises(ValueError, match='threshold must be in'): predictor(model, domain, threshold=t)
-    with pytest.raises(ValueError, match='kind must be one of'): predictor(model, domain, 'probability')
-    cf = GradualCF(LinearRegression().fit(df, y), domain).fit(df)
-    for target, says in ((1, 'an interval'), (None, 'an interval'), ((3, 2), 'low ≤ high'), ([(0, 1)]*3, 'one per row'), ('ab', 'an interval'), ((np.nan, 1), 'low ≤ high')):
-        with pytest.raises(ValueError, match=says): cf.explain(df[:2], target=target)
-    with pytest.raises(ValueError, match='class|label'): GradualCF(model, domain).fit(df).explain(df[:2], target=(.2, .4))
-    (tmp_path/'m.pkl').write_bytes(pickle.dumps(model))
-    with pytest.raises(ValueError, match='skops.io.dump'): load_fitted(tmp_path/'m.pkl')
-    for ending in ('json', 'txt', 'skops', 'onnx', 'cbm'):
-        (tmp_path/f'm.{ending}').write_bytes(b'no model')
-        with pytest.raises((ValueError, ImportError), match='path must be a readable file|pip install'): load_fitted(tmp_path/f'm.{ending}')
-
-
-def test_a_session_without_inputs_is_an_error():
-    class Session:
-        def get_inputs(self): return []
-        def get_outputs(self): return []
-    Session.__module__,Session.__name__ = 'onnxruntime', 'InferenceSession'
-    with pytest.raises(ValueError, match='model must read and answer matrices'): recognised(Session())
 
 
 @pytest.mark.parametrize('ending', ['txt', 'ubj'])

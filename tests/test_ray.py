@@ -105,11 +105,6 @@ def ray(cf, cluster, whole, tmp_path_factory):
     return ray, parts(content(out)), parts(whole[1])
 
 
-def test_without_ray_there_is_a_hint(cf, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'ray', None)
-    with pytest.raises(ImportError, match=r'pip install "gradual_cf\[ray\]"'): explain_ray(cf, loans(9), tmp_path/'out')
-
-
 def test_a_frame_travels_to_a_cluster_by_address(ray):
     ray, got, want = ray
     assert ray.is_initialized() and len(got) == ROWS//SIZE and got == want

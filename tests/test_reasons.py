@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradual_cf.all import GradualCF, images, reasons, tabular
+from gradual_cf.all import GradualCF, reasons, tabular
 from gradual_cf.use.reasons import HMDA
 
 WEIGHTS = dict(income=6., debt=-4., months=2., idle=0.)
@@ -107,32 +107,11 @@ def test_a_column_that_must_not_be_named_is_not_and_the_reader_is_told(cf):
     assert reasons(cf, rows, never='idle').withheld == {}
 
 
-@pytest.mark.parametrize('how, said', [
-    (dict(k=0), 'k must be'), (dict(k=2.5), 'k must be'), (dict(codes=dict(wealth=1)), r"\['wealth'\]"), (dict(never=['wealth']), r"\['wealth'\]"),
-    (dict(codes=dict(debt=11)), '1 to 10'), (dict(codes=dict(debt=True)), '1 to 10'), (dict(codes=dict(debt=['a'])), '1 to 10'),
-    (dict(codes=dict(debt=1), never='debt'), r"columns of never, got \['debt'\]"), (dict(never=list(WEIGHTS)), 'may be named'),
-    (dict(codes=dict(debt=('a', 'x'), months=('a', 'y'))), 'one text each'), (dict(target=5), 'target must be')], ids=str)
-def test_bad_input_is_named(cf, how, said):
-    with pytest.raises(ValueError, match=said): reasons(cf, people(5), **how)
-
-
-def test_an_explainer_that_is_not_fitted_and_one_of_images_are_refused():
-    with pytest.raises(ValueError, match='fit must be called'): reasons(GradualCF(Score([1.]*4), tabular(people())), people(3))
-    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
-    pictures = GradualCF(net, images(4)).fit(torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
-    with pytest.raises(ValueError, match='must be a table'): reasons(pictures, torch.rand(2, 1, 8, 8))
-
-
 def test_rows_that_nobody_refuses_have_no_reasons(cf):
     rich = people(5).assign(income=100, debt=0, months=100)
     found = reasons(cf, rich)
     assert not found.refused.any() and not len(found.frame) and 'none to be told' in repr(found)
     assert found.text() and found._repr_html_() and found.plot()
-
-
-def test_a_target_that_no_training_row_has_is_refused_in_words(cf):
-    poor = people().assign(income=0)
-    with pytest.raises(ValueError, match='training rows must hold some'): reasons(GradualCF(cf.model, tabular(people())).fit(poor), poor.head(3))
 
 
 def test_categories_missing_cells_and_numbers_as_a_target():
@@ -174,9 +153,7 @@ def test_the_state_of_the_program_is_left_as_it_was(cf):
 def test_classes_with_names_have_no_second_one():
     "'granted' stands before 'refused' in the alphabet: the second class is no wish."
     named = GradualCF(Score([*WEIGHTS.values()]), tabular(people()), classes=('refused', 'granted')).fit(people())
-    with pytest.raises(ValueError, match="one of ..refused., .granted.., got None"): reasons(named, people(5))
     assert 'rows is not granted' in repr(reasons(named, people(5), target='granted'))
-    with pytest.raises(ValueError, match='refused'): reasons(named, people(5), target='rich')
 
 
 def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_that_was_tried(cf):
@@ -185,12 +162,6 @@ def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_th
     a, b = reasons(cf, rows).frame, reasons(ruled, rows).frame
     pd.testing.assert_frame_equal(a, b)
     assert (b.has != b.compared).all() and (b.alone > 0).all()
-
-
-@pytest.mark.parametrize('codes', ['hmda', ['income'], dict(income=''), dict(income='  '), dict(income=('A1', ' ')), dict(income=(None, 'x')), dict(income=([], 'x')),
-                                   dict(income=(float('nan'), 'x')), dict(income=('A1', 3))])
-def test_a_reason_that_says_nothing_is_refused(cf, codes):
-    with pytest.raises(ValueError, match='codes must'): reasons(cf, people(5, 1), codes=codes)
 
 
 def test_a_column_without_a_name_goes_by_it():
@@ -209,4 +180,3 @@ def test_a_row_that_cannot_be_read_takes_no_other_with_it(cf):
     read = [0, 1, 3, 5]
     assert all(some.of(i) == all_.of(i) for i in read) and some.of(2) == [] and (some.refused == all_.refused)[read].all()
     assert all(f'Zeile {i} ist nicht lesbar' in page for i in (2, 4) for page in (some.text().replace('\n', ' '), some._repr_html_()))
-    with pytest.raises(ValueError, match='unknown'): reasons(cf, odd.iloc[[2]])

@@ -80,13 +80,6 @@ def test_pictures_of_a_kept_part_are_written_again(counted, tmp_path, monkeypatc
     assert a == b and np.array_equal(np.array(Image.open(io.BytesIO(a)).convert('L')), np.arange(64).reshape(8, 8))
 
 
-def test_errors_name_the_argument(tmp_path):
-    with pytest.raises(ValueError, match="name must be one of .*got 'table1'"): reproduce('table1', tmp_path)
-    with pytest.raises(ValueError, match='rows must be'): reproduce('table6', tmp_path, rows=0)
-    with pytest.raises(ValueError, match='path must be a data folder'): reproduce('table4', tmp_path, path=tmp_path)
-    with pytest.raises(ValueError, match="name must be one of .*got '../README.md'"): results('../README.md')
-
-
 def test_every_table_and_figure_of_the_command_is_registered():
     assert list(_EXPERIMENTS) == ['table2', 'table3', 'table4', 'table5', 'table6', 'table6_variants', 'table6_believed', 'table7', *(f'fig{i}' for i in range(2, 10))]
 

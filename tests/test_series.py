@@ -93,7 +93,6 @@ def test_series_of_several_lengths_are_padded_and_their_padding_stays():
 def test_missing_stretches_are_bridged_on_request_and_never_changed():
     X = waves()
     X[:4, 0, 52:58] = np.nan
-    with pytest.raises(ValueError, match="no NaN inside a series, got one in row 0; series.*missing='bridge'"): series(X)
     cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
     cfs = cf.explain(X[:4], [1, 0]*2)
     assert (cfs.xp[:, 0, 52:58] == cfs.x[:, 0, 52:58]).all() and np.allclose(cfs.raw[:, 0, 52:58], cfs.x[:, 0, 52:58]) and cfs.valid.all()
@@ -110,57 +109,8 @@ def test_files_of_the_archive_are_read(tmp_path):
     (tmp_path/'b.ts').write_text('# about\n@problemName b\n@data\n1,2,?:4,5,6:yes\n1,2:3,4:no\n')
     X, y = load_series(tmp_path/'b.ts')
     assert X.shape == (2, 2, 3) and np.isnan(X[0, 0, 2]) and np.isnan(X[1, :, 2]).all() and y.tolist() == ['yes', 'no']
-    for name, text in (('c.tsv', '1\tx\ty\n'), ('d.ts', '@data\n'), ('e.ts', '1,2:3\n')[:2]):
-        (tmp_path/name).write_text(text)
-        if name != 'e.ts':
-            with pytest.raises(ValueError, match='path must be a .ts or .tsv file'): load_series(tmp_path/name)
-    with pytest.raises(ValueError, match='path must be'): load_series(tmp_path/'nowhere.ts')
-    (tmp_path/'f.ts').write_text('@classLabel false\n@data\n1,2:3,4\n')
-    with pytest.raises(ValueError, match='have no labels'): load_series(tmp_path/'f.ts')
     (tmp_path/'g.csv').write_text('a,1,2\nb,3,?\n')
     assert np.array_equal(load_series(tmp_path/'g.csv')[0], [[1, 2], [3, np.nan]], equal_nan=True)
-
-
-@pytest.mark.parametrize('make, match', [
-    (lambda X: series(X.swapaxes(1, 2)), r'for \(60, 80, 2\), which seems to be \(n, length, channels\)'),
-    (lambda X: series(X.swapaxes(1, 2), ['a', 'b']), r'which seems to be \(n, length, channels\)'),
-    (lambda X: series(X, ['a']), 'a name of its own for each of 2 channels, got 1'),
-    (lambda X: series(X[0, 0]), r'\(n, length\) or \(n, channels, length\)'),
-    (lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'),
-    (lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
-    (lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "a constant 'channel 1'"),
-    (lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge'"),
-    (lambda X: series(X, fs=0), 'fs must be positive'),
-    (lambda X: series(X, fs='100'), "fs must be positive, got '100'"),
-    (lambda X: series(X, steepest=-1), 'steepest must be positive'),
-    (lambda X: series(X, ['a', 'a']), 'a name of its own'),
-    (lambda X: series(X[:0]), r'X must be series \(n, length\) or'),
-    (lambda X: series(np.concatenate([X, np.full((1, 2, 80), np.nan)])), 'got 0 in row 60'),
-    (lambda X: series(X, bounds={'ecg': (0, 1)}), "bounds must name channels .* got 'ecg'"),
-    (lambda X: series(X, bounds={'channel 0': (1, 0)}), 'low ≤ high'),
-    (lambda X: series(X, bounds={'channel 0': 3}), "bounds must be pairs .* got 3 for 'channel 0'"),
-    (lambda X: series(X, immutable=['ecg']), 'immutable must name channels'),
-    (lambda X: series(X, immutable=[slice(0., .4)]), 'immutable must have times as slices of points'),
-    (lambda X: series([['a', 'b']]), 'data must be series')])
-def test_what_is_no_series_is_refused(make, match):
-    with pytest.raises(ValueError, match=match): make(waves())
-
-
-@pytest.mark.parametrize('ask, match', [
-    (lambda X: X[:, :, :70], 'data must have 80 points a series, as the training data, got 70 in row 0'),
-    (lambda X: np.concatenate([X, X], 2), 'must have 80 points .* got 160'),
-    (lambda X: X.swapaxes(1, 2), r'got shape \(60, 80, 2\), which seems to be \(n, length, channels\)'),
-    (lambda X: X[:, :1], r'data must be series \(n, 2, 80\)'),
-    (lambda X: X*0, 'constant series in row 0'),
-    (lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside')])
-def test_what_does_not_suit_the_training_series_is_refused(two, ask, match):
-    with pytest.raises(ValueError, match=match): two.explain(ask(waves()), 1)
-
-
-def test_a_model_of_one_class_is_refused():
-    X = waves() + 5
-    with pytest.raises(ValueError, match='target must be a class that the model predicts for some training row'):
-        GradualCF(Level(), series(X)).fit(X).explain(X[:1], 0)
 
 
 # Answers
@@ -195,8 +145,6 @@ def test_locks_hold(two):
     assert (each.xp[0, 0] == each.x[0, 0]).all() and each.valid.tolist() == [False, True]
     always = GradualCF(Level(), series(waves(), immutable=['channel 0'])).fit(waves()).explain(X[:1], 1)
     assert not always.valid.any() and (always.xp[:, 0] == always.x[:, 0]).all()
-    with pytest.raises(ValueError, match="immutable must name channels .* got 'heart'"): two.explain(X, 1, immutable=['heart'])
-    with pytest.raises(ValueError, match='immutable must be .* one for each of 8, got 2'): two.explain(X, 1, immutable=[['ecg'], []])
 
 
 def test_a_lock_needs_no_list(two):
@@ -216,8 +164,6 @@ def test_bounds_and_directions_hold(two):
     falling = two.explain(up, 0, decrease_only=['ecg'])
     assert (falling.xp <= falling.x)[:, 0].all() and falling.valid.all()
     assert not two.explain(low, 1, decrease_only=['ecg']).valid.any()
-    with pytest.raises(ValueError, match="bounds must name channels"): two.explain(low, 1, bounds={'heart': (0, 1)})
-    with pytest.raises(ValueError, match='bounds must leave room'): two.explain(low, 1, bounds={'ecg': (90, None)})
 
 
 def test_what_lies_outside_of_limits_keeps_its_value():

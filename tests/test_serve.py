@@ -18,7 +18,7 @@ jsonschema = pytest.importorskip('jsonschema')
 
 from gradual_cf.all import GradualCF, load_loans, tabular
 from gradual_cf.scale import serve
-from gradual_cf.scale.serve import service, serving
+from gradual_cf.scale.serve import serving
 from gradual_cf.use.evidence import answer_schema
 from sklearn.linear_model import LogisticRegression
 from test_keep import people, pipeline
@@ -232,9 +232,3 @@ def test_dates_and_missing_cells_and_texts_come_through(tmp_path):
     own = cf.explain(rows.reset_index(drop=True), 1)
     answers = json.loads(text)['answers']
     assert [a['after'] for a in answers] == own.prob.tolist() and [a['changed'] for a in answers] == [['age']]*4
-
-
-def test_what_cannot_be_served(bank, tmp_path):
-    with pytest.raises(ValueError, match='without manifest.json'): service(tmp_path)
-    with pytest.raises(ValueError, match='seconds must be above 0, got 0'): service(bank[0], seconds=0)
-    with pytest.raises(ValueError, match='workers must be a whole number of at least 0'): service(bank[0], workers=-1)

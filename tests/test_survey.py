@@ -6,11 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
-from toy import columns
 
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.data.images import images
@@ -103,28 +101,6 @@ def test_the_page_gives_nothing_away(tmp_path, qs):
     hidden = questions({'secret-one': result(25, 0), 'secret-two': result(25, 1)})
     assert 'secret' not in _survey_page(hidden) and "default-src 'none'" in page
     assert _survey_page(questions({'m': result(25, 0, 3)}, classes=('</script>', 'é', '"'))).count('</script>') == 1
-
-
-@pytest.mark.parametrize('make,says', [
-    (lambda qs: questions({}), 'at least one method'),
-    (lambda qs: questions({'a': result(3, 0)}), "at least 25 images of each method, got {'a': 3}"),
-    (lambda qs: questions({'a': result(30, 0)}, classes='abc'), 'name every target'),
-    (lambda qs: questions({'a': result(30, 0)}, classes=range(11)), 'one for each key'),
-    (lambda qs: tally([], qs), 'where there are no judges'),
-    (lambda qs: tally('/nowhere/a.csv', qs), 'CSV files of this survey'),
-    (lambda qs: tally(answers(qs, 'p').drop(columns='answer'), qs), 'must have columns'),
-    (lambda qs: tally(answers(qs, 'p').assign(survey='0'), qs), 'must be of survey'),
-    (lambda qs: tally(answers(qs, 'p', lambda t: 12), qs), r'answer in 0\.\.9, got'),
-    (lambda qs: tally(answers(qs, 'p').assign(item=lambda d: d['item'] + .5), qs), r'item in 0\.\.99'),
-    (lambda qs: tally([answers(qs, 'p')]*2, qs), "two of 'p'")])
-def test_errors(make, says, qs):
-    with pytest.raises(ValueError, match=re.escape(says) if '\\' not in says else says): make(qs)
-
-
-def test_only_images():
-    t = columns()
-    p = torch.ones(30)
-    with pytest.raises(ValueError, match='counterfactuals of images'): questions({'a': Counterfactuals(t.x[:30], t.x[:30], t.x[:30] > 0, p.long(), p, t.domain, p)})
 
 
 def test_the_page_in_a_browser(tmp_path):

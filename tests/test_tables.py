@@ -1,5 +1,4 @@
 """Tables as they come: dates, Decimals, identifiers, levels that nobody has, constraints that come with a question."""
-import datetime
 import os
 from dataclasses import replace
 from decimal import Decimal
@@ -13,13 +12,13 @@ import toy
 from hypothesis import example, given, settings, strategies as st
 
 from sklearn.base import clone
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.scale.workers import fingerprint
-from gradual_cf.models.networks import accuracy, tabular_mlp, train
+from gradual_cf.models.networks import tabular_mlp, train
 from gradual_cf.models.fitted import predictor
 from gradual_cf.measures.metrics import summary
 from gradual_cf.data.columns import MISSING
@@ -189,11 +188,6 @@ def test_numbers_of_any_size_are_written_as_they_were(values):
     pd.testing.assert_frame_equal(back[told], df[told], check_exact=True)
 
 
-def test_a_range_beyond_floats_is_refused():
-    df = pd.DataFrame({'v': [-1e308, 1e308], 'x': [0, 1]})
-    with pytest.raises(ValueError, match="whose range a float can hold, got 'v' from -1e"): tabular(df)
-
-
 def test_siblings_and_names_are_written_as_they_were():
     hot = pd.DataFrame({'red': [1, 0]*9, 'x': filler(18), 'blue': [False, True]*9})
     domain = tabular(hot, categorical={'colour': ['red', 'blue']})
@@ -266,19 +260,6 @@ def test_missing_cells_may_be_filled():
     complete = tabular(df[['int64']].assign(x=filler(60)), missing='fill')
     row = pd.DataFrame({'int64': [np.nan], 'x': [1.]})
     assert complete.rows(row).int64[0] == df.int64.quantile(.5, 'lower') and not complete.encode(row).frozen.any()
-    with pytest.raises(ValueError, match="in every column for missing='fill', got none in column 'none'"): tabular(some_rows(), missing='fill')
-
-
-UNKNOWN_GAPS = {'a number': 'v', 'a category': 'job', 'siblings': 'red'}
-
-@pytest.mark.parametrize('case', UNKNOWN_GAPS)
-def test_a_missing_cell_where_there_was_none_is_an_error(case):
-    df = pd.DataFrame({'v': filler(18), 'job': ['clerk', 'nurse']*9, 'red': [1, 0]*9, 'blue': [0, 1]*9})
-    domain,c = tabular(df, categorical={'colour': ['red', 'blue']}), UNKNOWN_GAPS[case]
-    row = df[:2].astype({c: object})
-    row.loc[1, c] = None
-    with pytest.raises(ValueError, match=r'missing values where the training rows have none, got (nan|None) in column .* \(1 of 2 rows\)'): domain.encode(row)
-    with pytest.raises(ValueError, match='(missing values|categorical)'): domain.encode(row.iloc[1])
 
 
 def test_a_column_without_any_cell_is_frozen():
@@ -288,11 +269,6 @@ def test_a_column_without_any_cell_is_frozen():
     assert domain.encode(df.assign(v=1.)).frozen.all(0).tolist() == [True]*4 + [False]
     pd.testing.assert_frame_equal(_written(domain.decode.args[0], domain.encode(df).x), df)
     assert explainer(df).explain(df).raw.iloc[:, :4].isna().all(axis=None)
-
-
-def test_columns_named_true_or_false_are_an_error():
-    df = pd.DataFrame({True: filler(9), False: filler(9, 1)})
-    with pytest.raises(ValueError, match=r'named by text or numbers, got \[True, False\]'): tabular(df)
 
 
 # Ordered categories
@@ -316,7 +292,6 @@ def test_ordered_levels_are_positions():
     pd.testing.assert_frame_equal(_written(domain.decode.args[0], x), df)
     pd.testing.assert_frame_equal(domain.decode(x, df), df)
     assert tabular(df, categorical=['size']).features[0].kind == 'category'
-    with pytest.raises(ValueError, match="known levels .* got 'XXL'"): domain.encode(df.assign(size='XXL'))
 
 
 @pytest.mark.parametrize('sigma', [0, 20])
@@ -373,16 +348,6 @@ def test_a_scaler_is_read_as_it_scales():
         x = tabular(df, scale=scaler.fit(df)).encode(df).x
         np.testing.assert_allclose(x.numpy(), scaler.transform(df), atol=1e-12)
         np.testing.assert_allclose(tabular(df, scale=clone(scaler).fit(df.to_numpy())).encode(df).x, x, atol=1e-12)
-
-
-BAD_SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'before its fit'), 'not affine': (PowerTransformer(), "one of scikit-learn's"),
-              'other columns': (StandardScaler().fit(pd.DataFrame({'z': [1., 2.]})), "got 1: ['z']"), 'too few': (StandardScaler().fit([[1.], [2.]]), 'got 1')}
-
-@pytest.mark.parametrize('case', BAD_SCALES)
-def test_bad_scales(case):
-    scale,says = BAD_SCALES[case]
-    with pytest.raises(ValueError) as e: tabular(pd.DataFrame({'a': filler(9), 'b': filler(9, 1)}), scale=scale)
-    assert 'scale must' in str(e.value) and says in str(e.value)
 
 
 # Quantiles
@@ -570,46 +535,20 @@ def test_limits_that_all_rows_share_are_held_once():
     assert (own.low[:, -1] == own.x[:, -1]).all() and (same.low[:, -1] == same.low[0, -1]).all()
 
 
-BAD_COLUMNS = {
-    'numbers and texts': (['one', 2, 3]*20, "got int and str in column 'v'"),
-    'truth and numbers': ([True, 2, 3]*20, "got bool and int in column 'v'"),
-    'spans of time': ([datetime.timedelta(1), datetime.timedelta(2)]*30, "in column 'v'"),
-}
-
-@pytest.mark.parametrize('case', BAD_COLUMNS)
-def test_columns_that_cannot_be_read_are_named(case):
-    values,says = BAD_COLUMNS[case]
-    with pytest.raises(ValueError) as e: tabular(pd.DataFrame({'v': pd.Series(values, dtype=object), 'x': filler(60)}))
-    assert 'df must' in str(e.value) and says in str(e.value)
-
-
 def test_column_names():
-    df = pd.DataFrame(np.column_stack([filler(30, s) for s in range(3)]), columns=['a', 'b', 'a'])
-    with pytest.raises(ValueError, match=r"distinct column names, got \['a'\] more than once"): tabular(df)
-    domain = tabular(df.iloc[:, :2])
-    with pytest.raises(ValueError, match='distinct columns'): domain.encode(df)
+    df = pd.DataFrame(np.column_stack([filler(30, s) for s in range(2)]))
     for names in ([3, 7], pd.MultiIndex.from_tuples([('money', 'in'), ('money', 'out')])):
-        some = df.iloc[:, :2].set_axis(names, axis=1)
+        some = df.set_axis(names, axis=1)
         cf = explainer(some, immutable=[names[0]])
         assert (cf.explain(some).raw[names[0]] == some[names[0]]).all()
         assert cf.domain.encode(some.iloc[0]).x.shape == (1, 2)
-    hot = pd.DataFrame({'red': [1, 0]*9, 'blue': [0, 1]*9, 'x': filler(18)})
-    with pytest.raises(ValueError, match="'red' is a part of 'colour'"): tabular(hot, ['red'], categorical={'colour': ['red', 'blue']})
 
 
 # Labels
 
-def test_labels_are_classes_from_zero():
-    x,net = torch.rand(30, 3), tabular_mlp(3, 3, seed=0)
-    y = np.resize([1, 2, 3], 30)
-    for f in (train, accuracy):
-        with pytest.raises(ValueError, match=r'y must be in 0\.\.2 for a network of 3 classes, got 1\.\.3: subtract 1'): f(net, x, y)
-        with pytest.raises(ValueError, match=r"y must be classes 0\.\.2, got .*'good'.*pd.factorize"): f(net, x, np.resize(['good', 'bad'], 30))
-        with pytest.raises(ValueError, match='one label a row'): f(net, x, y[:4])
-        with pytest.raises(ValueError, match=r'got .*0\.5'): f(net, x, y/2)
-    with pytest.raises(ValueError, match='at least two rows, one to train on and one to hold back, got 1'): train(net, x[:1], [0])
-    with pytest.raises(ValueError, match=r'valid must be in \(0, 1\), got 1'): train(net, x, y - 1, valid=1)
-    assert train(net, x[:2], [0, 1], epochs=1) is net
+def test_two_rows_are_enough_to_train():
+    x, net = torch.rand(2, 3), tabular_mlp(3, 3, seed=0)
+    assert train(net, x, [0, 1], epochs=1) is net
 
 
 # Constraints that come with a question
@@ -670,29 +609,6 @@ def test_rules_in_any_form_mean_the_same(bank):
     flags = pd.DataFrame({'age': [True]*8})
     pairs = pd.DataFrame({'income': [(500, 3000)]*8, 'late': [None]*8})
     for other in (each, cf.explain(rows, immutable=flags, bounds=pairs)): pd.testing.assert_frame_equal(one.raw, other.raw)
-
-
-BAD_RULES = {
-    'an unknown column':  (dict(immutable=['agee']), "immutable must name columns of df, got ['agee']"),
-    'a string':           (dict(increase_only='age'), "increase_only must be a list of columns, got the string 'age'"),
-    'too few rows':       (dict(immutable=[['age'], []]), 'immutable must be the same for all rows or one for each (3), got 2'),
-    'bounds of too few rows': (dict(bounds=[{}]), 'bounds must be the same for all rows or one for each (3), got 1'),
-    'a frame of numbers': (dict(immutable=pd.DataFrame({'age': [1, 0, 1]})), 'immutable must be True or False in a frame'),
-    'both ways':          (dict(increase_only=['age'], decrease_only=[['age'], [], []]), 'must not overlap'),
-    'a category':         (dict(decrease_only=['job']), "must name numbers, got categories ['job']"),
-    'bounds of a category': (dict(bounds={'job': (0, 1)}), "bounds must be of numbers, got (0, 1) for the category 'job'"),
-    'bounds the wrong way': (dict(bounds={'age': (50, 20)}), "bounds must have low ≤ high, got 'age': (50, 20)"),
-    'bounds that are no numbers': (dict(bounds={'age': ('young', None)}), "numeric in column 'age', got 'young'"),
-    'bounds that are no list': (dict(bounds='age'), "bounds must be a dict of columns, a list of dicts or a frame of pairs"),
-    'bounds of an unknown column': (dict(bounds={'agee': (1, 2)}), "bounds must name columns of df, got ['agee']"),
-}
-
-@pytest.mark.parametrize('case', BAD_RULES)
-def test_bad_rules(bank, case):
-    df,cf = bank
-    rules,says = BAD_RULES[case]
-    with pytest.raises(ValueError) as e: cf.explain(df.iloc[:3], **rules)
-    assert says in str(e.value)
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,5 +1,4 @@
 """Words, vectors, reviews: what a reader would not read in 06_texts."""
-import gzip
 import json
 import os
 import zipfile
@@ -61,32 +60,9 @@ def toy():
     return tr, te, v, written.read('reviews')
 
 
-@pytest.mark.parametrize('content, says', [
-    (b'good 1 0\nbad -1\n', 'line 2 must have 2 numbers'), (b'good 1 0\ngood 1 0\n', 'line 2 must not repeat'), (b'good 1 0\n\nbad 1 0\n', 'line 2 must be a word'),
-    (b'good 1 x\n', "line 1 must hold numbers"), (b'good 1 inf\n', 'line 1 must hold finite'), (b'g\xff 1 0\n', 'line 1 must be UTF-8'), (b'', 'got none in 0 lines')])
-@pytest.mark.parametrize('pack', ['txt', 'gz', 'zip'])
-def test_bad_vectors_name_file_and_line_and_cache_nothing(content, says, pack, tmp_path, monkeypatch):
-    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path/'cache'))
-    path = tmp_path/f'v.{pack}'
-    if pack == 'zip':
-        with zipfile.ZipFile(path, 'w') as z: z.writestr('v.txt', content)
-    else: path.write_bytes(gzip.compress(content) if pack == 'gz' else content)
-    with pytest.raises(ValueError, match=says) as e: load_glove(path)
-    assert str(path) in str(e.value) and not list((tmp_path/'cache').glob('*'))
-
-
-def test_truncated_archives_and_absent_files(tmp_path, monkeypatch):
-    monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path/'cache'))
-    lines = '\n'.join(f'w{i} {i} {i/7}' for i in range(5000)).encode()
-    (tmp_path/'v.gz').write_bytes(gzip.compress(lines)[:-2000])
-    with pytest.raises(ValueError, match='whole file'): load_glove(tmp_path/'v.gz')
-    (tmp_path/'v.zip').write_bytes(b'PK not a zip')
-    with pytest.raises(ValueError, match='whole file'): load_glove(tmp_path/'v.zip')
-    with pytest.raises(ValueError, match='none.txt'): load_glove(tmp_path/'none.txt')
+def test_a_member_of_an_archive(tmp_path):
     with zipfile.ZipFile(tmp_path/'two.zip', 'w') as z: z.writestr('a.txt', 'x 1\n'), z.writestr('b.txt', 'y 2\n')
-    with pytest.raises(ValueError, match='member must be one of'): load_glove(tmp_path/'two.zip')
     assert load_glove(tmp_path/'two.zip', member='b.txt', cache=False).words == ['y']
-    assert not list((tmp_path/'cache').glob('*'))
 
 
 def test_cached_vectors_are_mapped_and_equal(tmp_path, monkeypatch):
@@ -98,16 +74,6 @@ def test_cached_vectors_are_mapped_and_equal(tmp_path, monkeypatch):
     assert load_glove(tmp_path/'v.txt', vocab={'bad'}).words == ['bad']
     next((tmp_path/'cache').glob('*.json')).unlink()                     # half a pair is no pair
     assert load_glove(tmp_path/'v.txt').words == a.words
-
-
-def test_bad_texts(toy):
-    _, _, v, net = toy
-    dom = sentences(v, length=40)
-    for bad in ('', ' \n\t', 'zanzibar', '<br />'):
-        with pytest.raises(ValueError, match='row 1'): dom.encode(['a film', bad])
-    with pytest.raises(ValueError, match='got NoneType in row 0'): dom.encode([None])
-    with pytest.raises(ValueError, match='similarity'): sentences(v, similarity=2)
-    with pytest.raises(ValueError, match='allow'): sentences(v, allow=['the!'])
 
 
 def test_a_text_is_cut_into_tokens_once(toy):
@@ -216,8 +182,6 @@ def test_words_held_fixed_by_a_question(toy):
     assert all(word[i] not in set(c.before.str.lower()) for i, c in held.changes().groupby('row'))
     everywhere = cf.explain(te['text'][:8], immutable=list(word.values())).changes()
     assert not set(everywhere.before.str.lower()) & set(word.values())
-    with pytest.raises(ValueError, match='bounds must be left out for texts'): cf.explain(te['text'][:1], bounds={'film': (0, 1)})
-    with pytest.raises(ValueError, match=r'one for each row \(1\), got 2'): cf.explain(te['text'][:1], immutable=[['film'], []])
 
 
 def test_html_is_escaped(toy):

@@ -9,8 +9,8 @@ import torch
 from sklearn.datasets import load_wine
 import written
 
-from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures, strengths, tabular,
-                            tabular_mlp)
+from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures,
+    strengths, tabular)
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.search.pairs import counted_pairs, usual_support
@@ -19,7 +19,7 @@ from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
 from gradual_cf.models.asking import predict
-from gradual_cf.measures.metrics import outliers, plausible as dial
+from gradual_cf.measures.metrics import plausible as dial
 from gradual_cf.search import masking, plausible, robust
 
 
@@ -290,14 +290,6 @@ def test_a_proof_claims_no_company_that_was_left_out(many):
     assert all('plausible' not in text for text in texts) and check_letter(texts, cf, cfs.data).flips.all()
 
 
-def test_company_needs_a_table_and_the_probe(case):
-    X, _, domain, net, *_ = case
-    with pytest.raises(ValueError, match="plausibility must be None unless masking='probe' on a table"):
-        GradualCF(net, domain, replace(PLAUSIBLE, masking='gradient'))
-    with pytest.raises(ValueError, match='plausibility must be None'):
-        GradualCF(net, replace(domain, features=()), PLAUSIBLE)
-
-
 # Other models
 
 def test_bootstrap_draws_rows_with_their_labels():
@@ -308,11 +300,6 @@ def test_bootstrap_draws_rows_with_their_labels():
     assert bootstrap(lambda x, t: x.sum().item(), torch.arange(50), torch.arange(50), 2) == bootstrap(lambda x, t: x.sum().item(), torch.arange(50), torch.arange(50), 2)
 
 
-@pytest.mark.parametrize('k', [0, -1, 1.5, True, None])
-def test_bootstrap_says_what_k_must_be(k):
-    with pytest.raises(ValueError, match='k must be a whole number of at least 1'): bootstrap(lambda x, y: 0, [1, 2], [0, 1], k)
-
-
 def test_confirm_asks_models_of_any_kind(case):
     from sklearn.linear_model import LogisticRegression
     X, y, domain, net, cf, rows = case
@@ -321,8 +308,6 @@ def test_confirm_asks_models_of_any_kind(case):
     cfs = confirm(cf.explain(rows, 1), [net, model])
     want = (1 + model.predict(cfs.raw.drop(columns='home')))/2
     assert np.allclose(cfs.confirmed, want)
-    with pytest.raises(ValueError, match='models must be a list'): confirm(cfs, net)
-    with pytest.raises(ValueError, match='model must accept inputs'): confirm(cfs, [tabular_mlp(3)])
 
 
 def test_a_list_of_models_is_worth_its_worst(case):
@@ -333,17 +318,6 @@ def test_a_list_of_models_is_worth_its_worst(case):
         probability = torch.stack([predict(m, cfs.xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0] for m in (net, *others)])
         assert torch.allclose(cfs.tensors.prob, probability.amin(0), atol=1e-4)
         assert cfs.valid.mean() > .9 and (confirm(cfs[cfs.valid], others).confirmed == 1).all()
-
-
-def test_lists_of_models_that_do_not_fit(case):
-    X, _, domain, net, *_ = case
-    d = domain.encode(X).x.shape[1]
-    with pytest.raises(ValueError, match='model must be one model or a list of at least two'): GradualCF([net], domain)
-    with pytest.raises(ValueError, match='model must accept inputs'): GradualCF([net, tabular_mlp(d + 1)], domain).fit(X)
-    with pytest.raises(ValueError, match='models of the same classes'): GradualCF([net, tabular_mlp(d, 3)], domain).fit(X)
-    from sklearn.linear_model import LinearRegression
-    number = LinearRegression().fit(X[['income']], X.debt)
-    with pytest.raises(ValueError, match='got one that answers with numbers'): GradualCF([net, number], domain)
 
 
 # Judges
@@ -382,7 +356,6 @@ def test_outliers_and_measures(case):
     nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
     assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
     x = cf.encode(fresh).x
-    with pytest.raises(ValueError, match='20 held-out rows'): outliers(cfs.xp, cfs.tensors.target, x[:10], predict(net, x[:10]))
 
 
 def test_preset_from_the_command_line(networks):
@@ -491,17 +464,6 @@ def test_every_demand_grows_with_strength(case):
         company = GradualCF(net, domain, h).fit(X).company
         circles.append(company.circles[company.number(torch.tensor(1))])
     for low, high in zip(circles, circles[1:]): assert (high.lonely < low.lonely).all() and high.strange <= low.strange
-
-
-@pytest.mark.parametrize('strength', [2.1, -.1, float('nan'), 'strict', None, True])
-def test_a_strength_that_is_none_is_one_clear_error(strength):
-    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 2\]'): dial(strength)
-
-
-@pytest.mark.parametrize('wrong', [dict(density=0), dict(isolation=1.2), dict(pairs=-.5), dict(pairs=True), dict(density=None), dict(isolation='much')])
-def test_a_share_that_is_none_is_one_clear_error(wrong):
-    name, = wrong
-    with pytest.raises(ValueError, match=rf'{name} must be a number in \(0, 1\]'): Plausibility(**wrong)
 
 
 # Pairs
@@ -798,12 +760,3 @@ def test_strengths_of_several_targets_intervals_and_rows_without_an_answer(case)
     lost = rows[~fixed.explain(rows, 1).valid]
     none = strengths(fixed, lost.iloc[:3], 1, tried=(1,)).loc[1]
     assert none.valid == 0 and not none.enough and np.isnan(none['columns'])
-
-
-def test_strengths_say_what_they_need(case):
-    X, _, domain, net, cf, rows = case
-    with pytest.raises(ValueError, match=r'strength must be a number in \[0, 2\], got 3'): strengths(cf, rows[:2], 1, tried=(3,))
-    with pytest.raises(ValueError, match='fit must be called'): strengths(GradualCF(net, domain), rows[:2], 1)
-    few = pd.concat([X[cf.z_train.argmax(1).numpy() == t].iloc[:n] for t, n in ((0, 200), (1, 40))])
-    with pytest.raises(ValueError, match='target must have 20 training rows that no search sees'):
-        strengths(GradualCF(net, domain).fit(few), rows[:2], 1)

@@ -114,15 +114,6 @@ def test_several_answers_too(asked):
     assert 'row b: to be class 1, not read' in many.text() and '4 not read' in repr(many) and 'not read' in many._repr_html_()
 
 
-def test_where_no_row_can_be_read_the_call_says_so(asked):
-    cf, rows = asked
-    with pytest.raises(ValueError, match="known levels.*'city', got 'Atlantis'"): cf.explain(rows.astype({'city': object}).assign(city='Atlantis'), 1)
-    with pytest.raises(ValueError, match="known levels.*'city', got 'Atlantis'"): cf.explain_many(rows.astype({'city': object}).assign(city='Atlantis'), 1)
-    with pytest.raises(ValueError, match='label|class'): cf.explain(spoilt(rows, *BAD), 7)
-    with pytest.raises(ValueError, match='missing'): cf.explain(spoilt(rows, *BAD).drop(columns='age'), 1)
-    with pytest.raises(ValueError, match="'city'"): GradualCF(cf.model, cf.domain).fit(spoilt(rows, ('b', 'city', 'Atlantis')))
-
-
 @pytest.mark.parametrize('form', ['arrow', 'dicts'])
 def test_rows_of_other_makes(asked, form):
     cf, rows = asked

@@ -4,11 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
-from toy import columns
-
 from gradual_cf import all as public
-from gradual_cf.all import GradualCF
 
 NOTES = (Path(__file__).parent.parent/'CHANGELOG.md').read_text().partition('### Upgrade notes')[2].partition('\n### ')[0]
 LINES = [line.strip('| ').split(' | ') for line in NOTES.splitlines() if line.startswith('| ') and not line.startswith('| before')]
@@ -23,9 +19,3 @@ def test_what_is_called_old_is_gone_and_what_is_called_new_is_there():
         for code in re.findall(r'`(\w+\(.*?\))`', new):
             for node in ast.walk(ast.parse(code.replace('…', '...'))):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name): assert hasattr(public, node.func.id), code
-
-
-def test_settings_that_are_gone_are_refused_by_name():
-    toy = columns()
-    for name in ('zoom', 'beta', 'prototypes', 'loss'):
-        with pytest.raises(ValueError, match=f'settings must be among .*{name}'): GradualCF(toy.model, toy.domain, **{name: 1})

@@ -108,23 +108,6 @@ def test_intervals_of_numbers():
     assert watch(answers).exit_code == 0 and watch(answers, model=made(5.)).exit_code == 1
 
 
-@pytest.mark.parametrize('how, said', [
-    (dict(least=0), 'least must be'), (dict(least=1.), 'least must be'), (dict(level=0), 'level must be'), (dict(level=1), 'level must be'),
-    (dict(target='rich'), "refused 'rich'"), (dict(by='sex'), 'by must name columns')], ids=str)
-def test_bad_input_is_named(advice, how, said):
-    with pytest.raises(ValueError, match=said): watch(advice, **how)
-
-
-def test_what_is_no_batch_is_named(advice, tmp_path):
-    with pytest.raises(ValueError, match='batch must be'): watch(3)
-    with pytest.raises(ValueError, match='with parts'): watch(tmp_path, model=bank())
-    with pytest.raises(ValueError, match='fitted explainer'): watch(advice.df(), model=Score())
-    with pytest.raises(ValueError, match='fit must be called'): watch(advice, model=GradualCF(Score(), tabular(people())))
-    with pytest.raises(ValueError, match='target must be given'): watch(bank().explain(people(50, 3)))
-    rich = bank().explain(people(3).assign(income=100, debt=0), 'granted')
-    with pytest.raises(ValueError, match='must include rows that were refused'): watch(rich)
-
-
 def test_advice_that_was_never_valid_is_said_so():
     nobody = bank().explain(people(30, 4), 'granted', immutable=['income', 'debt'])
     found = watch(nobody)

@@ -190,9 +190,3 @@ def test_only_adverbs_and_adjectives_before_nouns_go(vectors):
     reader, s = cf.domain.measures.args[0], cf.start(enc, target)
     may = wording._dispensable(reader, wording._as_it_stands(reader, s)[0], torch.arange(12)[None])[0]
     assert [w for w, ok in zip(text.rstrip('.').split(), may) if ok] == ['dull', 'really'] and may.sum() == 2
-
-
-def test_what_cannot_be_put_in(vectors):
-    for bad in ('zanzibar', ','):
-        with pytest.raises(ValueError, match='insert must hold words of the vocabulary'): wordings(vectors[1], insert=[bad])
-    with pytest.raises(ValueError, match='raw must be the texts'): wordings(vectors[1], insert=()).decode(torch.zeros(1, 264, 2, 17))

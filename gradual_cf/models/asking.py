@@ -379,7 +379,9 @@ def _differentiable(model) -> bool:
 def labels_of(model) -> Any: # In the order of its outputs; () where it names none
     "The labels of a model's classes; raises `ValueError` for several models with different labels."
     if isinstance(model, _Asked): return labels_of(model.model)
-    if not isinstance(model, _Agreed): return tuple(getattr(model, 'classes_', ()))
+    if not isinstance(model, _Agreed):
+        own = tuple(getattr(model, 'classes_', ()))
+        return () if any(map(np.ndim, own)) else own # a list for each of several outputs
     named = [labels for m in model.models if (labels := labels_of(m))]
     if all(labels == named[0] for labels in named): return named[0] if named else ()
     raise ValueError(f'model must be a list of models with the same class labels, got {[*map(list, named)]}')

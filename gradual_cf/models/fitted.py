@@ -579,7 +579,8 @@ def load_fitted(
         module = importlib.import_module(library)
         return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
-    except Exception as e: raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {e}') from e
+    except Exception as e: # its first line says why, what follows is a stack of C++
+        raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
 
 # %% ../../nbs/models/02_fitted.ipynb #ec8
 class _Nodes(NamedTuple):

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c4
 from __future__ import annotations
-import ast, base64, hashlib, io, json, os, platform, re, time
+import ast, base64, difflib, hashlib, io, json, os, platform, re, time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -62,7 +62,9 @@ def results(
     "A committed result of a benchmark or of `reproduce`; raises `ValueError` for an unknown name."
     folders = [_checkout()/f for f in _KEEPS]
     known = {p.name: p for folder in folders for p in sorted(folder.glob('*.*')) if p.suffix in _READ}
-    if name not in known: raise ValueError(f'name must be one of {sorted(known)}, got {name!r}')
+    if name not in known:
+        near = difflib.get_close_matches(name, sorted(known), 5, 0)
+        raise ValueError(f'name must be that of a committed result, such as {near}, got {name!r}')
     return _READ[known[name].suffix](known[name])
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c21

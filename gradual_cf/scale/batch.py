@@ -84,9 +84,10 @@ def _question(explainer, target, seed, constraints):
     if not isinstance(target, str) or target in explainer.classes: target = _plain_target(explainer, target)
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
-    try: json.dumps(question)
-    except TypeError:
-        raise ValueError(f'constraints must be plain values, the same for all rows, got {constraints}') from None
+    for name, v in question.items():
+        try: json.dumps(v)
+        except TypeError:
+            raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
     return question
 
 # %% ../../nbs/scale/01_batch.ipynb #c27

@@ -138,7 +138,8 @@ def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
     lines = []
     for text in texts:
         if not isinstance(text, str): raise ValueError(f'texts must be what evidence returned, got {type(text).__name__}')
-        told = _read_json(text)
+        try: told = _read_json(text)
+        except ValueError as e: raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …: {e}') from None
         if told.get('schema_version') != _SCHEMA or told.get('sha256') != _seal({k: v for k,v in told.items() if k != 'sha256'}):
             raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …')
         a = told['answer']

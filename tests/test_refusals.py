@@ -1,0 +1,478 @@
+"""What is refused, and how: a table for each door, a line for each message. The call comes first, then words that the message holds."""
+import datetime
+import pickle
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import refused as r
+import torch
+import toy
+from refused import LABELS, N, X, answers, bare, called, cf, domain, each, fresh, model, of_table, own, plain, refuses, table
+from safetensors.torch import save_file
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+from torch import nn
+
+from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted, load_heloc,
+                            load_model, plausible, predictor, tabular, tabular_mlp, train)
+from gradual_cf.models.fitted import recognised
+
+# Asking: `explain` and what asks like it
+
+FRAMES = {
+    'a missing column': (lambda d: d.drop(columns='income'), "data must … missing ['income']"),
+    'an extra column': (lambda d: d.assign(more=1), "data must … extra ['more']"),
+    'reordered columns': (lambda d: d[d.columns[::-1]], 'data must … fitted order … got'),
+    'NaN': (lambda d: d.assign(income=np.nan), "data must … got nan in column 'income'"),
+    'infinity': (lambda d: d.assign(income=np.inf), "data must … got inf in column 'income'"),
+    'an unknown category': (lambda d: d.assign(job='actor'), "data must … known levels … 'job', got 'actor'"),
+    'text in a number': (lambda d: d.assign(age='old'), "data must … numeric in column 'age', got 'old'"),
+    'an empty frame': (lambda d: d[:0], 'data must … at least one row, got an empty frame'),
+    'no frame': (lambda d: d.income.tolist(), 'data must be a frame … got list'),
+}
+RULES = {
+    'an unknown column': (dict(immutable=['agee']), "immutable must name columns of df, got ['agee']"),
+    'a string': (dict(increase_only='age'), "increase_only must be a list of columns, got the string 'age'"),
+    'too few rows': (dict(immutable=[['age'], []]), 'immutable must be the same for all rows or one for each (3), got 2'),
+    'bounds of too few rows': (dict(bounds=[{}]), 'bounds must be the same for all rows or one for each (3), got 1'),
+    'a frame of numbers': (dict(immutable=pd.DataFrame({'age': [1, 0, 1]})), 'immutable must be True or False in a frame'),
+    'both ways': (dict(increase_only=['age'], decrease_only=[['age'], [], []]), 'must not overlap'),
+    'a category': (dict(decrease_only=['job']), "must name numbers, got categories ['job']"),
+    'bounds of a category': (dict(bounds={'job': (0, 1)}), "bounds must be of numbers, got (0, 1) for the category 'job'"),
+    'bounds the wrong way': (dict(bounds={'age': (50, 20)}), "bounds must have low ≤ high, got 'age': (50, 20)"),
+    'bounds that are no numbers': (dict(bounds={'age': ('young', None)}), "numeric in column 'age', got 'young'"),
+    'bounds that are no list': (dict(bounds='age'), 'bounds must be a dict of columns, a list of dicts or a frame of pairs'),
+    'bounds of an unknown column': (dict(bounds={'agee': (1, 2)}), "bounds must name columns of df, got ['agee']"),
+}
+
+
+def ask(how, rows=3, e=cf): return e().explain(X().iloc[:rows], **how)
+def labelled(kind, target): own('line', kind).explain(N().iloc[:2], target)
+def number(target): own('number').explain(N().iloc[:2], target)
+def hist(**how): of_table().explain(N().iloc[:2], **how)
+def likely(**how): cf(plausibility=Plausibility(likelihood=.5)).explain(X()[:2], **how)
+def in_hole(x): return (x[:, 1] > .2) & (x[:, 1] < .4)
+def gaps():
+    "Rows without, with, without and with an income in the hole."
+    inside = in_hole(domain().encode(X()).x).numpy()
+    return np.r_[np.flatnonzero(~inside)[:2], np.flatnonzero(inside)[:2]][[0, 2, 1, 3]]
+def spoilt(): return X().astype({'job': object}).assign(job=lambda d: d.job.where(d.index != 'id1', 'Atlantis'))
+def holed():
+    "An explainer of a network that has no answer for some incomes."
+    net = fresh()
+    return GradualCF(lambda x: torch.where(in_hole(x)[:, None], torch.nan, net(x)), domain(),
+        sigma=0).fit(X()[~in_hole(domain().encode(X()).x).numpy()])
+def moved(change):
+    "An explainer of a network that is changed after fit."
+    e = GradualCF(fresh(), domain()).fit(X())
+    change(e.model)
+    return e
+
+
+@table(
+    *[(name, lambda f=f: cf().explain(f(X().iloc[:3])), says) for name, (f, says) in FRAMES.items()],
+    *[(name, lambda how=how: ask(how), says) for name, (how, says) in RULES.items()],
+    *each([2, -1, 7], lambda t: ask(dict(target=t)), 'target must be in 0..1, got {v}', 'a target of '),
+    ('a target too short', lambda: ask(dict(target=[0, 1])), 'target must … one per row (3) … got'),
+    *each([.5, 'good'], lambda t: ask(dict(target=t)), 'target must … integer … got', 'a target of '),
+    *[(f'{kind} {target!r}', lambda kind=kind, target=target: labelled(kind, target),
+        'target must be one of the labels ' + ' … '.join(map(repr, sorted(LABELS[kind]))) + ' … got')
+      for kind, target in [('text', 'maybe'), ('text', 1), ('signs', 0), ('from_one', 0), ('digits', 2), ('digits', '5'),
+      ('decimals', True), ('text', ['granted', 'so']),
+                           ('booleans', 'True'), ('text', np.nan), ('text', [['granted'], ['refused']])]],
+    ('no target, three classes', lambda: r.grades().explain(X().iloc[:3]), 'target must … more than two classes'),
+    ('no target, four labels', lambda: labelled('digits', None), 'target must … 4 classes: 3, 5, 8, 9'),
+    ('three targets, two rows', lambda: labelled('digits', [3, 5, 8]), 'target must … one per row (2) … got'),
+    ('an interval of classes', lambda: labelled('text', (.2, .4)), 'target must … got'),
+    *each([1, None, 'ab'], number, 'target must … an interval … got', 'a number of '),
+    *each([(3, 2), (np.nan, 1)], number, 'target must … low ≤ high … got', 'a number of '),
+    ('intervals of other rows', lambda: number([(0, 1)]*3), 'target must … one per row … got'),
+    ('a class that is never predicted', lambda: GradualCF(r.Wrapped(fresh(), lambda z: z*0 + torch.tensor([9., 0.]) + .1*z),
+        domain()).fit(X()).explain(X().iloc[:2], 1),
+     'target must be a class that the model predicts for some training row, got [1]'),
+    ('before fit', lambda: GradualCF(cf().model, domain()).explain(X()), 'fit must be called'),
+    ('a trace before fit', lambda: GradualCF(cf().model, domain()).trace(X()[:1]), 'fit must be called'),
+    ('several before fit', lambda: GradualCF(cf().model, domain()).explain_many(X()), 'fit must be called'),
+    *each([0, 1.5, [1, 2], 'two'], lambda v: ask(dict(max_changes=v)), 'max_changes must be … got', 'max_changes='),
+    *[(f'{name} of inputs without names', lambda name=name, v=v: bare().explain(plain().x[:2], **{name: v}),
+        f'{name} must be left out … got')
+      for name, v in dict(immutable=['a'], bounds={'a': (0, 1)}, increase_only=['a'], decrease_only=['a']).items()],
+    *each([0, -1, 2.5, True, '3'], lambda v: cf().explain_many(X()[:2], k=v), 'k must be a whole number of at least 1, got {v}', 'k='),
+    *each([-.1, 1.1, 'much', True], lambda v: cf().explain_many(X()[:2], diversity=v), 'diversity must be a number in [0, 1], got {v}',
+        'diversity='),
+    ('several of no change', lambda: cf().explain_many(X()[:2], max_changes=0), 'max_changes must be … got 0'),
+    ('a rule that nobody knows', lambda: bare().explain_many(plain().x[:2], colour='red'), 'colour must be left out'),
+    ('an answer beyond the last', lambda: cf().explain_many(X()[:2])[2], '', IndexError),
+    ('an array of two columns', lambda: own().explain(N().to_numpy()[:3, :2]), 'an array `(n, 3)`, got ndarray of shape (3, 2)'),
+    ('a text', lambda: cf().explain('rows'), 'data must … list of dicts, … got str'),
+    ('rows in the place of a target', lambda: cf().explain(1, X().iloc[:2]), 'rows must come first'),
+    *[(f'confirmed={v!r}', lambda v=v: ask(dict(confirmed=v)), 'confirmed must … share in (0, 1] … got') for v in (0, 1.5, True, 'all')],
+    *[(f'confirmed and {next(iter(more))}', lambda more=more: ask(dict(confirmed=.5) | more), f'{next(iter(more))} must be left out … got')
+      for more in (dict(optimal='columns'), dict(seconds=1), dict(robust=dict(weights=.1)))],
+    ('a confirmed number', lambda: own('number').explain(N()[:3], (50, None), confirmed=.9), 'a model of classes'),
+    ('a confirmed answer of Wachter', lambda: Wachter(cf().model, domain()).fit(X()).explain(X()[:3], 1, confirmed=.9),
+        'a model of classes'),
+    ('optimal in a norm that is none', lambda: hist(optimal='l2'), "optimal must be one of … got 'l2'"),
+    ('a gap below zero', lambda: hist(optimal='columns', gap=-.1), 'gap must be a share of at least 0, got -0.1'),
+    ('a gap alone', lambda: hist(gap=.1), 'gap must be left out … got'),
+    ('seconds below zero', lambda: hist(seconds=-1), 'seconds must be positive … got'),
+    ('optimal for a model without bounds', lambda: own('svc').explain(N()[:2], optimal='columns'),
+        'a model that can be bounded … with seconds'),
+    ('optimal with a likelihood', lambda: likely(optimal='columns'), 'optimal must be left out with a likelihood'),
+    ('robust with a likelihood', lambda: likely(robust=dict(noise=dict(income=.01))), 'optimal must be left out with a likelihood'),
+    ('optimal with a quantile', lambda: own('hist', quantile=.5).explain(N()[:2], optimal='distance'), 'quantile'),
+    *each([dict(), 'much', dict(noise=dict(age=1), weights=.1)], lambda v: hist(robust=v), 'robust must be dict … got', 'robust='),
+    *each([-1, True], lambda v: hist(robust=dict(noise=dict(age=v))), 'must be a number above 0 … got {v}', 'noise of '),
+    ('noise of nobody', lambda: hist(robust=dict(noise=dict(nobody=1))), 'nobody'),
+    ('no noise', lambda: hist(robust=dict(noise={})), 'dict of columns'),
+    ('noise of a category', lambda: ask(dict(robust=dict(noise=dict(job=1)))), "category 'job'"),
+    ('weights of trees', lambda: hist(robust=dict(weights=.1)), 'without layers'),
+    ('weights of zero', lambda: own().explain(N()[:1], robust=dict(weights=0)), 'above 0'),
+    ('noise for a model without bounds', lambda: own('svc').explain(N()[:1], robust=dict(noise=dict(age=1))), 'that can be bounded'),
+    ('no row that can be read', lambda: cf().explain(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1),
+        "known levels … 'job', got 'Atlantis'"),
+    ('several of no row that can be read', lambda: cf().explain_many(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1),
+        "known levels … 'job', got 'Atlantis'"),
+    ('a target that is none, of rows of which some cannot be read', lambda: cf().explain(spoilt(), 7), 'target must be in 0..1, got 7'),
+    ('a missing column of rows of which some cannot be read', lambda: cf().explain(spoilt().drop(columns='late'), 1),
+        "data must … missing ['late']"),
+    ('an ordered level that is none', lambda: tabular(people()).encode(people().assign(degree='doctor')),
+        "data must … known levels … got 'doctor'"),
+    ('weights of a product of layers', lambda: own('folded').explain(N()[:1], robust=dict(weights=.1)), 'without layers'),
+    ('a network that moved to other numbers', lambda: moved(lambda m: m.double()).explain(X()[:2]),
+        'model must … dtype it was fitted on … got'),
+    ('a network of two kinds of numbers', lambda: moved(lambda m: m[0].double()).explain(X()[:2]),
+        'model must be on one device and of one dtype, got'),
+    ('a network without an answer for some rows', lambda: holed().explain(X().iloc[gaps()]),
+        'model must … finite logits, got NaN or infinite ones for rows 1, 3 of 4'),
+    ('a network without an answer for one row', lambda: holed().explain(X().iloc[gaps()][:2]), 'finite logits … for row 1 of 2'),
+)
+def test_explain(row, tmp_path): refuses(row, tmp_path)
+
+
+# A table: `tabular`
+
+CONSTRAINTS = {
+    'all immutable': (dict(immutable=list(X())), 'immutable must leave … got'),
+    'low above high': (dict(bounds={'age': (60, 20)}), "bounds must have low ≤ high, got 'age': (60, 20)"),
+    'no whole number between': (dict(bounds={'age': (20.2, 20.8)}), 'bounds must have low ≤ high … got'),
+    'an unknown column': (dict(immutable=['agee']), "immutable must name columns of df, got ['agee']"),
+    'a string': (dict(increase_only='age'), 'increase_only must be a list of columns, got'),
+    'both ways': (dict(increase_only=['age'], decrease_only=['age']), 'must not overlap … got'),
+    'a direction for a category': (dict(increase_only=['job']), 'increase_only and decrease_only must name numbers, got'),
+    'bounds of a category': (dict(bounds={'job': (0, 1)}), 'bounds must be of numbers, got'),
+    'bounds that are no pair': (dict(bounds={'age': 40}), "bounds must … a pair (low, high) for column 'age', got 40"),
+    'no changes': (dict(max_changes=0), 'max_changes must be a whole number of at least 1, got 0'),
+    'a grid of one': (dict(grid=1), 'grid must be a whole number of at least 2, got 1'),
+    'levels of a number': (dict(levels={'age': [20]}), "levels must name categories, got ['age']"),
+    'an unknown level': (dict(levels={'job': ['actor']}), "levels must … got ['actor']"),
+}
+COLUMNS = {
+    'a range beyond floats': (lambda: dict(v=[-1e308, 1e308], x=[0, 1]), "whose range a float can hold, got 'v' from -1e"),
+    'names that are true and false': (lambda: {True: filler(9), False: filler(9, 1)},
+        'df must … named by text or numbers, got [True, False]'),
+    'numbers and texts': (lambda: dict(v=objects(['one', 2, 3]*20), x=filler(60)), "df must … got int and str in column 'v'"),
+    'truth and numbers': (lambda: dict(v=objects([True, 2, 3]*20), x=filler(60)), "df must … got bool and int in column 'v'"),
+    'spans of time': (lambda: dict(v=objects([datetime.timedelta(1), datetime.timedelta(2)]*30), x=filler(60)), "df must … in column 'v'"),
+}
+DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
+
+
+def filler(n, seed=0): return np.random.default_rng(seed).normal(0, 1, n).round(3)
+def objects(values): return pd.Series(values, dtype=object)
+def hot(**told): return tabular(pd.DataFrame(dict(red=[1, 0]*9, blue=[0, 1]*9, x=filler(18))), categorical={'colour': ['red', 'blue']},
+    **told)
+def twice(): return pd.DataFrame(np.column_stack([filler(30, s) for s in range(3)]), columns=['a', 'b', 'a'])
+def gap(c):
+    "A row with a missing cell in a column that had none."
+    df = pd.DataFrame(dict(v=filler(18), job=['clerk', 'nurse']*9, red=[1, 0]*9, blue=[0, 1]*9))
+    row = df[:2].astype({c: object})
+    row.loc[1, c] = None
+    return tabular(df, categorical={'colour': ['red', 'blue']}), row
+
+
+@cache
+def people(n=200):
+    "Rows that keep relations between columns."
+    g = np.random.default_rng(0)
+    job, late = g.choice(['none', 'clerk', 'nurse'], n), g.integers(0, 6, n)
+    income = np.where(job == 'none', 0, g.integers(10, 60, n)*100)
+    card, loan = (g.random(n)*.5*income).astype(int), g.integers(0, 5000, n)
+    return pd.DataFrame(dict(age=g.integers(18, 70, n), degree=pd.Categorical.from_codes(g.integers(0, 3, n), dtype=DEGREES), job=job,
+        income=income,
+                             late_last=late, late_max=np.minimum(late + g.integers(0, 4, n), 8), card=card, loan=loan, total=card + loan,
+                                 share=(loan/(card + loan + 1)).round(4)))
+
+
+def line(parents, child): return LinearRegression().fit(people()[parents], people()[child])
+def share(df): return df.loan/(df.card + df.loan + 1)
+
+
+RISE, SUM = 'degree rises -> age rises by 2', 'total == card + loan'
+RELATED = [
+    (dict(relations=['late_mx >= late_last']), "relations must name columns of df, got 'late_mx'"),
+    (dict(relations='late_max >= late_last'), 'relations must be a list of texts … got'),
+    (dict(relations=[3]), 'relations must be texts, got 3'),
+    (dict(relations=['age.max() > 3']), 'relations must be made of columns … got'),
+    (dict(relations=['__import__("os")']), 'relations must be made of columns … got'),
+    (dict(relations=['age > @age']), 'relations must compare columns … got'),
+    (dict(relations=['age']), 'relations must compare columns … got'),
+    (dict(relations=['job == "clark"']), "got 'clark'"),
+    (dict(relations=['age > "old"']), "relations must compare 'age' with a number"),
+    (dict(relations=['late_max > late_last', 'late_last > late_max']), 'relations must not contradict each other'),
+    (dict(relations=['age > 200']), "no row satisfies 'age > 200'"),
+    (dict(relations=[RISE, 'degree rises -> age falls by 1']), 'contradict'),
+    (dict(relations=[RISE], immutable=['age']), "column of immutable, got 'age'"),
+    (dict(relations=[RISE], decrease_only=['age']), 'column of decrease_only'),
+    (dict(relations=[SUM, 'card == total - loan']), "form a circle, got 'total' → 'card' → 'total'"),
+    (dict(relations=[SUM], derive={'total': lambda df: df.card}), "once, got ['total']"),
+    (dict(relations=['income rises by 1.2.3 -> age rises']), "by what positive number a column rises or falls, got '1.2.3'"),
+    (dict(derive={'share': lambda df: df.share*2}), "circle, got 'share' → 'share'"),
+    (dict(derive={'shares': len}), "derive must name columns of df, got 'shares'"),
+    (dict(derive={'share': 3}), 'derive must be a function … got'),
+    (dict(derive={'share': lambda df: df.gone}), "derive must compute 'share' … got"),
+    (dict(derive=['share']), 'derive must be a dict … got'),
+    (dict(derive={'share': share}, immutable=['share']), "immutable must not name a column that is computed, got 'share'"),
+    (dict(derive={'share': share}, cost={'share': 2}), "cost must not name a column that is computed, got 'share'"),
+    (dict(relations=[SUM], cost={'total': 2}), "cost must not name a column that is computed, got 'total'"),
+    (dict(causes={'income': (['agee'], LinearRegression())}), "got 'agee'"),
+    (dict(causes={'income': ['age']}), 'causes must … (parents, fitted regressor) … got'),
+    (dict(causes={'income': ('age', LinearRegression())}), 'causes must … a list of parents … got'),
+    (dict(causes={'income': (['age'], LinearRegression())}), "causes must predict 'income' from … got"),
+    (dict(causes={'job': (['age'], LinearRegression())}), 'causes must … children that are numbers … got'),
+    (dict(cost={'age': -1}), "cost must … column 'age', got -1"),
+    (dict(cost={'agee': 1}), "cost must name columns of df, got ['agee']"),
+    (dict(cost={'job': (1, 2)}), 'a pair (up, down)'),
+    (dict(cost={'age': 'dear'}), "cost must … got 'dear'"),
+    (dict(cost=3), 'cost must be a dict … got'),
+]
+OUT_OF_PLACE = ['not age', 'age and income > 3', 'age > 3 or 1', '-age', 'age in 3', 'age in income', 'age in [income]', 'age in [[1]]',
+    'age >= [1]', 'age >= 2j', 'age == b"x"',
+                'age == None', 'age >= ...', 'age + (loan > 2) > 3', '-(loan > 2) < age', 'age + 1' + '0'*400 + ' >= loan', 'age >= \ud800']
+ENDLESS = dict(minus='age >= ' + '-'*5000 + 'loan', many='age >= ' + '-'*200_000 + 'loan', nots='not '*3000 + 'age > 3',
+    sum='age <= ' + ' + '.join(['loan']*5000), chain=' >= '.join(['age']*3000))
+SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'before its fit'),
+    'not affine': (PowerTransformer(), "one of scikit-learn's"),
+          'other columns': (StandardScaler().fit(pd.DataFrame({'z': [1., 2.]})), "got 1: ['z']"),
+              'too few': (StandardScaler().fit([[1.], [2.]]), 'got 1')}
+
+
+@table(
+    *[(name, lambda told=told: tabular(X(), **told), says) for name, (told, says) in CONSTRAINTS.items()],
+    *[(name, lambda make=make: tabular(pd.DataFrame(make())), says) for name, (make, says) in COLUMNS.items()],
+    *[(f'scale: {name}', lambda scale=scale: tabular(pd.DataFrame({'a': filler(9), 'b': filler(9, 1)}), scale=scale),
+        f'scale must … {says}') for name, (scale, says) in SCALES.items()],
+    ('two columns of one name', lambda: tabular(twice()), "distinct column names, got ['a'] more than once"),
+    ('rows with two columns of one name', lambda: tabular(twice().iloc[:, :2]).encode(twice()), 'distinct columns'),
+    ('a part of a category', lambda: hot(immutable=['red']), "'red' is a part of 'colour'"),
+    ('a column of nothing to fill', lambda: tabular(X().assign(debt=np.nan), missing='fill'),
+        "in every column for missing='fill', got none in column 'debt'"),
+    *each(['v', 'job', 'red'], lambda c: (lambda d, row: d.encode(row))(*gap(c)),
+        "data must … missing values where the training rows have none, got … (1 of 2 rows)", 'a missing cell in '),
+    *each(['v', 'job', 'red'], lambda c: (lambda d, row: d.encode(row.iloc[1]))(*gap(c)), 'data must … got',
+        'a missing cell of one row in '),
+    ('an identifier', lambda: tabular(pd.DataFrame(dict(city=[f'city {i % 51}' for i in range(459)], x=filler(459)))),
+        "must not have an identifier … column 'city'"),
+    *[(f'levels {one!r} and {two!r}', lambda one=one,
+        two=two: tabular(pd.DataFrame(dict(c=objects([one, two, 'x']*20), m=np.arange(60.))), categorical=['c']),
+        f'in one way, got … {one} … column')
+      for one, two in [(True, 1), (False, 0), (1, 1.)]],
+    *[(called(told), lambda told=told: tabular(people(), **told), says) for told, says in RELATED],
+    ('a circle of causes', lambda: tabular(people(),
+        causes={'income': (['age'], line(['age'], 'income')), 'age': (['income'], line(['income'], 'age'))}),
+        "circle, got 'income' → 'age' → 'income'"),
+    *each(OUT_OF_PLACE, lambda text: tabular(people(), relations=[text]), 'relations must compare … got', 'relations: '),
+    *[(f'relations without end: {name}', lambda text=text: tabular(people(), relations=[text]),
+        'relations must have at most 200 operators each … got') for name, text in ENDLESS.items()],
+)
+def test_tabular(row, tmp_path): refuses(row, tmp_path)
+
+
+# Making an explainer and fitting it
+
+SETTINGS = dict(tau=[0, 1, 1.], tau_slack=[1, -.1], quantile=[1.5], sigma=[-1, 2.5, True], lr=['fast'], lam=[-1], n_ref=[0],
+    max_changes=[0], max_shared=[0], masking=['best'],
+                init=[0], keep=[None], legal=[1.5], batch_size=[0])
+
+
+def made(*given, net=cf, **told): return GradualCF(net().model, domain(), *given, **told)
+def refit(*rows): return GradualCF(cf().model, domain()).fit(*rows)
+def network(): return GradualCF(toy.sharpen(tabular_mlp(3, seed=0), tabular(N()).encode(N()).x.float()), tabular(N()))
+def by(net, of=domain, rows=X): return GradualCF(net, of()).fit(rows())
+
+
+@table(
+    *[(name, lambda f=f: refit(f(X().iloc[:3])), says) for name, (f, says) in FRAMES.items()],
+    ('a row that cannot be read', lambda: refit(spoilt()), "data must … known levels … 'job', got 'Atlantis'"),
+    *[(f'{name}={v!r}', lambda name=name, v=v: Settings(**{name: v}), f'{name} must be … got {v!r}') for name,
+        values in SETTINGS.items() for v in values],
+    *each(['tua', 'zoom', 'beta', 'prototypes', 'loss'], lambda name: made(**{name: 1}), 'settings must be among … {v}', 'a setting '),
+    ('settings of others', lambda: made(Common()), 'settings must be Settings(...), got Common'),
+    ('a term that is a word', lambda: made(match='gap'), 'match must be a loss term … got'),
+    ('several groups at once without a probe', lambda: made(masking='gain', max_shared=2), 'max_shared must be 1 unless … got'),
+    ('a probe where nothing is proposed', lambda: GradualCF(plain().model, replace(plain().domain, propose=None, probe=None),
+        masking='probe'), "for a domain that proposes no values, got 'probe'"),
+    ('company without a probe', lambda: made(replace(PLAUSIBLE, masking='gradient')),
+        "plausibility must be None unless masking='probe' on a table … got"),
+    ('company without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), PLAUSIBLE),
+        'plausibility must be None … got'),
+    *[(called(told), lambda told=told: Plausibility(**told), f'{next(iter(told))} must be a number in (0, 1], got')
+      for told in (dict(density=0), dict(isolation=1.2), dict(pairs=-.5), dict(pairs=True), dict(density=None), dict(isolation='much'))],
+    *each([-.1, 1.5, True, 'half', float('nan')], lambda v: Plausibility(likelihood=v), 'likelihood must be a number in … got {v}',
+        'likelihood='),
+    *each([2.1, -.1, float('nan'), 'strict', None, True], plausible, 'strength must be a number in [0, 2], got {v}', 'strength='),
+    ('one label', lambda: made(classes=['a']), 'classes must … at least two labels … got'),
+    ('labels as a text', lambda: made(classes='ab'), 'classes must … list of at least two … got'),
+    ('a label twice', lambda: made(classes=['a', 'a']), "classes must … got ['a'] more than once"),
+    ('a label written in two ways', lambda: made(classes=[1, '1']), 'classes must … more than once'),
+    ('more labels than outputs', lambda: made(classes=['a', 'b', 'c']).fit(X()),
+        "classes must … a label for each of 2 outputs of the model, got 'a', 'b', 'c'"),
+    ('labels of numbers', lambda: GradualCF(model('number'), tabular(N()), classes=['low', 'high']), 'classes must be left out'),
+    ('labels beside the rows', lambda: refit(X(), [0]*90), 'fit takes the rows alone, got labels too (list): the model is fitted already'),
+    ('a domain in the place of a model', lambda: GradualCF(domain(), cf().model), 'model must come first and domain second … got'),
+    ('rows in the place of a domain', lambda: GradualCF(cf().model, X()),
+        'domain must be … as tabular, images and sentences make it, got DataFrame'),
+    ('a frame of another library', lambda: tabular(Lent()), 'write df.to_pandas()'),
+    ('a network on meta', lambda: GradualCF(tabular_mlp(3).to('meta'), domain()), "model must be on a device with data, got 'meta'"),
+    ('a network for other columns', lambda: by(tabular_mlp(3, seed=0)), 'model must accept … got'),
+    ('a gradient without gradient', lambda: GradualCF(model('hist'), tabular(N()), PAPER), "masking must be 'probe'"),
+    ('two models of other columns', lambda: by([cf().model, tabular_mlp(4)]), 'model must accept inputs … got'),
+    ('a list of one model', lambda: by([cf().model]), 'model must be one model or a list of at least two … got'),
+    ('models of other classes', lambda: by([cf().model, r.grades().model]), 'models of the same classes … got'),
+    ('a model of classes and one of numbers', lambda: by([model(), model('number')], lambda: tabular(N()), N),
+        'model must … got one that answers with numbers'),
+    ('labels in another order', lambda: by([model('line', 'text'), turned()], lambda: tabular(N()), N),
+        'model must … with the same class labels … got'),
+)
+def test_fit(row, tmp_path): refuses(row, tmp_path)
+
+
+# Models: what they answer, and files that hold them
+
+OUTPUTS = {
+    'probabilities': (lambda z: z.softmax(1), 'raw logits … got probabilities'),
+        'log-probabilities': (lambda z: z.log_softmax(1), 'raw logits … log-probabilities'),
+    'one probability': (lambda z: z[:, :1].sigmoid(), 'remove the sigmoid'),
+        'one probability, flat': (lambda z: z[:, 0].sigmoid(), 'remove the sigmoid'),
+    'NaN': (lambda z: z*float('nan'), 'finite logits, got NaN'),
+        'a cube': (lambda z: z[:, None], 'shape (n, k) with k ≥ 2, got (90, 1, 2)'),
+    'two outputs': (lambda z: (z, z), 'got a tuple of 2 with 2'), 'a text': (lambda z: 'no', 'got str'),
+        'nothing': (lambda z: None, 'got NoneType'),
+}
+
+
+class Lent:
+    "A frame of another library: all that is known of it is that pandas can have it."
+    def to_pandas(self): return X()
+    def __len__(self): return len(X())
+
+
+class Labels(ClassifierMixin, BaseEstimator):
+    "A classifier that gives labels only."
+    def fit(self, X, y): self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]; return self
+    def predict(self, X): return np.zeros(len(X), int)
+
+
+class Drifts:
+    "A function whose answers change between calls."
+    n = 0
+    def __call__(self, df): self.n += 1; return np.full(len(df), .3 + .1*(self.n % 3)) + df.age.to_numpy()/1e3
+
+
+class Heads(nn.Module):
+    "A network of two outputs."
+    def __init__(self): super().__init__(); self.one = nn.Linear(3, 2)
+    def forward(self, x): return self.one(x), -self.one(x)
+
+
+class InferenceSession:
+    "An ONNX session without inputs."
+    __module__, get_inputs, get_outputs = 'onnxruntime', lambda self: [], lambda self: []
+
+
+def turned():
+    "The same labels in another order."
+    m = LogisticRegression(max_iter=2000).fit(N(), model('line', 'text').predict(N()))
+    m.classes_ = m.classes_[::-1]
+    return m
+def of_function(f, kind='proba'): return by(predictor(f, tabular(N()), kind), lambda: tabular(N()), N)
+def of_model(m): return by(m, lambda: tabular(N()), N)
+def two_outputs(make, *y): return make.fit(N(), np.stack(y, 1))
+def file(name, content, d):
+    d.mkdir(exist_ok=True)
+    (d/name).write_bytes(content)
+    return d/name
+def net_file(header, d):
+    save_file({'w': torch.zeros(2)}, d/'m.safetensors', metadata={'gradual_cf': header})
+    load_model(d/'m.safetensors')
+
+
+Y = np.arange(90) % 2
+DEEP = '['*100_000 + ']'*100_000
+HEADERS = ['[]', '3', 'null', DEEP, '{"spec": [1]}', '{"spec": "ab"}', '{"spec": {"network": []}}', '{"spec": {"network": "tabular_mlp"}}',
+    '{"spec": {"network": "tabular_mlp", "d": 3, "foo": 1}}',
+           '{"spec": {"network": "tabular_mlp", "d": 1000000000000}}', '{"spec": {"network": "tabular_mlp", "d": 3, "width": 200000}}',
+               '{"spec": {"network": "tabular_mlp", "d": 1e400}}',
+           '{"spec": {"network": "tabular_mlp", "d": -3}}', '{"spec": {"network": "tabular_mlp", "d": "x"}}',
+               '{"spec": {"network": "tabular_mlp", "d": 3, "seed": 5}}']
+TRAINED = partial(tabular_mlp, 3, 3, seed=0)
+
+
+@table(
+    *[(f'a network that answers with {name}', lambda f=f: by(r.Wrapped(fresh(), f)), f'model must … {says}') for name,
+        (f, says) in OUTPUTS.items()],
+    ('a network that drops out', lambda: (lambda net: by(lambda x: net(x)))(nn.Sequential(fresh(), nn.Dropout(.5)).train()),
+        'model must … train mode'),
+    ('another column', lambda: of_model(LogisticRegression(max_iter=2000).fit(N()[['age', 'debt']].rename(columns=dict(debt='loan')), Y)),
+        "model must be fitted on columns of the domain, got ['loan']"),
+    ('another number of columns', lambda: of_model(LogisticRegression(max_iter=2000).fit(N()[['age', 'debt']].to_numpy(), Y)),
+        'model must … got one of 2'),
+    ('an unfitted pipeline', lambda: of_model(make_pipeline(StandardScaler(), LogisticRegression())), 'model must be fitted … got'),
+    ('labels only', lambda: of_model(Labels().fit(N(), Y)), 'model must … predict_proba or decision_function … got'),
+    ('probabilities that do not sum to one', lambda: of_function(lambda f: np.full((len(f), 2), .4)), 'model must … sum to one … got'),
+    ('probabilities above one', lambda: of_function(lambda f: f.age/10.), 'model must … in [0, 1] … got'),
+    ('probabilities called logits', lambda: of_function(lambda f: np.full((len(f), 2), .5), 'logit'), "kind must be 'proba' … got"),
+    ('one probability called a logit', lambda: of_function(lambda f: f.age/100, 'logit'), 'remove the sigmoid'),
+    ('answers that change', lambda: of_function(Drifts()), 'model must … got two passes that differ'),
+    ('answers that are NaN', lambda: of_function(lambda f: np.full(len(f), np.nan)), 'model must … finite … got'),
+    ('too few answers', lambda: of_function(lambda f: [.5]), 'model must … one answer for each … got'),
+    ('an error of its own', lambda: of_function(lambda f: f.nothing), "model must … no attribute 'nothing'"),
+    ('a file name', lambda: of_model('model.pkl'), 'model must … load_fitted'),
+    *each([0, 1], lambda t: predictor(model(), tabular(N()), threshold=t), 'threshold must be in (0, 1), got {v}', 'threshold='),
+    ('a kind that is none', lambda: predictor(model(), tabular(N()), 'probability'), "kind must be one of … got 'probability'"),
+    ('a forest of two outputs', lambda: of_model(two_outputs(RandomForestClassifier(3), Y, Y + 5)),
+        'model must … got 2 outputs: choose one by predictor … output='),
+    ('a forest of two outputs with the same labels', lambda: of_model(two_outputs(RandomForestClassifier(3), Y, Y)),
+        'model must … got 2 outputs: choose one by predictor … output='),
+    ('a third of two outputs', lambda: predictor(two_outputs(RandomForestClassifier(3), Y, Y + 5), tabular(N()), output=7),
+        'output must be in 0..1, got 7'),
+    ('a line of two outputs', lambda: of_model(two_outputs(LinearRegression(), Y, Y)),
+        'model must … one number, got 2 outputs: choose one'),
+    ('a network of two outputs', lambda: of_model(Heads()), 'model must … choose one by predictor'),
+    ('a session without inputs', lambda: recognised(InferenceSession()), 'model must read and answer matrices … got'),
+    ('a judge that is no list', lambda: confirm(answers(), cf().model), 'models must be a list … got'),
+    ('a judge of other columns', lambda: confirm(answers(), [tabular_mlp(3)]), 'model must accept inputs … got'),
+    ('a pickle', lambda d: load_fitted(file('m.pkl', pickle.dumps(model()), d)), 'path must … skops.io.dump'),
+    *[(f'a .{end} file that is none', lambda d, end=end: load_fitted(file(f'm.{end}', b'no model', d)),
+        'path must be a readable file … got || pip install', (ValueError, ImportError)) for end in ('json', 'txt', 'skops', 'onnx', 'cbm')],
+    *[(f'a description {header:.60}', lambda d, header=header: net_file(header, d), 'path must … got') for header in HEADERS],
+    ('a network that is none', lambda d: load_model(file('m.safetensors', b'\x80\x04pickle', d)), 'path must … safetensors file … got'),
+    ('a folder without data', lambda d: load_heloc(d), 'heloc_dataset_v1.csv'),
+    ('a file without the columns', lambda d: load_heloc((file('heloc_dataset_v1.csv', b'a,b\n1,2\n', d/'heloc'), d)[1]),
+        'must have the columns … RiskPerformance'),
+    *[(f'{f.__name__}: {name}', lambda f=f, y=y: f(TRAINED(), torch.rand(30, 3), y), says) for f in (train, accuracy) for name, y, says in (
+        ('labels from one', np.resize([1, 2, 3], 30), 'y must be in 0..2 for a network of 3 classes, got 1..3: subtract 1'),
+        ('too few labels', [0]*4, 'y must … one label a row … got'),
+        ('labels that are words', np.resize(['good', 'bad'], 30), "y must be classes 0..2, got … 'good' … pd.factorize"),
+        ('halves', np.resize([.5, 1], 30), 'y must … got … 0.5'))],
+    ('one row to train on', lambda: train(TRAINED(), torch.rand(1, 3), [0]),
+        'at least two rows, one to train on and one to hold back, got 1'),
+    ('all rows held back', lambda: train(TRAINED(), torch.rand(30, 3), np.resize([0, 1, 2], 30), valid=1),
+        'valid must be in (0, 1), got 1'),
+)
+def test_models(row, tmp_path): refuses(row, tmp_path)

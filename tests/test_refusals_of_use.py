@@ -1,0 +1,638 @@
+"""What is refused, and how, beside tables and models: several answers, batches, letters, other data, other methods, the command."""
+import datetime
+import gzip
+import json
+import re
+import sys
+import zipfile
+import zlib
+from contextlib import contextmanager
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import refused as r
+import torch
+from PIL import Image
+from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
+                     table, wave, waves)
+from torch import nn
+from typer.testing import CliRunner
+
+from gradual_cf.all import (ABELE, CEM, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, LORE, PLAUSIBLE, Wachter, actions,
+                            audit, because, bootstrap, box, check_letter, explain_dataset, explain_ray, explorer, images, improve,
+                            letter, load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons,
+                            relevance, reproduce, sentences, series, strengths, summary, tabular, tally, watch, wordings)
+from gradual_cf.cli import app
+from gradual_cf.data.images import pixels
+from gradual_cf.data.words import _word_spans
+from gradual_cf.measures.metrics import outliers
+from gradual_cf.paper.reproduce import results
+from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
+from gradual_cf.scale.workers import fingerprint, open_source
+from gradual_cf.search.composition import init_composite
+from gradual_cf.search.likelihood import Density
+from gradual_cf.search.proven import cheapest, ways
+from gradual_cf.use.drawing import _step_page
+from gradual_cf.use.explorer import dashboard_tab
+from gradual_cf.use.evidence import evidence, save_evidence
+from gradual_cf.render import language_of
+
+DAY = datetime.date(2026, 3, 1)
+
+
+@cache
+def low(): return X()[(cf().z_train.argmax(1) == 0).numpy()]
+@cache
+def high(): return X()[(cf().z_train.argmax(1) == 1).numpy()]
+@cache
+def found(): return cf().explain(low()[:6], 1)
+@cache
+def priced(): return of_table('hist', cost=(('age', 1e-9), ('income', 1e-9), ('debt', 1e-9)))
+@cache
+def tied(): return of_table('hist', relations=('age falls -> income rises by 1',))
+def unfitted(): return GradualCF(cf().model, domain())
+def written(name, content, d): (d/name).write_bytes(content if isinstance(content, bytes) else content.encode()); return d/name
+def loaded(d, e=cf): return Counterfactuals.load(answers().save(d/'a.zip'), e().domain)
+
+
+@contextmanager
+def without(name):
+    "A package is missing."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, None)
+        yield
+def lacking(name, call):
+    with without(name): call()
+
+
+# Several answers, plans, proofs
+
+@table(
+    ('no action', lambda: actions(cf(), X(), 0, 1), 'k must be a whole number of at least 1, got 0'),
+    ('actions of no column', lambda: actions(cf(), X(), 2, 1, columns=0), 'columns must be a whole number … got 0'),
+    ('actions that are worth nothing', lambda: actions(cf(), X(), 2, 1, worth=0), 'worth must be a positive number or None, got 0'),
+    ('actions for those who need none', lambda: actions(cf(), high(), 2, 1), 'rows must include one without the target, got'),
+    ('actions to several targets', lambda: actions(cf(), X(), 2), 'target must be the same for all rows … got'),
+    ('actions on images', lambda: actions(picture(), pictures()[1][:4], 2, 1), 'cf must explain a table, got Domain'),
+    ('actions for a row that cannot be read', lambda: actions(cf(),
+        X().astype({'age': object}).assign(age=lambda d: d.age.where(d.index != 'id3', 'old')), target=1), "in column 'age', got 'old'"),
+    ('another action than there are', lambda: actions(cf(), X(), 1, 1).apply(X(), action=4), 'action must be one of 1..1, got 4'),
+    ('improve before fit', lambda: improve(unfitted(), answers()), 'fit must be called'),
+    ('a plan before fit', lambda: unfitted().plan(answers()), 'fit must be called'),
+    ('a plan of answers from a file', lambda d: loaded(d).plan(), 'plan needs answers that know their model'),
+    ('ways in no time', lambda: ways(of_table(), N()[:2], seconds=0), 'seconds must be positive … got 0'),
+    ('ways with relations', lambda: ways(tied(), N()[:2]), 'a table without relations for ways'),
+    *[(f'cheapest: {called(how)}', lambda how=how: cheapest(of_table(), N()[:2], **how), says) for how, says in (
+        (dict(optimal='l2'), "optimal must be one of … got 'l2'"), (dict(gap=-.1), 'gap must be a share of at least 0, got -0.1'),
+        (dict(seconds=0), 'seconds must be positive or None, got 0'),
+        (dict(optimal='cost'), 'needs a table with costs'))],
+    ('cheapest of a model without bounds', lambda: cheapest(own('svc'), N()[:2]),
+        'a model that can be bounded … explain finds short answers'),
+    ('cheapest with relations', lambda: cheapest(tied(), N()[:2], optimal='distance'), 'a table with relations'),
+    ('prices too small to compare', lambda: cheapest(priced(), N()[:2], optimal='cost', start=False),
+        'cost must have a price of at least 0.001 … got'),
+    ('a proof in a norm that is none', lambda: prove(of_table(), of_table().explain(N()[:2]), 'l2'), "norm must be one of … got 'l2'"),
+    ('a proof in no time', lambda: prove(of_table(), of_table().explain(N()[:2]), seconds=0), 'seconds must be positive, got 0'),
+    ('a proof by distance with relations', lambda: prove(tied(), tied().explain(N()[:2]), norm='l1'),
+        "'l0' for a table with relations, got 'l1'"),
+    ('a proof by a cost of its own', lambda: prove(priced(), priced().explain(N()[:2]), norm='cost'),
+        "norm must be 'l0' or 'l1' for a table with costs of its own, got 'cost'"),
+    ('no picture', lambda: _step_page([]), 'at least one picture'),
+    ('strengths beyond the last', lambda: strengths(cf(), X()[:2], 1, tried=(3,)), 'strength must be a number in [0, 2], got 3'),
+    ('strengths before fit', lambda: strengths(unfitted(), X()[:2], 1), 'fit must be called'),
+    ('strengths of too few rows', lambda: strengths(cf(), X()[:2], 1), 'target must have 20 training rows that no search sees … got'),
+    ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]),
+        '20 held-out rows … got'),
+    ('no bootstrap', lambda: bootstrap(lambda x, y: 0, [1, 2], [0, 1], 0), 'k must be a whole number of at least 1, got 0'),
+)
+def test_several(row, tmp_path): refuses(row, tmp_path)
+
+
+# Batches, files, a server
+
+def run(d, ds=None, *target, e=cf, **how): return explain_dataset(e(), X() if ds is None else ds, d/'out', *target, **how)
+@cache
+def saved(): return own('line', 'text')
+def abs_gap(a, b): return abs(b - a)
+def derived():
+    "An explainer of a table in which a column follows from another by a function."
+    with pytest.warns(UserWarning): of = tabular(N(), derive=dict(debt=lambda df: df.income*1.))
+    return GradualCF(predictor(lambda df: 1/(1 + np.exp(40. - df.age.to_numpy(float))), of), of).fit(N())
+def kept(d): return saved().save(d/'cf')
+def shards(d, third):
+    "Three files, of which the last is another."
+    (d/'s').mkdir()
+    for i in range(0, 60, 30): X()[i:i + 30].to_parquet(d/f's/{i:03}.parquet')
+    third(d/'s/060.parquet')
+    return d/'s'
+def holding(d, name, content):
+    "A run in a folder that holds something else."
+    (d/'x').mkdir()
+    written(name, content, d/'x')
+    explain_dataset(cf(), X(), d/'x')
+@cache
+def curves():
+    "An explainer of a domain written by hand, whose columns have no names."
+    return GradualCF(plain().model, plain().domain, sigma=0).fit(plain().x)
+
+
+MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
+
+
+@table(
+    ('a file that is not there', lambda d: run(d, 'nowhere.parquet'), "ds must … got 'nowhere.parquet'"),
+    ('a list', lambda d: run(d, [1, 2]), 'ds must … got list'),
+    ('no row', lambda d: run(d, X()[:0]), 'ds must … at least one row … got'),
+    ('a missing column', lambda d: run(d, X().drop(columns='debt')), "ds must have the columns … but lacks ['debt']"),
+    ('a class that is none', lambda d: run(d, target=2), 'target must be in 0..1, got 2'),
+    ('a target that is no column', lambda d: run(d, target='want'),
+        "target must be one of the columns that ds must have, got none named 'want'"),
+    ('a label that is none', lambda d: run(d, N(), 'gaol', e=partial(own, 'line', 'text')),
+        "target must be one of the labels 'granted', 'refused' or one of the columns that ds must have, got none named 'gaol'"),
+    ('a label that is a column too', lambda d: run(d, N().assign(granted='granted'), 'granted', e=partial(own, 'line', 'text')),
+        'which is both'),
+    ('batches of no row', lambda d: run(d, batch_size=0), 'batch_size must be … got 0'),
+    ('less than no worker', lambda d: run(d, workers=-1), 'workers must be … got -1'),
+    *[(f'a column {c}', lambda d, c=c: run(d, X().assign(**{c: 1.})), f"ds must … got ['{c}']")
+        for c in ('cf_prob', 'cf_valid', 'cf_target', 'cf_before', 'cf_row', 'cf:income')],
+    ('a rule about no column', lambda d: run(d, immutable=['height']), "immutable must name columns of df, got ['height']"),
+    ('bounds the wrong way', lambda d: run(d, bounds=dict(debt=(5, 1))), "bounds must have low ≤ high, got 'debt'"),
+    ('no change', lambda d: run(d, max_changes=0), 'max_changes must be … got 0'),
+    ('rules for each row', lambda d: run(d, immutable=X()), 'immutable must be plain values, the same for all rows, got DataFrame'),
+    ('before fit', lambda d: run(d, e=unfitted), 'fit must be called'),
+    ('columns without names', lambda d: run(d, pd.DataFrame(dict(x=[1.])), e=curves), 'domain.display.columns must name the columns'),
+    ('a summary of nothing', lambda d: summary(d), 'parts'),
+    ('a folder of others', lambda d: holding(d, 'holiday.jpg', ''), "out must be … holiday.jpg"),
+    ('a file in the place of a folder', lambda d: explain_dataset(cf(), X(), written('x.jpg', '', d)), 'out must be a folder, got'),
+    *[(f'a manifest {text:.5}', lambda d, text=text: holding(d, '_manifest.json', text), 'out must hold a readable … got')
+        for text in MANIFESTS],
+    ('a shard that is none', lambda d: run(d, shards(d, lambda path: path.write_bytes(b'not parquet'))), '060.parquet'),
+    ('a shard of other columns', lambda d: run(d, shards(d, X()[60:].rename(columns=dict(debt='debts')).to_parquet)),
+        '060.parquet … debt: double there, missing here'),
+    ('a shard of other numbers', lambda d: run(d, shards(d, X()[60:].astype(dict(age=float)).to_parquet)),
+        '060.parquet … age: int64 there, double here'),
+    ('a CSV of uneven lines', lambda d: open_source(written('r.csv', 'a,b\n1,2\n3\n', d)), 'ds must be readable CSV … r.csv'),
+    ('no folder of an explainer', lambda d: service(d), 'without manifest.json'),
+    ('no seconds', lambda d: service(kept(d), seconds=0), 'seconds must be above 0, got 0'),
+    ('a server of less than no worker', lambda d: service(kept(d), workers=-1), 'workers must be a whole number of at least 0, got -1'),
+    ('what has no fingerprint', lambda: fingerprint(torch.ones(999), (i for i in 'ab')), 'settings, data or functions'),
+    ('a path has no fingerprint', lambda d: fingerprint(d), 'settings, data or functions'),
+    *[(f'an answer of MLflow: {called(how)}', lambda d, rows=rows, how=how: _load_pyfunc(kept(d)).predict(rows(), how), says) for rows, how,
+        says in (
+        (lambda: N()[:2], dict(target='approved'), "target must be one of the labels … 'approved'"),
+        (lambda: N()[:2], dict(targets='granted'), "params must be among … 'targets'"),
+        (lambda: N()[:2].drop(columns='debt'), {}, 'debt'), (lambda: N()[:2].assign(debts=1), {}, 'debts'),
+        (lambda: N()[:2], dict(seconds=-1.), 'seconds must be … got'))],
+    ('a price by a function', lambda d: of_table(cost=(('age', abs_gap),)).save(d/'out'),
+        "cost must be weights, got a function for column 'age'"),
+    ('a term by a function', lambda d: cf(match=lambda s: s.logits[:, 0]).save(d/'out'),
+        'settings.match must be something that a file can store, got'),
+    ('a column by a function', lambda d: derived().save(d/'out'), "must be sentences, got derive 'debt'"),
+    ('an explainer of texts', lambda d: reader().save(d/'out'), 'domain must be a table, images or series to be saved'),
+    ('a summary of few rows', lambda d: GradualCF(model(), tabular(N())).fit(N()[:12]).save(d/'out', rows=False),
+        'rows must be True for fewer than 10 training rows of each class'),
+    ('images without rows', lambda d: picture().save(d/'out', rows=False), 'rows must be True for images'),
+    ('plausible answers without rows', lambda d: GradualCF(model(), tabular(N()), PLAUSIBLE).fit(N()).save(d/'out', rows=False),
+        'rows must be True for settings with plausibility'),
+    *[(f'without {name}', lambda d, name=name, call=call: lacking(name, lambda: call(d)), says, ImportError) for name, call, says in (
+        ('mlflow', lambda d: log_explainer(own()), "pip install 'gradual_cf[mlflow]'"),
+        ('ray', lambda d: explain_ray(cf(), X(), d/'out'), 'pip install "gradual_cf[ray]"'),
+        ('explainerdashboard.custom', lambda d: dashboard_tab(cf()), 'needs explainerdashboard: pip install explainerdashboard'),
+        ('openpyxl', lambda d: answers().to_excel(d/'out'), "needs openpyxl: pip install 'gradual_cf"),
+        ('shap', lambda d: answers().to_shap(), "needs shap: pip install 'gradual_cf"))],
+)
+def test_batch(row, tmp_path): refuses(row, tmp_path)
+
+
+# Letters, reasons, evidence, groups, later models
+
+@cache
+def text(form='md'): return letter(found()[:1], format=form, date=DAY)[0]
+@cache
+def record():
+    "A letter as an object, of an answer that is valid."
+    i = int((found().valid & found().changed.any(1)).argmax())
+    return json.loads(letter(found()[i:i + 1], format='json', date=DAY)[0])
+def valued(value): return json.dumps(record() | dict(record=[line | dict(before=value) for line in record()['record']]))
+@cache
+def menu(): return ways(of_table(), refused_by_trees(), 1)
+@cache
+def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
+def with_ways(others): return letter(of_table().explain(refused_by_trees()[:3], 1), others=others() if callable(others) else others)
+def wrong(text): return check_letter(text, cf())
+@cache
+def poor(): return GradualCF(own().model, tabular(N())).fit(low_by_line())
+@cache
+def low_by_line(): return N()[(own().z_train.argmax(1) == 0).numpy()]
+@cache
+def named(): return own('line', 'text')
+def audited(given, rows=X, by='job', **how): return audit(cf(), **dict(rows=rows(), by=by) | given)
+def of_today(): return GradualCF(cf().model, domain(), classes=('refused', 'granted')).fit(X())
+@cache
+def advice(): return of_today().explain(X(), 'granted')
+def result(n, seed):
+    "Made-up answers about images of 8×8 pixels."
+    x, p = torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(seed)), torch.ones(n)
+    return Counterfactuals(x, x, x > 0, torch.arange(n) % 10, p, images(2), p)
+@cache
+def asked(): return questions({m: result(30, i) for i, m in enumerate('abcd')})
+def judged(f=lambda t: t): return pd.DataFrame(dict(survey=asked().name, participant='p', item=range(len(asked())),
+    answer=[f(t) for t in asked().target], seconds=1.))
+
+
+RECORD = "{% for l in record %}| {{ l.number }} | {{ l.after }} | {{ l.before }} |\n{% endfor %}{{ proof }}"
+TEMPLATES = [('Dear {{ salary }}', "template must … fields among … got ['salary']"), ('{% if %}', 'template must … got line 1'),
+('Dear customer', 'template must show every line of record'),
+             *[(t, 'template must … use fields as they are … got') for t in (
+                 "{% include 'record' %}{{ sure.nobody }}", "{{ ''.__class__.__mro__ }}{% include 'record' %}",
+                     "{% include '/etc/passwd' %}", "{% include 'record' %}{{ 1/0 }}")],
+             (7, 'template must be a text of Jinja2 … got'), (RECORD, 'the record as it is')]
+LETTERS = [(dict(format='pdf'), "format must be 'md', 'html' or 'json', got"),
+(dict(format='json', template='x'), 'template must be left out … got'), (dict(names={'salary': 'x'}), 'names must name columns … got'),
+           (dict(names=['x']), 'names must be a dict … got'), (dict(units={'job': '€'}), 'units must name numbers … got'),
+           (dict(words={'job': ('a', 'b')}), 'words must hold one sentence … got'),
+           (dict(words={'age': 3}), 'words must hold a sentence, or a pair … got'),
+           (dict(words={'age': '{{ salary }}'}), "words must have fields among … got ['salary']"),
+           (dict(date=7), 'date must be a date or a text … got'), (dict(others=3), 'others must be what explain_many says … got'),
+           (dict(explainer=3), 'explainer must be an Explainer … got'),
+           *[(dict(reasons=v), 'reasons must be … got') for v in (0, -1, True, 2.5, 'four', [4])],
+           (dict(language='klingon'), 'language must be one of … got')]
+MENUS = [(low, "of the same 3 rows under the same rules, got a frame with columns … 'income'"),
+(lambda: menu().drop(columns='values'), "columns … 'distance'"),
+         (lambda: menu()[menu().row < 3].assign(row=menu().row + 1), 'got also rows [3]'),
+         (lambda: menu()[menu().row < 3].assign(columns=[('size',)]*(menu().row < 3).sum()), "columns ['size']"),
+         (lambda: ways(of_table(), refused_by_trees()[3:], 1), 'got a distance of … in row 0, where it is'),
+         (lambda: ways(of_table(), refused_by_trees()[:3], 0), 'got ways of row 0 to another target')]
+GROUPS = {
+    'no column': (dict(by='height'), "by must name columns of rows, got ['height']"),
+        'empty': (dict(by=[]), 'by must name at least one column'), 'nothing': (dict(by=None), 'by must name at least one column'),
+    'an empty frame': (dict(by=X()[[]]), 'by must have at least one column … got'),
+        'twice': (dict(by=['job', 'job']), 'by must … each once … got'),
+    'one member': (dict(by=pd.Series('all', X().index, name='all')), "by must … at least two groups in column 'all', got only"),
+    'numbers': (dict(by=pd.Series(np.arange(90.), X().index, name='pay')), "got 90 in column 'pay': cut it first"),
+        'written alike': (dict(by=pd.Series([1, '1']*45, X().index)), 'by must … written differently … got'),
+    'another length': (dict(by=X().job[:5]), 'by must … one line for each row (90), got 5'),
+        'another index': (dict(by=X().job.set_axis(range(90))), 'by must … index of rows'),
+    'least': (dict(least=1), 'least must be a whole number of at least 2, got 1'),
+        'all too small': (dict(least=10_000), 'least must not exceed the largest group … got'),
+    'resamples': (dict(resamples=10), 'resamples must be a whole number of at least 99, got 10'),
+        'crossed': (dict(crossed=0), 'crossed must be … got'), 'level': (dict(level=5), 'level must be in (0, 1), got 5'),
+}
+
+
+@table(
+    *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong,
+        'text must hold a record of 6 numbered lines … got', 'a letter '),
+    ('a page without a line', lambda: wrong(text('html').replace('data-line="2"', '')),
+        'text must hold a record of 6 numbered lines … got'),
+    ('a line of another number', lambda: wrong(text().replace('| 1 |', '| 7 |')), 'text must hold a record of 6 numbered lines … got'),
+    ('no model', lambda: wrong(text().replace('model=', '')), 'text must hold a line with model'),
+    ('no letter', lambda: check_letter([], cf()), 'at least one letter'),
+    ('a level that is none', lambda: wrong(re.sub(r'(\| \d+ \| job \| )\S+', r'\1castle', text())), "known level … 'castle'"),
+    ('a number that is none', lambda: wrong(re.sub(r'(\| \d+ \| age \| )\d+', r'\1old', text())), "'old'"),
+    ('a class that is none', lambda: wrong(text().replace('target=1', 'target=9')), 'one of 2 classes'),
+    ('an interval of classes', lambda: wrong(text().replace('target=1', 'target=1..2')), 'what the model answers'),
+    ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
+    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(valued(v)),
+        'text must hold … got', 'a value '),
+    *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES],
+    *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
+    ('a letter with no reasons', lambda: check_letter(text(), cf(), reasons=0), 'reasons must be … got 0'),
+    ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
+    ('a letter that was about images', lambda: check_letter('x', picture()), 'rows of a table'),
+    *[(f'ways {i}', lambda others=others: with_ways(others), says) for i, (others, says) in enumerate(MENUS)],
+    *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}',
+        'language '),
+    *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (
+        (dict(k=0), 'k must be … got 0'), (dict(k=2.5), 'k must be … got 2.5'), (dict(codes=dict(wealth=1)), "codes must … got ['wealth']"),
+        (dict(never=['wealth']), "never must … got ['wealth']"),
+        (dict(codes=dict(debt=11)), 'codes must … 1 to 10 … got'), (dict(codes=dict(debt=True)), 'codes must … 1 to 10 … got'),
+        (dict(codes=dict(debt=['a'])), 'codes must … 1 to 10 … got'),
+        (dict(codes=dict(debt=1), never='debt'), "columns of never, got ['debt']"), (dict(never=list(N())), 'may be named'),
+        (dict(codes=dict(debt=('a', 'x'), age=('a', 'y'))), 'one text each'), (dict(target=5), 'target must be … got 5'),
+        *[(dict(codes=codes), 'codes must … got')
+            for codes in ('hmda', ['income'], dict(income=''), dict(income='  '), dict(income=('A1', ' ')), dict(income=(None, 'x')),
+            dict(income=([], 'x')),
+                 dict(income=(float('nan'), 'x')), dict(income=('A1', 3)))])],
+    ('reasons before fit', lambda: reasons(unfitted(), X()[:3]), 'fit must be called'),
+    ('reasons about images', lambda: reasons(picture(), pictures()[1][:2]), 'must be a table'),
+    ('reasons of those of whom nobody has the target', lambda: reasons(poor(), low_by_line()[:3]), 'training rows must hold some'),
+    ('reasons of classes with names', lambda: reasons(named(), N()[:5]), "one of ['granted', 'refused'], got None"),
+    ('reasons to a class that is none', lambda: reasons(named(), N()[:5], target='rich'), "refused', got 'rich'"),
+    ('reasons of no row that can be read', lambda: reasons(cf(), X()[:1].astype({'job': object}).assign(job='unknown')), "got 'unknown'"),
+    *[(f'groups: {name}', lambda given=given: audited(given), says) for name, (given, says) in GROUPS.items()],
+    ('groups of whom none is refused', lambda: audited(dict(rows=high(), least=2)), 'that the model refuses, got'),
+    ('groups without a way', lambda: audited(dict(immutable=list(X()))), 'with an answer, got none among'),
+    ('groups without a column', lambda: audit(cf(), X().drop(columns='debt'), 'job'), "missing ['debt']"),
+    *[(f'watch: {called(how)}', lambda how=how: watch(advice(), **how), says) for how, says in (
+        (dict(least=0), 'least must be … got'), (dict(least=1.), 'least must be … got'), (dict(level=0), 'level must be … got'),
+        (dict(level=1), 'level must be … got'), (dict(target='rich'), "batch must include rows that were refused 'rich', got none"),
+        (dict(by='sex'), 'by must name columns … got'))],
+    ('watch a number', lambda: watch(3), 'batch must be … got'),
+    ('watch an empty folder', lambda d: watch(d, model=of_today()), 'with parts'),
+    ('watch with a model', lambda: watch(advice().df(), model=cf().model), 'fitted explainer … got'),
+    ('watch before fit', lambda: watch(advice(), model=unfitted()), 'fit must be called'),
+    ('watch without a target', lambda: watch(of_today().explain(X())), 'target must be given'),
+    ('watch those who were granted', lambda: watch(of_today().explain(high(), 'granted')), 'must include rows that were refused'),
+    ('evidence of a text', lambda: evidence('x'), 'cfs must be answers of explain, got str'),
+    ('evidence of answers from a file', lambda d: evidence(loaded(d)), 'answers that know their model and question'),
+    ('evidence with reasons of others', lambda: evidence(found(), reasons(cf(), low()[:3], target=1)),
+        'reasons must be about the same 6 rows, got 3'),
+    ('decisions in a folder of others', lambda d: save_evidence(proof(), written('a.txt', '', d).parent),
+        'folder must be new, empty or one of decisions, got'),
+    ('decisions that were changed', lambda d: save_evidence([proof()[0].replace('"tau": 0.5', '"tau": 0.6')], d/'out'),
+        'texts must be what evidence returned'),
+    ('no decision', lambda d: save_evidence([], d/'out'), 'texts must be a list of decisions'),
+    *[(f'decisions {name}', lambda d, bad=bad: save_evidence(bad(), d/'out'), 'texts must … got') for name,
+        bad in dict(of_nothing=lambda: [None], of_a_list=lambda: ['[]'], of_brackets=lambda: ['['*50_000],
+                 cut=lambda: [proof()[0][:99]]).items()],
+    *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
+        ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"),
+        ('a level that is none', lambda: X().assign(job='boat'), {}, 'known levels … got'),
+        ('units', X, dict(units=dict(nobody='€')), 'units must name columns … got'),
+        ('names', X, dict(names=dict(nobody='x')), 'names must name columns … got'),
+        ('preset', X, dict(preset='best'), 'preset must be one of … got'),
+        ('k', X, dict(k=0), 'k must be a whole number in 1..5, got'), ('target', X, dict(target=2), 'target must be in 0..1, got'),
+        ('language', X, dict(language='xx'), 'language must be one of … got'))],
+    ('a panel before fit', lambda: explorer(unfitted(), X()), 'fit must be called'),
+    *[(f'survey: {name}', call, says) for name, call, says in (
+        ('no method', lambda: questions({}), 'at least one method'),
+        ('few images', lambda: questions({'a': result(3, 0)}), "at least 25 images of each method, got {'a': 3}"),
+        ('few names', lambda: questions({'a': result(30, 0)}, classes='abc'), 'name every target'),
+        ('many names', lambda: questions({'a': result(30, 0)}, classes=range(11)), 'one for each key'),
+        ('no judge', lambda: tally([], asked()), 'where there are no judges'),
+        ('no file', lambda: tally('/nowhere/a.csv', asked()), 'CSV files of this survey'),
+        ('no answers', lambda: tally(judged().drop(columns='answer'), asked()), 'must have columns'),
+        ('another survey', lambda: tally(judged().assign(survey='0'), asked()), 'must be of survey'),
+        ('another class', lambda: tally(judged(lambda t: 12), asked()), 'answer in 0..9, got'),
+        ('half an item', lambda: tally(judged().assign(item=lambda d: d['item'] + .5), asked()), 'item in 0..99'),
+        ('twice', lambda: tally([judged()]*2, asked()), "two of 'p'"),
+        ('a table', lambda: questions({'a': Counterfactuals(plain().x[:30], plain().x[:30], plain().x[:30] > 0, torch.ones(30).long(),
+            torch.ones(30), plain().domain, torch.ones(30))}), 'counterfactuals of images'))],
+)
+def test_letters(row, tmp_path): refuses(row, tmp_path)
+
+
+@cache
+def proof(): return evidence(found(), made_at='2026-01-01')
+
+
+# Images, series, texts
+
+def png(size, *chunks):
+    "A grey picture's bytes, with whatever lies between its pixels."
+    def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
+    head, grey = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0]), zlib.compress(b'\0'*72)
+    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c)
+        for c in [(b'IHDR', head), (b'IDAT', grey[:5]), *chunks, (b'IDAT', grey[5:]), (b'IEND', b'')])
+@cache
+def photos():
+    "Six photographs of 12×10 pixels, two of each of three classes: more red, more green, more blue."
+    v = torch.rand(6, 12, 10, 3, generator=torch.Generator().manual_seed(0))*.4
+    for i in range(6): v[i, ..., i//2] += .5
+    return (v*255).round().to(torch.uint8).numpy()
+def redness(x): return 20*x.mean((2, 3))
+@cache
+def halves():
+    "The same model as a network whose last layers read pooled channels."
+    net = nn.Sequential(nn.Conv2d(3, 3, 2, 2, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(3, 3, bias=False)).requires_grad_(False)
+    net[0].weight.data, net[3].weight.data = torch.eye(3)[..., None, None].expand(3, 3, 2, 2)/4, 20*torch.eye(3)
+    return net
+WAYS = {GradualCF: dict(masking='gain', sigma=0, quantile=None), FIDO: dict(steps=3), Goyal: dict(donors=1)}
+@cache
+def of_photos(cls): return cls(halves(), images(channels=3), **WAYS[cls]).fit(photos())
+def few(): return photos()[[0, 2, 3, 4, 5]]  # one red photograph
+def seen(bad): return picture().explain(bad, target=1)
+def each_channel(bounds): return images(3, bounds=bounds, channels=3)
+def vectors(content, pack):
+    "Reads vectors from a file of some kind, and keeps nothing of them."
+    def call(d):
+        if pack == 'zip':
+            with zipfile.ZipFile(d/'v.zip', 'w') as z: z.writestr('v.txt', content)
+        else: written(f'v.{pack}', gzip.compress(content) if pack == 'gz' else content, d)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv('GRADUAL_CF_CACHE', str(d/'cache'))
+            try: load_glove(d/f'v.{pack}')
+            finally: assert not [*d.glob('cache/*')]
+    return call
+def zipped(d, **files):
+    with zipfile.ZipFile(d/'z.zip', 'w', zipfile.ZIP_DEFLATED) as z:
+        for name, text in files.items(): z.writestr(f'{name}.txt', text)
+    return load_glove(d/'z.zip', cache=False)
+def heard(bad): return reader().encode(bad)
+def lines(): return ''.join(f'w{i} {i} {i/7}\n' for i in range(5000)).encode()
+def archive(name, text): return lambda d: load_series(written(name, text, d))
+CUBE = r'(n, length) or (n, channels, length)'
+
+
+@table(
+    *[(f'pictures: {name}', lambda bad=bad: seen(bad), says) for name, bad, says in (
+        ('colours', np.zeros((2, 9, 10, 3), np.uint8), 'data must be … 1 channel … got'),
+        ('beyond bounds', np.full((1, 9, 10), 1.5), 'data must … bounds [0, 1], got 1.5'),
+        ('NaN', np.full((1, 9, 10), np.nan), 'data must … bounds … got nan'),
+        ('another size', np.zeros((1, 12, 12), np.uint8), 'data must have rows of shape … got'),
+        ('a text', ['text'], 'data must be an image file, got'), ('a number', [3], 'data must be images … got'),
+        ('nothing', [], 'at least one'),
+        ('RGBA', Image.new('RGBA', (10, 9)), "got … RGBA"))],
+    ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(3)).fit(pictures()[1][:, :, :8]), 'shape'),
+    ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10)).fit(pictures()[1]), 'block must be in 1..9 … got 10'),
+    ('a value beyond the bounds of its channel', lambda: each_channel(((-2, 2), (0, 1), (-1, 3))).rows(torch.full((1, 3, 9, 10), 1.5)),
+        '[-2, 2], [0, 1], [-1, 3], got 1.5'),
+    *each([((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'], each_channel,
+        'bounds must … low < high, or such a pair for each channel, got', 'bounds '),
+    ('a block that is none', lambda: picture().explain(pictures()[1][:1], 1, immutable=['nose']),
+        "immutable must name blocks, from 'block at 0,0' to 'block at 6,9', got 'nose'"),
+    ('a direction of blocks', lambda: picture().explain(pictures()[1][:1], 1, increase_only=['block at 0,0']),
+        'increase_only must be left out for images'),
+    *[(f'{name} of {cls.__name__}', lambda cls=cls, call=call: call(cls), says) for cls in WAYS for name, call, says in (
+        ('a photograph of another size', lambda cls: of_photos(cls).explain(photos()[:1, :8], [1]),
+            'data must have rows of shape (3, 12, 10), as the training data, got (3, 8, 10)'),
+        ('photographs of two sizes', lambda cls: of_photos(cls).explain([photos()[0], photos()[0, :8]], [1, 1]),
+            'data must be images of one size … got'),
+        ('photographs unlike their regions', lambda cls: cls(halves(), images(channels=3, regions=np.arange(120).reshape(12, 10)//9),
+        **WAYS[cls]).fit(photos()[:1, :8]), 'data must be images of 12×10, as the regions, got 8×10'))],
+    *each([[[0., 1.]], [0, 1], [[0, 2]], [[-1, 0]]], lambda v: images(regions=v), 'regions must be … got', 'regions '),
+    ('regions of three dimensions', lambda: images(regions=np.zeros((2, 2, 2), int)), 'regions must be … got'),
+    ('no regions', lambda: images(regions=np.zeros((0, 3), int)), 'regions must be … got'),
+    ('one donor', lambda: GradualCF(redness, images(channels=3), quantile=.2).fit(few()).explain(few()[1:], 0),
+        'quantile must be None for a class with one training row, got 0.2 and class [0]'),
+    ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0),
+        'donors must be at most 1 for class 0, got 2'),
+    ('a picture of a text without answers', lambda: reader().explain_many(['a film'], immutable=['a', 'film']).plot(),
+        'plot needs at least one answer, got none'),
+    ('a file that is no picture', lambda d: pixels(written('b.png', 'no image', d)), 'data must be an image file, got … b.png'),
+    ('a picture that is not there', lambda d: pixels(d/'none.png'), 'data must be an image file, got … none.png'),
+    *[(f'a picture of {size} pixels', lambda d, size=size: pixels(str(written('x.png', png(size), d))),
+        'data must be images of at most || data must be an image file') for size in (4097, 20_000)],
+    ('a picture with a broken part', lambda d: pixels(str(written('x.png', png(8, (b'\x94\0 \xd6', b'abc')), d))),
+        'data must be an image file, got … x.png'),
+    *[(f'series: {name}', lambda make=make: make(waves()), says) for name, make, says in (
+        ('turned', lambda X: series(X.swapaxes(1, 2)), 'for (60, 80, 2), which seems to be (n, length, channels)'),
+        ('turned and named', lambda X: series(X.swapaxes(1, 2), ['a', 'b']), 'which seems to be (n, length, channels)'),
+        ('one name of two', lambda X: series(X, ['a']), 'a name of its own for each of 2 channels, got 1'),
+        ('a name twice', lambda X: series(X, ['a', 'a']), 'a name of its own'), ('one series', lambda X: series(X[0, 0]), CUBE),
+        ('infinity', lambda X: series(np.where(X == X[3, 1, 5], np.inf, X)), 'finite'),
+        ('a constant', lambda X: series(np.concatenate([X, np.ones((1, 2, 80))])), 'constant series in row 60'),
+        ('a constant channel', lambda X: series(np.stack([X[:, 0], np.ones((60, 80))], 1)), "a constant 'channel 1'"),
+        ('a gap', lambda X: series(np.where((np.arange(60) == 0)[:, None, None] & (np.arange(80) == 52), np.nan, X)),
+            "no NaN inside a series, got one in row 0; series(…, missing='bridge'"),
+        ('missing', lambda X: series(X, missing='drop'), "missing must be 'refuse' or 'bridge', got"),
+        ('fs', lambda X: series(X, fs=0), 'fs must be positive, got 0'),
+        ('fs as a text', lambda X: series(X, fs='100'), "fs must be positive, got '100'"),
+        ('steepest', lambda X: series(X, steepest=-1), 'steepest must be positive, got'),
+        ('none', lambda X: series(X[:0]), 'X must be series (n, length) or'),
+        ('all missing', lambda X: series(np.concatenate([X, np.full((1, 2, 80), np.nan)])), 'got 0 in row 60'),
+        ('bounds of nobody', lambda X: series(X, bounds={'ecg': (0, 1)}), "bounds must name channels … got 'ecg'"),
+        ('bounds the wrong way', lambda X: series(X, bounds={'channel 0': (1, 0)}), 'bounds must … low ≤ high, got'),
+        ('bounds that are no pair', lambda X: series(X, bounds={'channel 0': 3}), "bounds must be pairs … got 3 for 'channel 0'"),
+        ('a lock of nobody', lambda X: series(X, immutable=['ecg']), 'immutable must name channels … got'),
+        ('a lock of parts of points', lambda X: series(X, immutable=[slice(0., .4)]),
+            'immutable must have times as slices of points … got'), ('words', lambda X: series([['a', 'b']]), 'data must be series'))],
+    *[(f'asked about {name}', lambda ask=ask: wave().explain(ask(waves()), 1), says) for name, ask, says in (
+        ('short series', lambda X: X[:, :, :70], 'data must have 80 points a series, as the training data, got 70 in row 0'),
+        ('long series', lambda X: np.concatenate([X, X], 2), 'data must have 80 points … got 160'),
+        ('turned series', lambda X: X.swapaxes(1, 2), 'got shape (60, 80, 2), which seems to be (n, length, channels)'),
+        ('one channel', lambda X: X[:, :1], 'data must be series (n, 2, 80) … got'),
+        ('constant series', lambda X: X*0, 'constant series in row 0'),
+        ('series with gaps', lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside'))],
+    ('series of one class', lambda: GradualCF(r.Level(), series(waves() + 5)).fit(waves() + 5).explain(waves()[:1] + 5, 0),
+        'target must be a class that the model predicts for some training row, got'),
+    ('a lock of a channel that is none', lambda: wave().explain(waves()[:8], 1, immutable=['heart']),
+        "immutable must name channels … got 'heart'"),
+    ('locks of other series', lambda: wave().explain(waves()[:8], 1, immutable=[['ecg'], []]),
+        'immutable must be … one for each of 8, got 2'),
+    ('bounds of a channel that is none', lambda: wave().explain(waves()[:2], 1, bounds={'heart': (0, 1)}),
+        'bounds must name channels … got'), ('bounds without room', lambda: wave().explain(waves()[:2], 1, bounds={'ecg': (90, None)}),
+        'bounds must leave room … got'),
+    ('words in an archive', archive('c.tsv', '1\tx\ty\n'), 'path must be a .ts or .tsv file … got'),
+    ('an empty archive', archive('d.ts', '@data\n'), 'path must be a .ts or .tsv file … got'),
+    ('no archive', lambda d: load_series(d/'nowhere.ts'), 'path must be … got'),
+    ('an archive without labels', archive('f.ts', '@classLabel false\n@data\n1,2:3,4\n'), 'have no labels'),
+    *[(f'vectors in {pack}: {says}', vectors(content, pack), says) for pack, content, says in (
+        ('txt', b'good 1 0\nbad -1\n', 'line 2 must have 2 numbers'), ('gz', b'good 1 0\ngood 1 0\n', 'line 2 must not repeat'),
+        ('zip', b'good 1 0\n\nbad 1 0\n', 'line 2 must be a word'), ('txt', b'good 1 x\n', 'line 1 must hold numbers'),
+        ('gz', b'good 1 inf\n', 'line 1 must hold finite'), ('zip', b'g\xff 1 0\n', 'line 1 must be UTF-8'),
+        ('txt', b'', 'got none in 0 lines'))],
+    ('half of an archive', lambda d: load_glove(written('v.gz', gzip.compress(lines())[:-2000], d), cache=False), 'whole file'),
+    ('no zip', lambda d: load_glove(written('v.zip', b'PK not a zip', d), cache=False), 'whole file'),
+    ('no vectors', lambda d: load_glove(d/'none.txt'), 'none.txt'),
+    ('two members', lambda d: zipped(d, a='x 1\n', b='y 2\n'), 'member must be one of … got'),
+    ('a line without end', lambda d: zipped(d, v='w 0.5 0.5\n' + '\0'*2**22), 'line 2 must have less than 1,048,576 bytes'),
+    *each(['', ' \n\t', 'zanzibar', '<br />'], lambda bad: heard(['a film', bad]),
+        'data must have a known word in every text, got none in row 1', 'a text '),
+    ('no text', lambda: heard([None]), 'got NoneType in row 0'),
+    ('similarity', lambda: sentences(reviews()[1], similarity=2), 'similarity must … got'),
+    ('allow', lambda: sentences(reviews()[1], allow=['the!']), 'allow must … got'),
+    ('reads', lambda: sentences(reviews()[1], reads='yes'), "reads must be a rule of reads_well, None or 'auto', got 'yes'"),
+    ('bounds of texts', lambda: reader().explain(['a film'], bounds={'film': (0, 1)}), 'bounds must be left out for texts'),
+    ('locks of other texts', lambda: reader().explain(['a film'], immutable=[['film'], []]), 'one for each row (1), got 2'),
+    *each([(), (3., 1.)], lambda most: reads_well(most=most, tagger=None), 'most must be drops from strict to lax, got', 'most='),
+    *each([[], ['zanzibar qwerty']], lambda t: reads_well(t, tagger=None).learn(reviews()[1].words, _word_spans, str.lower),
+        'texts must hold words of the vocabulary, got none in', 'texts to learn from '),
+    *each(['zanzibar', ','], lambda w: wordings(reviews()[1], insert=[w]), 'insert must hold words of the vocabulary … got', 'insert '),
+    ('wordings of numbers', lambda: wordings(reviews()[1], insert=()).decode(torch.zeros(1, 264, 2, 33)), 'raw must be the texts'),
+)
+def test_kinds_of_data(row, tmp_path): refuses(row, tmp_path)
+
+
+# Other methods, measures, and the paper
+
+QUICK = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict(decay=0.), dict(tol=-.1)],
+    CEM: [dict(kappa=-1.), dict(beta=-1.), dict(c=0.), dict(steps=0), dict(autoencoder='no')],
+         GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')],
+             LORE: [dict(samples=10), dict(generations=-1), dict(eps=-.1), dict(least=0), dict(together=0)]}
+
+
+class Twice(nn.Module):
+    "A network that uses a layer twice."
+    def __init__(self): super().__init__(); self.act, self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 2)
+    def forward(self, x): return self.b(self.act(self.a(self.act(x))))
+
+
+def blind(cls): return cls(lambda x: cf().model(x).detach(), domain()).fit(X()).explain(X()[:3])
+def other_logits(): return halves()[:1], nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3))
+def fresh_named():
+    net = fresh()
+    net.classes_ = ('refused', 'granted')
+    return net
+def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3))
+
+
+@table(
+    *[row for cls, bad in QUICK.items() for row in (
+        (f'{cls.__name__}: a setting', lambda cls=cls: cls(cf().model, domain(), nonsense=1), 'settings must be among … nonsense'),
+        (f'{cls.__name__}: before fit', lambda cls=cls: cls(cf().model, domain()).explain(X()[:2]), 'fit must be called'),
+        (f'{cls.__name__}: target', lambda cls=cls: cls(cf().model, domain()).fit(X()).explain(X()[:2], target=2),
+            'target must be in 0..1, got 2'),
+        *[(f'{cls.__name__}: {called(told)}', lambda cls=cls, told=told: cls(cf().model, domain(), **told),
+            f'{next(iter(told))} must … got') for told in bad])],
+    *[(f'{cls.__name__} without a gradient', lambda cls=cls: blind(cls), 'model must be differentiable … GrowingSpheres and LORE need none')
+        for cls in (Wachter, CEM)],
+    *[(f'{cls.__name__} on {kind}', lambda cls=cls, of=of: cls(plain().model, of()), f"domain must be … for {cls.__name__} … kind '{kind}'")
+        for cls, of, kind in (
+        (LORE, lambda: plain().domain, 'other'), (ABELE, lambda: plain().domain, 'other'), (LORE, images, 'image'),
+        (ABELE, domain, 'table'), (FIDO, domain, 'table'), (Goyal, domain, 'table'))],
+    ('because of other columns', lambda: because(answers(), LORE(own().model, tabular(N()), samples=200, generations=2).fit(N())),
+        'lore must be fitted on rows'),
+    ('a depth of ABELE', lambda: ABELE(pictures()[0], images(), depth=3), 'settings must be among … depth'),
+    ('exemplars of two images', lambda: ABELE(pictures()[0], images(), latent=2, width=8,
+        batches=2).fit(pictures()[1]).exemplars(pictures()[1][:2]), 'one image, got 2'),
+    ('infill', lambda: FIDO(redness, images(channels=3), infill='paint'), "infill must be … got 'paint'"),
+    ('FIDO before fit', lambda: FIDO(redness, images(channels=3)).deletion(photos()[:1]), 'fit must be called'),
+    ('FIDO without a gradient', lambda: FIDO(lambda x: redness(x).detach(), images(channels=3),
+        steps=2).fit(photos()).deletion(photos()[:1]), 'model must be differentiable … got'),
+    ('a function in halves', lambda: Goyal(redness, images(channels=3)).fit(photos()), 'halves must be given for a model … got'),
+    ('halves of another network', lambda: Goyal(halves(), images(channels=3), halves=other_logits()).fit(photos()),
+        "halves must give the model's logits"),
+    *[(f'relevance {name}', lambda net=net, x=x, told=told: lrp(net(), x(), **told), says) for name, net, x, told, says in (
+        ('of a function', lambda: (lambda x: x), lambda: torch.rand(1, 2), {}, 'model must be a torch module … got function'),
+        ('of LayerNorm', lambda: nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), lambda: torch.rand(1, 2), {}, 'none for LayerNorm'),
+        ('of a layer that comes twice', Twice, lambda: torch.full((2, 3), 9.), dict(target=0), 'every layer once'),
+        ('of a class that is none', two_layers, lambda: torch.rand(2, 6), dict(target=3), 'target must be in 0..2, got 3'),
+        ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'),
+        ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
+    ('relevance of a label that is none', lambda: relevance(fresh_named(), domain(), X()[:2], 'lost'), "'refused', 'granted', got 'lost'"),
+    ('a class without a density', lambda: Density(domain()).fit(cf().x_train, np.arange(90) % 2).log_prob(cf().x_train, 4),
+        'label must be in 0..1, got 4'),
+    ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"),
+    ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),
+    *[(f'animals: {called(told)}', lambda told=told: load_animals(**told), f'{next(iter(told))} must be a whole number of at least 1, got')
+        for told in (dict(rows=0), dict(tests=1.5), dict(rows='many'))],
+    ('a table that is none', lambda d: reproduce('table1', d), "name must be one of … got 'table1'"),
+    ('a table of no row', lambda d: reproduce('table6', d, rows=0), 'rows must be … got'),
+    ('a table without data', lambda d: reproduce('table4', d, path=d), 'path must be a data folder'),
+    ('results of another file', lambda: results('../README.md'), "name must be that of a committed result, such as … got '../README.md'"),
+)
+def test_methods(row, tmp_path): refuses(row, tmp_path)
+
+
+# The command
+
+class Usage(Exception): "A line on stderr, and exit code 2."
+
+
+def command(*args):
+    "Runs the command in this process."
+    done = CliRunner().invoke(app, list(map(str, args)), env=dict(GRADUAL_CF_DATA=None))
+    assert done.exit_code == 2 and isinstance(done.exception, SystemExit), done.output
+    raise Usage(done.stderr)
+
+
+@table(*[(' '.join(map(str, args)), lambda args=args: command(*args), says, Usage) for args, says in (
+    *[(('explain', 'breast_cancer', *more), says) for more, says in (
+        (('--row', 999), 'row must be in 0..142, got 999'), (('--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"),
+        (('--row', 0, '--immutable', 'height'), "['height']"), (('--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
+        (('--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'), (('--row', 0, '--increase-only', 'height'), 'height'),
+        (('--row', 0, '--max-changes', 0), '--max-changes'), (('--row', 0, '--block', 2), 'block must be left out'),
+        (('--row', 0, '--csv', 'none.csv'), 'none.csv'), (('--row', 0, '--model', 'none.safetensors'), 'none.safetensors'), ((), '--row'),
+        (('--row', 3, '--several', 0), 'several'))],
+    (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'digits … heloc'),
+    (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
+    (('explode',), 'explode'), (('reproduce',), 'reproduce'),
+    (('app', 'breast_cancer', '--rows', 'none.csv', '--no-open', '--port', 0), 'rows'))],
+    ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0),
+        'missing', Usage))
+def test_command(row, tmp_path, networks): refuses(row, tmp_path)
