@@ -1,5 +1,4 @@
 "Trees read exactly: readers of every library, sweeps and boxes against asking one value after the other."
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -10,13 +9,12 @@ from sklearn import ensemble, tree
 from gradual_cf.core import changed_groups
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.fitted import FrameModel, recognised
-from gradual_cf.search.proven import cheapest, prove
+from gradual_cf.search.proven import prove
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.goals import lacking
-from gradual_cf.search.trees import _agrees, _best_single, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
+from gradual_cf.search.trees import _agrees, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
 from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened
 
-LEVEL = .6123 # no average of a few trees
 
 
 def frame(n=250, seed=0):
@@ -76,48 +74,6 @@ def test_the_reading_equals_the_library(name):
     trees, domain = read(source, data)
     x = domain.encode(data).x
     assert trees is not None and _agrees(trees.scores(x), trees(x))
-
-
-def options(trees, g, c):
-    "All values of a column worth asking, encoded: levels, tenths, and the ends of cells."
-    if c.kind == 'category': return [np.eye(c.width)[c.levels.index(v)] for v in c.offered]
-    axis, tenths = trees.grown.axes[g], min(c.digits, 1)
-    raw = np.round(np.arange(round(c.low*10**tenths), round(c.high*10**tenths) + 1)/10**tenths, tenths)
-    ends = np.r_[axis.least[1:], axis.largest[:-1]]
-    return [np.array([(v - c.origin)/c.span]) for v in sorted({*raw, *ends[(ends >= c.low) & (ends <= c.high)]})]
-
-
-def nearest(trees, x, label, values, columns):
-    "The smallest distance of any choice of values for so many columns, by asking all."
-    rows = []
-    for groups in itertools.combinations(range(len(values)), columns):
-        for chosen in itertools.product(*(values[g] for g in groups)):
-            row = x.clone()
-            for g, v in zip(groups, chosen): row[trees.first[g]:trees.first[g + 1]] = torch.from_numpy(v)
-            rows.append(row)
-    rows = torch.stack(rows)
-    there = trees.scores(rows).softmax(1)[:, label] >= LEVEL
-    return min((rows - x).abs().sum(1)[there].tolist(), default=np.inf)
-
-
-@pytest.mark.parametrize('name', ['xgboost', 'xgboost_one_hot', 'xgboost_three', 'lightgbm', 'lightgbm_forest', 'extra', 'boosting_three', 'hist', 'forest_three'])
-def test_the_nearest_answers_of_one_and_two_columns_equal_asking_one_value_after_the_other(name):
-    source, data = MADE[name]()
-    trees, domain = read(source, data)
-    cf = GradualCF(trees, domain, tau_slack=(LEVEL - .5)/.5).fit(data)
-    enc = cf.encode(data.head(4))
-    z = trees(enc.x)
-    label = (z.argmax(1) + 1) % z.shape[1]
-    s = cf.start(enc, label)
-    assert s.target.level[0].item() == pytest.approx(LEVEL)
-    one = _best_single(trees, cf, s, _sweep(trees, s, ~enc.frozen))[0]
-    proven = cheapest(GradualCF(trees, domain, tau=LEVEL).fit(data), data.head(4), label, max_changes=2)
-    values = [options(trees, g, c) for g, c in enumerate(domain.features)]
-    for i in range(4):
-        single = nearest(trees, enc.x[i], label[i], values, 1)
-        assert (1/one[i] - 1 if one[i] > 0 else np.inf) == pytest.approx(single)
-        wanted = single if np.isfinite(single) else nearest(trees, enc.x[i], label[i], values, 2)
-        assert proven.distance[i] == pytest.approx(wanted) and proven.proof[i] == ('optimal' if np.isfinite(wanted) else 'none exists')
 
 
 @pytest.mark.parametrize('name', ['forest', 'hist', 'boosting_exponential', 'forest_three', 'forest_number'])
@@ -239,23 +195,6 @@ def test_a_cut_between_numbers_and_missing_cells_is_at_infinity():
     assert type(cf.model).__name__ == '_Trees' and all(np.isfinite(a.bounds).all() for a in cf.model.grown.axes)
     got = cf.explain(holes[:20])
     assert got.valid.all() and (source.predict(got.raw) == got.target).all()
-
-
-@pytest.mark.parametrize('name', ['xgboost', 'hist', 'lightgbm'])
-def test_ordered_levels_are_cells(name):
-    source, _ = MADE[name]()
-    order = list('zvxwy')
-    data = X.assign(c=pd.Categorical(X.c, order, ordered=True))
-    source = type(source)(**source.get_params()).fit(data, Y)
-    trees, domain = read(source, data, levels={'c': ['z', 'v', 'x', 'y']})
-    assert domain.features[2].kind == 'ordinal' and _agrees(trees.scores(domain.encode(data).x), trees(domain.encode(data).x))
-    cf = GradualCF(trees, domain, tau_slack=0.).fit(data)
-    got = cf.explain(data.head(40), immutable=['a', 'b', 'd', 'flag'])
-    for i in range(40):
-        far = {abs(order.index(v) - order.index(data.c[i])): v for v in order if v != 'w'
-               and source.predict(data.iloc[[i]].assign(c=pd.Categorical([v], order, ordered=True)))[0] == got.target[i]}
-        assert bool(got.valid[i]) == bool(far)
-        if far: assert abs(order.index(got.raw.c[i]) - order.index(data.c[i])) == min(far)
 
 
 @pytest.mark.parametrize('make', [ensemble.RandomForestClassifier, ensemble.HistGradientBoostingClassifier])
