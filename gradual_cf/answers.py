@@ -344,7 +344,7 @@ def _read(path) -> dict:
     from safetensors.torch import load
     with ZipFile(path) as z:
         about = _read_json(z.read('about.json').decode())
-        parts:dict[str, Any] = load(z.read('tensors.safetensors'))
+        parts:dict[str, Any] = dict(data=None, raw=None) | load(z.read('tensors.safetensors'))
         for name in ('data', 'raw'):
             if about[name] is not None: parts[name] = _unpacked(z.read(f'{name}.arrow'), about[name])
     parts |= {name: parts[name].numpy() for name in about.get('arrays', ())}
