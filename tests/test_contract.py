@@ -18,10 +18,17 @@ import pandas as pd
 import pytest
 import torch
 import written
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import PAPER, PLAUSIBLE, Counterfactuals, GradualCF, GrowingSpheres, line_search, predictor, put_back, tabular
-from gradual_cf.core import changed_groups, take_rows
+from gradual_cf.all import CEM, LORE, PAPER, PLAUSIBLE, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search, predictor, put_back, tabular
+from gradual_cf.core import changed_groups, comparable, take_rows
 from gradual_cf.models.asking import predict
 from gradual_cf.models.fitted import FrameModel, Predictor, load_fitted
 
@@ -59,15 +66,10 @@ def whole(X):
 
 # ---- Models
 
-def pipeline():
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+def pipeline(last=None):
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     mixed = make_column_transformer((numbers, ['age', 'income', 'rate', 'late']), (OneHotEncoder(), ['job', 'home']), remainder='passthrough')
-    return make_pipeline(mixed, LogisticRegression(max_iter=500))
+    return make_pipeline(mixed, last or LogisticRegression(max_iter=500))
 
 
 def lightgbm():
@@ -75,23 +77,18 @@ def lightgbm():
 
 
 def xgboost():
-    return pytest.importorskip('xgboost').XGBClassifier(n_estimators=15, max_depth=3, n_jobs=1)
+    return pytest.importorskip('xgboost').XGBClassifier(n_estimators=15, max_depth=3, enable_categorical=True, n_jobs=1)
 
 
 def forest():
-    from sklearn.ensemble import RandomForestClassifier
     return RandomForestClassifier(15, max_depth=5, random_state=0)
 
 
 def hist():
-    from sklearn.ensemble import HistGradientBoostingClassifier
     return HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=7, categorical_features='from_dtype', random_state=0)
 
 
 def regressor():
-    from sklearn.ensemble import GradientBoostingRegressor
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
     return make_pipeline(SimpleImputer(), GradientBoostingRegressor(n_estimators=20, random_state=0))
 
 
@@ -147,19 +144,26 @@ def network(settings=None, model=None, X=None, dtype=torch.float32, make=Gradual
     return case(X, net, domain, lambda raw: asked(raw).argmax(1).numpy(), settings, n=n, make=make, likely=lambda raw: asked(raw).softmax(1).numpy(), **how)
 
 
+def sure(model):
+    "Probabilities of a model that has scores alone."
+    def likely(raw):
+        p = 1/(1 + np.exp(-model.decision_function(raw)))
+        return np.stack([1 - p, p], 1)
+    return likely
+
+
 def fitted(make, read=as_numbers, settings=None, target=None, three=False, n=4, rows=240, how={}, **rules):
     "A fitted model of any make, and rows as it reads them."
     X, score = frame(rows)
     y = score if target == (3., None) else pd.qcut(score, 3, labels=False) if three else (score > score.median()).astype(int)
     X = read(X) if read else X
     model = make().fit(X, y)
-    return case(X, model, tabular(X, **rules), model.predict, settings, target, n, likely=getattr(model, 'predict_proba', None), **how)
+    return case(X, model, tabular(X, **rules), model.predict, settings, target, n, likely=getattr(model, 'predict_proba', sure(model)), **how)
 
 
 def from_a_file():
     "A model that another program wrote."
     to, runtime = (pytest.importorskip(name, reason=f'need {name} (make .venv/.extras)') for name in ('skl2onnx', 'onnxruntime'))
-    from sklearn.linear_model import LogisticRegression
     X, score = frame()
     X = as_numbers(X)[['age', 'income', 'rate', 'job']].astype('float32')
     held = to.to_onnx(LogisticRegression(max_iter=500).fit(X.to_numpy(), (score > score.median()).astype(int)), X.to_numpy()[:1]).SerializeToString()
@@ -201,6 +205,12 @@ def task(name, n=2):
     return Case(cf, X, rows, target, t.model, lambda raw: asked(raw).argmax(1).numpy(), lambda raw: asked(raw).softmax(1).numpy())
 
 
+def baseline(make, **how):
+    "Another method under rules of the table, in batches of two."
+    rules = dict(immutable=['age'], bounds={'income': (400., 3000.)}, increase_only=['late'])
+    return network(dtype=torch.float64, make=make, how=dict(batch_size=2, **how), **rules)
+
+
 ONE = dict(max_changes=1)  # so that a reading of trees decides which
 RULES = dict(immutable=['job'], increase_only=['age'], bounds={'income': (200., 5000.)}, max_changes=2, relations=['age >= late'])
 TABLE = {
@@ -209,14 +219,21 @@ TABLE = {
     'network, plausible':  lambda: network(PLAUSIBLE, n=3),
     'network, paper':      lambda: network(PAPER, how=dict(sigma=20)),
     'network, rules':      lambda: network(**RULES),
-    'network, spheres':    lambda: network(make=GrowingSpheres, how=dict(samples=200)),
+    'network, bounds':     lambda: network(how=dict(masking='bounds')),
+    'network, gain':       lambda: network(how=dict(masking='gain', init='normal')),
+    'wachter':             lambda: baseline(Wachter, lam=100., rounds=3, steps=60),
+    'cem':                 lambda: baseline(CEM, rounds=3, steps=80),
+    'spheres':             lambda: baseline(GrowingSpheres, samples=100),
+    'lore':                lambda: baseline(LORE, samples=200, generations=10),
     'points, shared':      lambda: points(max_shared=5),
     'points, shortened':   lambda: points(masking='gain', init='prototype', sigma=5, moves=(put_back, line_search)),
     'function, columns':   lambda: every_column(),
     'pipeline':            lambda: fitted(pipeline, None),
+    'ridge':               lambda: fitted(lambda: pipeline(RidgeClassifier()), None),
+    'svc':                 lambda: fitted(lambda: pipeline(SVC()), None),
     'lightgbm':            lambda: fitted(lightgbm, coded),
     'lightgbm, plausible': lambda: fitted(lightgbm, coded, settings=PLAUSIBLE, n=3, rows=160),
-    'xgboost':             lambda: fitted(xgboost, how=dict(tau=.7)),
+    'xgboost':             lambda: fitted(xgboost, coded, how=dict(tau=.7)),
     'lightgbm, one':       lambda: fitted(lightgbm, **ONE),
     'xgboost, one':        lambda: fitted(xgboost, **ONE),
     'hist, one':           lambda: fitted(hist, coded, **ONE),
@@ -230,8 +247,9 @@ TABLE = {
 }
 TABLES = [name for name in TABLE if name not in ('images', 'text', 'series')]
 LEGAL = [name for name in TABLE if 'paper' not in name]      # `legal=False`: answers may lie outside, and nothing is rounded
-PLAIN = [name for name in LEGAL if 'plausible' not in name]  # the target is all that is wanted
-SAVED = [name for name in TABLE if 'spheres' not in name]    # a baseline has no folder
+OTHERS = {'wachter', 'cem', 'spheres', 'lore'}               # methods without a folder, a trace, or a promise to be short
+PLAIN = [name for name in LEGAL if 'plausible' not in name and name not in OTHERS]  # the target is all that is wanted
+SAVED = [name for name in TABLE if name not in OTHERS]
 NO_MODEL = {'points, shared', 'points, shortened', 'function, columns'}  # classes and functions of the caller's have no format
 SHORT_OF = {'text'}                                          # a domain that holds functions of the caller's
 
@@ -272,7 +290,7 @@ def same(a, b, legal=True):
 
 def moved(old, new):
     "Which cells of a frame changed, bool `(n, columns)`."
-    return np.stack([[repr(a) != repr(b) for a, b in zip(old[k].astype(object), new[k].astype(object))] for k in old], 1)
+    return np.stack([(comparable(old[k]) != comparable(new[k])).astype(bool) for k in old], 1)
 
 
 # ---- The promises
@@ -336,7 +354,11 @@ def test_nothing_of_the_callers_is_touched_and_nothing_is_said(name, capfd):
 
 
 @of(TABLE)
-def test_the_same_seed_gives_the_same_answer_whatever_else_was_drawn(name): same(watched(name)[0], usual(name), name in LEGAL)
+def test_the_same_seed_gives_the_same_answer_whatever_else_was_drawn(name):
+    same(watched(name)[0], usual(name), name in LEGAL)
+    if name in ('network, paper', 'spheres', 'lore'):  # those that draw
+        c = fitted_case(name)
+        assert not torch.equal(c.cf.explain(c.rows, c.target, SEED + 1).xp, usual(name).xp)
 
 
 @of(TABLE)
@@ -418,7 +440,7 @@ def test_valid_means_that_the_callers_own_model_says_so(name):
         np.testing.assert_allclose(p, own, atol=2e-5)
         clear = abs(own - there.tau) > 2e-5
         assert (said == ((own >= there.tau) & (says == label)))[clear].all()
-    assert (there.valid | (np.array(there.proof or ['']) == 'none exists')).all()
+    assert (there.valid | (np.array(there.proof or ['']) == 'none exists')).mean() >= (.5 if name in OTHERS else 1)
 
 
 @of(TABLE)
@@ -446,7 +468,7 @@ def test_what_is_decoded_is_what_was_measured(name):
 @of(LEGAL)
 def test_rows_that_are_there_stay_and_answers_are_legal(name):
     c, there = fitted_case(name), usual(name)
-    if name in PLAIN: assert torch.equal(there.xp[there.already], there.x[there.already])
+    if name in PLAIN or name in OTHERS: assert torch.equal(there.xp[there.already], there.x[there.already])
     if c.cf.domain.legal is not None: assert np.asarray(c.cf.domain.legal(there.data, there.raw)).all()
     gone = there.raw.isna() != c.rows.isna() if name in TABLES else np.zeros(1, bool)
     assert not np.asarray(gone).any()  # nothing filled, nothing lost
@@ -457,7 +479,7 @@ def test_some_rows_are_there_already():
     assert sum(usual(name).already.any() for name in PLAIN) >= 10
 
 
-@of([name for name in TABLES if name in LEGAL])
+@of(TABLES)
 def test_locks_limits_directions_and_numbers_of_changes_hold(name):
     c = fitted_case(name)
     numbers = [k for k in c.X if pd.api.types.is_numeric_dtype(c.X[k]) and c.X[k].nunique() > 3 and k not in ('job', 'age')]
@@ -497,7 +519,7 @@ def test_a_row_that_cannot_be_read_is_told_and_harms_no_other(name):
     got, rest = c.cf.explain(bad, c.target, SEED), np.setdiff1d(np.arange(len(bad)), [2])
     assert got.unread.tolist() == [i == 2 for i in range(len(bad))] and torch.equal(got.xp[rest], there.xp[rest])
     assert got.proof[2].startswith('not read: ') and column in got.proof[2] and not got.valid[2] and cells(got.raw)[2] == cells(bad)[2]
-    assert set(got.changes().row) <= set(rest)
+    assert set(got.changes().row) <= set(rest) and len(got[rest]) == len(rest)
 
 
 @of(TABLE)
@@ -527,7 +549,8 @@ def test_a_trace_ends_where_explain_ends(name):
 # What a search is worth, so that one that got worse is seen: changed groups and distance of all usual answers together, and those that are valid
 WORTH = {
     'network': (3, .6968, 4), 'network, 64 bits': (3, .6968, 4), 'network, plausible': (2, .2682, 3), 'network, paper': (3, .7987, 4),
-    'network, rules': (3, .6968, 4), 'network, spheres': (4, .6109, 4), 'points, shared': (11, 4.7100, 4), 'points, shortened': (14, 4.9300, 4),
+    'network, rules': (3, .6968, 4), 'network, bounds': (3, .8667, 4), 'network, gain': (3, 1.0219, 4), 'wachter': (6, 2.9132, 4), 'cem': (4, .6616, 4),
+    'spheres': (3, .7548, 4), 'lore': (3, 4.0213, 4), 'ridge': (3, 1.1254, 4), 'svc': (3, 1.1075, 4), 'points, shared': (11, 4.7100, 4), 'points, shortened': (14, 4.9300, 4),
     'function, columns': (3, 1.1440, 4), 'pipeline': (3, 1.1100, 4), 'lightgbm': (3, 1.0532, 4), 'xgboost': (4, 1.5026, 4),
     'lightgbm, plausible': (4, 3.3901, 3), 'lightgbm, one': (3, 1.0532, 4), 'xgboost, one': (3, 1.1213, 4), 'hist, one': (3, .9802, 4),
     'forest, one': (2, .5925, 3), 'forest, 3 classes': (2, .3937, 4), 'regressor': (3, .7405, 4), 'onnx': (3, .5418, 4),
