@@ -118,16 +118,6 @@ def test_models_of_every_make_come_back(make, loans, tmp_path):
     assert again.classes == cf.classes
 
 
-@pytest.mark.filterwarnings('ignore:plausibility is left out')
-def test_believable_and_proven_answers_come_back(loans, tmp_path):
-    X, y, X_test = loans
-    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X), PLAUSIBLE).fit(X)
-    there_and_back(cf, tmp_path/'believable', X_test[:4], target='granted')
-    plain = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X)).fit(X)
-    _, answers = there_and_back(plain, tmp_path/'proven', X_test[:4], target='granted', optimal='columns')
-    assert 'optimal' in answers.proof
-
-
 def test_numbers_and_their_intervals_come_back(loans, tmp_path):
     X, _, X_test = loans
     X, X_test = X.drop(columns='housing'), X_test.drop(columns='housing')
