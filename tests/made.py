@@ -6,8 +6,12 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import written
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from gradual_cf.all import GradualCF, predictor, tabular
+from gradual_cf.all import GradualCF, load_loans, tabular
 
 
 # Frames
@@ -45,13 +49,24 @@ def line(df): return 0.05*(df.age - 40) + .1*(df.income.fillna(30) - 40) + (df.m
 def by_hand(df): return 1/(1 + np.exp(-line(df).to_numpy(float)))
 
 
-def bank_net(): return written.read('bank')
+def pipeline(X, y, last):
+    "A model of loans as people fit one."
+    first = ColumnTransformer([('named', OneHotEncoder(handle_unknown='ignore'), ['housing'])], remainder=StandardScaler())
+    return make_pipeline(first, last).fit(X, y)
+
+
+@functools.cache
+def bank():
+    "The frame of `table`, its labels, and the network that reads it."
+    return *table(), written.read('bank')
 
 
 # Explainers
 
 @functools.cache
-def bank():
-    "The frame of `table`, its labels, and an explainer of the network that reads it."
-    df, y = table()
-    return df, y, GradualCF(bank_net(), tabular(df)).fit(df)
+def loans():
+    "Loans, a fitted explainer of them, and four rows that are refused."
+    X, y, X_test, _ = load_loans()
+    X, y = X[:300], np.asarray(y[:300])
+    model = pipeline(X, y, LogisticRegression())
+    return GradualCF(model, tabular(X, immutable=['age'])).fit(X), X_test[model.predict(X_test) == 'refused'][:4]

@@ -1,12 +1,12 @@
 """The baselines against closed forms, slow replicas and their own rules."""
 import math
 
+import made
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import toy
-from test_invariants import table
 from torch import nn
 import written
 
@@ -138,7 +138,7 @@ def test_growing_spheres_finds_the_radius_of_a_half_space(h):
 @pytest.fixture(scope='module')
 def stepped():
     "A frame and a model that decides by one column alone: income above 1,500."
-    df, _ = table(400)
+    df, _ = made.table(400)
     domain = tabular(df)
     at = list(df.columns).index('income')
     cut = (1500 - df.income.min())/(df.income.max() - df.income.min())
@@ -179,7 +179,7 @@ def test_a_rules_numbers_are_those_of_the_frame(stepped):
 
 def test_rules_of_one_hot_columns():
     "A category that comes as 0/1 columns is one condition and moves as one."
-    df, y = table(300)
+    df, y = made.table(300)
     df = pd.get_dummies(df.drop(columns=['owner']), columns=['job'], dtype=int)
     jobs = [c for c in df if c.startswith('job_')]
     domain = tabular(df, categorical={'job': jobs})
@@ -187,11 +187,6 @@ def test_rules_of_one_hot_columns():
     cfs = LORE(model, domain).fit(df).explain(df[df[jobs[-1]] == 0].iloc[:5])
     assert cfs.valid.all() and (cfs.raw[jobs].sum(axis=1) == 1).all() and set(cfs.changes().feature) == {'job'}
     for why in cfs.rules: assert [c.feature for c in why.rule.conditions] == ['job'] and why.rule.covers(df).mean() == pytest.approx(why.rule.coverage)
-
-
-@pytest.fixture(scope='module')
-def bank():
-    return table()[0], written.read('bank')
 
 
 RULES = dict(immutable=['age'], bounds={'income': (400., 3000.)}, increase_only=['late'])
@@ -249,31 +244,31 @@ def test_rules_read_dates():
 
 
 @named
-def test_without_rules_frozen_still_stays(bank, cls):
-    df, net = bank
+def test_without_rules_frozen_still_stays(cls):
+    df, _, net = made.bank()
     cfs = cls(net, tabular(df, immutable=['age', 'job']), legal=False, **QUICK[cls]).fit(df).explain(df.iloc[:40])
     assert (cfs.raw.age == df.age.iloc[:40]).all() and (cfs.raw.job == df.job.iloc[:40]).all() and cfs.valid.any()
 
 
 @named
-def test_free_goes_beyond_the_rules(bank, cls):
-    df, net = bank
+def test_free_goes_beyond_the_rules(cls):
+    df, _, net = made.bank()
     cfs = cls(net, tabular(df, **RULES), legal=False, **QUICK[cls]).fit(df).explain(df.iloc[:40])
     assert not tabular(df, **RULES).legal(df.iloc[:40], cfs.raw).all()
 
 
 @named
-def test_no_counterfactual_is_no_exception(bank, cls):
+def test_no_counterfactual_is_no_exception(cls):
     "A model that hardly moves: class 1 exists in the training rows by a hair's breadth of `age`, which is immutable."
-    df, _ = bank
+    df, _, _ = made.bank()
     domain = tabular(df, immutable=['age'])
     model = lambda x: torch.stack([x[:, 0] - .5, .5 - x[:, 0]], 1)*20 + 0*x.sum(1, keepdim=True)
     cfs = cls(model, domain, **QUICK[cls]).fit(df).explain(df.iloc[:10])
     assert not cfs.valid.any() and cfs.xp.equal(cfs.x)
 
 
-def test_rows_that_nobody_can_help_do_not_disturb_others(bank):
-    df, net = bank
+def test_rows_that_nobody_can_help_do_not_disturb_others():
+    df, _, net = made.bank()
     domain = tabular(df, immutable=[c for c in df if c != 'income'])
     for cls in ALL:
         cfs = cls(net, domain, **QUICK[cls]).fit(df).explain(df.iloc[:40])
@@ -284,7 +279,7 @@ def test_rows_that_nobody_can_help_do_not_disturb_others(bank):
 @pytest.mark.parametrize('cls', [GrowingSpheres, LORE], ids=lambda c: c.__name__)
 def test_sampling_needs_no_gradient(cls):
     from sklearn.ensemble import RandomForestClassifier
-    df, y = table()
+    df, y = made.table()
     domain = tabular(df)
     forest = RandomForestClassifier(20, random_state=0).fit(domain.encode(df).x.numpy(), y)
     model = lambda x: torch.as_tensor(np.log(forest.predict_proba(x.numpy()) + 1e-3)*3).to(x)
@@ -293,8 +288,8 @@ def test_sampling_needs_no_gradient(cls):
 
 
 @pytest.mark.parametrize('cls', [Wachter, CEM], ids=lambda c: c.__name__)
-def test_a_model_without_gradient_is_told_so(bank, cls):
-    df, net = bank
+def test_a_model_without_gradient_is_told_so(cls):
+    df, _, net = made.bank()
     with pytest.raises(ValueError, match='model must be differentiable.*GrowingSpheres and LORE need none'): cls(lambda x: net(x).detach(), tabular(df)).fit(df).explain(df.iloc[:3])
 
 
@@ -332,8 +327,8 @@ def test_lore_is_for_tables():
 
 
 @named
-def test_settings_and_order_of_calls(bank, cls):
-    df, net = bank
+def test_settings_and_order_of_calls(cls):
+    df, _, net = made.bank()
     with pytest.raises(ValueError, match='settings must be among'): cls(net, tabular(df), nonsense=1)
     with pytest.raises(ValueError, match='fit must be called'): cls(net, tabular(df)).explain(df.iloc[:2])
     with pytest.raises(ValueError, match='target must be in'): cls(net, tabular(df)).fit(df).explain(df.iloc[:2], target=2)
@@ -344,8 +339,8 @@ BAD = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict
        GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')], LORE: [dict(samples=10), dict(generations=-1), dict(eps=-.1), dict(least=0), dict(together=0)]}
 
 
-def test_neighbourhoods_are_near_and_balanced(bank):
-    df, net = bank
+def test_neighbourhoods_are_near_and_balanced():
+    df, _, net = made.bank()
     domain = tabular(df)
     lore = LORE(net, domain).fit(df)
     x = lore.encode(df.iloc[:6]).x
@@ -359,8 +354,8 @@ def test_neighbourhoods_are_near_and_balanced(bank):
     assert label.equal(net(near.flatten(0, 1)).argmax(1).view_as(label)) and ((z == 0) | (z == 1)).all()
 
 
-def test_because_says_when_there_is_nothing_to_say(bank):
-    df, net = bank
+def test_because_says_when_there_is_nothing_to_say():
+    df, _, net = made.bank()
     lore = LORE(net, tabular(df), classes=['no', 'yes'], **QUICK[LORE]).fit(df)
     cf = GradualCF(net, tabular(df, immutable=[c for c in df if c != 'age']), classes=['no', 'yes']).fit(df)
     cfs = cf.explain(df.iloc[:20], target='yes')

@@ -138,7 +138,7 @@ def case(X, model, domain, says, settings=None, target=None, n=4, make=GradualCF
 
 def network(settings=None, model=None, X=None, dtype=torch.float32, make=GradualCF, n=4, how={}, **rules):
     "A network that reads encoded rows."
-    X, net = made.table()[0] if X is None else X, (made.bank_net() if model is None else model).to(dtype)
+    X, net = made.table()[0] if X is None else X, copy.deepcopy(made.bank()[2] if model is None else model).to(dtype)
     domain = tabular(X, **rules)
     asked = lambda raw: predict(net, domain.encode(raw).x.to(dtype))
     return case(X, net, domain, lambda raw: asked(raw).argmax(1).numpy(), settings, n=n, make=make, likely=lambda raw: asked(raw).softmax(1).numpy(), **how)

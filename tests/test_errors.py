@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 import torch
 import toy
-from test_invariants import table
+from made import table
 from torch import nn
 
 from gradual_cf.all import GradualCF, load_heloc, load_model, tabular, tabular_mlp

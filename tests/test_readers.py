@@ -41,7 +41,7 @@ def test_a_network_comes_back_with_the_seed_it_had(tmp_path):
 
 
 @pytest.fixture(scope='module')
-def bank():
+def small():
     r = np.random.default_rng(0)
     df = pd.DataFrame({'a': r.integers(0, 9, 60), 'b': r.normal(0, 1, 60).round(3), 'c': r.choice(['x', 'y'], 60)})
     domain = tabular(df)
@@ -50,35 +50,35 @@ def bank():
 
 
 @pytest.fixture(scope='module')
-def told(bank):
-    cf,df = bank
+def told(small):
+    cf,df = small
     cfs = cf.explain(df[:20])
     i = int((cfs.valid & cfs.changed.any(1)).argmax())
     return json.loads(letter(cfs[i:i + 1], format='json', explainer=cf)[0])
 
 
 @pytest.mark.parametrize('value', [None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], ids=repr)
-def test_values_of_a_letter_are_values_of_the_table(bank, told, value):
+def test_values_of_a_letter_are_values_of_the_table(small, told, value):
     text = json.dumps(told | dict(record=[line | dict(before=value) for line in told['record']]))
-    with pytest.raises(ValueError, match='^text must hold'): check_letter(text, bank[0])
-    assert check_letter(json.dumps(told), bank[0]).flips.all()
+    with pytest.raises(ValueError, match='^text must hold'): check_letter(text, small[0])
+    assert check_letter(json.dumps(told), small[0]).flips.all()
 
 
-def test_a_letter_of_many_brackets_is_none(bank):
-    with pytest.raises(ValueError, match='^text must hold a record of 3 numbered lines'): check_letter('{"record":' + DEEP + '}', bank[0])
+def test_a_letter_of_many_brackets_is_none(small):
+    with pytest.raises(ValueError, match='^text must hold a record of 3 numbered lines'): check_letter('{"record":' + DEEP + '}', small[0])
 
 
 @pytest.fixture(scope='module')
-def begun(bank, tmp_path_factory):
+def begun(small, tmp_path_factory):
     out = tmp_path_factory.mktemp('batch')/'out'
-    explain_dataset(bank[0], bank[1][:4], out, batch_size=4)
+    explain_dataset(small[0], small[1][:4], out, batch_size=4)
     return out
 
 
 @pytest.mark.parametrize('text', [DEEP, '[]', 'null', '{'], ids=lambda text: text[:5])
-def test_a_folder_whose_manifest_says_nothing_is_not_gone_on_with(bank, begun, text):
+def test_a_folder_whose_manifest_says_nothing_is_not_gone_on_with(small, begun, text):
     (begun/'_manifest.json').write_text(text)
-    with pytest.raises(ValueError, match='^out must hold a readable'): explain_dataset(bank[0], bank[1][:4], begun, batch_size=4)
+    with pytest.raises(ValueError, match='^out must hold a readable'): explain_dataset(small[0], small[1][:4], begun, batch_size=4)
 
 
 def png(size, *chunks):
