@@ -264,6 +264,8 @@ def _from_arrow(file:bytes) -> pd.DataFrame:
     table.validate(full=True)
     return table.to_pandas(integer_object_nulls=True)
 
+_NUMBERS_OF_ROWS = 'bool', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
+
 def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
 
 def _packed(rows) -> tuple: # An Arrow file, and what else is needed to read it; None for both if it is neither
@@ -279,6 +281,12 @@ def _packed(rows) -> tuple: # An Arrow file, and what else is needed to read it;
             got = f'{df[str(i)].dtype} in column {c!r} ({e})'
             raise ValueError(f'data must hold values that a file can store, got {got}') from None
     return _arrow_file(df), about
+
+def _as_numbers(rows) -> Tensor|None: # None for rows that are no numbers of one shape
+    "Rows such as images and series as a tensor."
+    if isinstance(rows, Tensor): return rows.detach().cpu().contiguous().clone()
+    plain = isinstance(rows, np.ndarray) and rows.dtype in _NUMBERS_OF_ROWS
+    return torch.from_numpy(np.array(rows, order='C')) if plain else None
 
 def _unpacked(file:bytes, about:dict) -> Any:
     "The inverse of `_packed`."
@@ -296,6 +304,11 @@ def _plain_labels(classes:tuple) -> list:
     if odd: raise ValueError(f'classes must be texts, numbers or booleans to be saved, got {odd[0]!r}')
     return list(classes)
 
+def _notes_of(cfs) -> list|None: # One list a row
+    "What is said of each change, for which the explainer may be needed; None where nothing is."
+    lines = cfs.changes()
+    return [lines.note[lines.row == i].tolist() for i in range(len(cfs))] if 'note' in lines else None
+
 def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for a column that could not be read back."
     from safetensors.torch import save
@@ -303,10 +316,13 @@ def _write(cfs, path):
     kept = {f: getattr(cfs.tensors, f) for f in (*_TENSORS, 'decided', *_STANDINGS, *_SIZES)}
     tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
     (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
+    numbers = {f: t for f in ('data', 'raw') if (t := _as_numbers(getattr(cfs, f))) is not None}
+    arrays = [f for f in numbers if not isinstance(getattr(cfs, f), Tensor)]
     proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
     labels = dict(classes=_plain_labels(cfs.classes)) if cfs.classes else {}
-    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof | labels)
-    members = {'about.json': about, 'tensors.safetensors': save(tensors), 'data.arrow': data, 'raw.arrow': raw}
+    said = dict(arrays=arrays, notes=_notes_of(cfs)) if numbers else {}
+    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof | labels | said)
+    members = {'about.json': about, 'tensors.safetensors': save(tensors | numbers), 'data.arrow': data, 'raw.arrow': raw}
     with atomic(path) as tmp:
         with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
             for name,v in members.items():
@@ -328,10 +344,11 @@ def _read(path) -> dict:
     from safetensors.torch import load
     with ZipFile(path) as z:
         about = _read_json(z.read('about.json').decode())
-        parts:dict[str, Any] = load(z.read('tensors.safetensors'))
+        parts:dict[str, Any] = dict(data=None, raw=None) | load(z.read('tensors.safetensors'))
         for name in ('data', 'raw'):
-            parts[name] = None if about[name] is None else _unpacked(z.read(f'{name}.arrow'), about[name])
-    if 'proof' in about: parts['proof'] = about['proof']
+            if about[name] is not None: parts[name] = _unpacked(z.read(f'{name}.arrow'), about[name])
+    parts |= {name: parts[name].numpy() for name in about.get('arrays', ())}
+    parts |= {name: about[name] for name in ('proof', 'notes') if name in about}
     many = {len(v) for v in parts.values() if v is not None}
     if len(many) != 1: raise ValueError(f'all parts must have as many rows, got {sorted(many)}')
     classes = class_labels(about['classes']) if 'classes' in about else ()
@@ -430,6 +447,7 @@ class Counterfactuals:
     bound:Any=None             # No answer has less, `(n,)`; inf where there is none at all
     explainer:Any=None     # The explainer that measured them; None for a batch that was loaded or made by hand
     classes:tuple=()       # Labels of the classes, in the order of the model's outputs; () for 0, 1, …
+    notes:Any=None         # What was said of the changes of each row, a list a row; None unless a file says so
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
         for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
@@ -472,13 +490,15 @@ class Counterfactuals:
         data,raw = (take_rows(rows, i) for rows in (self.data, self.raw))
         if self.unread.any(): # with the dtypes of what was read
             data,raw = self.domain.rows(data), self.domain.rows(raw)
-        return replace(self, **some, enc=enc, proof=proof, data=data, raw=raw)
+        return replace(self, **some, enc=enc, proof=proof, data=data, raw=raw, notes=take_rows(self.notes, i))
 
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
         "What changed, as a tidy frame."
         read = np.flatnonzero(~self.unread)
         lines = (self.domain.display.changes or _group_changes)(self if len(read) == len(self) else self[read])
-        return lines if len(read) == len(self) else lines.assign(row=read[lines.row.to_numpy(int)])
+        lines = lines if len(read) == len(self) else lines.assign(row=read[lines.row.to_numpy(int)])
+        notes = [note for some in self.notes or () for note in some]
+        return lines.assign(note=notes) if notes and len(notes) == len(lines) else lines
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
         "The quality of each answer, and what is proven about it; NaN and '' if not computed."

@@ -15,7 +15,7 @@ EVIL = '<script>alert(1)</script>'
 
 
 @pytest.fixture(scope='module')
-def bank():
+def evil():
     "A table with evil names and levels under an index of numbers, and its explainer."
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'age': rng.integers(18, 80, 60), '<b>income</b>': rng.gamma(6, 400, 60).round(), 'job': rng.choice([EVIL, 'none'], 60)},
@@ -76,8 +76,8 @@ def known(df): # As the dashboard's explainer gives a row: by text, or by positi
     return SimpleNamespace(get_index_list=lambda: df.index.astype(str), get_X_row=lambda index: df.iloc[[index if isinstance(index, int) else list(df.index.astype(str)).index(index)]])
 
 
-def test_a_tab_shows_the_answer_of_the_row_that_is_chosen(board, bank):
-    df, cf = bank
+def test_a_tab_shows_the_answer_of_the_row_that_is_chosen(board, evil):
+    df, cf = evil
     refused = df[(cf.logits(df, cf.encode(df).x).argmax(1) == 0).numpy()]
     tab, calls = dashboard_tab(cf)(known(df)), []
     tab.component_callbacks(SimpleNamespace(callback=lambda *at: lambda f: calls.append((at, f))))
@@ -98,8 +98,8 @@ def test_a_tab_shows_the_answer_of_the_row_that_is_chosen(board, bank):
     assert 'Choose a row' in stored.to_html({('ways-index-one', 'value'): None}) and stored.to_html().startswith('<html>')
 
 
-def test_rows_of_the_explainer_take_the_place_of_encoded_ones(board, bank):
-    df, cf = bank
+def test_rows_of_the_explainer_take_the_place_of_encoded_ones(board, evil):
+    df, cf = evil
     encoded = known(pd.DataFrame(np.zeros((60, 4)), index=df.index))
     assert 'There is no answer' in dashboard_tab(cf)(encoded).page('107', 1)
     tab = dashboard_tab(cf, 'yes', rows=df.iloc[::-1])(encoded)
@@ -110,8 +110,8 @@ def test_rows_of_the_explainer_take_the_place_of_encoded_ones(board, bank):
     with pytest.raises(ValueError, match='target'): dashboard_tab(cf, 'perhaps')
 
 
-def test_a_model_of_numbers_is_asked_for_its_interval(board, bank):
-    df, _ = bank
+def test_a_model_of_numbers_is_asked_for_its_interval(board, evil):
+    df, _ = evil
     cf = GradualCF(Sum(), tabular(df)).fit(df)
     tab = dashboard_tab(cf, (None, 12))(known(df))
     assert [o['label'] for o in tab.layout().find('ways-goal').told['options']] == ['at most 12']
@@ -119,17 +119,17 @@ def test_a_model_of_numbers_is_asked_for_its_interval(board, bank):
     assert re.search(r'<h1>The model says \d+(\.\d+)?</h1>\s*<section>Wanted: at most 12\.', page)
 
 
-def test_an_error_of_the_model_is_said_and_not_the_answer_of_the_row_before(board, bank):
-    df, cf = bank
+def test_an_error_of_the_model_is_said_and_not_the_answer_of_the_row_before(board, evil):
+    df, cf = evil
     tab = dashboard_tab(cf)(SimpleNamespace(get_index_list=list, get_X_row=lambda index: 1/0))
     assert 'ZeroDivisionError: division by zero' in tab.page('100', 1)
 
 
 @pytest.mark.filterwarnings('default') # Theirs; dash's own plugin of pytest warns at start, so: pytest -p no:dash
-def test_explainerdashboard_takes_the_tab(bank):
+def test_explainerdashboard_takes_the_tab(evil):
     boards = pytest.importorskip('explainerdashboard')
     from sklearn.linear_model import LogisticRegression
-    df, cf = bank
+    df, cf = evil
     X = cf.encode(df).x.numpy()
     label = cf.logits(df, cf.encode(df).x).argmax(1).numpy()
     X = pd.DataFrame(X, index=df.index).rename(columns='c{}'.format)

@@ -12,7 +12,7 @@ import pytest
 import gradual_cf
 from gradual_cf.all import GradualCF, predictor, reasons, tabular
 from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
-from test_keep import by_hand, people
+from made import by_hand, people
 
 CHECKER = Path(gradual_cf.__file__).parent/'templates'/'evidence'/'check_evidence.py'
 spec = importlib.util.spec_from_file_location('check_evidence', CHECKER)
@@ -139,7 +139,7 @@ def exits(path, model, capsys, monkeypatch):
 @pytest.fixture
 def tried(asked, tmp_path, capsys, monkeypatch):
     "A function that checks a text against a model which says what the explainer's own says."
-    (tmp_path/'model.py').write_text('import pandas as pd\nfrom test_keep import by_hand\nask = lambda df: by_hand(df.assign(since=pd.to_datetime(df.since)))\n')
+    (tmp_path/'model.py').write_text('import pandas as pd\nfrom made import by_hand\nask = lambda df: by_hand(df.assign(since=pd.to_datetime(df.since)))\n')
     def tried(text):
         (tmp_path/'t.json').write_text(text, encoding='utf-8', errors='surrogatepass')
         return exits(tmp_path/'t.json', f'{tmp_path}/model.py:ask', capsys, monkeypatch)

@@ -4,7 +4,6 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
@@ -13,19 +12,9 @@ from sklearn.pipeline import make_pipeline
 
 from gradual_cf.all import GradualCF, load_loans, predictor, tabular
 from gradual_cf.scale.serve import _load_pyfunc, _plain, log_explainer
-from test_keep import people, pipeline
+from made import loans, people
 
 needs_mlflow = pytest.mark.skipif(not find_spec('mlflow'), reason="need mlflow (pip install 'gradual_cf[mlflow]')")
-
-
-@pytest.fixture(scope='module')
-def bank():
-    "An explainer, and refused rows."
-    X, y, X_test, _ = load_loans()
-    X, y = X[:300], np.asarray(y[:300])
-    model = pipeline(X, y, LogisticRegression())
-    cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
-    return cf, X_test[model.predict(X_test) == 'refused'][:4]
 
 
 @pytest.fixture(scope='module')
@@ -45,8 +34,8 @@ def same(told, answers):
     return True
 
 
-def test_a_folder_answers_as_explain_does(bank, mixed, tmp_path):
-    for k, (cf, rows, target) in enumerate(((*bank, 'granted'), (*mixed, 1))):
+def test_a_folder_answers_as_explain_does(mixed, tmp_path):
+    for k, (cf, rows, target) in enumerate(((*loans(), 'granted'), (*mixed, 1))):
         own = cf.explain(rows, target)
         model = _load_pyfunc(cf.save(tmp_path/str(k)))
         before = rows.copy()
@@ -54,7 +43,7 @@ def test_a_folder_answers_as_explain_does(bank, mixed, tmp_path):
         assert same(told, own) and own.valid.all()
         pd.testing.assert_frame_equal(rows, before)                                      # what was handed in is left alone
         json.dumps(told.drop(columns=[c for c in told if told[c].dtype.kind == 'M']).to_dict('records'), allow_nan=False)
-    cf, rows = bank
+    cf, rows = loans()
     model = _load_pyfunc(tmp_path/'0')
     assert same(model.predict(rows.to_dict('records')), cf.explain(rows.reset_index(drop=True)))     # of two classes, the other
     assert not model.predict(rows, dict(target='granted', seconds=0)).cf_valid.any()
@@ -62,8 +51,8 @@ def test_a_folder_answers_as_explain_does(bank, mixed, tmp_path):
     assert same(model.predict(shuffled), cf.explain(rows))
 
 
-def test_a_row_that_cannot_be_read_says_so_and_the_others_are_answered(bank, tmp_path):
-    cf, rows = bank
+def test_a_row_that_cannot_be_read_says_so_and_the_others_are_answered(tmp_path):
+    cf, rows = loans()
     rows = rows.astype({c: object for c in rows})
     rows.iloc[1, list(rows).index('income')] = 'plenty'
     told = _load_pyfunc(cf.save(tmp_path/'cf')).predict(rows)
@@ -109,8 +98,8 @@ def client(store):
 
 
 @needs_mlflow
-def test_a_round_trip_through_mlflow(client, bank, mixed, tmp_path):
-    for (cf, rows), target in ((bank, 'granted'), (mixed, 1)):
+def test_a_round_trip_through_mlflow(client, mixed, tmp_path):
+    for (cf, rows), target in ((loans(), 'granted'), (mixed, 1)):
         for whole in (True, False):
             info = log_explainer(cf, target=target, rows=whole)
             model = client.pyfunc.load_model(info.model_uri)
@@ -123,10 +112,10 @@ def test_a_round_trip_through_mlflow(client, bank, mixed, tmp_path):
 
 
 @needs_mlflow
-def test_the_signature_names_columns_and_what_may_be_asked(client, bank, mixed):
+def test_the_signature_names_columns_and_what_may_be_asked(client, mixed):
     types = {c.name: str(c.type).removeprefix('DataType.') for c in log_explainer(mixed[0], target=1).signature.inputs}
     assert types == dict(age='long', income='double', score='float', code='long', member='boolean', since='datetime', day='Any', price='Any', zoned='Any', job='string', grade='Any', kind='Any', count='Any', town='string')
-    cf, rows = bank
+    cf, rows = loans()
     info = log_explainer(cf, target='granted', input_example=rows[:2])
     assert {p.name: p.default for p in info.signature.params} == dict(target='granted', seconds=None)
     model = client.pyfunc.load_model(info.model_uri)
@@ -138,8 +127,8 @@ def test_the_signature_names_columns_and_what_may_be_asked(client, bank, mixed):
 
 
 @needs_mlflow
-def test_explainers_without_a_file_or_a_table_are_refused(client, bank):
-    cf, _ = bank
+def test_explainers_without_a_file_or_a_table_are_refused(client):
+    cf, _ = loans()
     X, source = load_loans()[0][:300], cf.model.predictor.source
     asked = predictor(lambda df: source.predict_proba(df), cf.domain, names=list(X))
     own = GradualCF(asked, cf.domain, classes=list(cf.classes))

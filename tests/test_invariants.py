@@ -3,17 +3,16 @@ import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import replace
 
+import made
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
-import written
 
-from gradual_cf.all import PAPER, Counterfactuals, GradualCF, tabular
+from gradual_cf.all import PAPER, GradualCF, tabular
 from gradual_cf.search.goals import merit, shortfall
 from gradual_cf.core import box, chain, steps
 from gradual_cf.search.composition import _pack, admissible
@@ -24,26 +23,10 @@ from gradual_cf.search.goals import fit_logits, logit_gap
 from gradual_cf.core import block_groups
 
 
-def table(n=300, seed=0):
-    "A mixed frame and labels that depend on every kind of column."
-    r = np.random.default_rng(seed)
-    df = pd.DataFrame({'age': r.integers(18, 90, n), 'income': r.gamma(2., 900., n).round(2), 'late': r.choice([-9, -8, 0, 1, 2, 5, 9], n),
-                       'job': pd.Categorical(r.choice(['clerk', 'nurse', 'pilot'], n)), 'owner': r.random(n) < .5})
-    score = df.income/900 - .4*df.late.clip(0) + (df.job == 'pilot') + .5*df.owner + r.normal(0, .3, n)
-    df.index = [f'id{i}' for i in range(n)]
-    return df, (score > score.median()).astype(int)
-
-
-@pytest.fixture(scope='module')
-def bank():
-    df,y = table()
-    return df, y, written.read('bank')
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_constraints_hold_for_any_combination(bank, data):
-    df,y,net = bank
+def test_constraints_hold_for_any_combination(data):
+    df,y,net = made.bank()
     numbers = ['age', 'income', 'late']
     kind = {c: data.draw(st.sampled_from(['free', 'immutable', 'up', 'down', 'bounded']), label=c) for c in [*numbers, 'job', 'owner']}
     kind = {c: 'free' if k in ('up', 'down', 'bounded') and c not in numbers else k for c,k in kind.items()}
@@ -68,62 +51,23 @@ def test_constraints_hold_for_any_combination(bank, data):
     assert set(cfs.changes()['index']) == set(old.index[changed > 0])
 
 
-@pytest.mark.parametrize('how', [None, replace(PAPER, sigma=20)], ids=['default', 'paper'])
-def test_nothing_of_the_users_is_touched(bank, how):
-    df,y,net = bank
-    net.train()
-    net[0].eval()
-    modes = [m.training for m in net.modules()]
-    weights = {k: v.clone() for k,v in net.state_dict().items()}
-    net[0].weight.requires_grad_(False)
-    grads,threads,rng,np_rng,frame = [p.grad for p in net.parameters()], torch.get_num_threads(), torch.get_rng_state(), np.random.get_state()[1].copy(), df.copy()
-    GradualCF(net, tabular(df), how).fit(df).explain(df.iloc[:20])
-    assert [m.training for m in net.modules()] == modes
-    assert all(torch.equal(v, weights[k]) for k,v in net.state_dict().items())
-    assert [p.grad for p in net.parameters()] == grads and not net[0].weight.requires_grad and net[2].weight.requires_grad
-    assert torch.get_num_threads() == threads and torch.equal(torch.get_rng_state(), rng) and (np.random.get_state()[1] == np_rng).all()
-    pd.testing.assert_frame_equal(df, frame)
-    net[0].weight.requires_grad_(True)
-    net.eval()
-
-
-def test_the_seed_decides_and_nothing_else(bank):
-    df,y,net = bank
-    cf = GradualCF(net, tabular(df), PAPER, sigma=20).fit(df)
-    a,b,c = (cf.explain(df.iloc[:10], seed=s).xp for s in (0, 0, 1))
-    assert torch.equal(a, b) and not torch.equal(a, c)
-
-
-def test_paper_mode_says_what_it_did(bank):
-    df,y,net = bank
+def test_paper_mode_says_what_it_did():
+    df,y,net = made.bank()
     cfs = GradualCF(net, tabular(df), PAPER, sigma=60).fit(df).explain(df.iloc[:60])
     assert not cfs.domain.legal(df.iloc[:60], cfs.raw).all()    # unbounded composites are not legal, and decoding does not hide it
     p = net(cfs.xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0]
     torch.testing.assert_close(p, cfs.tensors.prob)
 
 
-def test_a_batch_survives_a_file(bank, tmp_path):
-    df,y,net = bank
-    cf = GradualCF(net, tabular(df)).fit(df)
-    cfs = cf.explain(df.iloc[:7])
-    back = Counterfactuals.load(cfs.save(tmp_path/'sub'/'cfs.zip'), cf.domain)
-    pd.testing.assert_frame_equal(back.raw, cfs.raw)
-    pd.testing.assert_frame_equal(back.df(), cfs.df())
-    assert torch.equal(back.xp, cfs.xp) and torch.equal(back.mask, cfs.mask) and back._repr_html_() == cfs._repr_html_()
-    assert [f.name for f in tmp_path.rglob('*') if f.is_file()] == ['cfs.zip']
-    pd.DataFrame({'a': [1]}).to_parquet(tmp_path/'other.parquet')
-    with pytest.raises(ValueError, match='Counterfactuals.save'): Counterfactuals.load(tmp_path/'other.parquet', cf.domain)
-
-
-def test_selecting_rows(bank):
-    df,y,net = bank
+def test_selecting_rows():
+    df,y,net = made.bank()
     cfs = GradualCF(net, tabular(df)).fit(df).explain(df.iloc[:9])
     assert len(cfs[2]) == 1 and list(cfs[2:4].raw.index) == ['id2', 'id3'] and len(cfs[cfs.valid]) == cfs.valid.sum()
     assert '→' in cfs[:2]._repr_html_() and 'valid' in repr(cfs)
 
 
-def test_numbers_in_any_dtype(bank):
-    df,y,net = bank
+def test_numbers_in_any_dtype():
+    df,y,net = made.bank()
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
         other = deepcopy(net).to(dtype)
         cf = GradualCF(other, tabular(df)).fit(df)
@@ -134,8 +78,8 @@ def test_numbers_in_any_dtype(bank):
         assert (z.argmax(1) == cfs.target)[cfs.valid].double().mean() > .9
 
 
-def test_a_16_bit_model_keeps_small_steps(bank):
-    df,y,net = bank
+def test_a_16_bit_model_keeps_small_steps():
+    df,y,net = made.bank()
     half = deepcopy(net).bfloat16()
     some = df.iloc[:20]
     whole,narrow = (GradualCF(m, tabular(df), PAPER, sigma=50, legal=False).fit(df).explain(some) for m in (net, half))
@@ -186,8 +130,8 @@ def test_merit_orders_arrival_before_distance():
     assert m.argsort(descending=True).tolist() == [1, 0, 2, 3] and (m[:2] > 0).all() and (m[2:] < 0).all()
 
 
-def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size(bank):
-    df,_,net = bank
+def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size():
+    df,_,net = made.bank()
     x = tabular(df).encode(df).x.to(net[0].weight).repeat_interleave(3, 0) # so that every percentile is the gap of a row
     z = net(x).detach()
     stats = fit_logits(z)
@@ -198,8 +142,6 @@ def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size(bank):
         there = stats.gaps[label.item()].sub(gap).abs().argmin().item()
         near = abs(stats.gaps[label.item(), there] - gap) < 1e-5
         assert not near or gap <= stats.within(label, there/100)
-
-
 
 
 # ---- several threads

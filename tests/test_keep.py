@@ -1,7 +1,5 @@
 """A fitted explainer as a folder: the same answers from it, bit for bit; what no file can hold is refused by name."""
 import json
-from datetime import date
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -15,30 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import written
-from gradual_cf.all import (GradualCF, PLAUSIBLE, Settings, images, load_cbf, load_digits, load_fitted, predictor, put_back, series, tabular,
+from gradual_cf.all import (GradualCF, Settings, images, load_cbf, load_digits, load_fitted, predictor, put_back, series, tabular,
     without_images)
+from made import by_hand, people, pipeline
 from gradual_cf.scale import keep
-
-
-def people(n=160, seed=0):
-    "A table of every kind of column, with missing cells."
-    r = np.random.default_rng(seed)
-    df = pd.DataFrame(dict(
-        age=r.integers(18, 70, n), income=r.normal(40, 9, n), score=r.normal(0, 1, n).astype('float32').round(2),
-        code=r.choice([-9, 1, 2, 3, 4], n), member=r.choice([True, False], n), since=pd.Timestamp('2020-01-01') + pd.to_timedelta(r.integers(0, 900, n), 'D'),
-        day=[date(2024, 1, 1 + k) for k in r.integers(0, 28, n)], price=[Decimal(f'{v:.2f}') for v in r.uniform(1, 9, n)],
-        zoned=pd.date_range('2024-01-01', periods=n, tz='Europe/Berlin'), job=r.choice(['clerk', 'cook', 'smith'], n),
-        grade=pd.Categorical(r.choice(['low', 'mid', 'high'], n), ['low', 'mid', 'high', 'none'], ordered=True),
-        kind=pd.Categorical(r.choice(['a', 'b'], n)), count=pd.array(r.integers(0, 5, n), dtype='Int64'), town=pd.array(r.choice(['x', 'y'], n), dtype='string')))
-    df.loc[::7, 'income'] = np.nan
-    df.loc[::9, 'count'] = pd.NA
-    df.loc[::8, 'job'] = None
-    df.loc[::11, 'since'] = pd.NaT
-    return df
-
-
-def line(df): return 0.05*(df.age - 40) + .1*(df.income.fillna(30) - 40) + (df.member.astype(float) - .5) + (df.job == 'cook').astype(float)
-def by_hand(df): return 1/(1 + np.exp(-line(df).to_numpy(float)))
 
 
 def same(a, b):
@@ -88,12 +66,6 @@ def loans():
     return X[:400], np.asarray(y[:400]), X_test
 
 
-def pipeline(X, y, last):
-    names = ['housing']
-    first = ColumnTransformer([('named', OneHotEncoder(handle_unknown='ignore'), names)], remainder=StandardScaler())
-    return make_pipeline(first, last).fit(X, y)
-
-
 def of_make(make, X, y):
     "The ending of its file, and a model of one make."
     whole, few = (y == 'granted').astype(int), dict(n_estimators=8, max_depth=3)
@@ -116,16 +88,6 @@ def test_models_of_every_make_come_back(make, loans, tmp_path):
     again, answers = there_and_back(cf, tmp_path, rows)
     assert any(p.suffix == f'.{form}' for p in (tmp_path/'cf').iterdir()) and answers.valid.any()
     assert again.classes == cf.classes
-
-
-@pytest.mark.filterwarnings('ignore:plausibility is left out')
-def test_believable_and_proven_answers_come_back(loans, tmp_path):
-    X, y, X_test = loans
-    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X), PLAUSIBLE).fit(X)
-    there_and_back(cf, tmp_path/'believable', X_test[:4], target='granted')
-    plain = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X)).fit(X)
-    _, answers = there_and_back(plain, tmp_path/'proven', X_test[:4], target='granted', optimal='columns')
-    assert 'optimal' in answers.proof
 
 
 def test_numbers_and_their_intervals_come_back(loans, tmp_path):

@@ -69,24 +69,6 @@ WHOLE = dict(logistic=lambda: encoded_pipeline(LogisticRegression()), ridge=lamb
 GAPS = dict(hist=lambda: HistGradientBoostingClassifier(max_iter=30, categorical_features='from_dtype'), xgboost=lambda: xgb(enable_categorical=True), lightgbm=lgbm)
 
 
-@pytest.mark.filterwarnings('ignore:X does not have valid feature names', 'ignore:Skipping features without any observed')
-@pytest.mark.parametrize('name', [*WHOLE, *GAPS])
-def test_any_model_is_taken_as_it_is(name):
-    df, y = people(missing=name in GAPS)
-    with seeded(0): model = (WHOLE | GAPS)[name]().fit(df[:300], y[:300])
-    cf, threads, state = GradualCF(model, tabular(df[:300])).fit(df[:300]), torch.get_num_threads(), np.random.get_state()[1].copy()
-    test = df[300:]
-    cfs = cf.explain(test)
-    assert (model.predict(cfs.raw) == 1 - model.predict(test)).all() and cfs.valid.all()
-    assert cf.domain.legal(test, cfs.raw).all() and (cfs.raw.dtypes == df.dtypes).all()
-    assert (cfs.raw.isna() == test.isna()).all().all()                 # nothing filled, nothing lost
-    assert cfs.changes().groupby('row').size().mean() <= 1.5
-    assert type(model).__name__ in repr(cf) or 'Pipeline' in repr(cf)
-    assert threads == torch.get_num_threads() and (state == np.random.get_state()[1]).all()
-    one = cf.explain(test[7:8])
-    pd.testing.assert_frame_equal(one.raw, cfs.raw[7:8])
-
-
 @pytest.mark.parametrize('name', GAPS)
 def test_rows_in_other_dtypes_are_read_as_the_model_wants_them(name):
     df, y = people()

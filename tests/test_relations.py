@@ -40,7 +40,7 @@ def score(df):
     return income/3000 + .7*degree.to_numpy(float) + age/60 - total/2500 - .3*last - .2*most - share - .3
 
 
-def bank(df):
+def scores(df):
     s = score(df)
     return np.stack([-s, s], 1)
 
@@ -51,7 +51,7 @@ SHARE = {'share': lambda df: df.loan/(df.card + df.loan + 1)}
 def domain(X, **more): return tabular(X, **dict(relations=TIES, derive=SHARE, increase_only=['age']) | more)
 
 
-def explainer(X, d, **more): return GradualCF(predictor(bank, d, kind='logit'), d, **more).fit(X)
+def explainer(X, d, **more): return GradualCF(predictor(scores, d, kind='logit'), d, **more).fit(X)
 
 
 def faults(a, b):

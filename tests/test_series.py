@@ -123,11 +123,6 @@ def test_answers_are_few_stretches_of_real_series(answers):
     for l in table.itertuples(): assert (answers.x[l.row, 0, l.start:l.end] != answers.xp[l.row, 0, l.start:l.end]).all()
 
 
-def test_the_same_question_has_the_same_answer_alone_and_in_company(cf, task, answers):
-    again = cf.explain(task.X_test[4:5], answers.target[4])
-    assert np.allclose(again.raw, answers.raw[4:5], atol=1e-4)
-
-
 def test_the_stretch_that_decides_is_found_in_its_channel(two):
     X = waves(8, seed=1)
     cfs = two.explain(X, [1, 0]*4)

@@ -16,25 +16,22 @@ pytest.importorskip('fastapi')
 pytest.importorskip('uvicorn')
 jsonschema = pytest.importorskip('jsonschema')
 
-from gradual_cf.all import GradualCF, load_loans, tabular
+from gradual_cf.all import GradualCF, tabular
 from gradual_cf.scale import serve
 from gradual_cf.scale.serve import serving
 from gradual_cf.use.evidence import answer_schema
 from sklearn.linear_model import LogisticRegression
-from test_keep import people, pipeline
+from made import loans, people
 
 TOKEN = 'let me in'
 
 
 @pytest.fixture(scope='module')
-def bank(tmp_path_factory):
+def saved(tmp_path_factory):
     "A saved explainer, the same in memory, and refused rows as JSON."
-    X, y, X_test, _ = load_loans()
-    X, y = X[:300], np.asarray(y[:300])
-    model = pipeline(X, y, LogisticRegression())
-    cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
-    refused = X_test[model.predict(X_test) == 'refused'][:4].reset_index(drop=True)
-    return cf.save(tmp_path_factory.mktemp('bank')/'loans'), cf, refused, json.loads(refused.to_json(orient='records'))
+    cf, refused = loans()
+    refused = refused.reset_index(drop=True)
+    return cf.save(tmp_path_factory.mktemp('saved')/'loans'), cf, refused, json.loads(refused.to_json(orient='records'))
 
 
 def asked(address, path, body=None, token=TOKEN, raw=None, **headers):
@@ -46,15 +43,15 @@ def asked(address, path, body=None, token=TOKEN, raw=None, **headers):
 
 
 @pytest.fixture(scope='module')
-def address(bank):
-    with serving(bank[0], token=TOKEN, most_bytes=20_000) as address: yield address
+def address(saved):
+    with serving(saved[0], token=TOKEN, most_bytes=20_000) as address: yield address
 
 
 def fits(part, told): jsonschema.Draft202012Validator(answer_schema() | {'$ref': f'#/$defs/{part}'}).validate(told)
 
 
-def test_the_answers_are_those_of_explain_and_fit_the_schema(bank, address):
-    _, cf, refused, rows = bank
+def test_the_answers_are_those_of_explain_and_fit_the_schema(saved, address):
+    _, cf, refused, rows = saved
     for question, rules in ((dict(), {}), (dict(immutable=['income'], bounds=dict(debt=[None, 9000]), max_changes=2), dict(immutable=['income'], bounds=dict(debt=(None, 9000)), max_changes=2))):
         status, text, _ = asked(address, '/explain', dict(rows=rows, target='granted', **question))
         assert status == 200 and json.loads(text) == json.loads(cf.explain(refused, 'granted', **rules).to_json())
@@ -65,8 +62,8 @@ def test_the_answers_are_those_of_explain_and_fit_the_schema(bank, address):
     fits('answers', told)
 
 
-def test_every_row_has_ways_or_says_why_not_and_time_that_is_over_ends_them(bank, address):
-    _, cf, refused, rows = bank
+def test_every_row_has_ways_or_says_why_not_and_time_that_is_over_ends_them(saved, address):
+    _, cf, refused, rows = saved
     unknown = rows[1] | dict(housing='a boat')
     told = json.loads(asked(address, '/ways', dict(rows=[rows[0], unknown, rows[2]], target='granted', k=2, max_changes=1))[1])
     fits('answers', told)
@@ -79,8 +76,8 @@ def test_every_row_has_ways_or_says_why_not_and_time_that_is_over_ends_them(bank
     assert all(a['proof'] == 'not begun: the time was over' for a in late)
 
 
-def test_letters_evidence_and_checks(bank, address):
-    _, _, _, rows = bank
+def test_letters_evidence_and_checks(saved, address):
+    _, _, _, rows = saved
     status, text, _ = asked(address, '/letter', dict(rows=rows[:2], target='granted'))
     letters = json.loads(text)['letters']
     assert status == 200 and len(letters) == 2
@@ -101,14 +98,14 @@ def test_letters_evidence_and_checks(bank, address):
     (dict(bounds=dict(debt=['few', 9])), 422, 'bounds'), (dict(bounds=dict(debt=[1])), 422, 'bounds.debt'), (dict(bounds=dict(debt=[9, 1])), 422, 'bounds'), (dict(target='approved'), 422, 'target'),
     (dict(immutable=['incom']), 422, 'immutable'), (dict(surprise=1), 422, 'surprise'), (dict(schema_version=2), 422, 'schema_version'),
     (dict(rows=[dict(age=30)]), 422, 'rows')])
-def test_errors_name_the_field(bank, address, body, status, field):
-    got, text, _ = asked(address, '/explain', dict(rows=bank[3][:1], target='granted') | body if body else {})
+def test_errors_name_the_field(saved, address, body, status, field):
+    got, text, _ = asked(address, '/explain', dict(rows=saved[3][:1], target='granted') | body if body else {})
     told = json.loads(text)
     assert (got, told.get('field')) == (status, field), told
     fits('error', told)
 
 
-def test_what_is_no_request(bank, address):
+def test_what_is_no_request(saved, address):
     for raw in (b'', b'{', b'[]', b'{"rows": 1, "rows": 2}', b'{"rows": [{"age": NaN}]}', b'[' * 15_000, b'\xff\xfe'):
         assert asked(address, '/explain', raw=raw)[0] in (400, 422), raw
     status, text, _ = asked(address, '/explain', raw=b' ' * 20_001)
@@ -120,48 +117,48 @@ def test_what_is_no_request(bank, address):
     assert asked(address, '/explain')[0] == 405
 
 
-def test_a_failure_of_ours_is_counted(bank, monkeypatch):
+def test_a_failure_of_ours_is_counted(saved, monkeypatch):
     def broken(cf, q, seconds): raise RuntimeError('a bug')
     monkeypatch.setitem(serve._ADDRESSES, '/explain', serve._ADDRESSES['/explain']._replace(answer=broken))
-    with serving(bank[0]) as address:
-        assert asked(address, '/explain', dict(rows=bank[3][:1]))[0] == 500
+    with serving(saved[0]) as address:
+        assert asked(address, '/explain', dict(rows=saved[3][:1]))[0] == 500
         assert 'gradual_cf_requests_total{path="/explain",status="500"} 1' in asked(address, '/metrics')[1]
         assert json.loads(asked(address, '/health')[1]) == dict(ok=True, inside=0)
 
 
-def test_two_services_of_one_process_answer_with_their_own_models(bank, tmp_path):
+def test_two_services_of_one_process_answer_with_their_own_models(saved, tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (100, 2)))
     cf = GradualCF(LogisticRegression().fit(X.to_numpy(), X.sum(axis=1) > 8), tabular(X)).fit(X)
-    one, other = dict(rows=bank[3][:1], target='granted'), dict(rows=[{'0': 1, '1': 2}], target=True)
-    with serving(bank[0]) as first, serving(cf.save(tmp_path/'other')) as second:
+    one, other = dict(rows=saved[3][:1], target='granted'), dict(rows=[{'0': 1, '1': 2}], target=True)
+    with serving(saved[0]) as first, serving(cf.save(tmp_path/'other')) as second:
         assert [asked(*q)[0] for q in ((first, '/explain', one), (second, '/explain', other))] == [200, 200]
         assert [asked(*q)[0] for q in ((first, '/explain', other), (second, '/explain', one))] == [422, 422]
         status, text, _ = asked(second, '/explain', other | dict(immutable=['1'], bounds={'0': ['-inf', 'inf']}))
         assert status == 200 and json.loads(text)['answers'][0]['changed'] == [0] # names of JSON are texts
 
 
-def test_numbers_that_no_dtype_holds_are_told_beside_others(bank, address):
-    status, text, _ = asked(address, '/explain', dict(rows=[bank[3][0] | dict(income=10**400), bank[3][1] | dict(debt=10**30), bank[3][2]], target='granted'))
+def test_numbers_that_no_dtype_holds_are_told_beside_others(saved, address):
+    status, text, _ = asked(address, '/explain', dict(rows=[saved[3][0] | dict(income=10**400), saved[3][1] | dict(debt=10**30), saved[3][2]], target='granted'))
     assert status == 200, text
     assert [a['read'] for a in json.loads(text)['answers']] == [False, True, True]
 
 
-def test_rows_that_cannot_be_read_are_told_beside_others(bank, address):
-    rows = [bank[3][0], bank[3][1] | dict(housing='a boat'), bank[3][2] | dict(income=None)]
+def test_rows_that_cannot_be_read_are_told_beside_others(saved, address):
+    rows = [saved[3][0], saved[3][1] | dict(housing='a boat'), saved[3][2] | dict(income=None)]
     status, text, _ = asked(address, '/explain', dict(rows=rows, target='granted'))
     answers = json.loads(text)['answers']
     assert status == 200 and [a['read'] for a in answers] == [True, False, False]
     assert 'a boat' in answers[1]['proof'] and 'income' in answers[2]['proof']
 
 
-def test_a_deadline_of_zero_is_an_answer(bank, address):
-    status, text, _ = asked(address, '/explain', dict(rows=bank[3], target='granted', seconds=0))
+def test_a_deadline_of_zero_is_an_answer(saved, address):
+    status, text, _ = asked(address, '/explain', dict(rows=saved[3], target='granted', seconds=0))
     answers = json.loads(text)['answers']
     assert status == 200 and not any(a['valid'] for a in answers) and all('not begun' in a['proof'] for a in answers)
 
 
-def test_it_is_described(bank, address):
-    assert asked(address, '/explain', dict(rows=bank[3][:1], target='granted'))[0] == 200
+def test_it_is_described(saved, address):
+    assert asked(address, '/explain', dict(rows=saved[3][:1], target='granted'))[0] == 200
     told = json.loads(asked(address, '/openapi.json')[1])
     assert set(told['paths']) == {'/explain', '/ways', '/letter', '/evidence', '/check', '/health', '/metrics', '/schema'}
     schema = told['paths']['/explain']['post']['requestBody']['content']['application/json']['schema']
@@ -173,15 +170,15 @@ def test_it_is_described(bank, address):
     assert 'gradual_cf_requests_total{path="/explain",status="200"}' in text and 'gradual_cf_inside 0' in text
 
 
-def test_a_full_queue_says_so(bank, monkeypatch):
+def test_a_full_queue_says_so(saved, monkeypatch):
     go = threading.Event()
     def slow(cf, q, seconds):
         go.wait()
         return '{}'
     monkeypatch.setitem(serve._ADDRESSES, '/explain', serve._ADDRESSES['/explain']._replace(answer=slow))
-    with serving(bank[0], waiting=1) as address:
+    with serving(saved[0], waiting=1) as address:
         got = []
-        threads = [threading.Thread(target=lambda: got.append(asked(address, '/explain', dict(rows=bank[3][:1])))) for _ in range(5)]
+        threads = [threading.Thread(target=lambda: got.append(asked(address, '/explain', dict(rows=saved[3][:1])))) for _ in range(5)]
         for t in threads: t.start()
         while len(got) < 3: time.sleep(.01)
         refused = list(got)
@@ -191,15 +188,15 @@ def test_a_full_queue_says_so(bank, monkeypatch):
     assert sorted(status for status, *_ in got) == [200, 200, 503, 503, 503]
 
 
-def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(bank, tmp_path):
-    folder = shutil.copytree(bank[0], tmp_path/'loans')
+def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(saved, tmp_path):
+    folder = shutil.copytree(saved[0], tmp_path/'loans')
     app_of = {}
     real = serve.service
     def kept(*a, **k): return app_of.setdefault('app', real(*a, **k))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serve, 'service', kept)
         with serving(folder, workers=1) as address:
-            question = dict(rows=bank[3][:1], target='granted')
+            question = dict(rows=saved[3][:1], target='granted')
             first = asked(address, '/explain', question)[1]
             crew = app_of['app'].state.crew
             for pid in list(crew.pool._processes): os.kill(pid, signal.SIGKILL)

@@ -127,14 +127,6 @@ def test_every_answer_is_legal_and_flips(toy, kw):
     if kw.get('allow') is ending: assert (changes.before.map(lambda w: ending(w.lower())) == changes.after.map(lambda w: ending(w.lower()))).all()
 
 
-def test_alone_or_in_a_batch(toy):
-    tr, te, v, net = toy
-    cf = GradualCF(net, sentences(v, length=40)).fit(tr)
-    together = cf.explain(te['text'][:12])
-    assert [cf.explain(t).raw[0] for t in te['text'][:12]] == together.raw
-    assert cf.explain(te['text'][:12][::-1]).raw == together.raw[::-1]
-
-
 def test_looking_ahead_changes_fewer_words(toy):
     tr, te, v, net = toy
     words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, reads=None, **kw), tau=.97).fit(tr).explain(te).changes())
@@ -165,12 +157,6 @@ def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
     assert not len(several.answers)
     for nothing in (several, several.answers):
         with pytest.raises(ValueError, match='plot needs at least one answer, got none'): nothing.plot()
-
-
-def test_trace_of_a_review(toy):
-    tr, te, v, net = toy
-    trace = GradualCF(net, sentences(v, length=40)).fit(tr).trace(te['text'][0])
-    assert len(trace) and trace[-1].logits.softmax(1).max() >= .9
 
 
 def test_words_held_fixed_by_a_question(toy):

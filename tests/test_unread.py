@@ -19,7 +19,7 @@ from gradual_cf.scale.batch import check_folder
 SAID = 'x', 'xp', 'mask', 'target', 'prob', 'before', 'decided', 'found', 'typical', 'size', 'bound'
 
 
-def bank(n=300):
+def applicants(n=300):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(dict(
         income=rng.normal(50, 10, n).round(1), age=rng.integers(20, 70, n), since=pd.Timestamp('2020-01-01') + pd.to_timedelta(rng.integers(0, 900, n), 'D'),
@@ -28,13 +28,13 @@ def bank(n=300):
 
 
 def linear():
-    X, y = bank()
+    X, y = applicants()
     coded = make_column_transformer((OneHotEncoder(), ['city', 'grade']), ('passthrough', ['income', 'age']))
     return make_pipeline(coded, LogisticRegression(max_iter=5000)).fit(X, y), X
 
 
 def trees():
-    X, y = bank()
+    X, y = applicants()
     X = X.drop(columns='since').assign(grade=X.grade.cat.codes)
     return HistGradientBoostingClassifier(max_leaf_nodes=6, max_iter=20, categorical_features='from_dtype', random_state=0).fit(X, y), X
 

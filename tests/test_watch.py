@@ -29,11 +29,11 @@ def people(n=400, seed=0):
     return pd.DataFrame(dict(income=rng.integers(0, 101, n), debt=rng.integers(0, 101, n)))
 
 
-def bank(bar=1.2, **how): return GradualCF(Score(bar), tabular(people()), classes=('refused', 'granted'), **how).fit(people())
+def lender(bar=1.2, **how): return GradualCF(Score(bar), tabular(people()), classes=('refused', 'granted'), **how).fit(people())
 
 
 @pytest.fixture(scope='module')
-def advice(): return bank(tau=.6).explain(people(200, 1), 'granted')
+def advice(): return lender(tau=.6).explain(people(200, 1), 'granted')
 
 
 def line(found, measure, group='all rows'):
@@ -51,7 +51,7 @@ def test_the_model_that_advised_keeps_its_word(advice):
 
 @pytest.mark.parametrize('bar', [1.2, 1.5, 1.8, 9.])
 def test_what_holds_is_counted_as_by_hand(advice, bar):
-    found, asked = watch(advice, model=bank(bar)), ~advice.decided[:, 0] & advice.valid
+    found, asked = watch(advice, model=lender(bar)), ~advice.decided[:, 0] & advice.valid
     raw = advice.raw[asked]
     score = 6*raw.income/100 - 4*raw.debt/100 - bar
     assert line(found, 'holds').rows_now == asked.sum()
@@ -60,20 +60,20 @@ def test_what_holds_is_counted_as_by_hand(advice, bar):
 
 
 def test_who_finds_no_way_today_is_an_alarm(advice):
-    found = watch(advice, model=bank(9.))
+    found = watch(advice, model=lender(9.))
     without = line(found, 'without')
     assert (without.value_then, without.value_now) == (0, 1) and without.corrected < .001 and np.isnan(line(found, 'length').value_now)
 
 
 def test_ways_that_became_longer_are_found(advice):
-    found = watch(advice, model=bank(3.2, tau=.6))
+    found = watch(advice, model=lender(3.2, tau=.6))
     way = line(found, 'length')
     assert way.value_now > 1.2*way.value_then and way.corrected < .05
 
 
 def test_rows_of_today_are_asked_and_groups_are_told_apart(tmp_path):
     group = lambda df: df.assign(sex=np.where(np.arange(len(df)) % 3, 'man', 'woman'))
-    new, cf = people(300, 5), bank()
+    new, cf = people(300, 5), lender()
     explain_dataset(cf, group(people(200, 1)), tmp_path/'out', 'granted', batch_size=64)
     found = watch(tmp_path/'out', model=cf, rows=group(new), by='sex')
     assert set(found.frame.group) == {'all rows', 'man', 'woman'}
@@ -84,13 +84,13 @@ def test_rows_of_today_are_asked_and_groups_are_told_apart(tmp_path):
 
 
 def test_a_folder_says_what_its_answers_say(advice, tmp_path):
-    explain_dataset(bank(tau=.6), people(200, 1), tmp_path/'out', 'granted', batch_size=64)
-    a, b = watch(tmp_path/'out', model=bank(1.5)), watch(advice, model=bank(1.5))
+    explain_dataset(lender(tau=.6), people(200, 1), tmp_path/'out', 'granted', batch_size=64)
+    a, b = watch(tmp_path/'out', model=lender(1.5)), watch(advice, model=lender(1.5))
     pd.testing.assert_frame_equal(a.frame, b.frame)
 
 
 def test_a_bare_model_stands_in_for_the_one_that_answered(advice):
-    pd.testing.assert_frame_equal(watch(advice, model=Score(1.5)).frame, watch(advice, model=bank(1.5, tau=.6)).frame)
+    pd.testing.assert_frame_equal(watch(advice, model=Score(1.5)).frame, watch(advice, model=lender(1.5, tau=.6)).frame)
 
 
 def test_what_may_be_expected_is_what_bootstrapped_models_said(advice):
@@ -109,7 +109,7 @@ def test_intervals_of_numbers():
 
 
 def test_advice_that_was_never_valid_is_said_so():
-    nobody = bank().explain(people(30, 4), 'granted', immutable=['income', 'debt'])
+    nobody = lender().explain(people(30, 4), 'granted', immutable=['income', 'debt'])
     found = watch(nobody)
     assert found.exit_code == 0 and 'none was valid' in repr(found) and found.text() and found._repr_html_() and found.plot()
 

@@ -339,13 +339,14 @@ class LORE(Explainer):
         seed:int=0,          # Seed of the neighbourhoods
         progress:bool=False, # Show a progress bar
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
-    ) -> _Reasoned:           # Counterfactuals, and a `_Reason` for each row in `rules`
+    ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that is unread
         "Explain rows by factual and counterfactual rules."
         worker = copy.copy(self)
         worker.noted = []
         cfs = super(LORE, worker).explain(data, target, seed, progress, **constraints)
         values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
-        return _Reasoned(**values, rules=tuple(worker.noted))
+        found = iter(worker.noted) # of the rows that could be read
+        return _Reasoned(**values, rules=tuple(None if no else next(found) for no in cfs.unread))
 
 # %% ../../nbs/baselines/01_lore.ipynb #c91
 def because(
@@ -361,7 +362,11 @@ def because(
     number = lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
     said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []
-    for i,(rule,_) in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
+    for i,why in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
+        if why is None:
+            lines.append(dict(rule=None, sentence=cfs.proof[i], precision=np.nan, coverage=np.nan, changes={}, valid=False))
+            continue
+        rule = why.rule
         own, name = changes[changes.row == i], aimed_at(cfs, i)
         if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to reach {name} was found'

@@ -323,6 +323,14 @@ def load_model(
     return model.eval()
 
 # %% ../../nbs/models/01_networks.ipynb #c57
+_PRECISIONS = torch.float64, torch.float32, torch.bfloat16, torch.float16
+
+def _in_bits_of(weights:dict, model:nn.Module) -> nn.Module:
+    "The network with each number in the precision that it has in the file."
+    for name,v in model.state_dict(keep_vars=True).items():
+        if v.is_floating_point() and weights[name].dtype in _PRECISIONS: v.data = v.data.to(weights[name].dtype)
+    return model
+
 def _rebuild(spec:dict, weights:dict) -> nn.Module:
     "The network that a `spec` describes, with weights of its own; raises `ValueError` unless those of the file fit."
     spec = dict(spec) if isinstance(spec, dict) else dict(network=spec)
@@ -334,5 +342,5 @@ def _rebuild(spec:dict, weights:dict) -> nn.Module:
         with torch.device('meta'): shapes = shapes_of(_NETWORKS[name](seed=0, **spec).state_dict())
     except (TypeError, RuntimeError, ValueError, OverflowError) as e:
         raise ValueError(f'path must describe a network that can be built, got {name} with {spec} ({e})') from None
-    if shapes == shapes_of(weights): return _NETWORKS[name](seed=0, **spec)
+    if shapes == shapes_of(weights): return _in_bits_of(weights, _NETWORKS[name](seed=0, **spec))
     raise ValueError(f'path must hold weights that fit the network, got {shapes_of(weights)} for {shapes}')

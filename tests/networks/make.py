@@ -154,7 +154,7 @@ NETWORKS |= dict(  # of the tables and texts that tests make up
     bert=Recipe(transformer, None, None, 0, dict(epochs=8, lr=2e-3, batch_size=32)),
     applicants=mlp(of_test('test_actions', lambda t: table(t.X, t.Y))),
     applicants_line=Recipe(by_hand, of_test('test_actions', lambda t: table(t.X, t.Y)), line, 0, dict(epochs=60, lr=.03)),
-    bank=mlp(of_test('test_invariants', lambda t: table(*t.table()))),
+    bank=mlp(of_test('made', lambda t: table(*t.table()))),
     sizes=mlp(of_test('test_actions', lambda t: table(*t.sizes(), **t.SIZES))),
     owing=mlp(of_test('test_actions', lambda t: table(t.owing(), t.Y))),
     browser=mlp(of_test('test_browser', lambda t: before(t.PANEL, 'browser', 'domain.encode(loans).x', '(score > 2.5).to_numpy(int)'))),

@@ -1,0 +1,72 @@
+"""Frames, models and fitted explainers that several files share; what is fitted is fitted once a process and changed by nobody."""
+import functools
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import written
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from gradual_cf.all import GradualCF, load_loans, tabular
+
+
+# Frames
+
+def table(n=300, seed=0):
+    "A mixed frame and labels that depend on every kind of column; what the network `bank` reads."
+    r = np.random.default_rng(seed)
+    df = pd.DataFrame({'age': r.integers(18, 90, n), 'income': r.gamma(2., 900., n).round(2), 'late': r.choice([-9, -8, 0, 1, 2, 5, 9], n),
+                       'job': pd.Categorical(r.choice(['clerk', 'nurse', 'pilot'], n)), 'owner': r.random(n) < .5})
+    score = df.income/900 - .4*df.late.clip(0) + (df.job == 'pilot') + .5*df.owner + r.normal(0, .3, n)
+    df.index = [f'id{i}' for i in range(n)]
+    return df, (score > score.median()).astype(int)
+
+
+def people(n=160, seed=0):
+    "A table of every kind of column, with missing cells."
+    r = np.random.default_rng(seed)
+    df = pd.DataFrame(dict(
+        age=r.integers(18, 70, n), income=r.normal(40, 9, n), score=r.normal(0, 1, n).astype('float32').round(2),
+        code=r.choice([-9, 1, 2, 3, 4], n), member=r.choice([True, False], n), since=pd.Timestamp('2020-01-01') + pd.to_timedelta(r.integers(0, 900, n), 'D'),
+        day=[date(2024, 1, 1 + k) for k in r.integers(0, 28, n)], price=[Decimal(f'{v:.2f}') for v in r.uniform(1, 9, n)],
+        zoned=pd.date_range('2024-01-01', periods=n, tz='Europe/Berlin'), job=r.choice(['clerk', 'cook', 'smith'], n),
+        grade=pd.Categorical(r.choice(['low', 'mid', 'high'], n), ['low', 'mid', 'high', 'none'], ordered=True),
+        kind=pd.Categorical(r.choice(['a', 'b'], n)), count=pd.array(r.integers(0, 5, n), dtype='Int64'), town=pd.array(r.choice(['x', 'y'], n), dtype='string')))
+    df.loc[::7, 'income'] = np.nan
+    df.loc[::9, 'count'] = pd.NA
+    df.loc[::8, 'job'] = None
+    df.loc[::11, 'since'] = pd.NaT
+    return df
+
+
+# Models
+
+def line(df): return 0.05*(df.age - 40) + .1*(df.income.fillna(30) - 40) + (df.member.astype(float) - .5) + (df.job == 'cook').astype(float)
+def by_hand(df): return 1/(1 + np.exp(-line(df).to_numpy(float)))
+
+
+def pipeline(X, y, last):
+    "A model of loans as people fit one."
+    first = ColumnTransformer([('named', OneHotEncoder(handle_unknown='ignore'), ['housing'])], remainder=StandardScaler())
+    return make_pipeline(first, last).fit(X, y)
+
+
+@functools.cache
+def bank():
+    "The frame of `table`, its labels, and the network that reads it."
+    return *table(), written.read('bank')
+
+
+# Explainers
+
+@functools.cache
+def loans():
+    "Loans, a fitted explainer of them, and four rows that are refused."
+    X, y, X_test, _ = load_loans()
+    X, y = X[:300], np.asarray(y[:300])
+    model = pipeline(X, y, LogisticRegression())
+    return GradualCF(model, tabular(X, immutable=['age'])).fit(X), X_test[model.predict(X_test) == 'refused'][:4]
