@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from cover import cover
+from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
 
 from gradual_cf.gradual import GradualCF
@@ -403,7 +403,7 @@ WIDE = dict(tree=tree.DecisionTreeClassifier(max_depth=4, random_state=0), boost
             pipeline=pipeline.make_pipeline(preprocessing.FunctionTransformer(lambda d: d.to_numpy(float)), tree.DecisionTreeClassifier(max_depth=4, random_state=0)))
 
 
-@pytest.mark.parametrize('name, bits', cover(WIDE, [53, 56, 40, 62]))
+@pytest.mark.parametrize('name, bits', few(cover(WIDE, [53, 56, 40, 62]), 6))
 def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_nothing_is(name, bits):
     "Identifiers and nanoseconds are whole numbers of up to 64 bits; beyond 53, neighbours are one float."
     rng = np.random.default_rng(0)

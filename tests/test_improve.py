@@ -89,7 +89,7 @@ def test_put_back_matches_a_slow_replica():
         assert torch.equal(xp, fast[i])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(toy.PROBLEMS)), st.floats(.3, .9), st.sampled_from(['put_back', 'line_search', 'both']))
 def test_any_seed_and_level(seed, problem, tau, way):
     t = toy.PROBLEMS[problem]()

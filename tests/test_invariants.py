@@ -23,7 +23,7 @@ from gradual_cf.search.goals import fit_logits, logit_gap
 from gradual_cf.core import block_groups
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_constraints_hold_for_any_combination(data):
     df,y,net = made.bank()

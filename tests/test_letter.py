@@ -11,6 +11,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from cover import few
 import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -176,7 +177,7 @@ def test_work_on_anything_grows_with_its_length(bank, piece):
         try: assert check_letter(forged, cf).flips.all() and piece == '&#9'  # which is white space
         except ValueError as e: assert len(str(e)) < 1000
         return time.process_time() - start
-    for at in forge:
+    for at in few(forge[len(piece) % 4:], 2):
         short, long = (work(at((piece*max(1, n//len(piece)))[:n])) for n in (20_000, 400_000))
         assert long < 60*max(short, .02)  # twenty times as much to read; looking back at all of it would be four hundred times the work
 
