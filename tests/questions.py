@@ -118,7 +118,7 @@ MODELS = dict(
     extra=Make(ensemble.ExtraTreesClassifier(7, max_depth=4, random_state=0)), boosting=Make(GROWN, coder=ONE),
     exponential=Make(ensemble.GradientBoostingClassifier(n_estimators=7, max_depth=2, loss='exponential', random_state=0)),
     hist=Make(ensemble.HistGradientBoostingClassifier(**hist), True, True), xgboost=Make(library('xgboost', 'XGBClassifier', **xgb), True, True),
-    sentinel=Make(library('xgboost', 'XGBClassifier', missing=1., **xgb), True, True),  # where 1 is missing
+    sentinel=Make(library('xgboost', 'XGBClassifier', missing=4., **xgb), True, True),  # where 4 is missing
     lightgbm=Make(library('lightgbm', 'LGBMClassifier', **lgb), True, True),
     lightgbm_forest=Make(library('lightgbm', 'LGBMClassifier', boosting_type='rf', bagging_freq=1, bagging_fraction=.6, **lgb), True, True),
     folds=Make(calibration.CalibratedClassifierCV(ensemble.RandomForestClassifier(5, max_depth=3, random_state=0), method='isotonic', cv=3), missing=True),
@@ -169,6 +169,7 @@ def fits(model, kind, rule, price, decision, ask):
     "Whether levels make a question, and none that fails today."
     if any({*([key] if isinstance(key, str) else key)} <= {model, kind, rule, price, decision, ask} for key in FAILS_TODAY): return False
     if 'number' in model and decision != 'two' or model in TWO and not decision.startswith('two'): return False
+    if model == 'sentinel' and KINDS[kind].gone: return False
     if (rule == 'relation' or model == 'asked') and ask != 'as usual': return False
     if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'whisper')
     return (ask == 'cost') <= ('cost' in PRICES[price]) and (price == 'zigzag') <= (ask == 'cost') and (model == 'folds') <= (kind != 'unused')
@@ -252,7 +253,7 @@ def question(case, seed):
     (k,tau),prices = DECISIONS[decision], PRICES[price]
     kinds = dict(u=KINDS[kind], **{c: v for c,v in BESIDE.items() if c != 'k' or make.named or make.before and seed % 3 == 0})
     place = {c: rng.permutation(drawn(v, rng)) for c,v in kinds.items()}
-    if model == 'sentinel': place['b'][place['b'] == 1] = 2  # no training row tells of it
+    if model == 'sentinel': place['b'][place['b'] == 4] = 3  # no training row tells of it
     X = pd.DataFrame({c: written(v, place[c]) for c,v in kinds.items()})
     y,z = classes_of(kinds, place, k, rng)
     told,by_table,fine = rules_of(rule, kinds, rng)
