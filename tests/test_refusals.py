@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from torch import nn
 
-from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted, load_heloc,
+from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
+    load_heloc,
                             load_model, plausible, predictor, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
 
@@ -464,7 +465,7 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
     ('a network that is none', lambda d: load_model(file('m.safetensors', b'\x80\x04pickle', d)), 'path must … safetensors file … got'),
     ('a folder without data', lambda d: load_heloc(d), 'heloc_dataset_v1.csv'),
     ('a file without the columns', lambda d: load_heloc((file('heloc_dataset_v1.csv', b'a,b\n1,2\n', d/'heloc'), d)[1]),
-        'must have the columns … RiskPerformance'),
+        "must have the columns ['RiskPerformance', 'ExternalRiskEstimate'], got ['a', 'b']"),
     *[(f'{f.__name__}: {name}', lambda f=f, y=y: f(TRAINED(), torch.rand(30, 3), y), says) for f in (train, accuracy) for name, y, says in (
         ('labels from one', np.resize([1, 2, 3], 30), 'y must be in 0..2 for a network of 3 classes, got 1..3: subtract 1'),
         ('too few labels', [0]*4, 'y must … one label a row … got'),

@@ -15,7 +15,8 @@ import pytest
 import refused as r
 import torch
 from PIL import Image
-from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
+from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses,
+    reviews,
                      table, wave, waves)
 from torch import nn
 from typer.testing import CliRunner
@@ -631,8 +632,8 @@ def command(*args):
         (('--row', 3, '--several', 0), 'several'))],
     (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'digits … heloc'),
     (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
-    (('explode',), 'explode'), (('reproduce',), 'reproduce'),
-    (('app', 'breast_cancer', '--rows', 'none.csv', '--no-open', '--port', 0), 'rows'))],
+    (('explode',), 'explode'),
+    (('app', 'breast_cancer', '--rows', 'none.csv', '--no-open', '--port', 0), 'csv must be a readable CSV file, got'))],
     ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0),
         'missing', Usage))
 def test_command(row, tmp_path, networks): refuses(row, tmp_path)

@@ -66,7 +66,7 @@ def _read_csv(name:str, hub:str, path=None, needs:Sequence=()) -> pd.DataFrame:
         raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
     df = pd.read_csv(Path(folder)/name) if folder else _from_hub(hub, 'train')[0].to_pandas()
     lost = [c for c in needs if c not in df]
-    if lost: raise ValueError(f'{name} must have the columns {lost}')
+    if lost: raise ValueError(f'{name} must have the columns {lost}, got {[*df.columns][:9]}')
     return df
 
 # %% ../../nbs/data/05_datasets.ipynb #c13
