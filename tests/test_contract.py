@@ -3,11 +3,14 @@
 A line of `TABLE` is a kind of data × a make of model × settings. Each is fitted once a run, and so are its usual answers. A promise
 that a line does not give is left out by name, with the reason. A new make, setting or rule is a new line, not a new file.
 """
+import atexit
 import copy
 import functools
 import os
 import pickle
 import random
+import shutil
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
@@ -174,7 +177,8 @@ def from_a_file():
 
 def onnx():
     X, held, label, likely = from_a_file()
-    path = Path(os.environ['GRADUAL_CF_CACHE'])/'contract.onnx'
+    path = Path(tempfile.mkdtemp())/'model.onnx'
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
     path.write_bytes(held)
     model = load_fitted(path)
     return case(X, model, tabular(X), label, likely=likely)
@@ -476,7 +480,7 @@ def test_rows_that_are_there_stay_and_answers_are_legal(name):
 
 def test_some_rows_are_there_already():
     "Or the promise before this is empty."
-    assert sum(usual(name).already.any() for name in PLAIN) >= 10
+    assert sum(usual(name).already.any() for name in PLAIN if name != 'onnx') >= 10  # which may be missing
 
 
 @of(TABLES)
