@@ -32,10 +32,11 @@ def pytest_configure(config):
     if hasattr(config, 'workerinput'): return
     if bad := written.damaged(): raise pytest.UsageError(written.complaint(bad))
     os.environ[RUN] = uuid.uuid4().hex
-    config.pluginmanager.register(Trained(time.time()))
-    if CACHE in os.environ: return os.makedirs(os.environ[CACHE], exist_ok=True)
-    os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
-    config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+    if CACHE in os.environ: os.makedirs(os.environ[CACHE], exist_ok=True)
+    else:
+        os.environ[CACHE] = tempfile.mkdtemp(prefix='gradual_cf-')
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE), ignore_errors=True))
+    config.pluginmanager.register(Trained(os.environ[CACHE], time.time()))
 
 
 def pytest_addoption(parser):
@@ -60,11 +61,12 @@ def pytest_collection_finish():
 
 class Trained:
     "Fails a run in which a network of an embedded task was trained, and says during which test; with workers side by side, another may be meant."
-    def __init__(self, since): self.since, self.during, self.seen = since, {}, 0
+    def __init__(self, folder, since): self.folder, self.since, self.during, self.seen = folder, since, {}, 0
 
     def pytest_runtest_logreport(self, report):
-        now = os.stat(os.environ[CACHE]).st_mtime_ns
-        if report.when == 'teardown' and now != self.seen:  # a file came
+        if report.when != 'teardown': return
+        now = os.stat(self.folder).st_mtime_ns
+        if now != self.seen:  # a file came
             self.seen = now
             for name in written.trained(self.since): self.during.setdefault(name, report.nodeid)
 

@@ -119,13 +119,18 @@ def _with_columns(df:pd.DataFrame, new:dict) -> pd.DataFrame:
     return df
 
 # %% ../../nbs/04_tables.ipynb #c12
+def _framed(rows:list) -> pd.DataFrame:
+    "Rows of cells by their names; where a number is larger than any dtype holds, columns stay objects."
+    try: return pd.DataFrame(rows)
+    except OverflowError: return pd.DataFrame(rows, dtype=object)
+
 def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
     "Rows of any type as a frame; raises `ValueError` if there are none."
     if isinstance(data, pd.DataFrame): return data
     if hasattr(data, 'to_pandas'): return data.to_pandas() # frames of Polars, Arrow and others
-    if isinstance(data, dict): return pd.DataFrame([data])
+    if isinstance(data, dict): return _framed([data])
     if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return pd.DataFrame(data)
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _framed(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
         return pd.DataFrame(data, columns=list(names)).infer_objects()
     got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial
 from importlib import import_module
@@ -93,7 +93,8 @@ def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
             s = df[name]
             if c.reads == 'dates' and (c.zone is not None or not c.form):
                 s = pd.Series([_date_of(v, name, c.zone) for v in s], s.index, object)
-            df[name] = s.infer_objects()
+            with suppress(OverflowError): s = s.infer_objects() # a number that no dtype holds is told when it is read
+            df[name] = s
     return df
 
 _ENDS = {'inf': np.inf, '-inf': -np.inf} # As JSON writes them

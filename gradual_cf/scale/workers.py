@@ -127,7 +127,7 @@ def _hasher(paths):
             parts = _how(type(v))
             if parts is None or v is str: return NotImplemented # str stands for all that is taken apart
             return str, (f'{type(v)} {_name(v)}',), parts(v)
-        def memoize(self, v): # Python shares equal tuples of constants, and not the same ones where it compiles and where it reads byte code
+        def memoize(self, v): # which equal constants are one object differs from run to run
             if not isinstance(v, (tuple, frozenset)): super().memoize(v)
     return Hasher('sha256')
 
