@@ -134,8 +134,9 @@ def numbers(out):
     rows = [(path.partition('gradual_cf/')[2], one['summary']) for path, one in sorted(told.items()) if '_modidx' not in path]
     names = dict(lines='num_statements', run='covered_lines', branches='num_branches', taken='covered_branches')
     rows.append(('all', {k: sum(one[k] for _, one in rows) for k in names.values()}))
-    return [dict(module=name, **{k: n[v] for k, v in names.items()}, share_of_lines=round(n['covered_lines']/max(n['num_statements'], 1), 4),
-                 share_of_branches=round(n['covered_branches']/max(n['num_branches'], 1), 4)) for name, n in rows if n['num_statements']]
+    share = lambda some, of: round(some/max(of, 1), 4)
+    return [dict(module=name, **{k: n[v] for k, v in names.items()}, share_of_lines=share(n['covered_lines'], n['num_statements']),
+                 share_of_branches=share(n['covered_branches'], n['num_branches'])) for name, n in rows if n['num_statements']]
 
 
 def main(root, out, *args):
