@@ -94,7 +94,9 @@ class Seen:
         with Unit(self, line): yield
         self.write({**line, 'failed': self.failed})
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
+        os.makedirs(os.environ['GRADUAL_CF_CACHE'], exist_ok=True)  # which a test may have named and not made
         if report.failed or report.skipped: self.failed = self.failed or ('failed' if report.failed else 'skipped')
 
     @pytest.hookimpl(tryfirst=True)
@@ -144,7 +146,7 @@ def main(root, out, *args):
     sys.path.insert(0, root)
     seen = Seen(root, out)
     seen.cover.start()
-    pytest.main(['-q', '-p', 'no:cacheprovider', '--timeout=1200', *args], plugins=[seen])
+    pytest.main(['-q', '-p', 'no:cacheprovider', '--timeout=1200', f'--basetemp={out}/tmp', *args], plugins=[seen])
 
 
 if __name__ == '__main__': main(*sys.argv[1:])
