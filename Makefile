@@ -37,9 +37,9 @@ night: soak              ## what nobody waits for: the soak, every page, another
 	.ci/extras --run
 
 mutants: export OMP_NUM_THREADS = 1
-mutants: $(VENV)/.dev    ## MOST small mistakes in each of the MODULES: which does no test mind?
-	$(BIN)/python -m pip install -q mutmut==3.8.1
-	JOBS=$(JOBS) $(BIN)/python .ci/mutants/run.py $(MODULES) --most $(or $(MOST),120)
+mutants: $(VENV)/.extras  ## small mistakes in the package: which does no test mind? those of the kept table, or MOST new ones in MODULES
+	$(BIN)/python -m pip install -q coverage==7.17.4
+	$(BIN)/python .ci/mutants/run.py $(MODULES) $(if $(MOST),--most $(MOST))
 
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py

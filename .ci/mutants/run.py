@@ -1,204 +1,243 @@
-"""Which mistakes in the method would go unnoticed? mutmut makes one small change at a time and runs the tests that touch it.
+"""Which mistakes in the package would go unnoticed? One at a time in live functions, in forked children: imports are paid once.
 
-    make mutants [MODULES="search.masking search.trees"] [MOST=120]    # results of unchanged functions are kept in build/mutants
+    make mutants [MODULES="search.masking data.tables"] [MOST=400]     # what is there in build/mutants is not done again
+    python .ci/mutants/run.py --of CHECKOUT --out FOLDER --same benchmarks/results/mutants_tried.csv    # the same mistakes elsewhere
 
-Of a module at most MOST mutants are tried, those with the smallest hashes of their names. First the tests nearest to the module and the
-cells of its own chapter; what survives these meets the tests of the second line. A run that was ended goes on where it was.
-What survives both is in `benchmarks/results/mutants_alive.csv`, and `reasons.csv` beside this file says why some of it may.
+First the *map* (seen.py): one run of the tests under coverage, by which lines and branches are counted and each test knows its lines.
+Then MOST mutants, those with the smallest hashes over all modules, each of which meets the tests that run its line, cheapest first, until
+one fails or SECONDS of processor time are over. A test that fails without the mistake too counts for nothing. A mutant is known by
+its module, function, statement and change, not by a number of line: what another revision no longer has is counted apart.
 """
 import argparse
+import contextlib
+import csv
+import gc
 import hashlib
+import importlib
+import json
 import os
+import resource
+import select
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+import types
+from collections import defaultdict
 from pathlib import Path
 
-import pandas as pd
+import coverage
+import pytest
+from mistakes import compiled, mutants
+from seen import numbers, spent
 
-ROOT = Path(__file__).resolve().parents[2]
-HERE, BUILD, RESULTS = ROOT/'.ci/mutants', ROOT/'build/mutants', ROOT/'benchmarks/results'
-# Module -> its chapter, the tests nearest to it, and those that what survives must survive as well
-NEAR = {
-    'search.masking': ('01_masking', 'sharp construct', 'invariants errors explainer tables'),
-    'search.composition': ('03_composition', 'sharp construct', 'invariants errors explainer tables identity'),
-    'gradual': ('07_gradual', 'sharp construct explainer', 'errors tables invariants improve typical'),
-    'data.tables': ('04_tables', 'sharp tables errors', 'relations models_as_they_are typical'),
-    'search.trees': ('search/07_trees', 'sharp trees', 'typical models_as_they_are'),
-    'data.relations': ('data/01_relations', 'sharp relations', 'actions plans'),
-    'search.goals': ('02_goals', 'sharp construct', 'explainer errors improve tables'),
-    'search.shorten': ('search/04_shorten', 'sharp improve', 'construct explainer alternatives')}
-# A line that is a text and nothing else is a docstring
-CONFIG = r'''[mutmut]
-source_paths =
-    gradual_cf
-only_mutate =
-    gradual_cf/{module}.py
-also_copy =
-    nbs
-    benchmarks
-    pytest.ini
-    settings.ini
-pytest_add_cli_args =
-    -p
-    no:cacheprovider
-    --hypothesis-seed=0
-pytest_add_cli_args_test_selection =
-{tests}
-do_not_mutate_patterns =
-    ^\s*"[^"]*"$
-on_dependency_change = ignore
-timeout_multiplier = 6
-timeout_constant = 10
-'''
-SKIPPED, SURVIVED = 34, 0  # as mutmut counts
-SECONDS = 25  # A mutant meets the quickest of the tests that touch it, which together take no longer
+HERE = Path(__file__).resolve().parent
+SAY = os.dup(1)  # pytest keeps the other
+SECONDS, STUCK = 6, 240  # processor time of a mutant; by the clock, a child that waits for ever
+MEMORY = 8 << 30  # that a child may ask for
+PARTS = ['gradual.py', 'search/*.py', 'data/*.py', 'models/*.py', 'use/*.py']
+WITHOUT = ['--ignore=tests/test_site.py', '--ignore=tests/test_notebooks.py']
 
 
-def stage(folder, module, tests):
-    "A folder with the package, the tests and one chapter."
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ('gradual_cf', 'tests', 'benchmarks'): fresh(ROOT/name, folder/name)
-    (folder/'nbs').mkdir(exist_ok=True)
-    for path in (ROOT/f'nbs/{NEAR[module][0]}.ipynb', ROOT/'pytest.ini', ROOT/'settings.ini'):
-        (folder/path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, folder/path.relative_to(ROOT))
-    shutil.copy2(HERE/'test_chapters.py', folder/'tests')
-    chosen = [f'tests/test_{t}.py' for t in [*tests, 'chapters']]
-    (folder/'setup.cfg').write_text(CONFIG.format(module=module.replace('.', '/'), tests='\n'.join(f'    {t}' for t in chosen)))
+def sample(root, modules, most, same):
+    "Those that are tried, and of a file those that are not there any more."
+    found = []
+    for path in sorted(p for part in PARTS for p in (root/'gradual_cf').glob(part)):
+        module = '.'.join(path.relative_to(root/'gradual_cf').with_suffix('').parts)
+        if not modules or module in modules: found += mutants(module, path.read_text())
+    if not same: return sorted(found, key=lambda m: m['mutant'])[:most]
+    there = {m['mutant']: m for m in found}
+    rows = sorted(table(same), key=lambda row: row['word'] != 'killed')
+    return [dict(there[row['mutant']], by=row['by']) if row['mutant'] in there else dict(row, word='gone') for row in rows]
 
 
-def fresh(source, to):
-    "Copy the Python files that changed; the time of what did not stays, by which mutmut knows it."
-    to.mkdir(exist_ok=True)
-    for path in source.rglob('*.py'):
-        at = to/path.relative_to(source)
-        at.parent.mkdir(parents=True, exist_ok=True)
-        if not at.exists() or at.read_bytes() != path.read_bytes(): shutil.copy(path, at)
+def where(code): return code.co_filename, code.co_firstlineno, code.co_name
 
 
-def generate(folder, module):
-    "Write the mutants of a module, and give back what is known of each: name -> exit code, None where it was not tried."
-    code = '''import os
-from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants
-os.makedirs('mutants', exist_ok=True)
-copy_src_dir(); copy_also_copy_files(); create_mutants(1)'''
-    subprocess.run([sys.executable, '-c', code], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    return codes(folder, module)
+def reach(out):
+    "Of each test its processor time alone, units included, and what counts for it; tests that did not pass are left out."
+    lines = [json.loads(line) for line in (out/'tests.jsonl').read_text().splitlines()]
+    units = {line['unit']: line for line in lines if 'unit' in line}
+    tests = {}
+    for line in lines:
+        if line.get('failed', True): continue
+        used = list(line['uses'])
+        for name in used: used += [u for u in units.get(name, dict(uses=()))['uses'] if u not in used]
+        seconds = line['seconds'] + sum(units[u]['seconds'] for u in used if u in units)
+        tests[line['test']] = seconds, {line['test'], *('unit ' + u for u in used)}
+    return tests
 
 
-def record(folder, module):
-    "mutmut's own record of a module, loaded."
-    from mutmut.mutation.data import SourceFileMutationData
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
-        data = SourceFileMutationData(path=Path(f'gradual_cf/{module.replace(".", "/")}.py'))
-        data.load()
-    finally: os.chdir(here)
-    return data
+def found(out, key):
+    "What is known of mutants for this code and these tests."
+    path = out/'found.jsonl'
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {line['mutant']: line for line in lines if line['key'] == key}
 
 
-def codes(folder, module): return record(folder, module).exit_code_by_key
+class Hunt:
+    "Pytest plugin: collects, then tries each mutant in a child of its own."
+    def __init__(self, root, out, tried, key):
+        self.root, self.out, self.tried, self.key, self.failed = root, out, tried, key, ''
+        self.tests, self.sound, self.live = reach(out), {}, defaultdict(list)
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed: self.failed = report.nodeid
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        importlib.import_module('gradual_cf.all')
+        gc.unfreeze()
+        for f in gc.get_objects():
+            if type(f) is types.FunctionType: self.live[where(f.__code__)].append(f)
+        self.items = {item.nodeid: item for item in session.items}
+        done = found(self.out, self.key)
+        todo = [m for m in self.tried if m['mutant'] not in done]
+        own = self.own(todo)
+        gc.freeze()
+        for n, mutant in enumerate(todo):
+            line = {**mutant, **(self.ask(session, mutant, own[n]) if 'word' not in mutant else {}), 'key': self.key}
+            with open(self.out/'found.jsonl', 'a') as f: f.write(json.dumps(line) + '\n')
+            say(n + 1, *(line.get(k, '') for k in ('word', 'module', 'function', 'change', 'by', 'seconds')))
+        return True
+
+    def path(self, mutant): return self.root/'gradual_cf'/f'{mutant["module"].replace(".", "/")}.py'
+
+    def own(self, todo):
+        "Of each mutant the tests that run its lines: who killed it before, then the cheapest."
+        cover, own = coverage.CoverageData(str(self.out/'coverage')), [[] for _ in todo]
+        cover.read()
+        for module in {m['module'] for m in todo if 'word' not in m}:
+            these = [(n, m) for n, m in enumerate(todo) if m['module'] == module and 'word' not in m]
+            ran = cover.contexts_by_lineno(str(self.path(these[0][1])))
+            for n, m in these:
+                contexts = {c for line in range(m['lines'][0], m['lines'][1] + 1) for c in ran.get(line, ())}
+                own[n] = [test for test, (_, counts) in self.tests.items() if test in self.items and counts & contexts]
+                own[n].sort(key=lambda test: (test != m.get('by'), self.tests[test][0]))
+        return own
+
+    def ask(self, session, mutant, own):
+        "Does a test mind? One that fails without the mistake too is not asked."
+        code = compiled(self.path(mutant), mutant)
+        if not (live := self.live.get(where(code))): return dict(word='no function', by='', tests=len(own))
+        while asked := [test for test in own if self.sound.get(test, True)]:
+            word, by, seconds = self.child(session, asked, live, code)
+            if word == 'killed' and by not in self.sound: self.sound[by] = self.child(session, [by], [], None)[0] == 'survived'
+            if word != 'killed' or self.sound[by]: return dict(word=word, by=by, seconds=seconds, tests=len(asked))
+        return dict(word='no test', by='', tests=0)
+
+    def child(self, session, tests, live, code):
+        "Tests in a forked process, until one fails or its time is over: (word, test, seconds)."
+        folder = Path(tempfile.mkdtemp(prefix='mutant-'))
+        read, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try: self.play(session, tests, live, code, folder, write)
+            finally: os._exit(1)
+        os.close(write)
+        said, ended = b'', time.time() + STUCK
+        while select.select([read], [], [], max(0, ended - time.time()))[0] and (got := os.read(read, 4096)): said += got
+        with contextlib.suppress(ProcessLookupError): os.killpg(pid, signal.SIGKILL)  # what tests began goes with it
+        with contextlib.suppress(ProcessLookupError): os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0), os.close(read)
+        shutil.rmtree(folder, ignore_errors=True)
+        last = said.decode().splitlines()[-1:]
+        word, by, seconds = json.loads(last[0]) if last else ('running', tests[0], 0)
+        return ('killed' if word == 'running' else word), by, seconds  # who was running when it ended or hung has minded
+
+    def play(self, session, tests, live, code, folder, write):
+        "In the child: what is asked and how it ended, one line each."
+        os.setsid()
+        os.environ['GRADUAL_CF_CACHE'] = str(folder/'networks')
+        for f in ('networks', 'tmp'): (folder/f).mkdir()
+        session.config._tmp_path_factory._basetemp = folder/'tmp'
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        for f in live: f.__code__ = code
+        before = spent()
+        def tell(word, test): os.write(write, (json.dumps([word, test, round(spent() - before, 2)]) + '\n').encode())
+        for test, following in zip(tests, [*tests[1:], None]):
+            cost = self.tests[test][0]
+            if test != tests[0] and spent() - before + cost > SECONDS: break  # the others cost more
+            tell('running', test)
+            signal.setitimer(signal.ITIMER_PROF, 10 + 5*cost)
+            try: session.config.hook.pytest_runtest_protocol(item=self.items[test], nextitem=self.items[following] if following else None)
+            except BaseException: self.failed = test
+            if self.failed: return tell('killed', test)
+        tell('survived', '')
 
 
-def choose(folder, module, names, again=()):
-    "Skip every mutant but those named; those in `again` are tried once more."
-    data = record(folder, module)
-    for name,code in data.exit_code_by_key.items():
-        if name not in names: data.exit_code_by_key[name] = SKIPPED
-        elif code == SKIPPED or name in again: data.exit_code_by_key[name] = None
-    here = os.getcwd()
-    os.chdir(folder)
-    try: data.save()
-    finally: os.chdir(here)
+def say(*what): os.write(SAY, ('\t'.join(map(str, what)) + '\n').encode())
 
 
-def run(folder):
-    "Try what was not tried; interrupted, what was found stays. The tests pass when mutmut notes which of them touch what: not once more."
-    code = '''import sys
-from mutmut import __main__ as mutmut
-from mutmut.workers import isolation
-isolation.ForkRunner.run_clean_tests = lambda self, tests: 0
-submit,most = isolation.ForkRunner.submit, float(sys.argv[2])
-def quickest(self, name, tests, *limits):
-    took,chosen = mutmut.state().duration_by_test, []
-    for test in sorted(tests, key=took.get):
-        if chosen and sum(map(took.get, chosen)) + took[test] > most: break
-        chosen.append(test)
-    submit(self, name, chosen, *limits)
-isolation.ForkRunner.submit = quickest
-mutmut._run((), int(sys.argv[1]))'''
-    done = subprocess.run([sys.executable, '-c', code, os.environ.get('JOBS', '1'), str(SECONDS)], cwd=folder, capture_output=True, text=True)
-    if done.returncode: sys.exit(f'{folder.name}: {(done.stdout + done.stderr)[-3000:]}')
+def write(path, rows):
+    with open(path, 'w', newline='') as f:
+        table = csv.DictWriter(f, rows[0], lineterminator='\n')
+        table.writeheader(), table.writerows(rows)
 
 
-def sample(names, most): return set(sorted(names, key=lambda n: hashlib.sha256(n.encode()).hexdigest())[:most])
+def table(path):
+    if not path: return []
+    with open(path, newline='') as f: return list(csv.DictReader(f))
 
 
-def alive(folder, module, names):
-    "Those of the names that no test minded."
-    return [n for n,code in codes(folder, module).items() if n in names and code in (SURVIVED, 33, 5)]
+def report(out, tried, key, same):
+    "Tables of the mutants, their shares, coverage, and what was killed before and is not any more; all but the first printed."
+    known, before = found(out, key), {row['mutant']: row for row in table(same)}
+    reasons, rows, shares = {row['mutant']: row['reason'] for row in table(HERE/'reasons.csv')}, [], []
+    for m in tried:
+        if not (line := known.get(m['mutant'])): continue
+        was = before.get(m['mutant'], {})
+        rows.append({k: line.get(k, '') for k in ('mutant', 'module', 'function', 'change', 'word', 'by', 'seconds')} |
+                    dict(before=was.get('word', ''), by_before=was.get('by', ''), reason=reasons.get(m['mutant'], '')))
+    for module in [*sorted({r['module'] for r in rows}), 'all']:
+        here = [r for r in rows if module in (r['module'], 'all')]
+        there = [r for r in here if r['word'] != 'gone']
+        killed, was = (sum(r[k] == 'killed' for r in there) for k in ('word', 'before'))
+        shares.append(dict(module=module, mutants=len(there), gone=len(here) - len(there), killed=killed, share=round(killed/max(len(there), 1), 4),
+                           killed_before=was if same else '', share_before=round(was/max(len(there), 1), 4) if same else '',
+                           with_a_reason=sum(r['word'] != 'killed' and r['reason'] != '' for r in there)))
+    lost = [r for r in rows if r['before'] == 'killed' and r['word'] not in ('killed', 'gone')]
+    for name, lines in [('_tried', rows), ('_coverage', numbers(out)), ('', shares), ('_lost', lost)]:
+        if lines: write(out/f'mutants{name}.csv', lines)
+        if name != '_tried':
+            say(f'mutants{name}:', *(lines[0] if lines else ['none']))
+            for line in lines: say(*line.values())
 
 
-def hunt(module, most, again, near_only):
-    "Mutants of a module tried, and which are alive."
-    chapter,near,far = NEAR[module]
-    first,second = BUILD/module, BUILD/f'{module}_second'
-    stage(first, module, near.split())
-    known = generate(first, module)
-    names = sample(known, most)
-    choose(first, module, names, alive(first, module, names) if again else ())
-    if any(code is None for code in codes(first, module).values()): run(first)
-    left = alive(first, module, names)
-    if not left or near_only: return known, names, left
-    stage(second, module, far.split())
-    generate(second, module)
-    choose(second, module, left, alive(second, module, left) if again else ())
-    if any(code is None for code in codes(second, module).values()): run(second)
-    return known, names, alive(second, module, left)
+def key_of(root):
+    "What a map and its results hold for: the code of the package and of the tests."
+    files = sorted([*root.glob('gradual_cf/**/*.py'), *root.glob('tests/*.py')])
+    return hashlib.sha256(b''.join(p.read_bytes() for p in files)).hexdigest()[:16]
 
 
-def change(folder, name):
-    "The lines that a mutant takes out and puts in."
-    done = subprocess.run([Path(sys.executable).parent/'mutmut', 'show', name], cwd=folder, capture_output=True, text=True)
-    lines = [l for l in done.stdout.splitlines() if l[:1] in '+-' and l[:3] not in ('+++', '---')]
-    return ' ⏎ '.join(f'{l[0]} {l[1:].strip()}' for l in lines)
+def main():
+    ask = argparse.ArgumentParser()
+    ask.add_argument('modules', nargs='*')
+    ask.add_argument('--most', type=int)
+    ask.add_argument('--of', type=Path, default=HERE.parents[1], help='a checkout')
+    ask.add_argument('--out', type=Path, help='a folder of results')
+    ask.add_argument('--same', type=Path, help='a table of mutants that are asked for again')
+    ask.add_argument('--tests', nargs='*', default=WITHOUT, help='what pytest is told')
+    given = ask.parse_args()
+    root, out = given.of.resolve(), (given.out or given.of/'build/mutants').resolve()
+    kept = root/'benchmarks/results/mutants_tried.csv'
+    same = given.same.resolve() if given.same else kept if kept.exists() and not (given.modules or given.most) else None
+    out.mkdir(parents=True, exist_ok=True)
+    os.chdir(root), os.environ.pop('GRADUAL_CF_DATA', None)
+    os.environ.update(PYTHONPATH=str(root), OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '1'))
+    key = key_of(root)
+    if not (out/'key').exists() or (out/'key').read_text() != key:
+        subprocess.run([sys.executable, HERE/'seen.py', root, out, *given.tests], check=False)
+        (out/'key').write_text(key)
+    tried = sample(root, given.modules, given.most or 400, same)
+    sys.path[:0] = [str(root)]
+    log = os.open(out/'hunt.log', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1), os.dup2(log, 2)
+    pytest.main(['-q', '-p', 'no:cacheprovider', '--timeout=0', *given.tests], plugins=[Hunt(root, out, tried, key)])
+    report(out, tried, key, same)
 
 
-def keep(path, module, table):
-    "Replace a module's lines in a file of results."
-    old = pd.read_csv(path) if path.exists() else table[:0]
-    both = pd.concat([old[old.module != module], table])
-    both['order'] = [list(NEAR).index(m) for m in both.module]
-    both.sort_values('order', kind='stable').drop(columns='order').to_csv(path, index=False)
-
-
-def why():
-    "The reasons given: change -> reason."
-    path = HERE/'reasons.csv'
-    return pd.read_csv(path).set_index('mutant').reason.to_dict() if path.exists() else {}
-
-
-def report(module, most, again, near_only):
-    "Hunt, write down, print."
-    known,names,left = hunt(module, most, again, near_only)
-    lines = pd.DataFrame([(module, n.rpartition('.')[2], change(BUILD/module, n)) for n in sorted(left)], columns=['module', 'mutant', 'change'])
-    reasons = why()
-    lines['reason'] = [reasons.get(f'{module}.{m}', '') for m in lines.mutant]
-    keep(RESULTS/'mutants_alive.csv', module, lines)
-    excused = int((lines.reason != '').sum())
-    one = dict(module=module, mutants=len(known), tried=len(names), killed=len(names) - len(left), survived=len(left), with_a_reason=excused,
-               share=round(1 - len(left)/len(names), 3))
-    keep(RESULTS/'mutants.csv', module, pd.DataFrame([one]))
-    print(one, flush=True)
-
-
-if __name__ == '__main__':
-    parse = argparse.ArgumentParser()
-    parse.add_argument('modules', nargs='*')
-    parse.add_argument('--most', type=int, default=120)
-    parse.add_argument('--again', action='store_true', help='try what survived once more: tests are new')
-    parse.add_argument('--near', action='store_true', help='only the nearest tests: what survives may still meet others')
-    args = parse.parse_args()
-    for module in args.modules or NEAR: report(module, args.most, args.again, args.near)
+if __name__ == '__main__': main()
