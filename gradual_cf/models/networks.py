@@ -323,12 +323,10 @@ def load_model(
     return model.eval()
 
 # %% ../../nbs/models/01_networks.ipynb #c57
-_PRECISIONS = torch.float64, torch.float32, torch.bfloat16, torch.float16
-
 def _in_bits_of(weights:dict, model:nn.Module) -> nn.Module:
-    "The network with each number in the precision that it has in the file."
+    "The network with numbers of 64 bits where the file has such; what a file keeps in 16 bits is computed in 32."
     for name,v in model.state_dict(keep_vars=True).items():
-        if v.is_floating_point() and weights[name].dtype in _PRECISIONS: v.data = v.data.to(weights[name].dtype)
+        if weights[name].dtype == torch.float64: v.data = v.data.double()
     return model
 
 def _rebuild(spec:dict, weights:dict) -> nn.Module:
