@@ -298,7 +298,7 @@ def lacks(
     explainer.check_fitted()
     enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
-    level = torch.full_like(s.target.level, explainer.settings.tau)
+    level = torch.full_like(s.target.level, explainer.tau)
     found = dict(probability=shortfall(s._replace(target=s.target._replace(level=level, demands=()))))
     for d in s.target.demands:
         if 'lead' in d._fields: found |= dict(lead=d.missing(s))

@@ -107,7 +107,8 @@ def told(
 @dataclass(frozen=True, kw_only=True)
 class Common:
     "Settings that every explainer has."
-    tau:float=setting(.5, 'Probability of the target from which a row counts as explained', above=0, below=1)
+    tau:float|None=setting(None, 'Probability of the target that is wanted beside the decision; None for the decision alone',
+                           above=0, below=1, none=True)
     legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values',
                        options=(True, False))
     batch_size:int=setting(1024, 'Rows searched at a time', least=1)
@@ -298,8 +299,11 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
     decided = torch.stack([in_target(z, target), in_target(new, target)], 1)
+    for i,rows in enumerate((data, raw)): # the model has the last word
+        own = cast(Any, cf.model).decides(rows) if hasattr(cf.model, 'decides') and isinstance(rows, pd.DataFrame) else None
+        if own is not None: decided[:, i] = own.to(target) == target
     return Counterfactuals(enc.x, xp, mask, cf.goal.told_of(target, cf.classes), said(new, target), cf.domain,
-                           said(z, target), tau=cf.settings.tau, data=data, raw=raw, enc=enc, explainer=cf,
+                           said(z, target), tau=cf.tau, data=data, raw=raw, enc=enc, explainer=cf,
                            found=said(before_decoding, target), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
@@ -411,6 +415,8 @@ def _check_alone(**others):
         raise ValueError(f'{named[0]} must be left out where confirmed is, got {others[named[0]]!r}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
+_HAIR = 1e-6 # Room for the rounding of a softmax
+
 class Explainer:
     "A model, a domain and settings; a subclass implements `search`."
     Settings:type[Common] = Common # The class of its settings
@@ -451,6 +457,13 @@ class Explainer:
     @property
     def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
 
+    @property
+    def tau(self) -> float: # What the decision itself implies where nobody asked for more: of k shares the largest is 1/k
+        "Probability from which a row counts as explained."
+        if self.settings.tau is not None: return self.settings.tau
+        k = 2 if self.z_train is None or self.goal is NUMBERS or isinstance(self.model, _Agreed) else self.z_train.shape[1]
+        return .5 if k == 2 else (1 - _HAIR)/k
+
     # What it obeys, and what it may try
     @property
     def project(self): return self.domain.project if self.settings.legal else None # (c, x) -> admissible c, or None
@@ -475,6 +488,7 @@ class Explainer:
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             x = self.encode(data).x
+            if hasattr(self.model, 'settled'): self.model = cast(Any, self.model).settled(data)
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
         return self
@@ -515,8 +529,8 @@ class Explainer:
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target: # Targets of the rows, and the rows
         "What rows must reach: here the decision and the probability `tau`, and nothing else."
-        level = torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device)
-        return Target(label, level, demands=leading(label, level, self.settings.tau))
+        level = torch.full(label.shape, self.tau, dtype=self.place[1], device=label.device)
+        return Target(label, level, demands=leading(label, level, self.tau))
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: # Rows and groups `(q,)`, rows with the value, merits `(q,)`
         "The best value of each group of each row alone, as far as the method knows it: here nothing."

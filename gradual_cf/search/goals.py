@@ -454,7 +454,7 @@ def arrived(z:Tensor, target:Tensor, tau:float) -> Tensor: # Logits `(n, k)`, ta
 
 def leading_by(explainer, x:Tensor, target:Tensor) -> Tensor: # Encoded rows and targets -> `(n,)`, negative where refused
     "How far rows lead beyond the cut-off: in log-odds of the class; for an interval, to its nearer end."
-    return goal_of(target).lead(predict(explainer.model, x), target, explainer.settings.tau)
+    return goal_of(target).lead(predict(explainer.model, x), target, explainer.tau)
 
 def said(z:Tensor, target:Tensor) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
     "What a model says of a target: its probability; for an interval, the number itself."
@@ -492,9 +492,19 @@ class Lead(NamedTuple):
     def kept(self, s) -> Lead: # What rows must keep, from what they have
         return Lead(torch.minimum(self.lead, lead_of(s.logits, s.target.label)))
 
-def leading(label:Tensor, level:Tensor, tau:float) -> tuple: # Targets, levels `(n,)` -> demands
+def leading(label:Tensor, level:Tensor, tau:float, ahead:float=0.) -> tuple: # Targets, levels `(n,)` -> demands
     "That the target leads at all, where `tau` alone does not say so."
-    return () if tau >= .5 or goal_of(label).numbers else (Lead(torch.zeros_like(level)),)
+    return () if tau >= .5 or goal_of(label).numbers else (Lead(torch.full_like(level, ahead)),)
+
+_LEADS = 1e-6 # Room for the rounding of a lead in 32 bits
+
+def required(explainer, target:Any, slack:float|None=None) -> Any: # A `Target` -> the same
+    "What rows must have at least: `tau` and the lead, without the margin."
+    tau,given = explainer.tau, getattr(explainer.settings, 'logit_margin', None) is not None
+    room = 0. if slack is None else 2*slack + _LEADS
+    least = lambda d: Lead(d.lead.clamp_max(0.) - room) if isinstance(d, Lead) and not given else d
+    level = torch.full_like(target.level, tau if slack is None else tau*np.exp(-2*slack))
+    return target._replace(level=level, demands=tuple(map(least, target.demands)))
 
 # %% ../../nbs/02_goals.ipynb #c84
 def _known(lack):
@@ -521,8 +531,7 @@ def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relatio
 
 def stopping(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
-    level = torch.full_like(s.target.level, explainer.settings.tau)
-    return lacking(explainer, s._replace(target=s.target._replace(level=level)))
+    return lacking(explainer, s._replace(target=required(explainer, s.target)))
 
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 

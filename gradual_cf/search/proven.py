@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import arrived, CLASSES, lacking, leading, most_groups
+from .goals import required, arrived, CLASSES, lacking, leading, most_groups
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
 from .readings import _arrived, _conditions_kept, _readings
@@ -184,7 +184,7 @@ def _without_worse(q:_Question, conditions:list) -> _Question:
     offered = dict(q.offered)
     for g,price in q.price.levels.items():
         priced = price[np.arange(price.shape[1]) != q.rows.own[:, g, None]]
-        if not offered[g].any() or np.ptp(priced): continue
+        if not priced.size or not offered[g].any() or np.ptp(priced): continue
         values = np.concatenate([c.layers.levels[g][offered[g]] for c in conditions], 1)
         offered[g] = offered[g].copy()
         offered[g][offered[g]] = ~_worse_levels(values, max(c.slack for c in conditions))
@@ -244,7 +244,7 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
 def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     known,begin = _nothing_known(enc), enc.x.clone()
-    there = arrived(z, target, cf.settings.tau).cpu().numpy()
+    there = arrived(z, target, cf.tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
     rows,many = np.flatnonzero(~there), _AT_ONCE if until < np.inf else len(there)
     for some in np.split(rows, range(many, len(rows), many)) if len(rows) else ():
@@ -253,9 +253,8 @@ def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_
 
 def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Tensor, rows:np.ndarray):
     "Sweep some rows, and write down what comes of it."
-    tau,x,i = cf.settings.tau, enc.x, torch.from_numpy(rows)
-    some,aim = enc.take(i), cf.aim(target[i]).without('lead') # that the target leads, the model says at last
-    aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
+    tau,x,i = cf.tau, enc.x, torch.from_numpy(rows)
+    some,aim = enc.take(i), required(cf, cf.aim(target[i]), cf.model.slack)
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
     free = ~some.frozen & (room > 0)[:, None]
     off = _OFF if cf.model.link.calibrated else 0.
@@ -336,7 +335,7 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     rows,aims = enc.take(at), target[at]
     xp,begun[i] = find(rows, aims, begin=begin[at] if swept and readings else None)
     if more and readings: xp,there = _firmer(_demands_of(cf, readings, rows, aims, robust), xp, limits.until)
-    else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
+    else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, rows, xp, there, optimal)
@@ -613,7 +612,7 @@ def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.nd
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(row, _DRAWN)
     x = _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high))
-    return cast(Any, _arrived(cf, x, target[torch.from_numpy(i)], cf.settings.tau)).reshape(len(row), _DRAWN).all(1)
+    return cast(Any, _arrived(cf, x, target[torch.from_numpy(i)], cf.tau)).reshape(len(row), _DRAWN).all(1)
 
 def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column `g` for each row."

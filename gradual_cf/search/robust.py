@@ -20,7 +20,7 @@ from .bounds import _Splits, _TreeBound, _words_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
                                      _Search, _SEARCHED, _Seen)
-from .goals import most_groups
+from .goals import required, most_groups
 from .plausible import _AROUND, NEIGHBOURS
 from .readings import _aims, _arrived, _conditions, _conditions_kept, _Reading
 
@@ -383,8 +383,7 @@ class _Demands:
 
 def _demands_of(cf, readings:list, enc:Encoded, target:Tensor, robust:dict|None=None) -> _Demands:
     "What answers of an explainer must have."
-    aim,tau = cf.aim(target, enc), cf.settings.tau
-    return _Demands(cf, readings, enc, aim._replace(level=torch.full_like(aim.level, tau)), tau, robust)
+    return _Demands(cf, readings, enc, required(cf, cf.aim(target, enc)), cf.tau, robust)
 
 def _demanding(cf) -> bool:
     "Whether settings ask for more than the decision."

@@ -89,7 +89,7 @@ def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
     if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
     data,enc,z,aim = cf.ask(rows, target, **rules)
-    refused = ~in_target(z, aim) & (target_prob(z, aim) < max(cf.settings.tau, _EVEN))
+    refused = ~in_target(z, aim) & (target_prob(z, aim) < max(cf.tau, _EVEN))
     if not refused.any():
         raise ValueError(f'rows must include some that the model refuses, got {len(z)} that have the target {target} '
                          'already')

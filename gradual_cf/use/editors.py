@@ -161,7 +161,7 @@ def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
 def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
     goal,label = cf.goal, cf.aimed(target, z)
-    return goal.heard(z, label).double().item(), bool(goal.arrived(z, label, cf.settings.tau))
+    return goal.heard(z, label).double().item(), bool(goal.arrived(z, label, cf.tau))
 
 def _hand_said(desk:_Desk, q:_Question) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."

@@ -37,7 +37,7 @@ def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, 
     if not there.any():
         raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
     x = cf.x_train[there]
-    lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.settings.tau)
+    lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.tau)
     count = int(min(max(_QUARTER*len(x), _FEWEST), _MOST))
     return x[lead.argsort(stable=True)[:count]]
 

@@ -88,7 +88,7 @@ def _holds(cf, said:_Said, target) -> _Measured:
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
     if not len(raw): return _Measured(data, np.zeros(0))
     _,_,z,label = cf.ask(raw, target)
-    return _Measured(data, arrived(z, label, cf.settings.tau).double().cpu().numpy())
+    return _Measured(data, arrived(z, label, cf.tau).double().cpu().numpy())
 
 # %% ../../nbs/use/09_watch.ipynb #w14
 _RESAMPLES = 999 # Draws of an interval
