@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log
 from importlib import import_module
+from math import log
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -20,9 +21,9 @@ from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _suited, setting, told
-from .search.goals import (required, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
-                                     lacking, lead_of, leading, logit_gap, merit, mix, most_groups, prototype_distance,
-                                     spent, stopping, target_prob, total_variation)
+from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
+                                     lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
+                                     prototype_distance, required, said, spent, stopping, target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
@@ -152,10 +153,10 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
 def _aim_at_class(cf, label:Tensor) -> Target:
     "What rows must reach where the model decides; raises `ValueError` for a class that it never predicts."
     h,mu = cf.settings, _addresses(cf, label)
-    ahead = h.tau_slack*(1 - cf.tau) if cf.tau >= .5 or h.tau is not None else 0. # of several classes the lead has a margin
-    level = torch.full(label.shape, cf.tau + ahead, dtype=mu.dtype, device=label.device)
+    by_lead = h.tau is None and np.min(cf.tau) < .5 # of several classes it is the lead that has the margin
+    level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
-    lead = leading(label, level, cf.tau, 0. if h.tau is not None else log((1 + h.tau_slack)/(1 - h.tau_slack)))
+    lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
     if h.logit_margin is not None: lead = Lead(_least_lead(cf.z_train, label, h.logit_margin)),
     return Target(label, level, mu, demands=match + lead)
 
@@ -544,8 +545,9 @@ class Trace:
     groups:Tensor  # Group of every entry, long `(*s)`
     domain:Domain  # How to decode and draw it
     data:Any=None  # The raw input
-    tau:float=.5   # Probability at which the row stops
+    tau:float|None=None # Probability that was asked for beside the decision, or None
     classes:tuple=() # Labels of the classes, in the order of the logits; () for 0, 1, …
+    cut:float|None=None # Probability from which the second of two classes is decided, or None
 
     def __len__(self): return len(self.steps)
     def __iter__(self) -> Iterator[State]: return iter(self.steps)
@@ -554,7 +556,7 @@ class Trace:
     def __repr__(self):
         z = self.steps[-1].logits if self.steps else self.before
         goal,label = self.goal, self.target.label
-        before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
+        before,now = (goal.text(said(v, label, self.cut)) for v in (self.before, z))
         return f'Trace({len(self)} steps to {self.wanted}, {goal.before_it}{before} → {now})'
 
     @property
@@ -601,8 +603,8 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
     sample = cf.goal.sample(cf, target)
-    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.tau,
-                 cf.classes)
+    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data,
+                 cf.settings.tau, cf.classes, cf.cut)
 
 # %% ../nbs/07_gradual.ipynb #c83
 class GradualCF(Explainer):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import copy, copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,77 +20,12 @@ import torch
 from torch import nn, Tensor
 
 from ..core import Domain
-from .asking import KINDS, _CHOOSE, Adapted, log_odds
+from .asking import _Agreed, Adapted, log_odds
+from .decisions import (Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
+                                         of_labels, of_margins, opened)
 
 # %% auto #0
-__all__ = ['decided_as', 'predictor', 'load_fitted']
-
-# %% ../../nbs/models/02_fitted.ipynb #c20
-@dataclass(frozen=True)
-class Predictor:
-    "A fitted model of any make, as a function of a frame."
-    ask:Callable        # Frame -> probabilities, decision values, logits or numbers, `(n,)` or `(n, k)`
-    kind:str='proba'    # What those are, one of `KINDS`
-    source:Any=None     # The fitted object itself
-    names:tuple=()      # Columns it was fitted on, in its order; empty where it does not say
-    threshold:float=.5  # Probability from which the second of two classes is decided, in (0, 1)
-    width:int|None=None # Number of columns it was fitted on; None where it does not say
-    classes:tuple=()    # What it calls its classes, in the order of its answers; empty where it does not say
-    labels:Any=None     # Frame -> labels, by its own `predict`; None where it has none
-    over:bool=False     # Whether these have the last word, since no numbers of the model decide as they do
-
-    def decides(self, frame:pd.DataFrame) -> Tensor: # Positions among `classes`, long `(n,)`
-        "What the model's own `predict` says."
-        said = np.asarray(_asked_with(self.labels, self, frame)).ravel()
-        place = {c: i for i,c in enumerate(self.classes)}
-        return torch.tensor([place[v.item() if isinstance(v, np.generic) else v] for v in said])
-
-    def __post_init__(self):
-        if self.kind not in KINDS: raise ValueError(f'kind must be one of {tuple(KINDS)}, got {self.kind!r}')
-        if not 0 < self.threshold < 1: raise ValueError(f'threshold must be in (0, 1), got {self.threshold!r}')
-
-    def __repr__(self):
-        name = type(self.source).__name__ if self.source is not None else getattr(self.ask, '__name__', 'function')
-        return f'{name}, {KINDS[self.kind]}' + (f' from {self.threshold:g}' if self.threshold != .5 else '')
-
-    def logits(self,
-        frame:pd.DataFrame, # Raw rows
-    ) -> Tensor:            # Centred log-odds, `(n, k)` in 64 bits; `(n, 1)` for numbers
-        "Ask about a frame."
-        z = log_odds(_asked_of(self, frame), self.kind, self.threshold)
-        return _overruled(z, self.decides(frame)) if self.over else z
-
-# %% ../../nbs/models/02_fitted.ipynb #c22
-def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
-    "Raise `ValueError` if a model modified the columns of its frame; it may add columns."
-    if frame.shape == before.shape and frame.equals(before): return
-    other = [c for c in before if c not in frame or not frame[c].equals(before[c])]
-    if other: raise ValueError(f'model must not modify its rows, got one that writes into {other[0]!r}: '
-                               'let it begin with frame = frame.copy()')
-
-def _asked_with(ask, predictor, frame): return ask(frame[list(predictor.names)] if predictor.names else frame.copy())
-
-_HAIR = 1e-6 # Lead of a class that `predict` names where the numbers name another
-
-def _overruled(z:Tensor, at:Tensor) -> Tensor: # Log-odds `(n, k)`, classes `(n,)`
-    "The same, with the given class ahead by a hair where it was not."
-    best = z.amax(1, keepdim=True) + _HAIR
-    return torch.where((z.argmax(1) != at)[:, None], z.scatter(1, at[:, None], best), z)
-
-def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
-    "A model's own answer; raises `ValueError` if it does not accept the frame."
-    if predictor.names: frame = frame[list(predictor.names)]
-    given = frame.copy()
-    try: out = predictor.ask(given)
-    except Exception as e: # every library has errors of its own
-        raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
-    _check_columns_unwritten(given, frame)
-    if isinstance(out, list) and np.ndim(out[0]) == 2:
-        raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
-    out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
-    if out.ndim not in (1, 2) or len(out) != len(frame):
-        raise ValueError(f'model must return one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
-    return out
+__all__ = ['predictor', 'load_fitted']
 
 # %% ../../nbs/models/02_fitted.ipynb #c27
 def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
@@ -123,139 +58,38 @@ def _one_thread(model):
     return model
 
 # %% ../../nbs/models/02_fitted.ipynb #c30
-def _of_frames(model, names): # How its `predict` reads frames; None for what has none
-    if not hasattr(model, 'predict'): return None
-    return model.predict if names is not None and len(names) or not hasattr(model, 'n_features_in_') else partial(_of_array, model.predict)
-
-def _of_array(ask, frame): return ask(frame.to_numpy()) # Of a model that was fitted on no frame
-
-_LESS = 1e-8 # scikit-learn decides from a cut on, `log_odds` above it
-
-def _last(model): # Behind pipelines
-    return _last(model.steps[-1][1]) if hasattr(model, 'steps') else model
-
-def _with_last(model, new):
-    "A shallow copy of a pipeline with another last step."
-    if not hasattr(model, 'steps'): return new
-    out = copy.copy(model)
-    out.steps = [*model.steps[:-1], (model.steps[-1][0], _with_last(model.steps[-1][1], new))]
-    return out
-
-def _cut_of(model) -> tuple|None: # Model without its cut, method, cut, whether it is that of the second class
-    "The cut-off that a fitted model brings; None for others."
-    last = _last(model)
-    cut = getattr(last, 'best_threshold_', last.threshold if type(last).__name__ == 'FixedThresholdClassifier' else None)
-    if cut is None: return None
-    inner,label = last.estimator_, getattr(last, 'pos_label', None)
-    if hasattr(last, '_curve_scorer'): label = last._curve_scorer._get_pos_label()
-    how = ('predict_proba', 'decision_function') if last.response_method == 'auto' else (last.response_method,)
-    method = next(m for m in how if hasattr(inner, m))
-    if cut == 'auto': cut = .5 if method == 'predict_proba' else 0.
-    return _with_last(model, inner), method, float(cut), label is None or label == last.classes_[1]
-
-def _shifted(ask, by, frame): return np.asarray(ask(frame)) - by
-
-def _with_cut(model) -> Predictor|None:
-    "A model with a cut-off, as the model under it and the cut-off."
-    told = _cut_of(model)
-    if told is None: return None
-    inner,method,cut,second = told
-    known = _like_sklearn(inner)
-    if method == 'predict_proba': return replace(known, threshold=min(max(cut - _LESS if second else 1 - cut, 1e-9), 1 - 1e-9))
-    asked = replace(_like_sklearn(inner, 'decision'), ask=None)
-    ask = getattr(_one_thread(inner), method)
-    ask = partial(_of_array, ask) if not known.names and hasattr(inner, 'n_features_in_') else ask
-    return replace(asked, ask=partial(_shifted, ask, cut - _LESS if second else -cut), source=None)
-
-def _by_votes(model, frame) -> np.ndarray: # `(n, k)`
-    "Votes of all pairs of classes, the first of equals ahead, and how sure they are, as less than a vote."
-    X = frame if hasattr(model, 'feature_names_in_') else frame.to_numpy()
-    *steps,last = [s for _,s in getattr(model, 'steps', [('', model)])]
-    for s in steps: X = X if s is None or isinstance(s, str) else s.transform(X)
-    one = copy.copy(last)
-    one.decision_function_shape = 'ovo'
-    pairs,k,at = np.asarray(one.decision_function(X)), len(last.classes_), 0
-    votes,sure = np.zeros((len(pairs), k)), np.zeros((len(pairs), k))
-    for a in range(k):
-        for b in range(a + 1, k):
-            d,at = pairs[:, at], at + 1
-            votes[:, a] += d > 0
-            votes[:, b] += d <= 0
-            sure[:, a] += d
-            sure[:, b] -= d
-    z = votes + sure/(3*(np.abs(sure) + 1))
-    won = votes.argmax(1)
-    z[np.arange(len(z)), won] = np.maximum(z[np.arange(len(z)), won], z.max(1) + 1e-6*(z.argmax(1) != won))
-    return z
-
-_ONE_HOT = .02 # Share that all other classes have where a model gives labels only
-
-def _of_labels(model, frame) -> np.ndarray: # `(n, k)`
-    "Labels as if they were sure."
-    said,classes = np.asarray(model.predict(frame)).ravel(), model.classes_
-    hit = said[:, None] == np.asarray(classes)[None]
-    return np.where(hit, 1 - _ONE_HOT, _ONE_HOT/(len(classes) - 1))
-
-def decided_as(predictor:Predictor, frame:pd.DataFrame) -> Predictor: # Training rows
-    "The same with numbers that decide as its `predict` does, on training rows and on mixtures of them."
-    if predictor.labels is None or not predictor.classes or predictor.kind == 'number': return predictor
-    rows = _with_mixtures(frame)
-    try: said = predictor.decides(rows)
-    except Exception: return predictor # labels of another kind
-    def agrees(p):
-        z = p.logits(rows)
-        return z.shape[1] == len(p.classes) and bool((z.argmax(1) == said).all())
-    tries = [lambda: predictor]
-    if predictor.kind == 'proba' and hasattr(predictor.source, 'decision_function'):
-        tries += [lambda: replace(predictor, ask=_like_sklearn(predictor.source, 'decision').ask, kind='decision', threshold=.5)]
-    for one in tries:
-        try:
-            if agrees(p := one()): return p
-        except (ValueError, ZeroDivisionError): continue
-    return replace(predictor, over=True)
-
-_TRIED = 1000 # Training rows, and mixtures of them
-
-def _with_mixtures(frame:pd.DataFrame) -> pd.DataFrame:
-    "Training rows, and rows that mix the cells of two: nearer to the border, as a search asks about."
-    rng,n = np.random.default_rng(0), len(frame)
-    i,j = rng.integers(0, n, (2, _TRIED))
-    mixed = {c: frame[c].take(np.where(rng.random(_TRIED) < .5, i, j)).array for c in frame}
-    return pd.concat([frame.iloc[np.linspace(0, n - 1, min(n, _TRIED)).astype(int)], pd.DataFrame(mixed)], ignore_index=True)
-
-def _like_sklearn(model, wanted:str|None=None) -> Predictor:
+def _like_sklearn(model) -> Predictor:
     "A model with scikit-learn's methods."
-    while hasattr(model, 'best_estimator_'): model = model.best_estimator_ # a search is what it found
-    if wanted is None and (cut := _with_cut(model)) is not None: return replace(cut, labels=_of_frames(model, cut.names))
     from sklearn.base import is_outlier_detector, is_regressor
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
+    whole = model = opened(model)
     try: check_is_fitted(model)
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
     except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
-    one = _one_thread(model)
+    own,cut = _one_thread(model),None if regressor or detector else cut_of(model)
+    if cut is not None: model = cut[0]
+    one = own if cut is None else _one_thread(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
-    support = type(_last(model)).__name__ in ('SVC', 'NuSVC') # whose `predict` does not know of its probabilities
-    if support or wanted == 'decision': how.pop('proba')
-    kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
-    if kind is None and hasattr(model, 'classes_') and not regressor and not np.ndim(model.classes_[0]): kind = 'labels'
-    if kind is None:
+    if cut is not None: how = {kind: method for kind,method in how.items() if method == cut[1]}
+    elif of_margins(model): how.pop('proba')
+    kinds = [kind for kind,method in how.items() if hasattr(one, method)]
+    names,width = names_of(model)
+    arrays = not names and hasattr(model, 'n_features_in_')
+    framed = lambda ask: partial(of_array, ask) if arrays else ask
+    classes = tuple(getattr(model, 'classes_', (-1, 1) if detector else ()))
+    named = not regressor and len(classes) > 1 and not np.ndim(classes[0]) # and not several outputs
+    labels = framed(own.predict) if named and hasattr(own, 'predict') else None
+    if not kinds and labels is None:
         told = f'{type(model).__name__}, which gives labels only'
         raise ValueError(f'model must have predict_proba or decision_function, got {told}')
-    ask = partial(_of_labels, one) if kind == 'labels' else getattr(one, how[kind])
-    several = support and len(model.classes_) > 2 and not _last(model).break_ties
-    if kind == 'labels': kind = 'proba'
-    names = getattr(model, 'feature_names_in_', None)
-    if names is None: names = getattr(model, 'feature_names_', None)
-    try: width = getattr(model, 'n_features_in_', None)
-    except ValueError: width = None # XGBoost's before it was fitted
-    labels = getattr(model, 'classes_', (-1, 1) if detector else ())
-    of_array = (names is None or not len(names)) and hasattr(model, 'n_features_in_')
-    return Predictor(partial(_by_votes, one) if several else partial(_of_array, ask) if of_array else ask, kind, model,
-                     () if names is None else tuple(names), width=width, classes=tuple(labels),
-                     labels=None if regressor or detector or wanted else _of_frames(one, names))
+    ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
+    if not ways: ways = [(partial(of_labels, labels, classes), 'proba')]
+    if labels is not None and kinds == ['decision'] and counts_votes(model): ways = [(partial(by_votes, one), 'decision')]
+    (ask,kind),*instead = ways
+    return Predictor(ask, kind, model, names, .5 if cut is None else cut[2], width, classes, whole, labels, tuple(instead))
 
 # %% ../../nbs/models/02_fitted.ipynb #c34
 def _ask_booster(model, margin, frame):
@@ -284,9 +118,11 @@ def _catboost(model) -> Predictor:
     kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
     ask = partial(model.predict, prediction_type=form, thread_count=1)
     names = tuple(model.feature_names_)
-    at = model.get_probability_threshold() if len(model.classes_) == 2 and hasattr(model, 'get_probability_threshold') else .5
-    return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_), threshold=at,
-                     labels=partial(model.predict, prediction_type='Class') if len(model.classes_) else None)
+    classes = tuple(model.classes_)
+    own = getattr(model, 'get_probability_threshold', None) # which a model read from a file has not
+    at = own() if own and len(classes) == 2 else .5
+    labels = partial(model.predict, prediction_type='Class', thread_count=1) if len(classes) else None
+    return Predictor(ask, kind, model, names, at, len(names), classes, labels=labels)
 
 # %% ../../nbs/models/02_fitted.ipynb #b7f37e75
 _ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
@@ -405,6 +241,7 @@ class FrameModel(Adapted):
     ):
         super().__init__()
         self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
+        self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
@@ -413,25 +250,25 @@ class FrameModel(Adapted):
 
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
-    def decides(self, frame:pd.DataFrame) -> Tensor|None: # Long `(n,)`; None for what has no `predict`
-        "The classes that the model's own `predict` names."
-        p = self.predictor
-        try: return None if p.labels is None or not p.classes or self.kind == 'number' else p.decides(frame)
-        except KeyError: return None
-
-    def settled(self, frame:pd.DataFrame): # Training rows
-        "The same model, asked so that it decides as its `predict` does."
-        p = decided_as(self.predictor, frame)
-        return self if p is self.predictor else FrameModel(p, self.write, self.columns)
-
     def read(self,
-        frame:pd.DataFrame, # Raw rows
-    ) -> Tensor:            # `(n, k)`
+        rows, # Raw: a frame, or what `frames` makes one of
+    ) -> Tensor: # `(n, k)`
         "What the model itself says of raw rows; libraries refuse to be asked about none."
-        if not len(frame): return torch.zeros(0, self.outputs, dtype=torch.float64)
-        z = asked_once(self.predictor, frame)
+        if not len(rows): return torch.zeros(0, self.outputs, dtype=torch.float64)
+        z = asked_once(self.predictor, self.framed(rows))
         self.outputs = z.shape[1]
         return z
+
+    def framed(self, rows) -> pd.DataFrame:
+        return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
+
+    def decides(self, rows) -> Tensor: return self.predictor.decides(self.framed(rows)) # Positions of classes, long `(n,)`
+    def by(self, p:Predictor) -> nn.Module: # Another way to ask
+        "The same model, asked in another way."
+        if p is self.predictor: return self
+        new = FrameModel(p, self.write, self.columns)
+        new.frames = self.frames
+        return _exact(new)
 
     @property
     def about(self) -> str:
@@ -440,11 +277,32 @@ class FrameModel(Adapted):
 
     def __repr__(self): return f'FrameModel({self.about})'
 
+# %% ../../nbs/models/02_fitted.ipynb #d52b
+def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
+    "The same model, asked so that it decides as its own `predict` does."
+    if isinstance(model, _Agreed): return _Agreed([settled(m.model, rows) for m in model.models])
+    return model.by(decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
+
+def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
+    return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
+
+def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
+    "The classes that a model's own `predict` names, where it has to be asked beside the numbers."
+    if not isinstance(model, _Agreed): return model.decides(rows) if len(rows) and _may_deny(model) else None
+    each = [decisions(m.model, rows) for m in model.models]
+    if any(said is None for said in each): return None
+    return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)
+
+def ruled(model) -> Any:
+    "The same model, or several, with `predict` over the numbers."
+    if isinstance(model, _Agreed): return _Agreed([ruled(m.model) for m in model.models])
+    return model.by(replace(model.predictor, over=True)) if _may_deny(model) else model
+
 # %% ../../nbs/models/02_fitted.ipynb #c54
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in ('xgboost', 'lightgbm', 'sklearn'): return model
+    if library not in ('xgboost', 'lightgbm', 'sklearn') or model.predictor.over: return model
     uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
     if uneven or not model.columns: return model
     return importlib.import_module('gradual_cf.search.trees').exact(model) or model
@@ -533,21 +391,22 @@ def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
     kind:str|None=None, # One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
-    threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None for the model's own
+    threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
     output:Any=None,    # Which of several outputs: a position, or a key of a dict; None where there is one
 ) -> nn.Module:
     "Wrap a model of frames, or a network with its own scaling, for explainers; raises `ValueError` if it does not fit."
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
-    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', threshold or .5, scaled, output)
+    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = known or Predictor(ask)
     if output is not None: known = _one_output(known, output)
-    changes:dict[str, Any] = dict(kind=kind or known.kind, names=tuple(names) if names else known.names)
-    if threshold is not None: changes |= dict(threshold=threshold)
-    if threshold is not None or kind is not None: changes |= dict(labels=None) # whoever names a cut or a kind, decides
+    changes:dict[str, Any] = dict(names=tuple(names) if names else known.names)
+    if kind is not None or threshold is not None: # who names these, decides
+        ask = next((ask for ask,other in known.instead if other == kind), known.ask)
+        changes |= dict(ask=ask, kind=kind or known.kind, threshold=.5 if threshold is None else threshold, labels=None)
     model = _matched(replace(known, **changes), domain.display.columns)
     return _exact(FrameModel(model, domain.write, domain.features))
 
@@ -563,7 +422,7 @@ def _one_output(known:Predictor, output:int) -> Predictor:
     try: labels = tuple(known.classes[output]) if several else ()
     except (IndexError, TypeError):
         raise ValueError(f'output must be in 0..{len(known.classes) - 1}, got {output!r}') from None
-    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels, labels=None)
+    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels, labels=None, instead=())
 
 # %% ../../nbs/models/02_fitted.ipynb #c78
 def _network(net, domain, kind, threshold, scaled, output=None):
@@ -869,8 +728,9 @@ _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'm
 _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
 
 def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
-    "All trees of XGBoost; None for linear boosters, leaves of several numbers, and objectives unknown here."
-    if not np.isnan(getattr(model, 'missing', None) or (np.nan if getattr(model, 'missing', None) is None else 0.)): return None
+    "All trees of XGBoost; None for linear boosters, leaves of several numbers, objectives unknown here, and codes for missing."
+    code = getattr(model, 'missing', None)
+    if code is not None and not np.isnan(code): return None # a number that stands for none
     used = model.get_booster() if hasattr(model, 'get_booster') else model
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
     learner = json.loads(bytes(used.save_raw('json')))['learner']

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from ..core import changed_groups, State
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import required, _closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, shortfall
+from .goals import (_closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, required,
+                                     shortfall)
 
 # %% auto #0
 __all__ = ['n_segments', 'pasted', 'variation', 'composed']

@@ -334,7 +334,7 @@ def reasons(
     (data,enc,z,aims),aside = _where_read(cf, rows, target)
     unread = {} if aside is None else {i: words for i,words in enumerate(aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
-    at = (~in_target(z, aims)).nonzero()[:, 0]
+    at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,given = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], read[at.cpu().numpy()]
     groups = cf.groups(x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
