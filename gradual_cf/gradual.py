@@ -12,7 +12,6 @@ from importlib import import_module
 from math import log
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -142,10 +141,10 @@ def _nearest_address(cf, label:int) -> Tensor: # `(k,)`
     return z[z.log_softmax(1)[:, label].topk(min(cf.settings.n_ref, len(z))).indices].mean(0)
 
 def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
-    "Where the classes live; raises `ValueError` for one that is never predicted, but not among real rows."
+    "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
-    if none and cf.settings.plausibility is None:
+    if none and cf.settings.plausibility is None and _differentiable(cf.model): # without a gradient nothing is pulled
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     for t in none: mu[label == t] = _nearest_address(cf, t)
     return mu
@@ -153,7 +152,7 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
 def _aim_at_class(cf, label:Tensor) -> Target:
     "What rows must reach where the model decides; raises `ValueError` for a class that it never predicts."
     h,mu = cf.settings, _addresses(cf, label)
-    by_lead = h.tau is None and np.min(cf.tau) < .5 # of several classes it is the lead that has the margin
+    by_lead = h.tau is None and cf.tau < .5 # of several classes it is the lead that has the margin
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)

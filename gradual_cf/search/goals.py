@@ -300,6 +300,8 @@ def at_level(tau, target:Tensor) -> Any: # A level, or one for each of two class
     "The level of each row."
     return tau.to(getattr(target, 'device', tau.device))[target] if isinstance(tau, Tensor) else tau
 
+def lowest(tau) -> float: return float(tau.min()) if isinstance(tau, Tensor) else tau # The same as one number
+
 def levels(tau, target:Tensor, like:Tensor) -> Tensor: # `(n,)`
     "The same as numbers of some dtype."
     return torch.zeros_like(like) + at_level(tau, target) if isinstance(tau, Tensor) else torch.full_like(like, tau)
@@ -337,7 +339,7 @@ class ClassGoal:
         v,at,odds = z.double(), target[:, None], at_level(tau, target)
         rest = v.scatter(1, at, -torch.inf).logsumexp(1)
         beyond = v.gather(1, at)[:, 0] - rest - np.log(odds/(1 - odds))
-        return (beyond if np.min(odds) >= .5 else torch.minimum(beyond, lead_of(v, target))).to(z)
+        return (beyond if lowest(odds) >= .5 else torch.minimum(beyond, lead_of(v, target))).to(z)
 
     def height(self, cfs): return cfs.tensors.prob # What a plan lets rise, `(n,)`
 
@@ -509,7 +511,7 @@ class Lead(NamedTuple):
 
 def leading(label:Tensor, level:Tensor, tau, ahead:float=0.) -> tuple: # Targets, levels `(n,)`, `tau` -> demands
     "That the target leads, by as much as `ahead`, where `tau` alone does not say so."
-    return () if np.min(tau) >= .5 or goal_of(label).numbers else (Lead(torch.full_like(level, ahead)),)
+    return () if lowest(tau) >= .5 or goal_of(label).numbers else (Lead(torch.full_like(level, ahead)),)
 
 _LEADS = 1e-6 # Room for the rounding of a lead in 32 bits
 

@@ -18,7 +18,7 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import aimed_at, Counterfactuals, needed, _NOT_READ, _row_names
+from ..answers import aimed_at, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import check_whole, comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
@@ -286,7 +286,7 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
 
 def _opinion(answer, i:int, lang:Language=ENGLISH) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    bar = needed(answer, i)
+    bar = level_of(answer, i)
     return tuple(answer.goal.sided(v[i].item(), bar, lang) for v in (answer.before, answer.prob))
 
 def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
@@ -480,7 +480,7 @@ def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator
                for g in strict or [g for g in order if chosen[i][g]]]
         reasons,all_enough = principal[i]
         aim = _visible(aimed_at(answer, i, lang), lang)
-        (before,after),bar = _opinion(answer, i, lang), needed(answer, i)
+        (before,after),bar = _opinion(answer, i, lang), level_of(answer, i)
         sure = dict(number=answer.goal.numbers, before=before, after=after if found else None,
                     level='' if bar is None else lang.percent(f'{100*bar:.6g}%'), asked=answer.tau is not None,
                     alone=bool(strict), further=', '.join(idle),
