@@ -250,7 +250,9 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
     if library == 'onnxruntime':
         held = _ONNX_MODELS.get(p.source)
         return held and dict(file='model.onnx', write=lambda path: Path(path).write_bytes(held), asked=told)
-    if library == 'sklearn': return dict(file='model.skops', write=lambda path: _write_skops(p.whole if told['own'] else p.source, path), asked=told)
+    if library == 'sklearn':
+        kept = p.whole if told['own'] else p.source
+        return dict(file='model.skops', write=lambda path: _write_skops(kept, path), asked=told)
     return None
 
 # %% ../../nbs/scale/02_keep.ipynb #k18
