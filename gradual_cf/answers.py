@@ -103,7 +103,7 @@ _SHORT_PROOFS = {r'; distance .*': '', r'^within .*': 'with a gap'} # What is le
 
 def _unmoved(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows have the target already, and did not change."
-    return cfs.already & ~as_array(cfs.mask.flatten(1).any(1))
+    return cfs.already & ~cfs.mask.flatten(1).any(1).cpu().numpy()
 
 _NOT_READ = 'not read: ' # Before the reason
 

@@ -18,7 +18,7 @@ from ..models.asking import evaluating, input_grad, predict, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import arrived, target_prob
+from ..search.goals import arrived, levels, target_prob
 from ..search.shorten import _group_sizes, put_back_smallest
 
 # %% auto #0
@@ -35,6 +35,7 @@ def _admitted(explainer, enc, c):
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c11
 def _enough(tau): return tau + .001*(1 - tau) # The probability that a search asks for
+def _most(tau) -> float: return float(tau.max()) if isinstance(tau, Tensor) else tau # Of two classes
 
 def _away(explainer, enc, target):
     "Positions of the rows that are not where they should be, long."
@@ -56,7 +57,7 @@ class _Arrivals:
 def _wanted(explainer, enc, xp, target):
     "Rows as a `State` whose target is the probability that a search asks for."
     aim = explainer.aim(target)
-    return State(enc, xp, None, aim._replace(level=torch.full_like(aim.level, _enough(explainer.tau))))
+    return State(enc, xp, None, aim._replace(level=levels(_enough(explainer.tau), target, aim.level)))
 
 
 def _within_limit(explainer, enc, xp, target):
@@ -169,7 +170,7 @@ def _descended(wachter, enc, target, loose, weight):
         slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
         if loose: there = arrived(wachter.model(xp).detach(), target, _enough(wachter.tau))
-        else: there = arrived(z, target, max(h.aim - h.tol, _enough(wachter.tau)))
+        else: there = arrived(z, target, max(h.aim - h.tol, _most(_enough(wachter.tau))))
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
         rests[adam.rows] = torch.where(adam.note(loss, h.decay), there, rests[adam.rows])
@@ -318,8 +319,8 @@ class CEM(Explainer):
     @property
     def margin(self) -> float:
         "What the target's logit must exceed the others' by: the log-odds of tau, and kappa."
-        p = _enough(self.tau)
-        return math.log(p/(1 - p)) + self.settings.kappa
+        p = _most(_enough(self.tau))
+        return max(math.log(p/(1 - p)), 0.) + self.settings.kappa
 
     @property
     def reach(self) -> float: return 1/(1 + math.exp(-self.margin))*(1 - 1e-6) # Probability that counts as arrived

@@ -170,6 +170,7 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
+    if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
     _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
@@ -664,7 +665,8 @@ class Explainer:
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
-        return answered(self, (data, enc, z, target), seed, progress)
+        question = data, enc, z, target
+        return _with_denied(self, question, answered(self, question, seed, progress), seed, progress)
 
     def find(self,
         enc:Encoded,   # Inputs, `(n, *s)`
