@@ -71,7 +71,7 @@ def every_answer(cf, answer):
         inside = ((grid >= enc.low[i] - 1e-9) & (grid <= enc.high[i] + 1e-9)) | (grid == x)
         moved = torch.stack([(grid[:, a:b] != x[a:b]).any(1) for a, b in zip(at, at[1:])], 1)
         legal = inside.all(1) & ~(moved & enc.frozen[i]).any(1) & (moved.sum(1) <= most[i])
-        ok = legal & (there[:, answer.target[i]] >= answer.tau)
+        ok = legal & (there[:, answer.target[i]] >= (answer.tau or 1e-12))
         far = (grid - x).abs().sum(1)
         out.append([min(far[ok & (moved.sum(1) == k)].tolist(), default=np.inf) for k in range(len(features) + 1)])
     return np.array(out)
@@ -411,7 +411,7 @@ def of_folds(kind, method, folds):
     return df, pd.DataFrame(list(itertools.product(range(4), repeat=3)), columns=list('abc')), m
 
 
-def there_at(cf, every, k): return arrived(predict(cf.model, cf.encode(every).x), torch.full((len(every),), k), cf.settings.tau).numpy()
+def there_at(cf, every, k): return arrived(predict(cf.model, cf.encode(every).x), torch.full((len(every),), k), cf.tau).numpy()
 
 
 def holds_everywhere(cf, every, k, optimal):
