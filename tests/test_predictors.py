@@ -261,8 +261,8 @@ def test_a_network_of_numbers():
 
 
 class Labels(ClassifierMixin, BaseEstimator):
-    "A classifier that gives labels only."
-    def fit(self, X, y): self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]; return self
+    "A classifier that gives labels only, and does not say which there are."
+    def fit(self, X, y): self.fitted_, self.n_features_in_ = True, X.shape[1]; return self
     def predict(self, X): return np.zeros(len(X), int)
 
 

@@ -279,7 +279,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
-    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.settings.tau))
+    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.tau))
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
@@ -299,7 +299,7 @@ def _reasons(lore, enc, target, seed, wordy):
     own = z.argmax(1)
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
-    there, data = arrived(z, target, h.tau), (lore.x_train, lore.groups(enc.x))
+    there, data = arrived(z, target, lore.tau), (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
@@ -589,7 +589,7 @@ class ABELE(_OfImages):
             one, goal = enc.take(slice(i, i + 1)), int(target[i])
             x, p = _counter_exemplars(self, one, _around(self, one, goal, seed), goal)
             if not len(x): continue
-            there, far = p >= self.settings.tau, (x - one.x).flatten(1).norm(dim=1)
+            there, far = p >= self.tau, (x - one.x).flatten(1).norm(dim=1)
             out[i] = x[far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()]
         return _within_limit(self, enc, out, target)
 
@@ -611,4 +611,4 @@ class ABELE(_OfImages):
         inside = torch.as_tensor(home.holds(z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
         same = z[inside & keeps if (inside & keeps).any() else keeps]
         same = self.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
-        return _Exemplars(enc.x, same, x[p >= self.settings.tau][:n])
+        return _Exemplars(enc.x, same, x[p >= self.tau][:n])

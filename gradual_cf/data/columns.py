@@ -133,7 +133,7 @@ def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # Ascending `(k,)`, 
 def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
     v,scale = c.decoded(x), c.scale
-    with np.errstate(over='ignore'): near = np.rint(v*scale)/scale # infinite, and so not near, for what is too large
+    with np.errstate(over='ignore'): near = c.stored(np.rint(v*scale)/scale) # infinite, and so not near, for what is too large
     if c.knots is None: slack = _ULPS*(np.abs(v) + abs(c.origin))
     else: slack = _ULPS*np.abs(v) + c.decoded(x + _ULPS) - c.decoded(x - _ULPS)
     out = np.where(np.abs(near - v) <= slack, near, v)
@@ -173,15 +173,15 @@ def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole 
     "The place of the last legal number up to each."
     k = np.floor(np.clip(v/c.step, -_FARTHEST_PLACE, _FARTHEST_PLACE))
     for _ in range(2): # what rounding moved
-        k = np.where(np.round((k + 1)*c.step, c.digits) <= v, k + 1, k)
-        k = np.where(np.round(k*c.step, c.digits) > v, k - 1, k)
+        k = np.where(c.stored(np.round((k + 1)*c.step, c.digits)) <= v, k + 1, k)
+        k = np.where(c.stored(np.round(k*c.step, c.digits)) > v, k - 1, k)
     return k.astype(np.int64) + np.searchsorted(c.between, v, side='right')
 
 def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
     "The legal number at each place."
     places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of values between steps
     before = np.searchsorted(places, place)
-    v = np.round((place - before)*c.step, c.digits) + 0.
+    v = c.stored(np.round((place - before)*c.step, c.digits) + 0.)
     if not len(places): return v
     near = np.minimum(before, len(places) - 1)
     return np.where(places[near] == place, c.between[near], v)
@@ -221,6 +221,7 @@ class Column:
     codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
     unit:float=0.       # Raw distance between legal values; 0 for any
     digits:int=0        # Decimals of a legal number
+    bits:str=''         # Dtype of cells of fewer than 64 bits; '' for all others
     form:str=''         # How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone:Any=None       # Time zone of a date
     missing:bool=False  # Whether cells are missing in the training rows
@@ -268,9 +269,12 @@ class Column:
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
-        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
+        return np.abs(self.stored(v.round(self.digits)) - v) <= _SAME*self.step
+    def stored(self, v:Any) -> Any: # Numbers -> the numbers that cells of its dtype hold
+        if not self.bits: return v
+        with np.errstate(over='ignore'): return np.asarray(v, float).astype(self.bits).astype(float)
     def rounded(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest legal numbers, bounds apart
-        near = v.round(self.digits) + 0.
+        near = self.stored(v.round(self.digits) + 0.)
         if not len(self.between): return near
         other = _nearest(self.between, v)
         return np.where(np.abs(other - v) < np.abs(near - v), other, near)
@@ -294,10 +298,10 @@ class Column:
 
     def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
-        if not self.unit or self.knots is None: return None
-        return self.whole
-    def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to whole numbers; one's own stay
-        return torch.where(c == x, c, self.encoded(self.decoded(c.double()).round()).to(c))
+        return None if self.knots is None else self.whole
+    def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to legal numbers; one's own stay
+        legal = self.encoded(self.rounded(self.decoded(c.detach().double().cpu().numpy())))
+        return torch.where(c == x, c, torch.from_numpy(legal).to(c))
     def outside(self, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> where nobody may have them
         return ~((v >= self.low) & (v <= self.high)) | np.isin(v, self.codes)
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
@@ -551,8 +555,23 @@ def _inward(low, high, digits) -> tuple: # The nearest values inside that can be
     scale = 10.**np.asarray(digits)
     return _upward(low, scale), -_upward(-high, scale)
 
+def _inside_cells(c:Column, low, high) -> tuple:
+    "The same where cells have fewer bits, and round a bound as they round a number."
+    low,high = (c.stored(v) for v in (low, high))
+    ends = []
+    for v,side in ((low, 1), (high, 0)):
+        a = np.atleast_1d(np.asarray(v, float))
+        out,some = a.copy(), np.isfinite(a)
+        if some.any():
+            place = c.place(a[some])
+            there = c.at(place)
+            out[some] = np.where(there < a[some], c.at(place + 1), there) if side else there
+        ends.append(out.reshape(np.shape(v)))
+    return tuple(ends)
+
 def _inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
     "Move bounds inward to what is legal."
+    if c.bits: return _inside_cells(c, low, high)
     ends = _inward(low, high, c.digits)
     if not len(c.between): return ends
     at = np.searchsorted(c.between, low), np.searchsorted(c.between, high, side='right')
@@ -628,7 +647,8 @@ def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Colum
     digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
     digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
     most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
-    return _precise(replace(c, digits=int(min(digits, most))), v)
+    bits = dtype.name if dtype.itemsize < 8 else ''
+    return _precise(replace(c, digits=int(min(digits, most)), bits=bits), v)
 
 # %% ../../nbs/data/00_columns.ipynb #c100
 def _blank(s:pd.Series) -> dict:

@@ -174,8 +174,7 @@ def _frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel b
     "Series as fitted models of other makes read them."
     return pd.DataFrame(x.detach().cpu().double().flatten(1).numpy(), columns=list(_point_names(p)))
 
-def _by_rows(p:_Series, ask, rows) -> Tensor: # Raw series, or a frame of points -> what a model says
-    return ask(rows if isinstance(rows, pd.DataFrame) else _frame(p, _encode(p, rows).x))
+def _framed(p:_Series, rows) -> pd.DataFrame: return _frame(p, _encode(p, rows).x) # Raw series -> a frame of points
 
 def _arrays(p:_Series, ask, frame): return ask(np.asarray(frame).reshape(len(frame), *p.locked.shape))
 
@@ -184,9 +183,11 @@ def _adapt(p:_Series, model):
     model = as_module(model, partial(_frame, p), _point_names(p))
     if not hasattr(model, 'read'): return model # a network
     model = copy.copy(model)
-    model.read = partial(_by_rows, p, model.read)
+    model.frames = partial(_framed, p)
     if type(model.predictor.source).__module__.startswith('aeon.'):
-        model.predictor = replace(model.predictor, ask=partial(_arrays, p, model.predictor.ask))
+        own = model.predictor
+        model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(),
+                                  labels=own.labels and partial(_arrays, p, own.labels))
     return model
 
 def _point_names(p): return tuple(f'{c} {t}' for c in p.channels for t in range(p.length))

@@ -45,7 +45,7 @@ def _scales(table) -> _Scales: # Of a `_Table`
     origin,span = np.array(even, float)[table.group].T
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
     return _Scales(origin, span, table.entries('digits'), table.entries('scale'),
-                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between)],
+                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
                    [(c, at) for (c,at),one in zip(each, alike) if not one],
                    [g for g,c in enumerate(table.columns) if c.missing],
                    all(type(c) in (Column, Integer) for c in table.columns))
@@ -260,6 +260,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     if table.relations is None: return form
     project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
+    setattr(project, 'single', partial(_alone, whole, by_entry)) # of single numbers, before anything follows
     return project
 
 # %% ../../nbs/04_tables.ipynb #c30

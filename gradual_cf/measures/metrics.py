@@ -23,7 +23,7 @@ from ..gradual import TABLE
 from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer
-from ..search.goals import in_target, shortfall
+from ..search.goals import in_target, leading, levels, required, shortfall
 from ..search.plausible import Plausibility, held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
@@ -151,7 +151,9 @@ def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)
     "How many changed groups can be put back without losing the target."
     count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid].tensors
     if not len(some.x): return count
-    target = Target(some.target, torch.full_like(some.prob, cfs.tau))
+    tau = explainer.level(cfs.tau)
+    level = levels(tau, some.target, some.prob)
+    target = Target(some.target, level, demands=leading(some.target, level, tau))
     rows = Encoded(some.x, torch.zeros_like(some.valid)[:, None])
     less = put_back_smallest(explainer, State(rows, some.xp, None, target))
     before, after = (changed_groups(some.x, xp, explainer.groups(some.x)).sum(1) for xp in (some.xp, less.xp))
@@ -298,8 +300,8 @@ def lacks(
     explainer.check_fitted()
     enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
-    level = torch.full_like(s.target.level, explainer.settings.tau)
-    found = dict(probability=shortfall(s._replace(target=s.target._replace(level=level, demands=()))))
+    s = s._replace(target=required(explainer, s.target))
+    found = dict(probability=shortfall(s._replace(target=s.target._replace(demands=()))))
     for d in s.target.demands:
         if 'lead' in d._fields: found |= dict(lead=d.missing(s))
         if 'company' in d._fields:

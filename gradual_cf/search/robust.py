@@ -20,7 +20,7 @@ from .bounds import _Splits, _TreeBound, _words_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
                                      _Search, _SEARCHED, _Seen)
-from .goals import most_groups
+from .goals import at_level, most_groups, required
 from .plausible import _AROUND, NEIGHBOURS
 from .readings import _aims, _arrived, _conditions, _conditions_kept, _Reading
 
@@ -341,7 +341,7 @@ def _company_bounds(q:_Question, company) -> list: # Rows of one target
 # %% ../../nbs/search/09_robust.ipynb #490496cb
 class _Demands:
     "What answers of some rows must have: the decision, what settings demand, and what they must withstand."
-    def __init__(self, cf, readings:list, enc:Encoded, aim:Target, tau:float, robust:dict|None=None):
+    def __init__(self, cf, readings:list, enc:Encoded, aim:Target, tau, robust:dict|None=None):
         self.cf,self.readings,self.enc,self.aim,self.tau,self.robust = cf, readings, enc, aim, tau, robust or {}
         self.together = 1 if 'weights' in self.robust else _SEARCHED # rows; networks are against one row each
 
@@ -351,7 +351,7 @@ class _Demands:
 
     def conditions(self, q:_Question, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
         "Everything that rows of one target must reach."
-        level,lead,company = np.full(len(q.rows.x), float(self.tau)), self.aim.lead, self.aim.company
+        level,lead,company = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead, self.aim.company
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
         if company is not None and company.lonely.isfinite().all(): out += _company_bounds(q, company)
         held:list = []
@@ -383,8 +383,7 @@ class _Demands:
 
 def _demands_of(cf, readings:list, enc:Encoded, target:Tensor, robust:dict|None=None) -> _Demands:
     "What answers of an explainer must have."
-    aim,tau = cf.aim(target, enc), cf.settings.tau
-    return _Demands(cf, readings, enc, aim._replace(level=torch.full_like(aim.level, tau)), tau, robust)
+    return _Demands(cf, readings, enc, required(cf, cf.aim(target, enc)), cf.tau, robust)
 
 def _demanding(cf) -> bool:
     "Whether settings ask for more than the decision."
@@ -421,7 +420,8 @@ def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(
 
 def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
     "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
-    cf,xp,tau,there = demands.cf, xp.clone(), demands.tau, _withstands(demands, xp)
+    cf,xp,there = demands.cf, xp.clone(), _withstands(demands, xp)
+    tau = cf.settings.tau or (cf.tau if cf.cut is None else max(cf.cut, 1 - cf.cut))
     for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
         left = np.flatnonzero(~there)
         if not len(left) or time.perf_counter() > until: break

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, cost, lacking, most_groups, spent
+from .goals import _EXACT, cost, lacking, levels, most_groups, spent, target_prob
 from .composition import admissible
 from ..answers import Counterfactuals
 from ..data.columns import _entry_slices
@@ -277,7 +277,9 @@ def _must_keep(explainer, cfs, z):
     "The target that each row must keep, from what it has."
     enc = _enc_of(explainer, cfs)
     aim,p = explainer.aim(cfs.tensors.target, enc), cfs.tensors.prob
-    level = torch.minimum(p*_EXACT, aim.level).clamp_min(cfs.tau*_EXACT)
+    if explainer.cut not in (None, .5): p = target_prob(z, aim.label) # by logits, as levels are
+    least = levels(explainer.level(cfs.tau)*_EXACT, aim.label, p)
+    level = torch.maximum(torch.minimum(p*_EXACT, aim.level), least)
     kept = tuple(d.kept(State(enc, cfs.xp, z, aim)) for d in aim.demands)
     return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
 
