@@ -182,6 +182,7 @@ class Domain:
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
+    told:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_as_read    # (xp as found, the same decoded and encoded again) -> xp to be measured
 
     def __repr__(self):

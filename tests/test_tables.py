@@ -10,9 +10,15 @@ import pandas as pd
 import pytest
 import torch
 import toy
+from cover import cover
 from hypothesis import example, given, settings, strategies as st
 
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
 from gradual_cf.scale.batch import explain_dataset
@@ -853,3 +859,69 @@ def test_what_nobody_can_do_stays_forbidden_in_the_bank_whatever_else_is():
     found = GradualCF(task.model, task.domain, classes=task.classes).fit(task.X).explain(task.X_test, 'granted')
     for c in ('age', 'late_payments', 'debt'): assert (found.raw[c] == found.data[c]).all()
     assert (found.raw.months_in_job >= found.data.months_in_job).all() and found.changed.any(1).sum() > 50
+
+
+# 0/1 columns that nobody named
+
+CODES = dict(whole=lambda v, k: np.eye(k)[v], dropped=lambda v, k: np.eye(k)[v][:, 1:], rising=lambda v, k: (v[:, None] > np.arange(k - 1)).astype(float))
+NAMED = dict(shared=lambda part, j: f'{part}_{j}', none=lambda part, j: f'{"qxz"["abc".index(part)]}{"uvwy"[j]}')
+
+def coded(codes, names, dtype, seed=0, n=300):
+    "Three categories as 0/1 columns among numbers, their columns in any order, and the columns of each."
+    rng = np.random.default_rng(seed)
+    cols, parts = {'age': rng.integers(18, 28, n)}, {}
+    for part, k in dict(a=3, b=4, c=3).items():
+        v = CODES[codes](rng.integers(0, k, n), k)
+        parts[part] = [NAMED[names](part, j) for j in range(v.shape[1])]
+        cols |= dict(zip(parts[part], v.T.astype(dtype)))
+    return pd.DataFrame(cols).sample(frac=1, axis=1, random_state=seed), parts
+
+def possible(df, parts, codes):
+    "Whether each row has what some row may have."
+    v = {part: df[cols].to_numpy(float) for part, cols in parts.items()}
+    if codes == 'rising': return np.all([(np.diff(u, axis=1) <= 0).all(1) for u in v.values()], 0)
+    return np.all([u.sum(1) == 1 if codes == 'whole' else u.sum(1) <= 1 for u in v.values()], 0)
+
+ASKED = {'forest': lambda: RandomForestClassifier(8, max_depth=4, random_state=0), 'lines': lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+         'layers': lambda: MLPClassifier((4,), solver='lbfgs', max_iter=200, random_state=0), 'asked': lambda: KNeighborsClassifier(15)}
+
+@pytest.mark.parametrize('codes,names,dtype,model', cover(list(CODES), list(NAMED), [int, bool, float], list(ASKED)))
+@pytest.mark.filterwarnings('ignore::sklearn.exceptions.ConvergenceWarning')
+def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak_of_it(codes, names, dtype, model, caplog):
+    df, parts = coded(codes, names, dtype)
+    on = sum(df[cols].to_numpy(float) @ np.linspace(1, 2, len(cols)) for cols in parts.values())
+    source = ASKED[model]().fit(df, on + df.age/8 > np.quantile(on + df.age/8, .6))
+    domain = tabular(df)
+    assert sorted(sorted(c.sources) for c in domain.features if c.kind == 'category') == sorted(map(sorted, parts.values()))
+    assert [r.message for r in caplog.records] == list(domain.told) and len(domain.told) == 3
+    pd.testing.assert_frame_equal(_written(domain.decode.args[0], domain.encode(df).x), df)
+    rows = df[~source.predict(df)].head(4)
+    cf = GradualCF(source, domain).fit(df)
+    everything = np.stack(np.meshgrid(*[np.arange(c.width) if c.kind == 'category' else np.arange(18, 28) for c in domain.features], indexing='ij'), -1).reshape(-1, 4)
+    entries = np.concatenate([np.eye(c.width)[v] if c.kind == 'category' else c.encoded(v)[:, None] for c, v in zip(domain.features, everything.T)], 1)
+    there = source.predict(domain.decode(torch.from_numpy(entries)))
+    for optimal in [None] if model == 'asked' else [None, 'columns', 'distance']:
+        answers = cf.explain(rows, target=True, optimal=optimal)
+        assert possible(answers.raw, parts, codes).all() and domain.legal(rows, answers.raw).all() and answers.valid.all()
+        for i in np.flatnonzero([told == 'optimal' for told in answers.proof or ()]):
+            far = entries[there] - answers.x[i].numpy()
+            moved = np.stack([(far[:, at] != 0).any(1) for at in domain.decode.args[0].at], 1).sum(1)
+            if optimal != 'distance': assert sum(answers.mask[i, at.start] for at in domain.decode.args[0].at) == moved.min()
+            else: assert (answers.xp[i] - answers.x[i]).abs().sum() <= np.abs(far).sum(1).min() + 1e-6
+        assert optimal is None or 'optimal' in answers.proof
+    assert len(tabular(df, categorical={}).features) == df.shape[1]
+
+def test_columns_that_are_named_are_columns_and_luck_is_no_category(caplog):
+    df, parts = coded('whole', 'shared', int)
+    kept = tabular(df, bounds={'a_0': (0, 1)}, relations=['b_1 == 0 -> age >= 18'], immutable=parts['c'])
+    assert sorted(c.kind for c in kept.features) == ['category'] + ['integer']*8 and 'because bounds names one of them' in caplog.text and 'because relations names' in caplog.text
+    assert kept.encode(df).frozen.sum(1).unique().tolist() == [1]
+    with pytest.raises(ValueError, match="'c_0' is a part of 'c' unless categorical={} keeps them apart"): tabular(df, immutable=['c_0'])
+    strange = df.head(3).copy()
+    strange.iloc[1, [df.columns.get_loc(c) for c in parts['a']]] = [1, 1, 0]
+    told = tabular(df).unread(strange)
+    assert told[::2] == ['', ''] and "hold no level of the category 'a'" in told[1]
+    rng = np.random.default_rng(0)
+    for share in (.01, .05, .5):
+        flags = pd.DataFrame((rng.random((400, 12)) < share).astype(int)).add_prefix('has_')
+        assert tabular(flags).told == ()

@@ -20,7 +20,8 @@ from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .relations import _at_fault, _Relations, _ties
+from .found import _found_categories, _tell
+from .relations import _at_fault, _names_in, _Relations, _ties
 
 # %% auto #0
 __all__ = ['tabular']
@@ -66,6 +67,7 @@ class _Table:
     relations:Any=None# Relations between columns, `_Relations`; None if there are none
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
+    told:tuple=()     # What was found in the training rows, in sentences
 
     @cached_property
     def names(self) -> list: return list(self.labels)
@@ -216,6 +218,9 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
             out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
         for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
+    if len(c.sources) > 1 and c.known is not None:
+        for i in [i for i,words in enumerate(out) if not words and not c.has(df.iloc[[i]]).any()]:
+            out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
 
 def _unread(table:_Table, data) -> list: # A text for each row
@@ -348,13 +353,14 @@ _LISTED = 30 # Columns that an error lists
 
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
-    known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
+    known,owner = [c.name for c in columns], {s: c for c in columns for s in c.sources}
     for arg,names in named.items():
         if isinstance(names, str) or not hasattr(names, '__iter__'):
             one = 'the string ' if isinstance(names, str) else ''
             raise ValueError(f'{arg} must be a list of columns, got {one}{names!r}')
         bad = [c for c in names if c not in known]
-        hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
+        hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
+        if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
         there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
@@ -362,6 +368,16 @@ def _check_names(columns:Sequence[Column], **named):
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
+
+def _whole(columns:Sequence[Column], row): # The same where none is named so
+    "Names of columns, with a category in place of all 0/1 columns that it comes as."
+    if isinstance(row, str) or not hasattr(row, '__iter__'): return row
+    row = list(row)
+    for c in columns:
+        if len(c.sources) < 2 or not set(c.sources) & set(row): continue
+        free = len(c.sources) - (len(c.levels) == len(c.sources) == 2) # of two levels, either column tells both
+        if len(set(c.sources) & set(row)) >= free: row = [name for name in row if name not in c.sources] + [c.name]
+    return row
 
 def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # bool `(n, g)`
     "Which columns of which rows are named."
@@ -374,8 +390,9 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
     is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
     if rows is value: _check_rows(arg, rows, n)
-    for row in rows: _check_names(columns, **{arg: row})
-    return np.repeat([[c in row for c in names] for row in rows], n//len(rows), 0)
+    whole = partial(_whole, columns)
+    for row in rows: _check_names(columns, **{arg: whole(row)})
+    return np.repeat([[c in row for c in names] for row in map(whole, rows)], n//len(rows), 0)
 
 # %% ../../nbs/04_tables.ipynb #c52
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
@@ -601,7 +618,7 @@ def _domain(table:_Table) -> Domain:
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
-                  offer=partial(_offering, table))
+                  offer=partial(_offering, table), told=table.told)
 
 # %% ../../nbs/04_tables.ipynb #c88
 def _offering(table:_Table, levels:dict) -> Domain:
@@ -647,7 +664,7 @@ def tabular(
     increase_only:Sequence=(), # Columns that may only increase
     decrease_only:Sequence=(), # Columns that may only decrease
     integer:Sequence=(),  # Columns of whole numbers that are stored as floats; integer dtypes are known
-    categorical=(),       # Columns to treat as categories, whatever their dtype; or name -> list of its 0/1 columns
+    categorical=(),       # Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
     max_changes:int|None=None, # Most columns changed in a row, ≥ 1; None for any number
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises codes like HELOC's
     grid:int=11,          # Candidate values between the bounds of a column with many values, ≥ 2
@@ -660,13 +677,19 @@ def tabular(
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
 ) -> Domain:
     "Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions."
-    siblings = {} # 0/1 columns of one category; a list of one column is a whole one
+    siblings,listed = {}, not isinstance(categorical, dict) # 0/1 columns of one category; a list of one is a whole one
     if isinstance(categorical, dict):
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     _check_frame(df, integer, siblings, categorical)
     _check_words(grid, max_changes, missing, cost)
-    bounds,levels = bounds or {}, levels or {}
+    bounds,levels,told = bounds or {}, levels or {}, ()
+    if listed:
+        own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
+                   decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
+                   relations=_names_in(relations, df.columns))
+        siblings,told = _found_categories(df, own)
+        immutable = _whole(siblings.values(), immutable)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (),
                                 increase_only=increase_only, decrease_only=decrease_only)
@@ -674,5 +697,7 @@ def tabular(
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill)
-    return _domain(_fit_table(df, columns, named, relations, derive, causes, cost, **more))
+    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told)
+    table = _fit_table(df, columns, named, relations, derive, causes, cost, **more)
+    _tell(told)
+    return _domain(table)

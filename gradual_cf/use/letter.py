@@ -84,7 +84,7 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
     at = np.array([place[t] for t in texts], int)
     if len(c.sources) == 1: return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
-    return {source: pd.Series(at == i).astype(int).astype(dtypes[source]) for i,source in enumerate(c.sources)}
+    return {source: pd.Series(cells).astype(int).astype(dtypes[source]) for source,cells in zip(c.sources, c.rows[at].T)}
 
 # %% ../../nbs/use/04_letter.ipynb #c19
 def _as_cell(c:Column, text:str):
