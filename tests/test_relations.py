@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
-from gradual_cf.all import PAPER, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
+from gradual_cf.all import PAPER, PLAUSIBLE, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
 from gradual_cf.data.columns import _fit_columns
 from gradual_cf.data.relations import _by_pandas, _by_tree, _read_sentence
 from gradual_cf.data.relations import _numbers_of
@@ -402,6 +402,16 @@ def test_forests_obey(X, more):
     cfs = cf.explain(people(30, 14), target=1)
     assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.mean() > .8
     if 'relations' in more: assert not faults(cfs.data, cfs.raw).any()
+
+
+@pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], scale='quantile'), dict(relations=TIES[1:2], missing='level')],
+                         ids=['relations', 'derive', 'uneven', 'level'])
+def test_believable_answers_obey_beside_a_category(X, more):
+    "Single numbers have a form of their own, though a category has rules and other columns follow."
+    d = tabular(X, **more)
+    cf = GradualCF(predictor(bank, d, kind='logit'), d, PLAUSIBLE).fit(X)
+    cfs = cf.explain(people(6, 16), target=1)
+    assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.any() and cfs.changed.any()
 
 
 def test_a_forest_that_is_read_exactly_obeys():
