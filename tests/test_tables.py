@@ -925,3 +925,20 @@ def test_columns_that_are_named_are_columns_and_luck_is_no_category(caplog):
     for share in (.01, .05, .5):
         flags = pd.DataFrame((rng.random((400, 12)) < share).astype(int)).add_prefix('has_')
         assert tabular(flags).told == ()
+
+
+@pytest.mark.parametrize('share,decimals,scale', cover([0, .01, .04, .2], [1, 2, 3], ['range', 'standard', 'quantile']))
+def test_a_few_cells_with_decimals_leave_the_others_whole(share, decimals, scale):
+    rng = np.random.default_rng(0)
+    pay = rng.choice(9000, 500, replace=False) + 0.
+    pay[rng.permutation(500)[:int(500*share)]] += 10.**-decimals
+    df = pd.DataFrame({'pay': pay, 'x': filler(500)})
+    domain = tabular(df, scale=scale)
+    pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x), df)
+    cf = explainer(df, domain=domain)
+    rows = df[df.pay % 1 != 0].head(9) if share else df.head(9)
+    answers = cf.explain(rows, immutable=['x'])
+    moved = answers.raw.pay[answers.raw.pay != rows.pay]
+    assert len(moved) and domain.legal(rows, answers.raw).all()
+    assert share == .2 or (moved % 1 == 0).all()
+    assert domain.legal(df[:1], df[:1].assign(pay=df.pay.min() + 10.**-decimals))[0, 0] == (share == .2)

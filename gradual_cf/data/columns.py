@@ -223,6 +223,7 @@ class Column:
     digits:int=0        # Decimals of a legal number
     form:str=''         # How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone:Any=None       # Time zone of a date
+    rare:bool=False     # Whether so few training numbers have more decimals that nobody is offered such a one
     missing:bool=False  # Whether cells are missing in the training rows
     blank:Any=None      # A missing cell, as it is written
     known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers with more decimals
@@ -249,7 +250,7 @@ class Column:
         return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps: training numbers with more decimals, ascending
-        if self.levels or self.known is None: return np.zeros(0)
+        if self.levels or self.known is None or self.rare: return np.zeros(0)
         return self.known[~self.written(self.known)]
 
     def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
@@ -621,6 +622,15 @@ def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
         same = lambda part, d: (np.round(part, d).astype(dtype) == part.astype(dtype)).all()
         return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
 
+_FEW_NUMBERS = .05 # Share of numbers that may have more decimals than their column
+
+def _usual_decimals(v:np.ndarray, most:int) -> int:
+    "With how many decimals all but few numbers are written: a few incomes with cents leave the others whole."
+    number,counts = np.unique(v, return_counts=True)
+    odd = lambda d: (np.abs(number.round(d) - number) > _SAME*10.**-d).astype(float) # rows may repeat one of few numbers
+    few = lambda d: max(odd(d).mean(), odd(d) @ counts/len(v)) <= _FEW_NUMBERS
+    return next((d for d in range(most) if few(d)), most)
+
 def _digits_that_tell(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
     "Decimals that tell numbers apart where they are densest."
     gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
@@ -641,6 +651,8 @@ def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Colum
     if c.unit: return _precise(c, v)
     digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
     digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
+    usual = _usual_decimals(v, digits)
+    c,digits = replace(c, rare=usual < digits), usual
     most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
     return _precise(replace(c, digits=int(min(digits, most))), v)
 
