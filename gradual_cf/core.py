@@ -171,6 +171,7 @@ class Domain:
     legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
     write:Callable|None=None     # (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
     constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
+    check:Callable|None=None     # (raw, **constraints) -> nothing; `ValueError` for what no answer to a question can meet
     adapt:Callable=_as_it_is     # model -> one that maps x to raw logits
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable=_no_measures # `Counterfactuals` -> further measures by name, `(n,)` each

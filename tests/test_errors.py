@@ -124,6 +124,7 @@ BAD_TABLES = {
     'all immutable':      (dict(immutable=['age', 'income', 'late', 'job', 'owner']), 'immutable must leave'),
     'low above high':     (dict(bounds={'age': (60, 20)}), 'low ≤ high'),
     'no whole number between': (dict(bounds={'age': (20.2, 20.8)}), 'low ≤ high'),
+    'bounds beyond the data': (dict(bounds={'age': (900, 999)}), "bounds must overlap with what training rows have, from "),
     'unknown column':     (dict(immutable=['agee']), "['agee']"),
     'a string':           (dict(increase_only='age'), 'list of columns'),
     'both ways':          (dict(increase_only=['age'], decrease_only=['age']), 'must not overlap'),

@@ -224,6 +224,7 @@ class Column:
     form:str=''         # How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone:Any=None       # Time zone of a date
     rare:bool=False     # Whether so few training numbers have more decimals that nobody is offered such a one
+    trained:Any=None    # Smallest and largest training number, raw; None where there is none
     missing:bool=False  # Whether cells are missing in the training rows
     blank:Any=None      # A missing cell, as it is written
     known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers with more decimals
@@ -606,7 +607,8 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     plain = v[~np.isin(v, codes)]
     plain = plain if len(plain) else v
     origin = np.floor(v.min()) if c.unit else v.min()
-    return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()), codes=codes)
+    return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()),
+                   trained=(float(v.min()), float(v.max())), codes=codes)
 
 # %% ../../nbs/data/00_columns.ipynb #c93
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
@@ -680,9 +682,11 @@ def _bounded(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."
     if pair is None or c.low > c.high: return c # nobody has a value
     low,high = _interval(c, pair)
+    if low > c.high or high < c.low:
+        raise ValueError(f'bounds must overlap with what training rows have, from {c.text(c.low)} to {c.text(c.high)}, '
+                         f'got {tuple(pair)} for {c.name!r}')
     if low == -np.inf or c.codes: low = max(low, c.low)
     if high == np.inf: high = c.high
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
     return replace(c, low=low, high=high)
 
 # %% ../../nbs/data/00_columns.ipynb #c103

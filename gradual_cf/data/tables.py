@@ -422,6 +422,18 @@ def _directions(columns:Sequence[Column], named:dict, n:int) -> list: # Three of
     return [fixed, up, down]
 
 # %% ../../nbs/04_tables.ipynb #c55
+def _check_reach(table, raw, bounds=None, **others):
+    "Raise `ValueError` for a bound beyond all training rows that a row does not meet: no answer will."
+    low,high = _bound_rows(table, bounds, len(own := _raw(table, raw)))
+    for g,(c,at) in enumerate(zip(table.columns, table.at)):
+        if c.trained is None: continue
+        lost = (low[:, g] > max(c.trained[1], c.high)) | (high[:, g] < min(c.trained[0], c.low))
+        lost &= (own[:, at.start] < low[:, g]) | (own[:, at.start] > high[:, g])
+        for a,b in np.stack([low[:, g], high[:, g]], 1)[lost][:1]:
+            asked = ', '.join(c.text(v) if np.isfinite(v) else 'None' for v in (a, b))
+            raise ValueError(f'bounds must leave a value that training rows have, from {c.text(c.trained[0])} to '
+                             f'{c.text(c.trained[1])}, got ({asked}) for {c.name!r}')
+
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -614,7 +626,7 @@ def _domain(table:_Table) -> Domain:
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_written, table)
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
-                  project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table),
+                  project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table), check=partial(_check_reach, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
                   display=display, defaults='table', kind='table', features=table.columns,

@@ -220,6 +220,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain is None:
         name,value = next(iter(given.items()))
         raise ValueError(f'{name} must be left out for a domain that reads no constraints, got {value!r}')
+    if given and domain.check is not None and enc.low is not None: domain.check(data, **given)
     if given: enc = cast(Any, domain.constrain)(enc, data, **given)
     return domain.note(enc, data)._replace(most=_most_changes(max_changes, enc))
 
