@@ -546,9 +546,9 @@ class Explainer:
         decrease_only=(),# Groups that may only decrease
         max_changes=None,# Most groups changed: a number, or one per row
         optimal:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
-        seconds:float|None=None, # Time limit for all rows together, in seconds; None for no limit
+        seconds:float|None=None, # Time limit for all rows together; None: none, or 10 seconds a row with `robust`
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
-        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far}) or dict(weights=δ)
+        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
     ) -> Counterfactuals:
         "Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read."

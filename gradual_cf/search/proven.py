@@ -383,13 +383,15 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
         return known.xp, begun
     return find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
 
+_ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
+
 def answered(
     cf,            # A fitted explainer
     question:tuple,# What its `ask` returned: raw rows, encoded rows, logits, targets
     seed:int=0,    # Seed of everything random
     progress:bool=False, # Show a progress bar
     optimal:str|None=None, # What to prove, as `Explainer.explain` takes it
-    seconds:float|None=None, # Time limit for all rows together, in seconds
+    seconds:float|None=None, # Time limit for all rows together, in seconds; None for 10 a row with `robust`, else for none
     gap:float=0.,  # How far from the optimum an answer may be, as a share of it
     robust:dict|None=None, # What answers must withstand
 ) -> Counterfactuals:
@@ -397,8 +399,9 @@ def answered(
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
-    until = np.inf if seconds is None else time.perf_counter() + seconds
     data,enc,z,target = question
+    if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(enc.x)
+    until = np.inf if seconds is None else time.perf_counter() + seconds
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
