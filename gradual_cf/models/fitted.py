@@ -23,7 +23,7 @@ from ..core import Domain
 from .asking import KINDS, _CHOOSE, Adapted, log_odds
 
 # %% auto #0
-__all__ = ['predictor', 'load_fitted']
+__all__ = ['predictor', 'one_class_for_all', 'load_fitted']
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)
@@ -121,8 +121,9 @@ def _like_sklearn(model) -> Predictor:
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
     if kind is None:
-        told = f'{type(model).__name__}, which gives labels only'
-        raise ValueError(f'model must have predict_proba or decision_function, got {told}')
+        labels = hasattr(model, 'classes_') or 'Classifier' in type(model).__name__
+        told = 'which gives labels only' if labels else f'which may give numbers: {_line(model, "predict")}'
+        raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     names,ask = getattr(model, 'feature_names_in_', None), getattr(one, how[kind])
     if names is None: names = getattr(model, 'feature_names_', None)
     try: width = getattr(model, 'n_features_in_', None)
@@ -219,6 +220,16 @@ def _onnx(session) -> Predictor:
 _MAKERS = {('xgboost', 'Booster'): _xgboost_booster, ('lightgbm', 'Booster'): _lightgbm_booster,
            ('onnxruntime', 'InferenceSession'): _onnx}
 
+def _line(model, way:str) -> str: # `way`: the method that answers
+    "The line that lets anything be asked which answers a frame."
+    return (f"write predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
+            "kind='proba' if it gives probabilities")
+
+def _check_one_output(known:Predictor|None):
+    "Raise `ValueError` for a classifier of several outputs, of which nobody chose one."
+    several = known is not None and len(known.classes) > 0 and np.ndim(known.classes[0]) > 0
+    if several: raise ValueError(f'model must have one output, {_CHOOSE.format(len(known.classes))}')
+
 def recognised(
     model, # Anything
 ) -> Predictor|None: # None for a network or a function of tensors
@@ -232,7 +243,13 @@ def recognised(
     if library == 'catboost': return _catboost(model)
     if isinstance(model, (nn.Module, type)): return None
     asked = 'predict', 'predict_proba', 'decision_function'
-    return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
+    if any(hasattr(model, method) for method in asked): return _like_sklearn(model)
+    if callable(model): return None
+    ways = [way for way in dir(model) if way.startswith('predict') and callable(getattr(model, way, None))]
+    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line(model, ways[0])}')
+    raise ValueError(f'model must be something that can be asked, got {type(model).__name__}, which does not predict: '
+                     'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
+                     "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
 # %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
 _SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
@@ -333,6 +350,7 @@ def as_module(
     "Make any fitted model a module that takes encoded rows."
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
+    _check_one_output(predictor)
     return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
 
 # %% ../../nbs/models/02_fitted.ipynb #c61
@@ -381,14 +399,17 @@ def _scaler(scaled, width:int) -> nn.Module:
 
 # %% ../../nbs/models/02_fitted.ipynb #c70
 class _Decoded(nn.Module):
-    "Entry by entry, column by column: along the line of each column."
-    def __init__(self, columns):
+    "Column by column, in the order of the frame: along the line of each; a category of several columns as these."
+    def __init__(self, columns, names):
         super().__init__()
-        self.columns = columns
+        self.columns,self.names = columns,names
 
     def forward(self, x:Tensor) -> Tensor:
-        parts = x.split([c.width for c in self.columns], 1)
-        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
+        out = {}
+        for c,part in zip(self.columns, x.split([c.width for c in self.columns], 1)):
+            if len(c.sources) == 1: out[c.name] = c.decoded(part)
+            else: out |= dict(zip(c.sources, (part @ torch.from_numpy(c.rows).to(part)).split(1, 1)))
+        return torch.cat([out[name] for name in self.names], 1)
 
 # %% ../../nbs/models/02_fitted.ipynb #c76
 def predictor(
@@ -412,6 +433,15 @@ def predictor(
     return _exact(FrameModel(model, domain.write, domain.features))
 
 # %% ../../nbs/models/02_fitted.ipynb #9a4e090e
+_FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it read what it was trained on'
+
+def one_class_for_all(model, domain:Domain, z:Tensor, classes:Sequence) -> str: # Logits of training rows `(n, k)`
+    "What is to be said of a network that reads encoded rows and answers all of them alike; '' for others."
+    as_it_is = isinstance(model, nn.Module) and not isinstance(model, Adapted)
+    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(said := z.argmax(1).unique()) > 1: return ''
+    label = classes[int(said)] if classes else int(said)
+    return f'the network says {label!r} of all {len(z):,} training rows, scaled as the domain encodes them: {_FIT}'
+
 def _one_answer(ask, output, frame):
     "One output of several: of a list, or a column."
     out = ask(frame)
@@ -430,11 +460,15 @@ def _network(net, domain, kind, threshold, scaled, output=None):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold, output=output)
-    columns = domain.features
+    columns,names = domain.features, domain.display.columns
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
-    if any(c.knots is not None for c in columns): raw = _Decoded(columns)
+    moved = [s for c in columns for s in c.sources] != list(names) # 0/1 columns of one category lie apart, …
+    coded = any(len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns) # or are other codes
+    uneven = any(c.knots is not None for c in columns)
+    width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
+    if moved or coded or uneven: raw = _Decoded(columns, names)
     else: raw = _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
-    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in columns)))
+    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
     return TensorModel(net, kind, threshold, raw, output)
 
 # %% ../../nbs/models/02_fitted.ipynb #c82
