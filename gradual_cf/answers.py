@@ -399,6 +399,13 @@ def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found
     return SimpleNamespace(x=cfs.x, xp=cfs.xp, mask=cfs.mask, changed=changed_groups(cfs.x, cfs.xp, groups),
                            target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
 
+# %% ../nbs/90_answers.ipynb #d204b6a3
+def _check_answers(cfs, name:str='cfs'):
+    "Raise `ValueError` for anything but a batch of answers."
+    if isinstance(cfs, Counterfactuals): return
+    raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
+                     'from_frames(cf, rows, answers) makes them of the frames of any method')
+
 # %% ../nbs/90_answers.ipynb #c54
 def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
     "Whether that is enough: the decision is the target, if known, with probability `tau` or more."

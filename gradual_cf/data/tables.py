@@ -626,9 +626,9 @@ def _domain(table:_Table) -> Domain:
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_written, table)
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
-                  project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table), check=partial(_check_reach, table),
+                  project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
-                  rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
+                  rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table), check=partial(_check_reach, table),
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
                   offer=partial(_offering, table), told=table.told)

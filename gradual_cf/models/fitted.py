@@ -23,7 +23,7 @@ from ..core import Domain
 from .asking import KINDS, _CHOOSE, Adapted, log_odds
 
 # %% auto #0
-__all__ = ['predictor', 'one_class_for_all', 'load_fitted']
+__all__ = ['predictor', 'load_fitted']
 
 # %% ../../nbs/models/02_fitted.ipynb #c20
 @dataclass(frozen=True)
@@ -435,10 +435,11 @@ def predictor(
 # %% ../../nbs/models/02_fitted.ipynb #9a4e090e
 _FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it read what it was trained on'
 
-def one_class_for_all(model, domain:Domain, z:Tensor, classes:Sequence) -> str: # Logits of training rows `(n, k)`
+def _one_class_for_all(model, domain:Domain, z:Tensor, classes:Sequence) -> str: # Logits of training rows `(n, k)`
     "What is to be said of a network that reads encoded rows and answers all of them alike; '' for others."
     as_it_is = isinstance(model, nn.Module) and not isinstance(model, Adapted)
-    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(said := z.argmax(1).unique()) > 1: return ''
+    said = z.argmax(1).unique()
+    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(said) > 1: return ''
     label = classes[int(said)] if classes else int(said)
     return f'the network says {label!r} of all {len(z):,} training rows, scaled as the domain encodes them: {_FIT}'
 

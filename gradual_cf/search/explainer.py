@@ -26,13 +26,13 @@ from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
                                       answers_numbers, check_lead, check_logits, labels_of, place, predict)
-from ..models.fitted import one_class_for_all, remembering
+from ..models.fitted import _one_class_for_all, remembering
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
-__all__ = ['setting', 'told', 'Common', 'Explainer']
+__all__ = ['setting', 'told', 'Common', 'Explainer', 'from_frames']
 
 # %% ../../nbs/search/00_explainer.ipynb #c5
 def setting(
@@ -170,7 +170,7 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     _check_steady(cf.model, x[:64])
-    if told := one_class_for_all(cf.model, cf.domain, z, cf.classes): _tell([told])
+    if told := _one_class_for_all(cf.model, cf.domain, z, cf.classes): _tell([told])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
@@ -293,9 +293,9 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
     return out
 
 # %% ../../nbs/search/00_explainer.ipynb #c66
-def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool) -> Counterfactuals:
+def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
-    raw = cf.domain.decode(xp, data, cf.settings.legal)
+    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
     found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
@@ -583,9 +583,9 @@ class Explainer:
         "What `explain` finds where nothing else is said, before it is measured."
         return by_default(self, enc, z, target, seed)[0]
 
-    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
-        "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."
-        return _measured(self, data, enc, z, xp, target, standing)
+    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
+        "Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too."
+        return _measured(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
 
@@ -619,3 +619,23 @@ class Explainer:
         "The effect of each change: the model's output, less the output with this change undone."
         self.check_fitted()
         return effects_of(self, cfs)
+
+# %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def from_frames(
+    cf:Explainer, # Fitted; its model and domain are asked
+    rows,         # Raw rows, as `explain` takes them
+    answers,      # What became of each, as many raw rows; all cells missing where there is no answer
+    target=None,  # Label of a class, one per row; None for the other of two classes, of more the answers' own
+) -> Counterfactuals:
+    "Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns."
+    cf.check_fitted()
+    given,raw = cf.domain.rows(rows), cf.domain.rows(answers)
+    if len(given) != len(raw): raise ValueError(f'answers must be one for each of {len(given)} rows, got {len(raw)}')
+    if isinstance(raw, pd.DataFrame):
+        none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
+        if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
+    xp = cf.encode(raw).x
+    if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
+        target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
+    data,enc,z,label = cf.ask(given, target)
+    return cf.measure(data, enc, z, xp, label, raw=raw)

@@ -25,7 +25,7 @@ from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, 
                                      _question_of, _Rows, _rows_at, _Search, _too_far)
 from ..data.columns import MISSING
 from ..data.tables import _check_names
-from ..answers import Counterfactuals
+from ..answers import _check_answers, Counterfactuals
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
@@ -583,6 +583,7 @@ def prove(
     better:bool=False,      # Whether to return the smaller changes that were found, too
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
     "Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for an unknown norm."
+    _check_answers(answer, 'answer')
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
@@ -666,6 +667,7 @@ def region(
     free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
 ) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low and high (legal), levels, how
     "How far each answer may vary, all its columns together: certified, or estimated on random rows."
+    _check_answers(answers, 'answers')
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None:
         raise ValueError('answers must be about a table without relations for regions')
