@@ -406,6 +406,10 @@ def _check_answers(cfs, name:str='cfs'):
     raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
                      'from_frames(cf, rows, answers) makes them of the frames of any method')
 
+def _asked_by(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
+    "The explainer to go on with."
+    return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
+
 # %% ../nbs/90_answers.ipynb #c54
 def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
     "Whether that is enough: the decision is the target, if known, with probability `tau` or more."

@@ -14,12 +14,13 @@ from cover import cover
 from hypothesis import example, given, settings, strategies as st
 
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, PowerTransformer, RobustScaler, StandardScaler
 
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.answers import Counterfactuals
@@ -27,7 +28,9 @@ from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.scale.workers import fingerprint
 from gradual_cf.models.networks import accuracy, tabular_mlp, train
 from gradual_cf.models.fitted import predictor
-from gradual_cf.measures.metrics import summary
+from gradual_cf.measures.metrics import measures, summary
+from gradual_cf.search.proven import prove
+from gradual_cf.search.shorten import improve
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _written, tabular
 
@@ -944,3 +947,34 @@ def test_a_few_cells_with_decimals_leave_the_others_whole(share, decimals, scale
     assert len(moved) and domain.legal(rows, answers.raw).all()
     assert share == .2 or (moved % 1 == 0).all()
     assert domain.legal(df[:1], df[:1].assign(pay=df.pay.min() + 10.**-decimals))[0, 0] == (share == .2)
+
+
+# Levels that no training row has
+
+def with_one_hot(last, unknown='ignore'):
+    return make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown=unknown), ['job']), remainder='passthrough'), last)
+
+READS = {'lines': (lambda: with_one_hot(LogisticRegression(max_iter=3000)), True), 'forest': (lambda: with_one_hot(RandomForestClassifier(9, random_state=0)), True),
+         'asked': (lambda: with_one_hot(KNeighborsClassifier(9)), True), 'refuses': (lambda: with_one_hot(LogisticRegression(max_iter=3000), 'error'), False)}
+
+@pytest.mark.parametrize('name', READS)
+@pytest.mark.filterwarnings('ignore:Found unknown categories')
+def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_the_model_reads_it(name):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'job': rng.choice(['clerk', 'nurse', None], 200), 'age': rng.integers(18, 60, 200), 'pay': rng.integers(10, 60, 200)})
+    label = df.pay + 5*(df.job == 'clerk') + df.age/10 > 42
+    model, reads = READS[name][0]().fit(df, label), READS[name][1]
+    cf = GradualCF(model, tabular(df)).fit(df)
+    rows = df[~model.predict(df)].head(4).copy()
+    plain = cf.explain(rows, True)
+    new = rows.assign(job=['pilot', *rows.job[1:3], 'actor'])
+    answers = cf.explain(new, True)
+    assert answers.raw.job.iloc[[0, 3]].tolist() == ['pilot', 'actor'] and answers.unread.tolist() == [not reads, False, False, not reads]
+    for i in (1, 2): assert answers.raw.iloc[i].astype(str).equals(plain.raw.iloc[i].astype(str))
+    if not reads: return
+    assert answers.valid.all() and model.predict(answers.raw).all() and cf.explain(new[:1], True).valid.all()
+    if name != 'asked':
+        everything = pd.DataFrame([('pilot', a, p) for a in range(18, 60) for p in range(10, 60)], columns=df.columns)
+        few = (everything[['age', 'pay']].to_numpy() != new[['age', 'pay']].iloc[0].to_numpy()).sum(1)
+        assert answers.proof[0] == 'optimal' and answers.changed[0].sum() == few[model.predict(everything)].min()
+    cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), prove(cf, answers), measures(cf, improve(cf, answers))

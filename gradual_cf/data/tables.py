@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
-                                     _inward, MISSING, _offered, _rescaled, _treated, _ULPS)
+from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
+                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
@@ -68,6 +68,7 @@ class _Table:
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
     told:tuple=()     # What was found in the training rows, in sentences
+    unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
 
     @cached_property
     def names(self) -> list: return list(self.labels)
@@ -191,6 +192,8 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
+    for g,levels in table.unseen.items(): # what no training row has stays
+        frozen[:, g] |= torch.from_numpy(raw[:, table.at[g]][:, levels].any(1))
     for g in table.scales.missing if table.keep else (): # what is missing stays missing
         frozen[:, g] |= torch.from_numpy(np.isnan(table.columns[g].one(raw[:, table.at[g]])))
     return Encoded(x, frozen, low, high, most)
@@ -628,7 +631,8 @@ def _domain(table:_Table) -> Domain:
     return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
                   project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
-                  rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table), check=partial(_check_reach, table),
+                  rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
+                  check=partial(_check_reach, table), extend=partial(_extended, table),
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
                   offer=partial(_offering, table), told=table.told)
@@ -639,6 +643,29 @@ def _offering(table:_Table, levels:dict) -> Domain:
     _check_names(table.columns, levels=list(levels))
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
     return _domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
+
+# %% ../../nbs/04_tables.ipynb #4780a644
+_MOST_UNSEEN = 50 # New levels of a column in one question
+
+def _with_levels(c:Column, new:tuple, dtype) -> Column:
+    "A category that knows further levels and offers none of them."
+    last = c.levels[-1:]*c.missing
+    levels = (*c.levels[:len(c.levels) - len(last)], *new, *last)
+    cells = pd.Series(_objects([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
+    return replace(c, levels=levels, known=_bare(cells))
+
+def _extended(table:_Table, data) -> Domain|None:
+    "The same table, which knows the new names of a question; None where there are none, or where it cannot."
+    df,new = _frame(table, data), {}
+    for g,c in enumerate(table.columns):
+        if c.kind != 'category' or len(c.sources) > 1 or isinstance(table.dtypes[c.name], pd.CategoricalDtype): continue
+        known = set(c.levels)
+        extra = tuple(dict.fromkeys(v for v in comparable(df[c.name]) if v is not None and v not in known))
+        if 0 < len(extra) <= _MOST_UNSEEN and all(isinstance(v, str) for v in (*extra, *(known - {None}))): new[g] = extra
+    if not new or table.relations is not None or table.price is not None: return None
+    columns = [_with_levels(c, new[g], table.dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
+    unseen = {g: [columns[g].levels.index(v) for v in extra] for g,extra in new.items()}
+    return _domain(replace(table, columns=tuple(columns), unseen=unseen))
 
 # %% ../../nbs/04_tables.ipynb #c90
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
-from ..answers import _check_answers, Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
 from ..gradual import TABLE
@@ -198,6 +198,7 @@ def measures(
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals; rows that could not be read are left out."
     _check_answers(cfs)
+    explainer = _asked_by(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain

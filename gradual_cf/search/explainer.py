@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
-from ..answers import Counterfactuals, _NOT_READ
+from ..answers import _asked_by, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward
 from ..data.found import _tell
 from ..data.tables import _cast
@@ -398,6 +398,20 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     raw = _laid_in(rows, cfs.raw, there) if there.any() else rows.copy()
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
 
+# %% ../../nbs/search/00_explainer.ipynb #2bf79b18
+def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
+    "The explainer that also knows the new levels of a question."
+    known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
+    try:
+        rows = cf.domain.rows(data) if known else None
+        if rows is None or not any(cf.domain.unread(rows)) or (wider := cast(Any, cf.domain.extend)(rows)) is None: return cf
+        there = np.flatnonzero([not words for words in wider.unread(rows)])
+        new = type(cf)(cf.model.predictor, wider, cf.settings, classes=cf.classes or None)
+        if not len(there) or not torch.isfinite(new.model.read(take_rows(rows, there))).all(): return cf
+        new.widens = cf
+        return new.fit(cf.domain.decode(cf.x_train.cpu(), None, False))
+    except ValueError: return cf # the model refuses the level, or the rows are none
+
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
 def _as_it_was(cf):
@@ -446,6 +460,7 @@ class Explainer:
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
     def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
@@ -555,6 +570,9 @@ class Explainer:
     ) -> Counterfactuals:
         "Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
+        if (knowing := _knowing_levels(self, data)) is not self:
+            return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
+                                   seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
         with remembering():
             asked,aside = _where_read(self, data, target, max_changes, **rules)
             if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
@@ -599,6 +617,8 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: different groups first, then different values; no change is idle."
+        if (knowing := _knowing_levels(self, data)) is not self:
+            return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
         with remembering():
             asked,aside = _where_read(self, data, target, **constraints)
             found = several(self, asked, k, diversity, seed, seconds)
@@ -608,17 +628,17 @@ class Explainer:
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
         "How far each answer may vary: one line for each column of each row, certified or estimated on random rows."
         self.check_fitted()
-        return region(self, cfs, free)
+        return region(_asked_by(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         "Order the changes of each answer: every row on the way is legal, the target comes near early."
         self.check_fitted()
-        return plan_of(self, cfs)
+        return plan_of(_asked_by(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         "The effect of each change: the model's output, less the output with this change undone."
         self.check_fitted()
-        return effects_of(self, cfs)
+        return effects_of(_asked_by(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
 def from_frames(

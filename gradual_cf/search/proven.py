@@ -25,7 +25,7 @@ from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, 
                                      _question_of, _Rows, _rows_at, _Search, _too_far)
 from ..data.columns import MISSING
 from ..data.tables import _check_names
-from ..answers import _check_answers, Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
@@ -584,6 +584,7 @@ def prove(
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
     "Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for an unknown norm."
     _check_answers(answer, 'answer')
+    cf = _asked_by(cf, answer)
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
