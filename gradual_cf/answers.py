@@ -208,6 +208,7 @@ def _standing(cfs) -> pd.DataFrame:
     far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    if not cfs.unread.any(): columns |= {k: v for k,v in cfs.domain.measures(cfs).items() if k == 'contradictions'}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof or ['']*len(far)))
 
 # %% ../nbs/90_answers.ipynb #c37

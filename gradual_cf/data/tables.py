@@ -20,8 +20,8 @@ from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import _found_categories, _tell
-from .relations import _at_fault, _names_in, _Relations, _ties
+from .found import _as_relation, _contradictions, _found_categories, _hanging, _hanging_told, _tell
+from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
 __all__ = ['tabular']
@@ -68,6 +68,7 @@ class _Table:
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
     told:tuple=()     # What was found in the training rows, in sentences
+    hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
     unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
 
     @cached_property
@@ -633,6 +634,7 @@ def _domain(table:_Table) -> Domain:
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
                   check=partial(_check_reach, table), extend=partial(_extended, table),
+                  keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
                   offer=partial(_offering, table), told=table.told)
@@ -643,6 +645,18 @@ def _offering(table:_Table, levels:dict) -> Domain:
     _check_names(table.columns, levels=list(levels))
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
     return _domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
+
+# %% ../../nbs/04_tables.ipynb #de999f4e
+def _keeping(table:_Table) -> Domain|None:
+    "The same table, which keeps the sums and products of its training rows; None where somebody says what hangs together."
+    if table.relations is not None or table.price is not None: return None
+    told = tuple(_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
+    led = [f for f in map(_consequence, told) if f and not table.frozen[f.group]]
+    try: ties = _Ties(table.columns, table.at, told, _in_order(led, table.columns), {})
+    except ValueError: return None # a circle
+    computed = np.isin(np.arange(len(table.columns)), ties.always)
+    if (table.frozen | computed).all(): return None
+    return _domain(replace(table, relations=_Relations(ties), computed=computed))
 
 # %% ../../nbs/04_tables.ipynb #4780a644
 _MOST_UNSEEN = 50 # New levels of a column in one question
@@ -671,6 +685,7 @@ def _extended(table:_Table, data) -> Domain|None:
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "How many columns break a relation, and what the changes cost."
     out:dict[str, Any] = {}
+    if table.hangs: out['contradictions'] = _contradictions(table.columns, table.hangs, _frame(table, cfs.data), _frame(table, cfs.raw))
     if table.relations is not None:
         out['broken'] = _at_fault(table.relations.ties, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
@@ -712,7 +727,7 @@ def tabular(
     scale='range',        # One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
     missing:str='keep',   # Missing cells: 'keep', 'level' (may be filled in), 'fill' (by median or most frequent level)
     relations:Sequence=(),# Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
-    derive:dict|None=None,# Column -> function of a frame that recomputes it after every change
+    derive:dict|None=None,# Column -> function of a frame that recomputes it after every change; {}: look for none
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
 ) -> Domain:
@@ -739,5 +754,8 @@ def tabular(
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told)
     table = _fit_table(df, columns, named, relations, derive, causes, cost, **more)
-    _tell(told)
+    if derive is None or derive:
+        hangs = _hanging(table.columns, _frame(table, df))
+        table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
+    _tell(table.told)
     return _domain(table)

@@ -448,8 +448,9 @@ class Explainer:
         **changes,     # Single settings by name
     ):
         _check_domain(model, domain)
-        self.domain = domain
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
+        kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
+        self.domain = domain = kept or domain
         self.model = _asked(_adapted(domain, model))
         own = self.model.model if isinstance(self.model, _Asked) else self.model
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
