@@ -222,6 +222,7 @@ def _standing(cfs) -> pd.DataFrame:
     far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    if not cfs.unread.any(): columns |= {k: v for k,v in cfs.domain.measures(cfs).items() if k == 'contradictions'}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 # %% ../nbs/90_answers.ipynb #c37
@@ -429,6 +430,17 @@ def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     return SimpleNamespace(x=cfs.x, xp=cfs.xp, mask=cfs.mask, changed=changed_groups(cfs.x, cfs.xp, groups),
                            target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
+
+# %% ../nbs/90_answers.ipynb #d204b6a3
+def _check_answers(cfs, name:str='cfs'):
+    "Raise `ValueError` for anything but a batch of answers."
+    if isinstance(cfs, Counterfactuals): return
+    raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
+                     'from_frames(cf, rows, answers) makes them of the frames of any method')
+
+def _asked_by(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
+    "The explainer to go on with."
+    return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
 
 # %% ../nbs/90_answers.ipynb #c54
 def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
