@@ -137,7 +137,12 @@ def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
     cf, model, X = fitted(np.random.default_rng(17), 'forest')
     monkeypatch.setattr('gradual_cf.search.bounds._MOST_BYTES', 1000)
     with pytest.raises(ValueError, match='a model that can be bounded'): cheapest(cf, X.head(2))
-    assert cf.explain(X.head(2)).proof is None
+
+
+def test_answers_of_a_model_without_bounds_have_no_proof():
+    from sklearn.svm import SVC
+    X = table(np.random.default_rng(17), category=False)
+    assert GradualCF(SVC().fit(X, X.a > 2), tabular(X)).fit(X).explain(X.head(2)).proof is None
 
 
 def test_a_proof_is_asked_for_and_goes_along(tmp_path):

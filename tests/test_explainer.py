@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 import pytest
 import torch
 import toy
+from refused import Wrapped, X, domain, fresh
 from torch import nn
 
 from gradual_cf.all import (GradualCF, IMAGE, PAPER, TABLE, TEXT, Common, Counterfactuals, Encoded, Explainer, Settings, fit_logits,
@@ -74,14 +75,12 @@ def test_a_module_in_train_mode_is_switched_and_given_back_as_it_was():
 
 
 def test_one_logit_of_a_rare_class_is_no_log_probability():
-    p = toy.columns()
-    cf = GradualCF(lambda x: .01*p.model(x)[:, :1].tanh() - 13, p.domain).fit(p.x)  # a probability below .001 in every training row
+    cf = GradualCF(Wrapped(fresh(), lambda z: .01*z[:, :1].tanh() - 13), domain()).fit(X())  # a probability below .001 in every training row
     assert (cf.z_train.softmax(1)[:, 1] < 1e-3).all()
 
 
 def test_sigmoids_bring_a_warning():
-    p = toy.columns()
-    with pytest.warns(UserWarning, match='sigmoid'): GradualCF(lambda x: p.model(x).sigmoid(), p.domain).fit(p.x)
+    with pytest.warns(UserWarning, match='sigmoid'): GradualCF(Wrapped(fresh(), torch.sigmoid), domain()).fit(X())
 
 
 def detached(m): return lambda x: m(x.detach())
