@@ -121,8 +121,7 @@ def _like_sklearn(model) -> Predictor:
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
     if kind is None:
-        labels = hasattr(model, 'classes_') or 'Classifier' in type(model).__name__
-        told = 'which gives labels only' if labels else f'which may give numbers: {_line(model, "predict")}'
+        told = 'which gives labels only' if hasattr(model, 'classes_') else f'which may give numbers: {_line(model, "predict")}'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     names,ask = getattr(model, 'feature_names_in_', None), getattr(one, how[kind])
     if names is None: names = getattr(model, 'feature_names_', None)
