@@ -222,7 +222,6 @@ def _standing(cfs) -> pd.DataFrame:
     far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
-    if not cfs.unread.any(): columns |= {k: v for k,v in cfs.domain.measures(cfs).items() if k == 'contradictions'}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 # %% ../nbs/90_answers.ipynb #c37
@@ -531,7 +530,10 @@ class Counterfactuals:
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
         "The quality of each answer, and what is proven about it; NaN and '' if not computed."
-        return _standing(self)
+        told = _standing(self)
+        if self.domain.contradicts is None or self.unread.any(): return told
+        told.insert(len(told.columns) - 1, 'contradictions', self.domain.contradicts(self.data, self.raw))
+        return told
 
     def df(self) -> pd.DataFrame: # One line a row
         "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."

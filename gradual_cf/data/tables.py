@@ -639,6 +639,7 @@ def _domain(table:_Table) -> Domain:
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
                   check=partial(_check_reach, table), extend=partial(_extended, table),
+                  contradicts=partial(_contradicting, table) if table.hangs else None,
                   keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
@@ -687,10 +688,14 @@ def _extended(table:_Table, data) -> Domain|None:
     return _domain(replace(table, columns=tuple(columns), unseen=unseen))
 
 # %% ../../nbs/04_tables.ipynb #c90
+def _contradicting(table:_Table, old, new) -> np.ndarray: # `(n,)`
+    "How much of what all training rows keep each answer breaks."
+    return _contradictions(table.columns, table.hangs, _frame(table, old), _frame(table, new))
+
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "How many columns break a relation, and what the changes cost."
     out:dict[str, Any] = {}
-    if table.hangs: out['contradictions'] = _contradictions(table.columns, table.hangs, _frame(table, cfs.data), _frame(table, cfs.raw))
+    if table.hangs: out['contradictions'] = _contradicting(table, cfs.data, cfs.raw)
     if table.relations is not None:
         out['broken'] = _at_fault(table.relations.ties, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))

@@ -20,7 +20,7 @@ import torch
 from torch import nn, Tensor
 
 from ..core import Domain
-from .asking import _Agreed, _CHOOSE, Adapted, log_odds
+from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
 from .decisions import (Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
                                          of_labels, of_margins, opened)
 
@@ -83,7 +83,7 @@ def _like_sklearn(model) -> Predictor:
     named = not regressor and len(classes) > 1 and not np.ndim(classes[0]) # and not several outputs
     labels = framed(own.predict) if named and hasattr(own, 'predict') else None
     if not kinds and labels is None:
-        numbers = not (hasattr(model, 'classes_') or 'Classifier' in type(model).__name__)
+        numbers = not hasattr(model, 'classes_')
         told = f'which may give numbers: {_line(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
@@ -182,16 +182,6 @@ def _onnx(session) -> Predictor:
 # %% ../../nbs/models/02_fitted.ipynb #c43
 _MAKERS = {('xgboost', 'Booster'): _xgboost_booster, ('lightgbm', 'Booster'): _lightgbm_booster,
            ('onnxruntime', 'InferenceSession'): _onnx}
-
-def _line(model, way:str) -> str: # `way`: the method that answers
-    "The line that lets anything be asked which answers a frame."
-    return (f"write predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
-            "kind='proba' if it gives probabilities")
-
-def _check_one_output(known:Predictor|None):
-    "Raise `ValueError` for a classifier of several outputs, of which nobody chose one."
-    several = known is not None and len(known.classes) > 0 and np.ndim(known.classes[0]) > 0
-    if several: raise ValueError(f'model must have one output, {_CHOOSE.format(len(known.classes))}')
 
 def recognised(
     model, # Anything
@@ -393,20 +383,6 @@ def _scaler(scaled, width:int) -> nn.Module:
     if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
     return _Affine(one - zero, zero)
 
-# %% ../../nbs/models/02_fitted.ipynb #c70
-class _Decoded(nn.Module):
-    "Column by column, in the order of the frame: along the line of each; a category of several columns as these."
-    def __init__(self, columns, names):
-        super().__init__()
-        self.columns,self.names = columns,names
-
-    def forward(self, x:Tensor) -> Tensor:
-        out = {}
-        for c,part in zip(self.columns, x.split([c.width for c in self.columns], 1)):
-            if len(c.sources) == 1: out[c.name] = c.decoded(part)
-            else: out |= dict(zip(c.sources, (part @ torch.from_numpy(c.rows).to(part)).split(1, 1)))
-        return torch.cat([out[name] for name in self.names], 1)
-
 # %% ../../nbs/models/02_fitted.ipynb #c76
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
@@ -432,16 +408,6 @@ def predictor(
     return _exact(FrameModel(model, domain.write, domain.features))
 
 # %% ../../nbs/models/02_fitted.ipynb #9a4e090e
-_FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it read what it was trained on'
-
-def _one_class_for_all(model, domain:Domain, z:Tensor, classes:Sequence) -> str: # Logits of training rows `(n, k)`
-    "What is to be said of a network that reads encoded rows and answers all of them alike; '' for others."
-    as_it_is = isinstance(model, nn.Module) and not isinstance(model, Adapted)
-    said = z.argmax(1).unique()
-    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(said) > 1: return ''
-    label = classes[int(said)] if classes else int(said)
-    return f'the network says {label!r} of all {len(z):,} training rows, scaled as the domain encodes them: {_FIT}'
-
 def _one_answer(ask, output, frame):
     "One output of several: of a list, or a column."
     out = ask(frame)
@@ -462,12 +428,10 @@ def _network(net, domain, kind, threshold, scaled, output=None):
     if scaled is None: return TensorModel(net, kind, threshold, output=output)
     columns,names = domain.features, domain.display.columns
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
-    moved = [s for c in columns for s in c.sources] != list(names) # 0/1 columns of one category lie apart, …
-    coded = any(len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns) # or are other codes
-    uneven = any(c.knots is not None for c in columns)
+    other = any(c.knots is not None or len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns)
+    other = other or [s for c in columns for s in c.sources] != list(names) # 0/1 columns of one category lie apart
     width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
-    if moved or coded or uneven: raw = _Decoded(columns, names)
-    else: raw = _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
+    raw = _Decoded(columns, names) if other else _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
     return TensorModel(net, kind, threshold, raw, output)
 

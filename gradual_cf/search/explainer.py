@@ -26,8 +26,8 @@ from ..core import Domain, Encoded, Target, changed_groups, take_rows
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
-                                      answers_numbers, check_lead, check_logits, labels_of, place, predict)
-from ..models.fitted import _one_class_for_all, decisions, FrameModel, remembering, ruled, settled
+                                      answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
+from ..models.fitted import decisions, FrameModel, remembering, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
@@ -173,7 +173,6 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
     _check_steady(cf.model, x[:64])
-    if told := _one_class_for_all(cf.model, cf.domain, z, cf.classes): _tell([told])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
@@ -597,6 +596,7 @@ class Explainer:
             self.model = settled(self.model, data)
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
+            if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
         return self
 
     def check_fitted(self): _check_fitted(self)
