@@ -120,8 +120,7 @@ def _catboost(model) -> Predictor:
     ask = partial(model.predict, prediction_type=form, thread_count=1)
     names = tuple(model.feature_names_)
     classes = tuple(model.classes_)
-    own = getattr(model, 'get_probability_threshold', None) # which a model read from a file has not
-    at = own() if own and len(classes) == 2 else .5
+    at = getattr(model, 'get_probability_threshold', lambda: .5)() if len(classes) == 2 else .5 # not of one from a file
     labels = partial(model.predict, prediction_type='Class', thread_count=1) if len(classes) else None
     return Predictor(ask, kind, model, names, at, len(names), classes, labels=labels)
 
@@ -266,8 +265,7 @@ class FrameModel(Adapted):
         self.outputs = z.shape[1]
         return z
 
-    def framed(self, rows) -> pd.DataFrame:
-        return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
+    def framed(self, rows): return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
 
     def decides(self, rows) -> Tensor: return self.predictor.decides(self.framed(rows)) # Positions of classes, long `(n,)`
     def by(self, p:Predictor) -> nn.Module: # Another way to ask
