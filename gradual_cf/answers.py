@@ -416,6 +416,17 @@ def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found
     return SimpleNamespace(x=cfs.x, xp=cfs.xp, mask=cfs.mask, changed=changed_groups(cfs.x, cfs.xp, groups),
                            target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
 
+# %% ../nbs/90_answers.ipynb #d204b6a3
+def _check_answers(cfs, name:str='cfs'):
+    "Raise `ValueError` for anything but a batch of answers."
+    if isinstance(cfs, Counterfactuals): return
+    raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
+                     'from_frames(cf, rows, answers) makes them of the frames of any method')
+
+def _asked_by(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
+    "The explainer to go on with."
+    return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
+
 # %% ../nbs/90_answers.ipynb #c54
 def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
     "Whether that is enough: the decision is the target, if known, with probability `tau` or more."
@@ -502,7 +513,10 @@ class Counterfactuals:
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
         "The quality of each answer, and what is proven about it; NaN and '' if not computed."
-        return _standing(self)
+        told = _standing(self)
+        if self.domain.contradicts is None or self.unread.any(): return told
+        told.insert(len(told.columns) - 1, 'contradictions', self.domain.contradicts(self.data, self.raw))
+        return told
 
     def df(self) -> pd.DataFrame: # One line a row
         "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."

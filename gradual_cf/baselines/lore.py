@@ -93,12 +93,12 @@ class _Condition:
     low:float=-np.inf   # The value is larger, raw units; days since 1970 for a date
     high:float=np.inf   # The value is at most this, raw units
     levels:tuple=()     # Levels that a category may have
-    sources:tuple=()    # The 0/1 columns of a category that comes as such
+    category:Column|None=None # A category that comes as 0/1 columns
     column:Column|None=None # How the cells are read; None for plain numbers
 
     def covers(self, df:pd.DataFrame) -> np.ndarray: # Raw rows -> bool `(n,)`
         "Which rows meet the condition."
-        if self.sources: return df[list(self.levels)].to_numpy(float).any(1)
+        if self.category is not None: return np.isin(self.category.named(df), self.levels)
         cells = df[self.feature]
         if self.levels: return cells.isin(self.levels).to_numpy()
         v = cells.to_numpy(float) if self.column is None else _read_numbers(self.column, cells)
@@ -204,7 +204,7 @@ def _condition(column, low, high):
     if not column.ordered:
         may = low > 0 if (low > 0).any() else ~(high < 1)
         levels = tuple(level for level,m in zip(column.levels, may) if m)
-        return _Condition(column.name, levels=levels, sources=column.sources if len(column.sources) > 1 else ())
+        return _Condition(column.name, levels=levels, category=column if len(column.sources) > 1 else None)
     raw = (float(column.decoded(v[0])) for v in (low, high))
     low, high = (float(np.floor(v + _ROUNDING)) if column.unit == 1 and np.isfinite(v) else v for v in raw)
     return _Condition(column.name, low, high, column=column)

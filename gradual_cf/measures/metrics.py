@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
-from ..answers import Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
 from ..gradual import TABLE
@@ -197,6 +197,8 @@ def measures(
     held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals; rows that could not be read are left out."
+    _check_answers(cfs)
+    explainer = _asked_by(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
@@ -338,6 +340,7 @@ def confirm(
     models:Sequence,     # Other models, of any kind that the domain supports, at least one
 ) -> Counterfactuals:    # The same, with `confirmed`
     "Ask other models about answers; raises `ValueError` for models of other inputs or classes."
+    _check_answers(cfs)
     if not isinstance(models, (list, tuple)) or not models:
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
     own = [_adapted(cfs.domain, m) for m in models]
@@ -365,6 +368,9 @@ def _change_lines(answers):
 # %% ../../nbs/measures/00_metrics.ipynb #c54
 def _frames(out):
     "Frames of a folder of parts, one at a time; or the frame itself."
+    if isinstance(out, Counterfactuals):
+        raise ValueError(f'out must be a folder of explain_dataset or its frame, got {len(out)} Counterfactuals: measures(cf, '
+                         'answers), answers.quality() and answers.df() tell of those')
     paths = [] if isinstance(out, pd.DataFrame) else sorted(Path(out).glob('part-*.parquet'))
     if not paths and not isinstance(out, pd.DataFrame):
         raise ValueError(f'out must be a folder of explain_dataset with parts, got {str(out)!r}')

@@ -20,7 +20,7 @@ import torch
 from torch import nn, Tensor
 
 from ..core import Domain
-from .asking import KINDS, _CHOOSE, Adapted, log_odds
+from .asking import KINDS, _CHOOSE, _check_one_output, _Decoded, _line, Adapted, log_odds
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -121,8 +121,8 @@ def _like_sklearn(model) -> Predictor:
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
     if kind is None:
-        told = f'{type(model).__name__}, which gives labels only'
-        raise ValueError(f'model must have predict_proba or decision_function, got {told}')
+        told = 'which gives labels only' if hasattr(model, 'classes_') else f'which may give numbers: {_line(model, "predict")}'
+        raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     names,ask = getattr(model, 'feature_names_in_', None), getattr(one, how[kind])
     if names is None: names = getattr(model, 'feature_names_', None)
     try: width = getattr(model, 'n_features_in_', None)
@@ -232,7 +232,13 @@ def recognised(
     if library == 'catboost': return _catboost(model)
     if isinstance(model, (nn.Module, type)): return None
     asked = 'predict', 'predict_proba', 'decision_function'
-    return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
+    if any(hasattr(model, method) for method in asked): return _like_sklearn(model)
+    if callable(model): return None
+    ways = [way for way in dir(model) if way.startswith('predict') and callable(getattr(model, way, None))]
+    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line(model, ways[0])}')
+    raise ValueError(f'model must be something that can be asked, got {type(model).__name__}, which does not predict: '
+                     'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
+                     "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
 # %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
 _SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
@@ -333,6 +339,7 @@ def as_module(
     "Make any fitted model a module that takes encoded rows."
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
+    _check_one_output(predictor)
     return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
 
 # %% ../../nbs/models/02_fitted.ipynb #c61
@@ -379,17 +386,6 @@ def _scaler(scaled, width:int) -> nn.Module:
     if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
     return _Affine(one - zero, zero)
 
-# %% ../../nbs/models/02_fitted.ipynb #c70
-class _Decoded(nn.Module):
-    "Entry by entry, column by column: along the line of each column."
-    def __init__(self, columns):
-        super().__init__()
-        self.columns = columns
-
-    def forward(self, x:Tensor) -> Tensor:
-        parts = x.split([c.width for c in self.columns], 1)
-        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
-
 # %% ../../nbs/models/02_fitted.ipynb #c76
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
@@ -430,11 +426,13 @@ def _network(net, domain, kind, threshold, scaled, output=None):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold, output=output)
-    columns = domain.features
+    columns,names = domain.features, domain.display.columns
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
-    if any(c.knots is not None for c in columns): raw = _Decoded(columns)
-    else: raw = _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
-    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in columns)))
+    other = any(c.knots is not None or len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns)
+    other = other or [s for c in columns for s in c.sources] != list(names) # 0/1 columns of one category lie apart
+    width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
+    raw = _Decoded(columns, names) if other else _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
+    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
     return TensorModel(net, kind, threshold, raw, output)
 
 # %% ../../nbs/models/02_fitted.ipynb #c82

@@ -17,21 +17,22 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
-from ..answers import Counterfactuals, _NOT_READ
+from ..answers import _asked_by, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward
+from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import Domain, Encoded, Target, changed_groups, take_rows
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
-                                      answers_numbers, check_lead, check_logits, labels_of, place, predict)
+                                      answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
 from ..models.fitted import remembering
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
-__all__ = ['setting', 'told', 'Common', 'Explainer']
+__all__ = ['setting', 'told', 'Common', 'Explainer', 'from_frames']
 
 # %% ../../nbs/search/00_explainer.ipynb #c5
 def setting(
@@ -220,6 +221,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain is None:
         name,value = next(iter(given.items()))
         raise ValueError(f'{name} must be left out for a domain that reads no constraints, got {value!r}')
+    if given and domain.check is not None and enc.low is not None: domain.check(data, **given)
     if given: enc = cast(Any, domain.constrain)(enc, data, **given)
     return domain.note(enc, data)._replace(most=_most_changes(max_changes, enc))
 
@@ -290,9 +292,9 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
     return out
 
 # %% ../../nbs/search/00_explainer.ipynb #c66
-def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool) -> Counterfactuals:
+def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
-    raw = cf.domain.decode(xp, data, cf.settings.legal)
+    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
     found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
@@ -395,6 +397,20 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     raw = _laid_in(rows, cfs.raw, there) if there.any() else rows.copy()
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
 
+# %% ../../nbs/search/00_explainer.ipynb #2bf79b18
+def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
+    "The explainer that also knows the new levels of a question."
+    known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
+    try:
+        rows = cf.domain.rows(data) if known else None
+        if rows is None or not any(cf.domain.unread(rows)) or (wider := cast(Any, cf.domain.extend)(rows)) is None: return cf
+        there = np.flatnonzero([not words for words in wider.unread(rows)])
+        new = type(cf)(cf.model.predictor, wider, cf.settings, classes=cf.classes or None)
+        if not len(there) or not torch.isfinite(new.model.read(take_rows(rows, there))).all(): return cf
+        new.widens = cf
+        return new.fit(cf.domain.decode(cf.x_train.cpu(), None, False))
+    except ValueError: return cf # the model refuses the level, or the rows are none
+
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
 def _as_it_was(cf):
@@ -431,8 +447,9 @@ class Explainer:
         **changes,     # Single settings by name
     ):
         _check_domain(model, domain)
-        self.domain = domain
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
+        kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
+        self.domain = domain = kept or domain
         self.model = _asked(_adapted(domain, model))
         own = self.model.model if isinstance(self.model, _Asked) else self.model
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
@@ -443,6 +460,7 @@ class Explainer:
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
     def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
@@ -477,6 +495,7 @@ class Explainer:
             x = self.encode(data).x
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
+            if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
         return self
 
     def check_fitted(self): _check_fitted(self)
@@ -545,13 +564,16 @@ class Explainer:
         decrease_only=(),# Groups that may only decrease
         max_changes=None,# Most groups changed: a number, or one per row
         optimal:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
-        seconds:float|None=None, # Time limit for all rows together, in seconds; None for no limit
+        seconds:float|None=None, # Time limit for all rows together; None: none, or 10 seconds a row with `robust`
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
-        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far}) or dict(weights=δ)
+        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
     ) -> Counterfactuals:
         "Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
+        if (knowing := _knowing_levels(self, data)) is not self:
+            return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
+                                   seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
         with remembering():
             asked,aside = _where_read(self, data, target, max_changes, **rules)
             if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
@@ -580,9 +602,9 @@ class Explainer:
         "What `explain` finds where nothing else is said, before it is measured."
         return by_default(self, enc, z, target, seed)[0]
 
-    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
-        "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."
-        return _measured(self, data, enc, z, xp, target, standing)
+    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
+        "Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too."
+        return _measured(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
 
@@ -596,6 +618,8 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: different groups first, then different values; no change is idle."
+        if (knowing := _knowing_levels(self, data)) is not self:
+            return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
         with remembering():
             asked,aside = _where_read(self, data, target, **constraints)
             found = several(self, asked, k, diversity, seed, seconds)
@@ -605,14 +629,34 @@ class Explainer:
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
         "How far each answer may vary: one line for each column of each row, certified or estimated on random rows."
         self.check_fitted()
-        return region(self, cfs, free)
+        return region(_asked_by(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         "Order the changes of each answer: every row on the way is legal, the target comes near early."
         self.check_fitted()
-        return plan_of(self, cfs)
+        return plan_of(_asked_by(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         "The effect of each change: the model's output, less the output with this change undone."
         self.check_fitted()
-        return effects_of(self, cfs)
+        return effects_of(_asked_by(self, cfs), cfs)
+
+# %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def from_frames(
+    cf:Explainer, # Fitted; its model and domain are asked
+    rows,         # Raw rows, as `explain` takes them
+    answers,      # What became of each, as many raw rows; all cells missing where there is no answer
+    target=None,  # Label of a class, one per row; None for the other of two classes, of more the answers' own
+) -> Counterfactuals:
+    "Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns."
+    cf.check_fitted()
+    given,raw = cf.domain.rows(rows), cf.domain.rows(answers)
+    if len(given) != len(raw): raise ValueError(f'answers must be one for each of {len(given)} rows, got {len(raw)}')
+    if isinstance(raw, pd.DataFrame):
+        none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
+        if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
+    xp = cf.encode(raw).x
+    if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
+        target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
+    data,enc,z,label = cf.ask(given, target)
+    return cf.measure(data, enc, z, xp, label, raw=raw)

@@ -25,7 +25,7 @@ from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, 
                                      _question_of, _Rows, _rows_at, _Search, _too_far)
 from ..data.columns import MISSING
 from ..data.tables import _check_names
-from ..answers import Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
@@ -383,13 +383,15 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
         return known.xp, begun
     return find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
 
+_ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
+
 def answered(
     cf,            # A fitted explainer
     question:tuple,# What its `ask` returned: raw rows, encoded rows, logits, targets
     seed:int=0,    # Seed of everything random
     progress:bool=False, # Show a progress bar
     optimal:str|None=None, # What to prove, as `Explainer.explain` takes it
-    seconds:float|None=None, # Time limit for all rows together, in seconds
+    seconds:float|None=None, # Time limit for all rows together, in seconds; None for 10 a row with `robust`, else for none
     gap:float=0.,  # How far from the optimum an answer may be, as a share of it
     robust:dict|None=None, # What answers must withstand
 ) -> Counterfactuals:
@@ -397,8 +399,9 @@ def answered(
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
-    until = np.inf if seconds is None else time.perf_counter() + seconds
     data,enc,z,target = question
+    if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(enc.x)
+    until = np.inf if seconds is None else time.perf_counter() + seconds
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
@@ -580,6 +583,8 @@ def prove(
     better:bool=False,      # Whether to return the smaller changes that were found, too
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
     "Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for an unknown norm."
+    _check_answers(answer, 'answer')
+    cf = _asked_by(cf, answer)
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
@@ -663,6 +668,7 @@ def region(
     free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
 ) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low and high (legal), levels, how
     "How far each answer may vary, all its columns together: certified, or estimated on random rows."
+    _check_answers(answers, 'answers')
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None:
         raise ValueError('answers must be about a table without relations for regions')

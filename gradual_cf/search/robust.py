@@ -19,7 +19,7 @@ from ..models.fitted import _Ensemble, _Link, _Nodes
 from .bounds import _Splits, _TreeBound, _words_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
-                                     _Search, _SEARCHED, _Seen)
+                                     _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen)
 from .goals import most_groups
 from .plausible import _AROUND, NEIGHBOURS
 from .readings import _aims, _arrived, _conditions, _conditions_kept, _Reading
@@ -41,9 +41,14 @@ def _parted(q:_Question, b:_Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
 _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 
 class _Noise:
-    "Numbers that turn out differently: which answers withstand that; a `_Condition`."
+    "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
     def __init__(self, q:_Question, readings:list, label, level:np.ndarray, reach:np.ndarray, arrives):
-        free,rows = q.rows.low <= q.rows.high, q.rows
+        rows,own = q.rows, q.rows.own
+        silent = own == _POSITION_OF_NONE # what is missing, and what is no number but a code, has no noise
+        for g,codes in q.grid.holes.items(): silent[:, g] |= np.isin(own[:, g], codes)
+        self.silent = silent | (reach == 0)
+        self.usual = ~self.silent & (own % 2 == 0) & (q.grid.low <= own) & (own <= q.grid.high)
+        free = (rows.low <= rows.high) | ~self.silent
         ends = [np.where(free, end, own) for end,own in ((q.grid.low, rows.low), (q.grid.high, rows.high))]
         self.q,self.wide = q, q._replace(rows=rows._replace(low=ends[0], high=ends[1])) # nobody stops at a limit
         self.readings,self.label,self.level,self.reach,self.arrives = readings, label, level, reach, arrives
@@ -53,10 +58,10 @@ class _Noise:
         self.width = max(c.width for c in self.kept)
 
     def around(self, row:np.ndarray, at:np.ndarray) -> tuple: # Positions `(b, g)` -> ends `(b, g)`
-        "What may come of changed numbers."
-        reach = np.where(at != self.q.rows.own[row], self.reach, 0)
+        "What may come of numbers, also of those that nobody changes."
+        reach = np.where((at == self.q.rows.own[row]) & self.silent[row] | (self.reach == 0), 0, self.reach + at % 2)
         low,high = np.maximum(at - reach, self.q.grid.low), np.minimum(at + reach, self.q.grid.high)
-        return np.where(reach, low, at), np.where(reach, high, at)
+        return np.where(reach, np.minimum(low, at), at), np.where(reach, np.maximum(high, at), at)
 
     def spare(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b,)`; above 0 it withstands
         "What is certified to be left of the decision, at once."
@@ -95,14 +100,15 @@ class _Noise:
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
         q,own,n = self.q, self.q.rows.own[b.row], len(b.row)
-        moved,most = ~b.stays & (self.reach > 0), np.full(n, np.inf)
+        moved,most = (~b.stays | self.usual[b.row]) & (self.reach > 0), np.full(n, np.inf)
         short = np.where(moved, np.where(b.low > own, -self.reach, self.reach), 0)
         i = np.flatnonzero(moved.any(1))
         for way in (short[i], -short[i]) if len(i) else ():
             ends = [np.where(moved[i], (end[i] + way).clip(q.grid.low, q.grid.high), end[i]) for end in (b.low, b.high)]
             there = _boxed(self.wide, b.row[i], *ends)
             for c in self.shifted: most[i] = np.minimum(most[i], c(there, np.full(len(i), np.inf)).most)
-        here = np.where((b.corner != own)[:, self.reach > 0].any(1), -1., np.inf) # nothing moves: nothing to withstand
+        noisy = (b.corner != own) | ~self.silent[b.row]
+        here = np.where(noisy[:, self.reach > 0].any(1), -1., np.inf) # without noise, nothing to withstand
         todo = np.flatnonzero((here < 0) & (most >= 0))
         if len(todo): here[todo] = np.where(self.spare(b.row[todo], b.corner[todo]) > 0, 1., -1.)
         far = np.where(moved & (b.low < b.high), (b.high - b.low)/np.maximum(self.reach, 1), 0.)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .goals import _EXACT, cost, lacking, most_groups, spent
 from .composition import admissible
-from ..answers import Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices
 from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
@@ -293,6 +293,8 @@ def improve(
 ) -> Counterfactuals:     # The same rows; none costs more than before, none loses the target
     "Undo changes that are not needed, and shrink the others, until nothing more can be gained."
     explainer.check_fitted()
+    _check_answers(cfs)
+    explainer = _asked_by(explainer, cfs)
     enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):

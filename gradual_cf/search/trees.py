@@ -105,7 +105,7 @@ def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
 def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
-    if len(c.sources) > 1: return (np.arange(len(c.levels)) == r.source[f]).astype(float)
+    if len(c.sources) > 1: return c.rows[:, r.source[f]]
     coded = listed or r.coded and f in r.codes
     if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
     return _level_numbers(c)

@@ -38,8 +38,10 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     told:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
     if follows: told['follows'] = True
     if not c.levels: return told | dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
-    there = [v for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
-    return told | dict(levels=[json_value(v) for v in there])
+    there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
+    told['levels'] = [json_value(c.levels[k]) for k in there]
+    codes = len(c.sources) > 1 and c.known is not None # 0/1 columns that are not one a level
+    return told | dict(cells=c.known[there].astype(int).tolist()) if codes else told
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."

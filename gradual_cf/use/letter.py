@@ -18,7 +18,7 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import aimed_at, Counterfactuals, _NOT_READ, _row_names
+from ..answers import _check_answers, aimed_at, Counterfactuals, _NOT_READ, _row_names
 from ..core import check_whole, comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
@@ -84,7 +84,7 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
     at = np.array([place[t] for t in texts], int)
     if len(c.sources) == 1: return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
-    return {source: pd.Series(at == i).astype(int).astype(dtypes[source]) for i,source in enumerate(c.sources)}
+    return {source: pd.Series(cells).astype(int).astype(dtypes[source]) for source,cells in zip(c.sources, c.rows[at].T)}
 
 # %% ../../nbs/use/04_letter.ipynb #c19
 def _as_cell(c:Column, text:str):
@@ -513,8 +513,7 @@ def _read_letter(text:str, count:int) -> dict: # before, after: a text for each 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
     "The explainer of answers; raises `ValueError` unless they are about a table and it is known."
-    if not isinstance(answer, Counterfactuals):
-        raise ValueError(f'answer must be Counterfactuals, as explain returns them, got {type(answer).__name__}')
+    _check_answers(answer, 'answer')
     if not answer.domain.features: raise ValueError(f'answer must be about rows of a table, got {answer.domain!r}')
     explainer = answer.explainer if explainer is None else explainer
     if explainer is None:

@@ -196,8 +196,8 @@ def breaks(c, cells):
     if not c['may_change']: return '' if c.get('follows') else f'{name!r} changed and may not'
     if 'levels' in c:
         if len(cells) > 1: # 0/1 columns of one category
-            on = [col for col, v in cells.items() if v]
-            return '' if len(on) == 1 and on[0] in c['levels'] else f'{name!r} must be one of {c["levels"]}, got {on}'
+            on, may = [col for col, v in cells.items() if v], c.get('cells') or [[col == level for col in cells] for level in c['levels']]
+            return '' if [bool(v) for v in cells.values()] in may else f'{name!r} must be one of {c["levels"]}, got {on}'
         cell = next(iter(cells.values()))
         return '' if cell in c['levels'] else f'{name!r} must be one of {c["levels"]}, got {cell!r}'
     cell = next(iter(cells.values()))
