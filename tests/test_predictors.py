@@ -8,6 +8,8 @@ import zipfile
 from io import BytesIO as io_bytes
 from pathlib import Path
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
