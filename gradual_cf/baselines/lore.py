@@ -339,14 +339,14 @@ class LORE(Explainer):
         seed:int=0,          # Seed of the neighbourhoods
         progress:bool=False, # Show a progress bar
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
-    ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that is unread
+    ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not reached
         "Explain rows by factual and counterfactual rules."
         worker = copy.copy(self)
         worker.noted = []
         cfs = super(LORE, worker).explain(data, target, seed, progress, **constraints)
         values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
-        found = iter(worker.noted) # of the rows that could be read
-        return _Reasoned(**values, rules=tuple(None if no else next(found) for no in cfs.unread))
+        found = iter(worker.noted) # of the rows that could be read, as far as the time went
+        return _Reasoned(**values, rules=tuple(None if no else next(found, None) for no in cfs.unread))
 
 # %% ../../nbs/baselines/01_lore.ipynb #c91
 def because(
