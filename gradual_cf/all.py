@@ -11,7 +11,7 @@ from .core import (block_groups, box, chain, column_groups, Display, Domain, Enc
     Target, token_groups)
 from .use.plans import Plan
 from .use.alternatives import Alternatives, minimal
-from .search.explainer import Common, Explainer
+from .search.explainer import Common, Explainer, from_frames
 from .models.asking import predict
 from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix,
                                      shortfall, target_score, total_variation)
@@ -56,7 +56,7 @@ from .paper.survey import questions, survey, tally
 from .paper.reproduce import reproduce
 
 # %% ../nbs/99_all.ipynb #c6
-__all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'improve', 'line_search', 'put_back',
+__all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',
            'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
            'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
            'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',

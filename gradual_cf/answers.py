@@ -62,7 +62,13 @@ def aimed_at(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
 def decided(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
     "The class that the model gives a row now, if it is one of two and not the target; otherwise nothing."
     others = [class_words(c, lang) for c in cfs.classes or () if class_words(c, lang) != aimed_at(cfs, i, lang)]
-    return others[0] if len(others) == 1 and cfs.before[i] < .5 else ''
+    return others[0] if len(others) == 1 and not cfs.already[i] else ''
+
+def needed(cfs, i:int) -> float|None: # Position of a row
+    "The probability that its target needed: for the decision, or more where somebody asked; None where none says so."
+    if cfs.goal.numbers or cfs.cut is None: return cfs.tau
+    second = cfs.goal.positions(cfs.target[i:i + 1], cfs.classes)[0] == 1
+    return max(cfs.cut if second else 1 - cfs.cut, cfs.tau or 0.)
 
 # %% ../nbs/90_answers.ipynb #c19
 _STANDINGS = ('typical', 'confirmed') # What may be known of an answer besides its probability
@@ -85,31 +91,38 @@ def _other_kind(cfs) -> np.ndarray: # bool `(n,)`
 
 def _proof_text(cfs, i:int) -> str:
     "What is proven of an answer; '' where nothing is."
-    words = '' if cfs.proof is None else cfs.proof[i]
+    words = cfs.proof[i]
     among = f' among {cfs.among}'*(bool(cfs.among) and not words.startswith('not begun')) # which is said of the row
+    if _unmoved(cfs)[i]: return f', {_HAD_IT}'
     if words.startswith(('optimal', 'within')): return f', {words} in {cfs.optimal}{among}'
     if _other_kind(cfs)[i]: return f', {words}{among}, so this is another answer'
     return f', {words}{among}'*bool(words)
+
+_HAD_IT = 'had it already' # Of rows that have the target and stay as they are
+_SHORT_PROOFS = {r'; distance .*': '', r'^within .*': 'with a gap'} # What is left out where proofs are counted
+
+def _unmoved(cfs) -> np.ndarray: # bool `(n,)`
+    "Which rows have the target already, and did not change."
+    return cfs.already & ~cfs.mask.flatten(1).any(1).cpu().numpy()
 
 _NOT_READ = 'not read: ' # Before the reason
 
 def _unread(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows could not be read, as their proofs say."
-    return np.array([words.startswith(_NOT_READ) for words in cfs.proof or ['']*len(cfs.before)], bool)
+    return np.array([words.startswith(_NOT_READ) for words in cfs.proof], bool)
 
 def _unread_text(cfs) -> str:
     "How many rows could not be read, and why."
-    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof or (), _unread(cfs)) if no]
+    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof, _unread(cfs)) if no]
     kinds = list(dict.fromkeys(why))
     more = f' and {count_text(len(kinds) - 1, "other reason")}' if len(kinds) > 1 else ''
     return f'; {len(why):,} {_NOT_READ}{kinds[0]}{more}' if why else ''
 
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
-    if cfs.proof is None: return ''
     short = _other_kind(cfs)
-    read = [words for words,no in zip(cfs.proof, _unread(cfs) | short) if not no]
-    known = pd.Series(read, dtype=object).str.replace(r'within .*', 'with a gap', regex=True)
+    read = [words for words,no in zip(cfs.proof, _unread(cfs) | short | _unmoved(cfs)) if not no]
+    known = pd.Series(read, dtype=object).replace(_SHORT_PROOFS, regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
     among = f', among {cfs.among}'*bool(cfs.among)
     told = f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal and counted else f'; {counted}'*bool(counted)
@@ -119,7 +132,7 @@ def _proofs_text(cfs) -> str:
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
     "What the model predicted before and after, and what else is known of the answer."
-    if cfs.proof is not None and cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
+    if cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
     goal = cfs.goal
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
@@ -142,6 +155,7 @@ _MEANINGS = { # Words of `went` -> what they mean
     'typical': 'the share of real rows of the target that are more unusual than the answer; 50% on average for these',
     'confirmed': 'the share of other models that agree with the answer',
     'optimal': 'it is proven that no allowed answer {less}',
+    'fewest columns': 'it is proven that no allowed answer changes fewer columns',
     'within': 'it is proven that no allowed answer is smaller by more than this',
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
@@ -208,7 +222,7 @@ def _standing(cfs) -> pd.DataFrame:
     far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
-    return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof or ['']*len(far)))
+    return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 # %% ../nbs/90_answers.ipynb #c37
 def told_of(cfs) -> pd.DataFrame: # One line a row
@@ -318,10 +332,10 @@ def _write(cfs, path):
     (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
     numbers = {f: t for f in ('data', 'raw') if (t := _as_numbers(getattr(cfs, f))) is not None}
     arrays = [f for f in numbers if not isinstance(getattr(cfs, f), Tensor)]
-    proof = {} if cfs.proof is None else dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
+    proof = dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
     labels = dict(classes=_plain_labels(cfs.classes)) if cfs.classes else {}
     said = dict(arrays=arrays, notes=_notes_of(cfs)) if numbers else {}
-    about = json.dumps(dict(tau=cfs.tau, data=data_about, raw=raw_about) | proof | labels | said)
+    about = json.dumps(dict(tau=cfs.tau, cut=cfs.cut, data=data_about, raw=raw_about) | proof | labels | said)
     members = {'about.json': about, 'tensors.safetensors': save(tensors | numbers), 'data.arrow': data, 'raw.arrow': raw}
     with atomic(path) as tmp:
         with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
@@ -353,7 +367,7 @@ def _read(path) -> dict:
     if len(many) != 1: raise ValueError(f'all parts must have as many rows, got {sorted(many)}')
     classes = class_labels(about['classes']) if 'classes' in about else ()
     target = goal_of(parts['target']).told_of(parts['target'], classes)
-    return parts | dict(target=target, classes=classes, tau=about['tau'], optimal=about.get('optimal', ''),
+    return parts | dict(target=target, classes=classes, tau=about['tau'], cut=about.get('cut'), optimal=about.get('optimal', ''),
                         among=about.get('among', ''))
 
 # %% ../nbs/90_answers.ipynb #b00c5b02
@@ -376,8 +390,8 @@ def _json_text(cfs) -> str:
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
                     **{k: json_value(v) for k,v in line.items()})
                for name,target,line,on,unread,data,raw in each]
-    about = dict(schema_version=_SCHEMA, goal=cfs.goal.said, tau=float(cfs.tau), classes=json_value(cfs.classes),
-                 optimal=cfs.optimal, among=cfs.among, columns=columns)
+    about = dict(schema_version=_SCHEMA, goal=cfs.goal.said, tau=json_value(cfs.tau), cut=cfs.cut,
+                 classes=json_value(cfs.classes), optimal=cfs.optimal, among=cfs.among, columns=columns)
     return json.dumps(about | dict(answers=answers), ensure_ascii=False, allow_nan=False, indent=1)
 
 _AT_A_TIME = 5 # Rows that every kind of domain shows at once
@@ -416,10 +430,22 @@ def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found
     return SimpleNamespace(x=cfs.x, xp=cfs.xp, mask=cfs.mask, changed=changed_groups(cfs.x, cfs.xp, groups),
                            target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
 
+# %% ../nbs/90_answers.ipynb #d204b6a3
+def _check_answers(cfs, name:str='cfs'):
+    "Raise `ValueError` for anything but a batch of answers."
+    if isinstance(cfs, Counterfactuals): return
+    raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
+                     'from_frames(cf, rows, answers) makes them of the frames of any method')
+
+def _asked_by(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
+    "The explainer to go on with."
+    return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
+
 # %% ../nbs/90_answers.ipynb #c54
 def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
-    "Whether that is enough: the decision is the target, if known, with probability `tau` or more."
-    enough = cfs.goal.reached(v, cfs.target, cfs.tau)
+    "Whether that is enough: the decision is the target, if known, with probability `tau` or more where it was asked for."
+    even = .5 if cfs.decided is None else 0. # of an answer by hand nothing but the probability is known
+    enough = cfs.goal.reached(v, cfs.target, even if cfs.tau is None else cfs.tau)
     return enough if cfs.decided is None else enough & cfs.decided[:, i]
 
 @dataclass(frozen=True, repr=False)
@@ -429,10 +455,10 @@ class Counterfactuals:
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
     mask:Tensor    # Entries of the groups that changed, bool `(n, *s)`
     target:Any     # Target class of each row, its label, `(n,)`; for numbers, the interval `(n, 2)`
-    prob:Any       # Probability of the target at `xp`, `(n,)`; for numbers, the number itself
+    prob:Any       # The model's own probability of the target at `xp`, `(n,)`; for numbers, the number itself
     domain:Domain  # How to decode and draw them
     before:Any     # The same at `x`, `(n,)`
-    tau:float=.5   # Probability from which a counterfactual counts as found, in (0, 1)
+    tau:float|None=None # Probability that was asked for beside the decision, in (0, 1); None for the decision alone
     data:Any=None  # Raw inputs as given
     raw:Any=None   # Raw counterfactuals
     decided:Any=None # Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
@@ -440,7 +466,7 @@ class Counterfactuals:
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
     typical:Any=None           # Share of real rows of the target that are more unusual, `(n,)`; None if not computed
     confirmed:Any=None         # Share of other models that agree, `(n,)`; None if no model was asked
-    proof:Any=None             # What is proven, a list of 'optimal', 'within 3%', 'best so far', 'none exists' or ''
+    proof:Any=None             # What is proven, always a list: 'optimal', 'within 3%', 'best so far', 'none exists', '', …
     optimal:str=''             # What the proof minimises: 'columns', 'distance' or 'cost'; '' if nothing is proven
     among:str=''               # Which answers a proof is about, such as 'answers that withstand noise'; '' for all
     size:Any=None              # Columns, distance or cost of each answer, `(n,)`; inf where there is none
@@ -448,9 +474,11 @@ class Counterfactuals:
     explainer:Any=None     # The explainer that measured them; None for a batch that was loaded or made by hand
     classes:tuple=()       # Labels of the classes, in the order of the model's outputs; () for 0, 1, …
     notes:Any=None         # What was said of the changes of each row, a list a row; None unless a file says so
+    cut:float|None=None    # Probability from which the second of two classes is decided; None where none decides alone
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
         for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
+        if self.proof is None: object.__setattr__(self, 'proof', ['']*len(self.x))
 
     @property
     def goal(self) -> Any: return NUMBERS if self.target.ndim == 2 else CLASSES # What is wanted, classes or intervals
@@ -460,7 +488,7 @@ class Counterfactuals:
 
     @property
     def valid(self) -> np.ndarray: # Found, bool `(n,)`
-        "Whether the model decides for the target with probability `tau`, or predicts a number in its interval."
+        "Whether the model decides for the target, as surely as `tau` where it was asked for, or says a number inside."
         return _reached(self, self.prob, 1)
 
     @property
@@ -502,12 +530,15 @@ class Counterfactuals:
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
         "The quality of each answer, and what is proven about it; NaN and '' if not computed."
-        return _standing(self)
+        told = _standing(self)
+        if self.domain.contradicts is None or self.unread.any(): return told
+        told.insert(len(told.columns) - 1, 'contradictions', self.domain.contradicts(self.data, self.raw))
+        return told
 
     def df(self) -> pd.DataFrame: # One line a row
         "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."
         told = told_of(self)
-        if self.proof is not None: told['cf_proof'] = self.proof
+        if self.optimal or any(self.proof): told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told
         _check_free(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
@@ -526,9 +557,9 @@ class Counterfactuals:
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):
-        bar = self.goal.bar_text(self.tau)
-        known = _standing_text(self) + _proofs_text(self) + _unread_text(self)
-        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid {bar}{known}'
+        had = int(_unmoved(self).sum())
+        known = f', {had} {_HAD_IT}'*bool(had) + _standing_text(self) + _proofs_text(self) + _unread_text(self)
+        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid ({self.goal.bar_text(self.tau)}){known}'
 
     def region(self,
         free=None, # Further columns that may vary, by name, besides those that changed

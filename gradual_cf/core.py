@@ -171,6 +171,7 @@ class Domain:
     legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
     write:Callable|None=None     # (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
     constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
+    check:Callable|None=None     # (raw, **constraints) -> nothing; `ValueError` for what no answer to a question can meet
     adapt:Callable=_as_it_is     # model -> one that maps x to raw logits
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable=_no_measures # `Counterfactuals` -> further measures by name, `(n,)` each
@@ -179,9 +180,13 @@ class Domain:
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None without
+    extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
+    contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep
+    keeping:Callable|None=None   # () -> the same domain, which keeps what holds in all training rows; None where nothing does
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
+    told:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_as_read    # (xp as found, the same decoded and encoded again) -> xp to be measured
 
     def __repr__(self):

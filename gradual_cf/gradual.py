@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from math import log
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,8 +21,8 @@ from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _suited, setting, told
 from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
-                                     lacking, lead_of, leading, logit_gap, merit, mix, most_groups, prototype_distance,
-                                     spent, stopping, target_prob, total_variation)
+                                     lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
+                                     prototype_distance, required, said, spent, stopping, target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
@@ -140,10 +141,10 @@ def _nearest_address(cf, label:int) -> Tensor: # `(k,)`
     return z[z.log_softmax(1)[:, label].topk(min(cf.settings.n_ref, len(z))).indices].mean(0)
 
 def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
-    "Where the classes live; raises `ValueError` for one that is never predicted, but not among real rows."
+    "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
-    if none and cf.settings.plausibility is None:
+    if none and cf.settings.plausibility is None and _differentiable(cf.model): # without a gradient nothing is pulled
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     for t in none: mu[label == t] = _nearest_address(cf, t)
     return mu
@@ -151,9 +152,10 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
 def _aim_at_class(cf, label:Tensor) -> Target:
     "What rows must reach where the model decides; raises `ValueError` for a class that it never predicts."
     h,mu = cf.settings, _addresses(cf, label)
-    level = torch.full(label.shape, h.tau + h.tau_slack*(1 - h.tau), dtype=mu.dtype, device=label.device)
+    by_lead = h.tau is None and cf.tau < .5 # of several classes it is the lead that has the margin
+    level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
-    lead = leading(label, level, h.tau)
+    lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
     if h.logit_margin is not None: lead = Lead(_least_lead(cf.z_train, label, h.logit_margin)),
     return Target(label, level, mu, demands=match + lead)
 
@@ -204,10 +206,9 @@ def _from_noise(cf, s, seed): return [s._replace(c=admissible(s.enc, init_compos
 
 def _from_prototypes(cf, s, seed):
     "A prototype for every start of the rows, which may be held near it; their inputs where they are there already."
-    todo,starts = ~arrived(s.logits, s.target.label, cf.settings.tau), s.x[:, None]
+    todo,starts = ~arrived(s.logits, s.target.label, cf.tau), s.x[:, None]
     if todo.any():
-        level = torch.full_like(s.target.level, cf.settings.tau)
-        asked = s._replace(target=s.target._replace(level=level)).take(todo)
+        asked = s._replace(target=required(cf, s.target)).take(todo)
         found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
         starts = starts.expand(-1, found.shape[1], *s.x.shape[1:]).clone()
         starts[todo] = found
@@ -289,7 +290,7 @@ def _composed_if_needed(cf, s, groups, watch):
 # %% ../nbs/07_gradual.ipynb #c55
 def _refused(cf, s): # Positions of rows, long
     "Rows that are not of the target yet."
-    return (~arrived(s.logits, s.target.label, cf.settings.tau)).nonzero()[:, 0]
+    return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
 
 def _unfinished(cf, s): # Positions of rows, long
     "Rows that do not meet all demands yet."
@@ -483,7 +484,7 @@ class _BestSeen:
         self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = stopping(cf, s).clamp_min(0), self.reached(s)
 
-    def reached(self, s): return arrived(s.logits, s.target.label, self.cf.settings.tau) # Bool `(n,)`
+    def reached(self, s): return arrived(s.logits, s.target.label, self.cf.tau) # Bool `(n,)`
 
     def see(self, s):
         "Compare the state after one more step."
@@ -501,7 +502,7 @@ def _best_of(cf, s, states) -> Tensor: # `(n, *s)`
     return best.xp
 
 # %% ../nbs/07_gradual.ipynb #c77
-def _arrived(cf, xp, target): return arrived(predict(cf.model, xp), target, cf.settings.tau) # Bool `(n,)`
+def _arrived(cf, xp, target): return arrived(predict(cf.model, xp), target, cf.tau) # Bool `(n,)`
 
 def _winners(cf, enc, ends, target):
     "The place of the answer that suits the class best, among those that arrived."
@@ -543,8 +544,9 @@ class Trace:
     groups:Tensor  # Group of every entry, long `(*s)`
     domain:Domain  # How to decode and draw it
     data:Any=None  # The raw input
-    tau:float=.5   # Probability at which the row stops
+    tau:float|None=None # Probability that was asked for beside the decision, or None
     classes:tuple=() # Labels of the classes, in the order of the logits; () for 0, 1, …
+    cut:float|None=None # Probability from which the second of two classes is decided, or None
 
     def __len__(self): return len(self.steps)
     def __iter__(self) -> Iterator[State]: return iter(self.steps)
@@ -553,7 +555,7 @@ class Trace:
     def __repr__(self):
         z = self.steps[-1].logits if self.steps else self.before
         goal,label = self.goal, self.target.label
-        before,now = (goal.text(goal.heard(v, label)) for v in (self.before, z))
+        before,now = (goal.text(said(v, label, self.cut)) for v in (self.before, z))
         return f'Trace({len(self)} steps to {self.wanted}, {goal.before_it}{before} → {now})'
 
     @property
@@ -600,8 +602,8 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
     sample = cf.goal.sample(cf, target)
-    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data, cf.settings.tau,
-                 cf.classes)
+    return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data,
+                 cf.settings.tau, cf.classes, cf.cut)
 
 # %% ../nbs/07_gradual.ipynb #c83
 class GradualCF(Explainer):

@@ -17,7 +17,7 @@ from gradual_cf.all import (PLAUSIBLE, Encoded, GradualCF, PAPER, Wachter, evalu
                             predictor, put_back, tabular)
 from gradual_cf.use.alternatives import _forbidden, _select
 from gradual_cf.core import changed_groups, take_rows
-from gradual_cf.search.goals import target_prob
+from gradual_cf.search.goals import arrived
 
 
 def holds(e, many, k, target=None):
@@ -34,7 +34,7 @@ def holds(e, many, k, target=None):
         assert (apart > 1e-6).all()
     for i,g in on.nonzero().tolist():                           # brute force: put each change back alone
         less = torch.where(groups == g, a.x[i], a.xp[i])[None]
-        if not target_prob(e.model(less), a.tensors.target[i:i + 1]) >= a.tau: continue
+        if not arrived(e.model(less), a.tensors.target[i:i + 1], e.tau): continue
         asked = a.enc.take(slice(i, i + 1))
         assert not e.content(asked, less, a.tensors.target[i:i + 1]) and e.content(asked, a.xp[i:i + 1], a.tensors.target[i:i + 1])
 
@@ -225,7 +225,7 @@ def test_irreducible_is_a_measure_and_agrees_with_brute_force():
     want = torch.ones(60, dtype=torch.bool)
     for i,g in changed_groups(cfs.x, cfs.xp, t.groups).nonzero().tolist():
         less = torch.where(t.groups == g, cfs.x[i], cfs.xp[i])[None]
-        if cfs.valid[i] and target_prob(t.model(less), cfs.tensors.target[i:i + 1]) >= cfs.tau: want[i] = False
+        if cfs.valid[i] and arrived(t.model(less), cfs.tensors.target[i:i + 1], e.tau): want[i] = False
     assert 0 < want.sum() < 60 and torch.equal(minimal(e, cfs), want)
     assert minimal(e, improve(e, cfs, [put_back])).all()
     table = evaluate(e, t.x[:60], eps=()).set_index('metric')

@@ -42,7 +42,7 @@ def test_json_is_strict_and_holds_the_answers(shop, tmp_path):
     text = answer.to_json(tmp_path/'a.json')
     told = json.loads(text, parse_constant=refuse)
     assert json.loads((tmp_path/'a.json').read_text(encoding='utf-8')) == told and told['schema_version'] == 1
-    assert [c['name'] for c in told['columns']] == NAMES and told['classes'] == ['<no>', '=yes'] and told['tau'] == .5
+    assert [c['name'] for c in told['columns']] == NAMES and told['classes'] == ['<no>', '=yes'] and told['tau'] is None and told['cut'] == .5
     for i, a in enumerate(told['answers']):
         assert a['row'] == rows.index[i] and a['target'] == '=yes' and a['valid'] == answer.valid[i] and a['after'] == answer.prob[i].item()
         assert a['distance'] == answer.quality().distance[i] and a['changed'] == [c for c, on in zip(NAMES, answer.changed[i]) if on]

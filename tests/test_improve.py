@@ -9,7 +9,9 @@ import toy
 from hypothesis import given, settings, strategies as st
 from written import load_task
 
-from gradual_cf.all import PAPER, GradualCF, improve, line_search, put_back
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from gradual_cf.all import PAPER, GradualCF, from_frames, improve, letter, line_search, load_loans, measures, prove, put_back, summary, tabular
 from gradual_cf.core import State, changed_groups, take_rows
 from gradual_cf.search.explainer import Explainer
 from gradual_cf.models.asking import predict
@@ -68,7 +70,7 @@ def test_no_single_group_can_go_after_put_back(problem):
     for i,g in on.nonzero().tolist():
         if not cfs.valid[i]: continue
         xp = torch.where(t.groups == g, cfs.x[i], cfs.xp[i])
-        assert e.model(xp[None]).softmax(1)[0, cfs.target[i]] < cfs.tau
+        assert e.model(xp[None]).argmax(1) != cfs.target[i]
 
 
 def test_put_back_matches_a_slow_replica():
@@ -133,3 +135,45 @@ def test_heloc_in_both_settings():
         after = improve(e, before)
         holds(before, after)
         assert far(after).mean() < far(before).mean() or how is None and torch.equal(after.xp, before.xp) # the last value that does
+
+
+# Answers of another method
+
+@pytest.fixture(scope='module')
+def bank():
+    X, y, T, _ = load_loans()
+    model = HistGradientBoostingClassifier(categorical_features='from_dtype', max_iter=20, random_state=0).fit(X, y)
+    return model, GradualCF(model, tabular(X, bounds={'income': (None, 90_000)})).fit(X), T[model.predict(T) == 'refused'].head(6), T[model.predict(T) == 'granted'].head(6)
+
+
+def test_frames_of_another_method_are_answers_like_any_other(bank):
+    model, cf, rows, other = bank
+    own = cf.explain(rows)
+    same = from_frames(cf, rows, own.raw)
+    assert torch.equal(same.xp, own.xp) and (same.valid == own.valid).all() and (same.typical == own.typical).all() and same.changes().equals(own.changes())
+    theirs = from_frames(cf, rows, other.reset_index(drop=True))  # their rows have other names
+    assert (theirs.valid == (model.predict(other) == 'granted')).all() and (theirs.raw.to_numpy(object) == other.to_numpy(object)).all()
+    assert measures(cf, theirs).set_index('metric').loc['valid', 'mean'] == 1 and (theirs.quality().changes == (rows.to_numpy(object) != other.to_numpy(object)).sum(1)).all()
+    better = improve(cf, theirs)
+    assert better.valid.all() and (better.changed.sum(1) <= theirs.changed.sum(1)).all() and better.changed.sum() < theirs.changed.sum()
+    assert (prove(cf, theirs).bound <= theirs.changed.sum(1)).all() and 'granted' in letter(better[:1])[0]
+
+
+def test_frames_are_judged_as_they_are(bank):
+    model, cf, rows, other = bank
+    odd = other.assign(income=other.income + 1e6)
+    answers = from_frames(cf, rows, odd)
+    assert (answers.raw.income.to_numpy() == odd.income.to_numpy()).all() and not cf.domain.legal(rows, answers.raw).all(1).any()
+    gone = other.astype(object)
+    gone.iloc[1] = None
+    answers = from_frames(cf, rows, gone, 'granted')
+    assert not answers.valid[1] and answers.valid.sum() == 5 and (answers.raw.iloc[1] == rows.iloc[1]).all()
+
+
+def test_who_wants_answers_and_gets_frames_says_what_makes_them(bank):
+    _, cf, rows, other = bank
+    for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: prove(cf, other), lambda: letter(other), lambda: cf.region(other)):
+        with pytest.raises(ValueError, match='must be Counterfactuals, as explain returns them, got DataFrame: from_frames'): ask()
+    with pytest.raises(ValueError, match='got 2 Counterfactuals: measures'): summary(cf.explain(rows[:2]))
+    with pytest.raises(ValueError, match='answers must be one for each of 6 rows, got 2'): from_frames(cf, rows, other[:2])
+    with pytest.raises(ValueError, match='must have the columns'): from_frames(cf, rows, other.drop(columns='age'))

@@ -46,7 +46,7 @@ def test_constraints_hold_for_any_combination(data):
     changed = (old.astype(object) != new.astype(object)).sum(axis=1)
     assert most is None or changed.max() <= most
     assert domain.legal(old, new).all()
-    before = cfs.before >= cfs.tau
+    before = cfs.already
     assert (changed[before] == 0).all() and cfs.valid[before].all()
     assert set(cfs.changes()['index']) == set(old.index[changed > 0])
 

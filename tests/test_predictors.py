@@ -3,6 +3,7 @@ import functools
 import inspect
 import operator
 import os
+import re
 import warnings
 import zipfile
 from io import BytesIO as io_bytes
@@ -19,6 +20,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -26,11 +28,14 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from test_tables import coded
+
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.baselines.nearest import Wachter
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.measures.metrics import evaluate
+from gradual_cf.models.asking import log_odds
 from gradual_cf.models.networks import seeded
 from gradual_cf.models.fitted import load_fitted, predictor
 from gradual_cf.data.tables import tabular
@@ -261,9 +266,58 @@ def test_a_network_of_numbers():
 
 
 class Labels(ClassifierMixin, BaseEstimator):
-    "A classifier that gives labels only."
-    def fit(self, X, y): self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]; return self
+    "A classifier that gives labels only, and does not say which there are."
+    def fit(self, X, y): self.fitted_, self.n_features_in_ = True, X.shape[1]; return self
     def predict(self, X): return np.zeros(len(X), int)
+
+
+class Foreign:
+    "What other libraries return: something with a method that predicts, or none."
+    def __init__(self, *ways):
+        for way in ways: setattr(self, way, lambda rows: rows.age.to_numpy()/100)
+
+
+LINES = {'survival': (Foreign('predict', 'predict_survival_function'), 'which may give numbers: write predictor(lambda rows: model.predict(rows), domain, kind='),
+         'hazards': (Foreign('predict_partial_hazard'), 'write predictor(lambda rows: model.predict_partial_hazard(rows), domain, kind='),
+         'data': (Foreign(), 'which does not predict: predictor(fn, domain, kind=…) takes any function of rows'),
+         'several outputs': (MultiOutputClassifier(LogisticRegression(max_iter=500)), 'got 2 outputs: choose one by predictor(model, domain, output=…)')}
+
+
+@pytest.mark.parametrize('case', LINES)
+def test_what_nobody_knows_is_answered_with_the_line_to_write(case):
+    df, y = people(missing=False)
+    df, (model, says) = df.drop(columns='job'), LINES[case]
+    if case == 'several outputs': model.fit(df, np.c_[y, df.age > 40])
+    with pytest.raises(ValueError, match=re.escape(says)) as e: GradualCF(model, tabular(df))
+    assert 'labels only' not in str(e.value)
+    line = dict(survival=lambda d: predictor(lambda rows: model.predict(rows), d, kind='number'), hazards=lambda d: predictor(lambda rows: model.predict_partial_hazard(rows), d, kind='proba'),
+                data=lambda d: predictor(lambda rows: rows.age/100, d, kind='proba')).get(case, lambda d: predictor(model, d, output=1))
+    assert len(GradualCF(line(tabular(df)), tabular(df)).fit(df).explain(df[:2], target=(.3, .4) if case == 'survival' else 1)) == 2
+
+
+@pytest.mark.parametrize('codes', ['whole', 'dropped', 'rising'])
+@pytest.mark.parametrize('scale', ['range', 'quantile'])
+def test_a_network_of_raw_columns_reads_what_it_was_trained_on(codes, scale, caplog):
+    df, _ = coded(codes, 'shared', float)
+    with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(df.shape[1], 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    domain = tabular(df, scale=scale)
+    x = domain.encode(df).x
+    assert len(domain.told) == 3 and torch.allclose(predictor(net, domain, scaled=False)(x.float()), log_odds(net(torch.tensor(df.to_numpy()).float()), 'logit'), atol=1e-3)
+    wide = StandardScaler().fit(df.to_numpy())
+    assert torch.allclose(predictor(net, domain, scaled=wide)(x.float()), log_odds(net(torch.tensor(wide.transform(df.to_numpy())).float()), 'logit'), atol=1e-3)
+
+
+def test_a_network_that_says_the_same_of_all_rows_may_want_raw_ones(caplog):
+    df = people(missing=False)[0].select_dtypes('number')
+    net = torch.nn.Linear(df.shape[1], 2)
+    with torch.no_grad():
+        net.weight.zero_(); net.bias.copy_(torch.tensor([30., 0.])); net.weight[1, list(df).index('age')] = 1
+    domain = tabular(df)
+    GradualCF(net, domain).fit(df)
+    assert "the network says 0 of all" in caplog.text and 'predictor(net, domain, scaled=False)' in caplog.text
+    caplog.clear()
+    GradualCF(predictor(net, domain, scaled=False), domain).fit(df)
+    assert not caplog.text
 
 
 @pytest.mark.parametrize('ending', ['txt', 'ubj'])

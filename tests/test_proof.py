@@ -284,7 +284,7 @@ def of_folds(kind, method, folds):
     return df, pd.DataFrame(list(itertools.product(range(4), repeat=3)), columns=list('abc')), m
 
 
-def there_at(cf, every, k): return arrived(predict(cf.model, cf.encode(every).x), torch.full((len(every),), k), cf.settings.tau).numpy()
+def there_at(cf, every, k): return arrived(predict(cf.model, cf.encode(every).x), torch.full((len(every),), k), cf.tau).numpy()
 
 
 def holds_everywhere(cf, every, k, optimal):

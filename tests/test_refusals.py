@@ -45,6 +45,8 @@ RULES = {
     'both ways': (dict(increase_only=['age'], decrease_only=[['age'], [], []]), 'must not overlap'),
     'a category': (dict(decrease_only=['job']), "must name numbers, got categories ['job']"),
     'bounds of a category': (dict(bounds={'job': (0, 1)}), "bounds must be of numbers, got (0, 1) for the category 'job'"),
+    'bounds beyond the table': (dict(bounds={'age': (1000, None)}), 'bounds must leave a value that training rows have, from '),
+    'bounds beyond the table in one row': (dict(bounds=[{}, {}, {'age': (None, -5)}]), "got (None, -5) for 'age'"),
     'bounds the wrong way': (dict(bounds={'age': (50, 20)}), "bounds must have low ≤ high, got 'age': (50, 20)"),
     'bounds that are no numbers': (dict(bounds={'age': ('young', None)}), "numeric in column 'age', got 'young'"),
     'bounds that are no list': (dict(bounds='age'), 'bounds must be a dict of columns, a list of dicts or a frame of pairs'),
@@ -161,6 +163,7 @@ def test_explain(row, tmp_path): refuses(row, tmp_path)
 CONSTRAINTS = {
     'all immutable': (dict(immutable=list(X())), 'immutable must leave … got'),
     'low above high': (dict(bounds={'age': (60, 20)}), "bounds must have low ≤ high, got 'age': (60, 20)"),
+    'bounds beyond the data': (dict(bounds={'age': (900, 999)}), 'bounds must overlap with what training rows have, from '),
     'no whole number between': (dict(bounds={'age': (20.2, 20.8)}), 'bounds must have low ≤ high … got'),
     'an unknown column': (dict(immutable=['agee']), "immutable must name columns of df, got ['agee']"),
     'a string': (dict(increase_only='age'), 'increase_only must be a list of columns, got'),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 
-from gradual_cf.all import PAPER, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
+from gradual_cf.all import PAPER, PLAUSIBLE, GradualCF, improve, line_search, predict, predictor, prove, put_back, tabular
 from gradual_cf.data.columns import _fit_columns
 from gradual_cf.data.relations import _by_pandas, _by_tree, _read_sentence
 from gradual_cf.data.relations import _numbers_of
@@ -354,6 +354,16 @@ def test_forests_obey(X, more):
     if 'relations' in more: assert not faults(cfs.data, cfs.raw).any()
 
 
+@pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], scale='quantile'), dict(relations=TIES[1:2], missing='level')],
+                         ids=['relations', 'derive', 'uneven', 'level'])
+def test_believable_answers_obey_beside_a_category(X, more):
+    "Single numbers have a form of their own, though a category has rules and other columns follow."
+    d = tabular(X, **more)
+    cf = GradualCF(predictor(scores, d, kind='logit'), d, PLAUSIBLE).fit(X)
+    cfs = cf.explain(people(6, 16), target=1)
+    assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.any() and cfs.changed.any()
+
+
 def test_a_forest_that_is_read_exactly_obeys():
     X = people().drop(columns=['degree', 'job', 'share'])
     forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X, X.income/3000 > X.total/2500)
@@ -419,3 +429,41 @@ def test_a_derived_value_that_was_off_before_may_stay(X):
     young = X[X.age < 60]
     old = young.assign(share=young.share.where(young.index != young.index[0], .77))
     assert domain(X).legal(old, old.assign(age=old.age + 1)).all()
+
+
+# What nobody told
+
+@pytest.mark.parametrize('kind', ['=', '+', '*', '+3'])
+@pytest.mark.parametrize('names', [['a', 'b', 'c', 'd'], ['of course', 'b-2', '2', 'sum']])
+def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_plausible_answers(kind, names, caplog):
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(r.integers(3, 60, (300, 3)), columns=names[:3]).assign(x=r.normal(0, 20, 300).round(2))
+    a, b, c = names[:3]
+    X[names[3]] = {'=': X[a], '+': X[a] + X[b], '*': X[a]*X[b], '+3': X[a] + X[b] + X[c]}[kind]
+    X = X.sample(frac=1, axis=1, random_state=1)
+    d = tabular(X)
+    told = d.told[0]
+    derive = eval(told.split('derive=')[1].split('} keeps')[0] + '}')  # the line that it says
+    (name, f), = derive.items()
+    assert len(d.told) == 1 and told in caplog.text and (f(X) == X[name]).all() and (name == names[3] or kind == '=')
+    score = lambda df: (df[a] - 31)/9 + (df[names[3]] - X[names[3]].mean())/X[names[3]].std() + df.x/30
+    model = lambda d: predictor(lambda df: 1/(1 + np.exp(-score(df).to_numpy())), d, kind='proba')
+    rows = X[score(X) < 0].head(6)
+    broken = lambda raw: (f(raw) != raw[name]).to_numpy()
+    plain = GradualCF(model(d), d).fit(X).explain(rows, target=1)
+    assert broken(plain.raw).any() and (plain.quality().contradictions == broken(plain.raw)).all()
+    kept = GradualCF(model(d), d, PLAUSIBLE).fit(X).explain(rows, target=1)
+    assert not broken(kept.raw).any() and not kept.quality().contradictions.any() and kept.changed.any() and kept.domain.legal(rows, kept.raw).all()
+    assert tabular(X, derive={}).told == () and 'contradictions' not in GradualCF(model(d), tabular(X, derive={})).fit(X).explain(rows, target=1).quality()
+
+
+def test_levels_that_never_meet_are_told_and_counted(caplog):
+    r = np.random.default_rng(0)
+    job = r.choice(['none', 'clerk', 'nurse'], 500)
+    X = pd.DataFrame({'job': job, 'boss': np.where(job == 'none', 'none', r.choice(['city', 'bank'], 500)), 'home': r.choice(['own', 'rent'], 500), 'x': r.normal(0, 1, 500).round(2)})
+    d = tabular(X)
+    assert d.told == ("no training row has job 'clerk' beside boss 'none'; job 'none' beside boss 'bank'; job 'none' beside boss 'city'; job 'nurse' beside boss 'none'",)
+    model = lambda df: np.where(df.job == 'nurse', .9, .1)
+    answers = GradualCF(predictor(model, d, kind='proba'), d).fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
+    assert (answers.quality().contradictions == (answers.raw.boss == 'none').to_numpy()).all() and (answers.raw.boss == 'none').any()
+    assert tabular(X.assign(boss=r.permutation(X.boss))).told == ()

@@ -14,6 +14,7 @@ from gradual_cf.data.datasets import load_loans
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import PLAUSIBLE
+from gradual_cf.search import proven
 from gradual_cf.search.plausible import Plausibility
 from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest, ways
 from gradual_cf.search.robust import _against, _lowest_score
@@ -178,3 +179,27 @@ def test_company_is_counted_with_the_digits_that_the_search_counts_with():
             fine = part[cf.content(enc.take(same), x[part], label[same])]
             if len(fine): break
         assert p.size[i] == pytest.approx(far[fine[0]].item() if len(fine) else np.inf, abs=2e-6)
+
+
+def test_a_column_that_may_not_change_has_noise_too():
+    "The worst of all copies of an answer, one for each error of measurement, keeps its class."
+    X, y, T, _ = load_loans()
+    X, T = X.drop(columns='housing'), T.drop(columns='housing')
+    model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
+    rows, noise = T[model.predict(T) == 'refused'][:4], {'income': 300, 'age': 1}
+    answers = GradualCF(model, tabular(X)).fit(X).explain(rows, target='granted', robust=dict(noise=noise), immutable=['age'], seconds=60)
+    assert answers.valid.any() and (answers.raw.age == rows.age).all()
+    for i in np.flatnonzero(answers.valid):
+        copies = answers.raw.iloc[[i]].loc[lambda f: f.index.repeat(3*601)]
+        copies = copies.assign(income=copies.income + np.tile(np.arange(-300, 301), 3), age=copies.age + np.repeat([-1, 0, 1], 601))
+        assert (model.predict(copies.clip(X.min(), X.max(), axis=1)) == 'granted').all()
+
+
+def test_what_is_to_be_withstood_has_a_limit_of_time(monkeypatch):
+    X, y, T, _ = load_loans()
+    X, T = X.drop(columns='housing'), T.drop(columns='housing')
+    model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X)).fit(X)
+    monkeypatch.setattr(proven, '_ROBUST_SECONDS', 1e-9)
+    told = cf.explain(T[model.predict(T) == 'refused'][:2], target='granted', robust=dict(noise={'income': 300})).proof
+    assert not {'optimal', 'none exists'} & set(told)

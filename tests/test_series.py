@@ -8,6 +8,9 @@ import torch
 import written
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from cover import cover
+from sklearn.ensemble import RandomForestClassifier
+from torch import nn
 
 from gradual_cf.core import Encoded, State
 from gradual_cf.data.datasets import CBF_CLASSES, load_cbf
@@ -420,3 +423,42 @@ def test_cylinder_bell_funnel_is_its_formula():
     assert X.shape == (30, 128) and X_test.shape == (12, 128) and np.bincount(y).tolist() == [10]*3
     assert np.abs(X[:, :15]).max() < 6 and X[y == 0].max(1).min() > 4 and _DONORS > 1
     assert np.array_equal(load_cbf(30, 12, seed=3)[0], X) and not np.array_equal(load_cbf(30, 12)[0], X)
+
+
+# Counts
+
+def counting(threshold=3.2):
+    "A network that adds up the middle third."
+    net = nn.Sequential(nn.Flatten(), nn.Linear(24, 2))
+    weight = (torch.arange(24)//8 == 1).float()*.2
+    net[1].load_state_dict(dict(weight=torch.stack([-weight, weight]), bias=torch.tensor([1., -1.])*threshold))
+    return net
+
+
+RULES = dict(none={}, bounds=dict(bounds={'value': (.5, 6.5)}), locked=dict(immutable=[slice(0, 9)]), rising=dict(increase_only=['value']))
+
+
+@pytest.mark.parametrize('dtype,kind,rules', cover([np.int64, np.uint8, np.float32, np.float64], ['network', 'forest'],
+                                                   list(RULES)))
+def test_counts_stay_counts(dtype, kind, rules):
+    rules = RULES[rules]
+    X = np.random.default_rng(0).poisson(3, (150, 24)).astype(dtype)
+    net = counting(5.6)
+    label = net(torch.tensor(X).float()).argmax(1).numpy()
+    model = net if kind == 'network' else RandomForestClassifier(20, random_state=0).fit(X, label)
+    cf = GradualCF(model, series(X)).fit(X)
+    rows = X[label == 0][:5]
+    answers = cf.explain(rows, 1, **rules)
+    raw = np.asarray(answers.raw)
+    assert raw.dtype == (dtype if np.issubdtype(dtype, np.integer) else float) and (raw == np.round(raw)).all() and answers.changed.any() and cf.domain.legal(rows, raw).all()
+    if 'bounds' in rules: assert ((raw == rows) | (raw >= 1) & (raw <= 6)).all()
+    if kind == 'network': assert (net(torch.tensor(raw).float()).argmax(1).numpy()[answers.valid] == 1).all()
+
+
+def test_who_says_which_channels_count_is_believed():
+    X = np.random.default_rng(1).poisson(3, (40, 2, 12)) + np.array([0., .5])[:, None]
+    assert series(X).encode.args[0].whole == (0,) and series(X, integer=[]).encode.args[0].whole == ()
+    with pytest.raises(ValueError, match=r"integer must name channels of whole numbers up to 16,777,216, got \['channel 1'\], which has others"): series(X, integer=['channel 1'])
+    with pytest.raises(ValueError, match="integer must be a list of channels, got 'channel 0'"): series(X, integer='channel 0')
+    half = X[:3] + np.array([.5, 0])[:, None]  # a row with a fraction of its own keeps it
+    assert (series(X).decode(series(X).encode(half).x, half) == half).all()

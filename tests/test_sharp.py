@@ -385,7 +385,7 @@ def answered(toy, **settings):
 def state_of(cf, cfs):
     "Answers as a state, asked for no more than `tau` of `cf`."
     aim = cf.aim(cfs.tensors.target)
-    return State(cfs.enc, cfs.xp.clone(), cf.model(cfs.xp).detach(), aim._replace(level=torch.full_like(aim.level, cf.settings.tau)))
+    return State(cfs.enc, cfs.xp.clone(), cf.model(cfs.xp).detach(), aim._replace(level=torch.full_like(aim.level, cf.tau)))
 
 
 def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):

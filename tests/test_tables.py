@@ -9,10 +9,18 @@ import pandas as pd
 import pytest
 import torch
 import toy
+from cover import cover
 from hypothesis import example, given, settings, strategies as st
 
 from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.answers import Counterfactuals
@@ -20,7 +28,9 @@ from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.scale.workers import fingerprint
 from gradual_cf.models.networks import tabular_mlp, train
 from gradual_cf.models.fitted import predictor
-from gradual_cf.measures.metrics import summary
+from gradual_cf.measures.metrics import measures, summary
+from gradual_cf.search.proven import prove
+from gradual_cf.search.shorten import improve
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _written, tabular
 
@@ -754,3 +764,117 @@ def test_what_nobody_can_do_stays_forbidden_in_the_bank_whatever_else_is():
     found = GradualCF(task.model, task.domain, classes=task.classes).fit(task.X).explain(task.X_test, 'granted')
     for c in ('age', 'late_payments', 'debt'): assert (found.raw[c] == found.data[c]).all()
     assert (found.raw.months_in_job >= found.data.months_in_job).all() and found.changed.any(1).sum() > 50
+
+
+# 0/1 columns that nobody named
+
+CODES = dict(whole=lambda v, k: np.eye(k)[v], dropped=lambda v, k: np.eye(k)[v][:, 1:], rising=lambda v, k: (v[:, None] > np.arange(k - 1)).astype(float))
+NAMED = dict(shared=lambda part, j: f'{part}_{j}', none=lambda part, j: f'{"qxz"["abc".index(part)]}{"uvwy"[j]}')
+
+def coded(codes, names, dtype, seed=0, n=300):
+    "Three categories as 0/1 columns among numbers, their columns in any order, and the columns of each."
+    rng = np.random.default_rng(seed)
+    cols, parts = {'age': rng.integers(18, 28, n)}, {}
+    for part, k in dict(a=3, b=4, c=3).items():
+        v = CODES[codes](rng.integers(0, k, n), k)
+        parts[part] = [NAMED[names](part, j) for j in range(v.shape[1])]
+        cols |= dict(zip(parts[part], v.T.astype(dtype)))
+    return pd.DataFrame(cols).sample(frac=1, axis=1, random_state=seed), parts
+
+def possible(df, parts, codes):
+    "Whether each row has what some row may have."
+    v = {part: df[cols].to_numpy(float) for part, cols in parts.items()}
+    if codes == 'rising': return np.all([(np.diff(u, axis=1) <= 0).all(1) for u in v.values()], 0)
+    return np.all([u.sum(1) == 1 if codes == 'whole' else u.sum(1) <= 1 for u in v.values()], 0)
+
+ASKED = {'forest': lambda: RandomForestClassifier(8, max_depth=4, random_state=0), 'lines': lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+         'layers': lambda: MLPClassifier((4,), solver='lbfgs', max_iter=200, random_state=0), 'asked': lambda: KNeighborsClassifier(15)}
+
+@pytest.mark.parametrize('codes,names,dtype,model', cover(list(CODES), list(NAMED), [int, bool, float], list(ASKED)))
+@pytest.mark.filterwarnings('ignore::sklearn.exceptions.ConvergenceWarning')
+def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak_of_it(codes, names, dtype, model, caplog):
+    df, parts = coded(codes, names, dtype)
+    on = sum(df[cols].to_numpy(float) @ np.linspace(1, 2, len(cols)) for cols in parts.values())
+    source = ASKED[model]().fit(df, on + df.age/8 > np.quantile(on + df.age/8, .6))
+    domain = tabular(df)
+    assert sorted(sorted(c.sources) for c in domain.features if c.kind == 'category') == sorted(map(sorted, parts.values()))
+    assert [r.message for r in caplog.records] == list(domain.told) and len(domain.told) == 3
+    pd.testing.assert_frame_equal(_written(domain.decode.args[0], domain.encode(df).x), df)
+    rows = df[~source.predict(df)].head(4)
+    cf = GradualCF(source, domain).fit(df)
+    everything = np.stack(np.meshgrid(*[np.arange(c.width) if c.kind == 'category' else np.arange(18, 28) for c in domain.features], indexing='ij'), -1).reshape(-1, 4)
+    entries = np.concatenate([np.eye(c.width)[v] if c.kind == 'category' else c.encoded(v)[:, None] for c, v in zip(domain.features, everything.T)], 1)
+    there = source.predict(domain.decode(torch.from_numpy(entries)))
+    for optimal in [None] if model == 'asked' else [None, 'columns', 'distance']:
+        answers = cf.explain(rows, target=True, optimal=optimal)
+        assert possible(answers.raw, parts, codes).all() and domain.legal(rows, answers.raw).all() and answers.valid.all()
+        for i in np.flatnonzero([told == 'optimal' for told in answers.proof or ()]):
+            far = entries[there] - answers.x[i].numpy()
+            moved = np.stack([(far[:, at] != 0).any(1) for at in domain.decode.args[0].at], 1).sum(1)
+            if optimal != 'distance': assert sum(answers.mask[i, at.start] for at in domain.decode.args[0].at) == moved.min()
+            else: assert (answers.xp[i] - answers.x[i]).abs().sum() <= np.abs(far).sum(1).min() + 1e-6
+        assert optimal is None or 'optimal' in answers.proof
+    assert len(tabular(df, categorical={}).features) == df.shape[1]
+
+def test_columns_that_are_named_are_columns_and_luck_is_no_category(caplog):
+    df, parts = coded('whole', 'shared', int)
+    kept = tabular(df, bounds={'a_0': (0, 1)}, relations=['b_1 == 0 -> age >= 18'], immutable=parts['c'])
+    assert sorted(c.kind for c in kept.features) == ['category'] + ['integer']*8 and 'because bounds names one of them' in caplog.text and 'because relations names' in caplog.text
+    assert kept.encode(df).frozen.sum(1).unique().tolist() == [1]
+    with pytest.raises(ValueError, match="'c_0' is a part of 'c' unless categorical={} keeps them apart"): tabular(df, immutable=['c_0'])
+    strange = df.head(3).copy()
+    strange.iloc[1, [df.columns.get_loc(c) for c in parts['a']]] = [1, 1, 0]
+    told = tabular(df).unread(strange)
+    assert told[::2] == ['', ''] and "hold no level of the category 'a'" in told[1]
+    rng = np.random.default_rng(0)
+    for share in (.01, .05, .5):
+        flags = pd.DataFrame((rng.random((400, 12)) < share).astype(int)).add_prefix('has_')
+        assert tabular(flags).told == ()
+
+
+@pytest.mark.parametrize('share,decimals,scale', cover([0, .01, .04, .2], [1, 2, 3], ['range', 'standard', 'quantile']))
+def test_a_few_cells_with_decimals_leave_the_others_whole(share, decimals, scale):
+    rng = np.random.default_rng(0)
+    pay = rng.choice(9000, 500, replace=False) + 0.
+    pay[rng.permutation(500)[:int(500*share)]] += 10.**-decimals
+    df = pd.DataFrame({'pay': pay, 'x': filler(500)})
+    domain = tabular(df, scale=scale)
+    pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x), df)
+    cf = explainer(df, domain=domain)
+    rows = df[df.pay % 1 != 0].head(9) if share else df.head(9)
+    answers = cf.explain(rows, immutable=['x'])
+    moved = answers.raw.pay[answers.raw.pay != rows.pay]
+    assert len(moved) and domain.legal(rows, answers.raw).all()
+    assert share == .2 or (moved % 1 == 0).all()
+    assert domain.legal(df[:1], df[:1].assign(pay=df.pay.min() + 10.**-decimals))[0, 0] == (share == .2)
+
+
+# Levels that no training row has
+
+def with_one_hot(last, unknown='ignore'):
+    return make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown=unknown), ['job']), remainder='passthrough'), last)
+
+READS = {'lines': (lambda: with_one_hot(LogisticRegression(max_iter=3000)), True), 'forest': (lambda: with_one_hot(RandomForestClassifier(9, random_state=0)), True),
+         'asked': (lambda: with_one_hot(KNeighborsClassifier(9)), True), 'refuses': (lambda: with_one_hot(LogisticRegression(max_iter=3000), 'error'), False)}
+
+@pytest.mark.parametrize('name', READS)
+@pytest.mark.filterwarnings('ignore:Found unknown categories')
+def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_the_model_reads_it(name):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({'job': rng.choice(['clerk', 'nurse', None], 200), 'age': rng.integers(18, 60, 200), 'pay': rng.integers(10, 60, 200)})
+    label = df.pay + 5*(df.job == 'clerk') + df.age/10 > 42
+    model, reads = READS[name][0]().fit(df, label), READS[name][1]
+    cf = GradualCF(model, tabular(df)).fit(df)
+    rows = df[~model.predict(df)].head(4).copy()
+    plain = cf.explain(rows, True)
+    new = rows.assign(job=['pilot', *rows.job[1:3], 'actor'])
+    answers = cf.explain(new, True)
+    assert answers.raw.job.iloc[[0, 3]].tolist() == ['pilot', 'actor'] and answers.unread.tolist() == [not reads, False, False, not reads]
+    for i in (1, 2): assert answers.raw.iloc[i].astype(str).equals(plain.raw.iloc[i].astype(str))
+    if not reads: return
+    assert answers.valid.all() and model.predict(answers.raw).all() and cf.explain(new[:1], True).valid.all()
+    if name != 'asked':
+        everything = pd.DataFrame([('pilot', a, p) for a in range(18, 60) for p in range(10, 60)], columns=df.columns)
+        few = (everything[['age', 'pay']].to_numpy() != new[['age', 'pay']].iloc[0].to_numpy()).sum(1)
+        assert answers.proof[0] == 'optimal' and answers.changed[0].sum() == few[model.predict(everything)].min()
+    cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), prove(cf, answers), measures(cf, improve(cf, answers))

@@ -93,12 +93,12 @@ class _Condition:
     low:float=-np.inf   # The value is larger, raw units; days since 1970 for a date
     high:float=np.inf   # The value is at most this, raw units
     levels:tuple=()     # Levels that a category may have
-    sources:tuple=()    # The 0/1 columns of a category that comes as such
+    category:Column|None=None # A category that comes as 0/1 columns
     column:Column|None=None # How the cells are read; None for plain numbers
 
     def covers(self, df:pd.DataFrame) -> np.ndarray: # Raw rows -> bool `(n,)`
         "Which rows meet the condition."
-        if self.sources: return df[list(self.levels)].to_numpy(float).any(1)
+        if self.category is not None: return np.isin(self.category.named(df), self.levels)
         cells = df[self.feature]
         if self.levels: return cells.isin(self.levels).to_numpy()
         v = cells.to_numpy(float) if self.column is None else _read_numbers(self.column, cells)
@@ -204,7 +204,7 @@ def _condition(column, low, high):
     if not column.ordered:
         may = low > 0 if (low > 0).any() else ~(high < 1)
         levels = tuple(level for level,m in zip(column.levels, may) if m)
-        return _Condition(column.name, levels=levels, sources=column.sources if len(column.sources) > 1 else ())
+        return _Condition(column.name, levels=levels, category=column if len(column.sources) > 1 else None)
     raw = (float(column.decoded(v[0])) for v in (low, high))
     low, high = (float(np.floor(v + _ROUNDING)) if column.unit == 1 and np.isfinite(v) else v for v in raw)
     return _Condition(column.name, low, high, column=column)
@@ -279,7 +279,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
-    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.settings.tau))
+    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.tau))
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
@@ -299,7 +299,7 @@ def _reasons(lore, enc, target, seed, wordy):
     own = z.argmax(1)
     second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
-    there, data = arrived(z, target, h.tau), (lore.x_train, lore.groups(enc.x))
+    there, data = arrived(z, target, lore.tau), (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
@@ -589,7 +589,7 @@ class ABELE(_OfImages):
             one, goal = enc.take(slice(i, i + 1)), int(target[i])
             x, p = _counter_exemplars(self, one, _around(self, one, goal, seed), goal)
             if not len(x): continue
-            there, far = p >= self.settings.tau, (x - one.x).flatten(1).norm(dim=1)
+            there, far = p >= self.tau, (x - one.x).flatten(1).norm(dim=1)
             out[i] = x[far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()]
         return _within_limit(self, enc, out, target)
 
@@ -611,4 +611,4 @@ class ABELE(_OfImages):
         inside = torch.as_tensor(home.holds(z.cpu().double().numpy()[:, None])[:, 0]).to(keeps.device)
         same = z[inside & keeps if (inside & keeps).any() else keeps]
         same = self.drawn(same[_far_apart(same, n)], enc) if len(same) else enc.x[:0]
-        return _Exemplars(enc.x, same, x[p >= self.settings.tau][:n])
+        return _Exemplars(enc.x, same, x[p >= self.tau][:n])

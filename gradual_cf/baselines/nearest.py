@@ -18,7 +18,7 @@ from ..models.asking import evaluating, input_grad, predict, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import arrived, target_prob
+from ..search.goals import arrived, levels, target_prob
 from ..search.shorten import _group_sizes, put_back_smallest
 
 # %% auto #0
@@ -35,10 +35,11 @@ def _admitted(explainer, enc, c):
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c11
 def _enough(tau): return tau + .001*(1 - tau) # The probability that a search asks for
+def _most(tau) -> float: return float(tau.max()) if isinstance(tau, Tensor) else tau # Of two classes
 
 def _away(explainer, enc, target):
     "Positions of the rows that are not where they should be, long."
-    return (~arrived(predict(explainer.model, enc.x), target, explainer.settings.tau)).nonzero()[:, 0]
+    return (~arrived(predict(explainer.model, enc.x), target, explainer.tau)).nonzero()[:, 0]
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c14
 class _Arrivals:
@@ -56,7 +57,7 @@ class _Arrivals:
 def _wanted(explainer, enc, xp, target):
     "Rows as a `State` whose target is the probability that a search asks for."
     aim = explainer.aim(target)
-    return State(enc, xp, None, aim._replace(level=torch.full_like(aim.level, _enough(explainer.settings.tau))))
+    return State(enc, xp, None, aim._replace(level=levels(_enough(explainer.tau), target, aim.level)))
 
 
 def _within_limit(explainer, enc, xp, target):
@@ -168,8 +169,8 @@ def _descended(wachter, enc, target, loose, weight):
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
         slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
-        if loose: there = arrived(wachter.model(xp).detach(), target, _enough(h.tau))
-        else: there = arrived(z, target, max(h.aim - h.tol, _enough(h.tau)))
+        if loose: there = arrived(wachter.model(xp).detach(), target, _enough(wachter.tau))
+        else: there = arrived(z, target, max(h.aim - h.tol, _most(_enough(wachter.tau))))
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
         rests[adam.rows] = torch.where(adam.note(loss, h.decay), there, rests[adam.rows])
@@ -318,8 +319,8 @@ class CEM(Explainer):
     @property
     def margin(self) -> float:
         "What the target's logit must exceed the others' by: the log-odds of tau, and kappa."
-        p = _enough(self.settings.tau)
-        return math.log(p/(1 - p)) + self.settings.kappa
+        p = _most(_enough(self.tau))
+        return max(math.log(p/(1 - p)), 0.) + self.settings.kappa
 
     @property
     def reach(self) -> float: return 1/(1 + math.exp(-self.margin))*(1 - 1e-6) # Probability that counts as arrived
@@ -369,7 +370,7 @@ def _enemies(explainer, enc, target, inner, outer, gen):
         for d,r in zip(direction.split(size), u.split(size)):
             points, each = _shell(x[i], free[i], d, r, inner[i], outer[i]), i.repeat_interleave(len(r))
             at = _admitted(explainer, enc.take(each), points.flatten(0, 1))
-            there = arrived(predict(explainer.model, at), target[each], _enough(explainer.settings.tau))
+            there = arrived(predict(explainer.model, at), target[each], _enough(explainer.tau))
             far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(~there, torch.inf)
             dist, nearest = far.view(len(i), -1).min(1)
             best.see(i, at.view_as(points)[every[:len(i)], nearest], dist)

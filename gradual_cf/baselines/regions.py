@@ -168,7 +168,7 @@ class FIDO(_OfImages):
         "Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do."
         xp, live = enc.x.clone(), _away(self, enc, target)
         if not len(live): return xp
-        there = lambda z: arrived(z, target[live], _enough(self.settings.tau))
+        there = lambda z: arrived(z, target[live], _enough(self.tau))
         found = _find_regions(self, _Sought(enc.take(live), target[live], 1, False, there), seed)
         xp[live[found.there]] = found.xp[found.there]
         return _within_limit(self, enc, xp, target)
@@ -248,7 +248,7 @@ def _edited(e, maps, given, target, free):
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source
-        live = ~arrived(z, target, _enough(e.settings.tau)) & free.any(1) & unused.any(1)
+        live = ~arrived(z, target, _enough(e.tau)) & free.any(1) & unused.any(1)
         if not live.any(): return
         i = live.nonzero()[:, 0]
         if e.linear is None: scores = _slope_scores(e.head, maps[i], given[i], grid, target[i])
@@ -273,7 +273,7 @@ def _nearest_donors(goyal, x, target):
     many, means = goyal.settings.donors, _described(goyal.maps, x)
     out = target[:, None].repeat(1, many)
     for t in target.unique().tolist():
-        pool = (goyal.z_train.softmax(1)[:, t] >= goyal.settings.tau).nonzero()[:, 0]
+        pool = (goyal.z_train.softmax(1)[:, t] >= goyal.tau).nonzero()[:, 0]
         if len(pool) < many: raise ValueError(f'donors must be at most {len(pool)} for class {t}, got {many}')
         far = torch.cdist(means[target == t], goyal.means[pool])
         out[target == t] = pool[far.argsort(dim=1, stable=True)[:, :many]]
@@ -304,7 +304,7 @@ def _edit_rows(e, enc, target):
         *_, (z, source) = _edited(e, maps, given, target, fixed.flatten(1) == 0)
     source, prob = source.unflatten(1, maps.shape[2:]), log_prob(z, target).exp()
     xp = _admitted(e, enc, _collage(enc.x, donors, source))
-    return _Edits(enc.x, donors, source, prob, arrived(z, target, e.settings.tau), xp)
+    return _Edits(enc.x, donors, source, prob, arrived(z, target, e.tau), xp)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79
 class Goyal(_OfImages):

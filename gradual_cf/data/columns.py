@@ -133,7 +133,7 @@ def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # Ascending `(k,)`, 
 def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
     v,scale = c.decoded(x), c.scale
-    with np.errstate(over='ignore'): near = np.rint(v*scale)/scale # infinite, and so not near, for what is too large
+    with np.errstate(over='ignore'): near = c.stored(np.rint(v*scale)/scale) # infinite, and so not near, for what is too large
     if c.knots is None: slack = _ULPS*(np.abs(v) + abs(c.origin))
     else: slack = _ULPS*np.abs(v) + c.decoded(x + _ULPS) - c.decoded(x - _ULPS)
     out = np.where(np.abs(near - v) <= slack, near, v)
@@ -173,15 +173,15 @@ def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole 
     "The place of the last legal number up to each."
     k = np.floor(np.clip(v/c.step, -_FARTHEST_PLACE, _FARTHEST_PLACE))
     for _ in range(2): # what rounding moved
-        k = np.where(np.round((k + 1)*c.step, c.digits) <= v, k + 1, k)
-        k = np.where(np.round(k*c.step, c.digits) > v, k - 1, k)
+        k = np.where(c.stored(np.round((k + 1)*c.step, c.digits)) <= v, k + 1, k)
+        k = np.where(c.stored(np.round(k*c.step, c.digits)) > v, k - 1, k)
     return k.astype(np.int64) + np.searchsorted(c.between, v, side='right')
 
 def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
     "The legal number at each place."
     places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of values between steps
     before = np.searchsorted(places, place)
-    v = np.round((place - before)*c.step, c.digits) + 0.
+    v = c.stored(np.round((place - before)*c.step, c.digits) + 0.)
     if not len(places): return v
     near = np.minimum(before, len(places) - 1)
     return np.where(places[near] == place, c.between[near], v)
@@ -221,8 +221,11 @@ class Column:
     codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
     unit:float=0.       # Raw distance between legal values; 0 for any
     digits:int=0        # Decimals of a legal number
+    bits:str=''         # Dtype of cells of fewer than 64 bits; '' for all others
     form:str=''         # How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone:Any=None       # Time zone of a date
+    rare:bool=False     # Whether so few training numbers have more decimals that nobody is offered such a one
+    trained:Any=None    # Smallest and largest training number, raw; None where there is none
     missing:bool=False  # Whether cells are missing in the training rows
     blank:Any=None      # A missing cell, as it is written
     known:Any=field(default=None, compare=False, repr=False) # Cells of the levels, or sorted numbers with more decimals
@@ -249,7 +252,7 @@ class Column:
         return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps: training numbers with more decimals, ascending
-        if self.levels or self.known is None: return np.zeros(0)
+        if self.levels or self.known is None or self.rare: return np.zeros(0)
         return self.known[~self.written(self.known)]
 
     def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
@@ -268,9 +271,12 @@ class Column:
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
-        return np.abs(v.round(self.digits) - v) <= _SAME*self.step
+        return np.abs(self.stored(v.round(self.digits)) - v) <= _SAME*self.step
+    def stored(self, v:Any) -> Any: # Numbers -> the numbers that cells of its dtype hold
+        if not self.bits: return v
+        with np.errstate(over='ignore'): return np.asarray(v, float).astype(self.bits).astype(float)
     def rounded(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest legal numbers, bounds apart
-        near = v.round(self.digits) + 0.
+        near = self.stored(v.round(self.digits) + 0.)
         if not len(self.between): return near
         other = _nearest(self.between, v)
         return np.where(np.abs(other - v) < np.abs(near - v), other, near)
@@ -294,10 +300,10 @@ class Column:
 
     def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
-        if not self.unit or self.knots is None: return None
-        return self.whole
-    def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to whole numbers; one's own stay
-        return torch.where(c == x, c, self.encoded(self.decoded(c.double()).round()).to(c))
+        return None if self.knots is None else self.whole
+    def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to legal numbers; one's own stay
+        legal = self.encoded(self.rounded(self.decoded(c.detach().double().cpu().numpy())))
+        return torch.where(c == x, c, torch.from_numpy(legal).to(c))
     def outside(self, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> where nobody may have them
         return ~((v >= self.low) & (v <= self.high)) | np.isin(v, self.codes)
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
@@ -455,19 +461,33 @@ class Category(Column):
     def leaving(self) -> Column: return replace(self, offered=(*self.offered, None)) if self.missing else self
 
 # %% ../../nbs/data/00_columns.ipynb #c62
+def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n, levels)`
+    "Cells of 0/1 columns as levels; raises `ValueError` for cells that no level has."
+    has = c.has(df)
+    if has.any(1).all(): return has.astype(float)
+    row = df[list(c.sources)].to_numpy(object)[~has.any(1)][0].tolist()
+    raise ValueError(f'data must have a level of the category {c.name!r} in its columns {list(c.sources)}, got {row}: '
+                     'categorical={} keeps them apart')
+
 @dataclass(frozen=True)
 class Indicators(Category):
-    "A category that comes as 0/1 columns."
+    "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
+    @property
+    def rows(self) -> np.ndarray: # Cells of each level, `(levels, columns)`
+        return np.eye(self.width) if self.known is None else self.known
+    def has(self, df:pd.DataFrame) -> np.ndarray: # Whether each row has the cells of each level, bool `(n, levels)`
+        return (df[list(self.sources)].to_numpy(float)[:, None] == self.rows).all(2)
     def read(self, df:pd.DataFrame) -> np.ndarray:
         for source in self.sources: _check_missing(self, df[source])
-        return df[list(self.sources)].to_numpy(float)
+        if self.known is None: return df[list(self.sources)].to_numpy(float)
+        return _read_levels(self, df)
     def write(self, v:np.ndarray, dtypes:dict) -> dict:
-        return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, v.T)}
+        return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
     def named(self, df:pd.DataFrame) -> np.ndarray:
-        return _objects(self.levels)[df[list(self.sources)].to_numpy(float).argmax(1)]
+        at = self.has(df) if self.known is not None else df[list(self.sources)].to_numpy(float)
+        return _objects(self.levels)[at.argmax(1)]
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
-        v = new[list(self.sources)].to_numpy(float)
-        return (v.sum(1) == 1) & (v[:, self.may] == 1).any(1)
+        return self.has(new)[:, self.may].any(1)
 
 # %% ../../nbs/data/00_columns.ipynb #c69
 import re
@@ -551,8 +571,23 @@ def _inward(low, high, digits) -> tuple: # The nearest values inside that can be
     scale = 10.**np.asarray(digits)
     return _upward(low, scale), -_upward(-high, scale)
 
+def _inside_cells(c:Column, low, high) -> tuple:
+    "The same where cells have fewer bits, and round a bound as they round a number."
+    low,high = (c.stored(v) for v in (low, high))
+    ends = []
+    for v,side in ((low, 1), (high, 0)):
+        a = np.atleast_1d(np.asarray(v, float))
+        out,some = a.copy(), np.isfinite(a)
+        if some.any():
+            place = c.place(a[some])
+            there = c.at(place)
+            out[some] = np.where(there < a[some], c.at(place + 1), there) if side else there
+        ends.append(out.reshape(np.shape(v)))
+    return tuple(ends)
+
 def _inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
     "Move bounds inward to what is legal."
+    if c.bits: return _inside_cells(c, low, high)
     ends = _inward(low, high, c.digits)
     if not len(c.between): return ends
     at = np.searchsorted(c.between, low), np.searchsorted(c.between, high, side='right')
@@ -591,7 +626,8 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     plain = v[~np.isin(v, codes)]
     plain = plain if len(plain) else v
     origin = np.floor(v.min()) if c.unit else v.min()
-    return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()), codes=codes)
+    return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()),
+                   trained=(float(v.min()), float(v.max())), codes=codes)
 
 # %% ../../nbs/data/00_columns.ipynb #c93
 _MOST_DECIMALS = 12 # Numbers with more are of full precision
@@ -606,6 +642,15 @@ def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
     with np.errstate(over='ignore'):
         same = lambda part, d: (np.round(part, d).astype(dtype) == part.astype(dtype)).all()
         return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
+
+_FEW_NUMBERS = .05 # Share of numbers that may have more decimals than their column
+
+def _usual_decimals(v:np.ndarray, most:int) -> int:
+    "With how many decimals all but few numbers are written: a few incomes with cents leave the others whole."
+    number,counts = np.unique(v, return_counts=True)
+    odd = lambda d: (np.abs(number.round(d) - number) > _SAME*10.**-d).astype(float) # rows may repeat one of few numbers
+    few = lambda d: max(odd(d).mean(), odd(d) @ counts/len(v)) <= _FEW_NUMBERS
+    return next((d for d in range(most) if few(d)), most)
 
 def _digits_that_tell(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
     "Decimals that tell numbers apart where they are densest."
@@ -627,8 +672,11 @@ def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Colum
     if c.unit: return _precise(c, v)
     digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
     digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
+    usual = _usual_decimals(v, digits)
+    c,digits = replace(c, rare=usual < digits), usual
     most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
-    return _precise(replace(c, digits=int(min(digits, most))), v)
+    bits = dtype.name if dtype.itemsize < 8 else ''
+    return _precise(replace(c, digits=int(min(digits, most)), bits=bits), v)
 
 # %% ../../nbs/data/00_columns.ipynb #c100
 def _blank(s:pd.Series) -> dict:
@@ -654,9 +702,11 @@ def _bounded(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."
     if pair is None or c.low > c.high: return c # nobody has a value
     low,high = _interval(c, pair)
+    if low > c.high or high < c.low:
+        raise ValueError(f'bounds must overlap with what training rows have, from {c.text(c.low)} to {c.text(c.high)}, '
+                         f'got {tuple(pair)} for {c.name!r}')
     if low == -np.inf or c.codes: low = max(low, c.low)
     if high == np.inf: high = c.high
-    if not low <= high: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {(low, high)}')
     return replace(c, low=low, high=high)
 
 # %% ../../nbs/data/00_columns.ipynb #c103
@@ -686,8 +736,9 @@ def _fit_category(s:pd.Series, listed=None) -> Column:
     cells = _bare(pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
     return Category(s.name, (s.name,), levels=(*levels, *last), offered=offered, known=cells, **blank)
 
-def _fit_siblings(name, cols:Sequence, df:pd.DataFrame, listed=None) -> Column:
+def _fit_siblings(name, cols:Any, df:pd.DataFrame, listed=None) -> Column: # Columns, or the category that was found
     "A category that comes as 0/1 columns."
+    if isinstance(cols, Column): return replace(cols, offered=_offered(name, cols.levels, cols.offered, listed))
     v = df[list(cols)].to_numpy(float)
     if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
         raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
@@ -708,7 +759,7 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
 # %% ../../nbs/data/00_columns.ipynb #c111
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
-    owner,out = {c: name for name,cols in siblings.items() for c in cols}, {}
+    owner,out = {c: name for name,cols in siblings.items() for c in getattr(cols, 'sources', cols)}, {}
     by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
     for name,s in df.items():
         if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))

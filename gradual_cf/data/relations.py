@@ -101,6 +101,15 @@ def _tree_of(text:str, columns:Sequence[Column], where:str) -> ast.expr:
         if isinstance(node, ast.Name): node.id = f'c{_named_column(quoted.get(node.id, node.id), columns, where)}'
     return tree
 
+# %% ../../nbs/data/01_relations.ipynb #9fff3306
+def _names_in(relations, names:Sequence) -> list: # Columns
+    "The columns that some sentences may name, as far as their words tell."
+    if not isinstance(relations, (list, tuple)): return []
+    words = {w for text in relations if isinstance(text, str) for w in (*_QUOTED.findall(text), *_WORD.findall(text))}
+    return [name for name in names if str(name) in words]
+
+_WORD = re.compile(r'\w+')
+
 # %% ../../nbs/data/01_relations.ipynb #sc26
 _SAME_OR_NOT = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 

@@ -81,9 +81,15 @@ class _Series:
     locked:Tensor     # Points that may not change in any series, bool `(c, length)`
     bridged:bool      # Whether missing stretches are bridged
     real:Tensor       # Real series whose stretches are proposed, `(q, c, length)`
+    whole:tuple=()    # Channels of whole numbers, by position
 
     def time(self, t) -> str: # Of a point
         return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
+
+    @property
+    def project(self): # (c, x) -> the admissible c; None where any number is
+        at = torch.isin(torch.arange(len(self.channels)), torch.tensor(self.whole, dtype=torch.long))[:, None]
+        return partial(_whole_only, at) if self.whole else None
 
     def axis(self) -> tuple: # Times of all points `(length,)`, and what they count
         return np.arange(self.length)/(self.rate or 1), 'seconds' if self.rate else 'points'
@@ -160,6 +166,18 @@ def _encode(p:_Series, data) -> Encoded: # `(n, c, length)`
     enc = Encoded(x, torch.zeros(len(x), 1, dtype=torch.bool), p.low.expand_as(x), p.high.expand_as(x))
     return _held(p, enc, p.locked | ~torch.from_numpy(there))
 
+def _are_counts(raw) -> bool: return isinstance(raw, np.ndarray) and raw.dtype.kind in 'iu'
+
+def _given(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
+    "One or many series as an array; counts keep their dtype."
+    if isinstance(data, Tensor): data = data.detach().cpu().numpy()
+    v = _rows(p, data)
+    return v.astype(data.dtype) if _are_counts(data) else v
+
+def _whole_only(at:Tensor, c:Tensor, x:Tensor) -> Tensor: # Channels `(c, 1)`, values and inputs `(n, c, length)`
+    "Whole numbers stay whole; a point of one's own stays as it is."
+    return torch.where(at.to(c.device) & (c != x), c.round(), c)
+
 def _decode(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
     "Series again, with the axes that went in; what did not move is as it came, bridged where it was missing."
     new = x.detach().cpu().double().numpy()
@@ -168,14 +186,14 @@ def _decode(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
     v,there = _read(p, raw)
     until = np.flip(np.maximum.accumulate(np.flip(there, 2), 2), 2) # the end of each channel
     new = np.where(until, np.where(new == v.astype(np.float32), v, new), np.nan)
-    return new[..., :given.shape[-1]].reshape(given.shape if given.ndim > 1 else (1, -1))
+    new = new[..., :given.shape[-1]].reshape(given.shape if given.ndim > 1 else (1, -1))
+    return new.astype(raw.dtype) if _are_counts(raw) and (new % 1 == 0).all() else new
 
 def _frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel by channel
     "Series as fitted models of other makes read them."
     return pd.DataFrame(x.detach().cpu().double().flatten(1).numpy(), columns=list(_point_names(p)))
 
-def _by_rows(p:_Series, ask, rows) -> Tensor: # Raw series, or a frame of points -> what a model says
-    return ask(rows if isinstance(rows, pd.DataFrame) else _frame(p, _encode(p, rows).x))
+def _framed(p:_Series, rows) -> pd.DataFrame: return _frame(p, _encode(p, rows).x) # Raw series -> a frame of points
 
 def _arrays(p:_Series, ask, frame): return ask(np.asarray(frame).reshape(len(frame), *p.locked.shape))
 
@@ -184,9 +202,11 @@ def _adapt(p:_Series, model):
     model = as_module(model, partial(_frame, p), _point_names(p))
     if not hasattr(model, 'read'): return model # a network
     model = copy.copy(model)
-    model.read = partial(_by_rows, p, model.read)
+    model.frames = partial(_framed, p)
     if type(model.predictor.source).__module__.startswith('aeon.'):
-        model.predictor = replace(model.predictor, ask=partial(_arrays, p, model.predictor.ask))
+        own = model.predictor
+        model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(),
+                                  labels=own.labels and partial(_arrays, p, own.labels))
     return model
 
 def _point_names(p): return tuple(f'{c} {t}' for c in p.channels for t in range(p.length))
@@ -217,6 +237,11 @@ def _ends(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -
         out[_channel(channels, 'bounds', name)] = torch.tensor([torch.nan if v is None else v for v in pair])
     return out
 
+def _inward(whole:tuple, low:Tensor, high:Tensor) -> tuple: # `(…, c, 1)` each
+    "Limits moved inward to whole numbers where a channel has no others."
+    at = torch.isin(torch.arange(low.shape[-2]), torch.tensor(whole, dtype=torch.long))[:, None]
+    return torch.where(at, low.ceil(), low), torch.where(at, high.floor(), high)
+
 def _of_each(name:str, asked, one, n:int, read) -> Tensor: # `(n, …)`
     "What is asked of each row, read: a list of such, or one for all."
     rows = asked if isinstance(asked, list) and asked and all(isinstance(v, one) for v in asked) else [asked]*n
@@ -227,6 +252,7 @@ def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_
     "Lock points, and narrow the limits of channels."
     asked = _of_each('bounds', bounds, (dict, type(None)), len(enc.x), partial(_ends, p.channels))
     low,high = torch.fmax(p.low, asked[..., :1]), torch.fmin(p.high, asked[..., 1:]) # of a number and NaN, the number
+    low,high = _inward(p.whole, low, high)
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
     low,high = (v.repeat(1, 1, p.length) for v in (low, high))
     for limit,name,channels in ((low, 'increase_only', increase_only), (high, 'decrease_only', decrease_only)):
@@ -256,7 +282,8 @@ class _Steps:
 def _legal(p:_Series, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every window respects range, locks and steps, or is unchanged."
     a,b = (torch.from_numpy(_read(p, v)[0]).float() for v in (old, new))
-    bad = ((b < p.low - 1e-6) | (b > p.high + 1e-6) | p.locked) & (a != b) | _Steps(p).broken(a, b)
+    off = p.project(b, a) != b if p.project else torch.zeros_like(b, dtype=torch.bool)
+    bad = ((b < p.low - 1e-6) | (b > p.high + 1e-6) | p.locked | off) & (a != b) | _Steps(p).broken(a, b)
     return (_counted(p, bad) == 0).numpy()
 
 # %% ../../nbs/08_series.ipynb #t39
@@ -366,6 +393,19 @@ def _channel_names(v:np.ndarray, channels, X) -> tuple:
     raise ValueError(f'X must be (n, channels, length) with a name of its own for each of {c} channels, got {len(names)} '
                      f'for {v.shape}{_TURNED*turned}')
 
+_MOST_WHOLE = 2**24 # Floats of 32 bits hold all whole numbers up to here
+
+def _whole_channels(known:np.ndarray, names:tuple, told=None) -> tuple: # `(n, c, length)`, NaN where nothing is
+    "Channels of whole numbers; raises `ValueError` where one that is told has others."
+    v = np.where(np.isnan(known), 0., known)
+    each = ((v % 1 == 0) & (np.abs(v) <= _MOST_WHOLE)).all((0, 2))
+    if told is None: return tuple(np.flatnonzero(each).tolist())
+    if isinstance(told, str): raise ValueError(f'integer must be a list of channels, got {told!r}')
+    out = tuple(_channel(names, 'integer', name) for name in told)
+    if other := [names[j] for j in out if not each[j]]:
+        raise ValueError(f'integer must name channels of whole numbers up to {_MOST_WHOLE:,}, got {other}, which has others')
+    return out
+
 def series(
     X,             # Training series: `(n, length)`, `(n, channels, length)`, ragged lists, or a frame
     channels=None, # Names of the channels; None for those of the frame, else 'value' or 'channel 0', 'channel 1', …
@@ -376,6 +416,7 @@ def series(
     immutable=(),         # Channels, slices of time, or pairs of both that no answer changes
     steepest:float|None=None, # Largest jump between two points; None for the largest in the training series
     missing:str='refuse', # NaN inside a series: 'refuse' it, or 'bridge' it and change nothing there
+    integer=None,         # Channels of whole numbers, which answers keep whole; None for those that hold no others
 ) -> Domain:
     "Describe time series: their channels, their time axis, and the training series."
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
@@ -396,16 +437,17 @@ def series(
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
     asked = _ends(names, bounds)
-    low,high = torch.where(asked.isnan(), own, asked).T[..., None]
+    whole = _whole_channels(known, names, integer)
+    low,high = _inward(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
     return _domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
-                           torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real))
+                           torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real, whole))
 
 def _domain(p:_Series) -> Domain:
     "The record of functions of series."
     return Domain(
-        partial(_encode, p), partial(_decode, p), partial(_windows, p), propose=partial(_propose, p), kind='series',
-        defaults='series', rows=partial(_rows, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
+        partial(_encode, p), partial(_decode, p), partial(_windows, p), p.project, partial(_propose, p), kind='series',
+        defaults='series', rows=partial(_given, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
         write=partial(_frame, p), measures=_measures, relations=_Steps(p),
         adapt=partial(_adapt, p),
         display=Display(_stretches, _show, _plot, panel=partial(_panel, p), names=_names(p), columns=_point_names(p)))

@@ -14,13 +14,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
-                                     _inward, MISSING, _offered, _rescaled, _treated, _ULPS)
+from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
+                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .relations import _at_fault, _Relations, _ties
+from .found import _as_relation, _contradictions, _found_categories, _hanging, _hanging_told, _tell
+from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
 __all__ = ['tabular']
@@ -45,7 +46,7 @@ def _scales(table) -> _Scales: # Of a `_Table`
     origin,span = np.array(even, float)[table.group].T
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
     return _Scales(origin, span, table.entries('digits'), table.entries('scale'),
-                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between)],
+                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
                    [(c, at) for (c,at),one in zip(each, alike) if not one],
                    [g for g,c in enumerate(table.columns) if c.missing],
                    all(type(c) in (Column, Integer) for c in table.columns))
@@ -66,6 +67,9 @@ class _Table:
     relations:Any=None# Relations between columns, `_Relations`; None if there are none
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
+    told:tuple=()     # What was found in the training rows, in sentences
+    hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
+    unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
 
     @cached_property
     def names(self) -> list: return list(self.labels)
@@ -194,6 +198,8 @@ def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
+    for g,levels in table.unseen.items(): # what no training row has stays
+        frozen[:, g] |= torch.from_numpy(raw[:, table.at[g]][:, levels].any(1))
     for g in table.scales.missing if table.keep else (): # what is missing stays missing
         frozen[:, g] |= torch.from_numpy(np.isnan(table.columns[g].one(raw[:, table.at[g]])))
     return Encoded(x, frozen, low, high, most)
@@ -221,6 +227,9 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
             out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
         for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
+    if len(c.sources) > 1 and c.known is not None:
+        for i in [i for i,words in enumerate(out) if not words and not c.has(df.iloc[[i]]).any()]:
+            out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
 
 def _unread(table:_Table, data) -> list: # A text for each row
@@ -260,6 +269,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     if table.relations is None: return form
     project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
+    setattr(project, 'single', partial(_alone, whole, by_entry)) # of single numbers, before anything follows
     return project
 
 # %% ../../nbs/04_tables.ipynb #c30
@@ -353,13 +363,14 @@ _LISTED = 30 # Columns that an error lists
 
 def _check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
-    known,owner = [c.name for c in columns], {s: c.name for c in columns for s in c.sources}
+    known,owner = [c.name for c in columns], {s: c for c in columns for s in c.sources}
     for arg,names in named.items():
         if isinstance(names, str) or not hasattr(names, '__iter__'):
             one = 'the string ' if isinstance(names, str) else ''
             raise ValueError(f'{arg} must be a list of columns, got {one}{names!r}')
         bad = [c for c in names if c not in known]
-        hint = ''.join(f'; {c!r} is a part of {owner[c]!r}' for c in bad if c in owner)
+        hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
+        if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
         there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
@@ -367,6 +378,16 @@ def _check_names(columns:Sequence[Column], **named):
 def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
+
+def _whole(columns:Sequence[Column], row): # The same where none is named so
+    "Names of columns, with a category in place of all 0/1 columns that it comes as."
+    if isinstance(row, str) or not hasattr(row, '__iter__'): return row
+    row = list(row)
+    for c in columns:
+        if len(c.sources) < 2 or not set(c.sources) & set(row): continue
+        free = len(c.sources) - (len(c.levels) == len(c.sources) == 2) # of two levels, either column tells both
+        if len(set(c.sources) & set(row)) >= free: row = [name for name in row if name not in c.sources] + [c.name]
+    return row
 
 def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # bool `(n, g)`
     "Which columns of which rows are named."
@@ -379,8 +400,9 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
     is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
     if rows is value: _check_rows(arg, rows, n)
-    for row in rows: _check_names(columns, **{arg: row})
-    return np.repeat([[c in row for c in names] for row in rows], n//len(rows), 0)
+    whole = partial(_whole, columns)
+    for row in rows: _check_names(columns, **{arg: whole(row)})
+    return np.repeat([[c in row for c in names] for row in map(whole, rows)], n//len(rows), 0)
 
 # %% ../../nbs/04_tables.ipynb #c52
 def _bound_rows(table:_Table, bounds, n:int) -> tuple:
@@ -409,6 +431,18 @@ def _directions(columns:Sequence[Column], named:dict, n:int) -> list: # Three of
     return [fixed, up, down]
 
 # %% ../../nbs/04_tables.ipynb #c55
+def _check_reach(table, raw, bounds=None, **others):
+    "Raise `ValueError` for a bound beyond all training rows that a row does not meet: no answer will."
+    low,high = _bound_rows(table, bounds, len(own := _raw(table, raw)))
+    for g,(c,at) in enumerate(zip(table.columns, table.at)):
+        if c.trained is None: continue
+        lost = (low[:, g] > max(c.trained[1], c.high)) | (high[:, g] < min(c.trained[0], c.low))
+        lost &= (own[:, at.start] < low[:, g]) | (own[:, at.start] > high[:, g])
+        for a,b in np.stack([low[:, g], high[:, g]], 1)[lost][:1]:
+            asked = ', '.join(c.text(v) if np.isfinite(v) else 'None' for v in (a, b))
+            raise ValueError(f'bounds must leave a value that training rows have, from {c.text(c.trained[0])} to '
+                             f'{c.text(c.trained[1])}, got ({asked}) for {c.name!r}')
+
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
 def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
@@ -604,9 +638,12 @@ def _domain(table:_Table) -> Domain:
                   project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
+                  check=partial(_check_reach, table), extend=partial(_extended, table),
+                  contradicts=partial(_contradicting, table) if table.hangs else None,
+                  keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
-                  offer=partial(_offering, table))
+                  offer=partial(_offering, table), told=table.told)
 
 # %% ../../nbs/04_tables.ipynb #c88
 def _offering(table:_Table, levels:dict) -> Domain:
@@ -615,10 +652,50 @@ def _offering(table:_Table, levels:dict) -> Domain:
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
     return _domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
+# %% ../../nbs/04_tables.ipynb #de999f4e
+def _keeping(table:_Table) -> Domain|None:
+    "The same table, which keeps the sums and products of its training rows; None where somebody says what hangs together."
+    if table.relations is not None or table.price is not None: return None
+    told = tuple(_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
+    led = [f for f in map(_consequence, told) if f and not table.frozen[f.group]]
+    try: ties = _Ties(table.columns, table.at, told, _in_order(led, table.columns), {})
+    except ValueError: return None # a circle
+    computed = np.isin(np.arange(len(table.columns)), ties.always)
+    if (table.frozen | computed).all(): return None
+    return _domain(replace(table, relations=_Relations(ties), computed=computed))
+
+# %% ../../nbs/04_tables.ipynb #4780a644
+_MOST_UNSEEN = 50 # New levels of a column in one question
+
+def _with_levels(c:Column, new:tuple, dtype) -> Column:
+    "A category that knows further levels and offers none of them."
+    last = c.levels[-1:]*c.missing
+    levels = (*c.levels[:len(c.levels) - len(last)], *new, *last)
+    cells = pd.Series(_objects([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
+    return replace(c, levels=levels, known=_bare(cells))
+
+def _extended(table:_Table, data) -> Domain|None:
+    "The same table, which knows the new names of a question; None where there are none, or where it cannot."
+    df,new = _frame(table, data), {}
+    for g,c in enumerate(table.columns):
+        if c.kind != 'category' or len(c.sources) > 1 or isinstance(table.dtypes[c.name], pd.CategoricalDtype): continue
+        known = set(c.levels)
+        extra = tuple(dict.fromkeys(v for v in comparable(df[c.name]) if v is not None and v not in known))
+        if 0 < len(extra) <= _MOST_UNSEEN and all(isinstance(v, str) for v in (*extra, *(known - {None}))): new[g] = extra
+    if not new or table.relations is not None or table.price is not None: return None
+    columns = [_with_levels(c, new[g], table.dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
+    unseen = {g: [columns[g].levels.index(v) for v in extra] for g,extra in new.items()}
+    return _domain(replace(table, columns=tuple(columns), unseen=unseen))
+
 # %% ../../nbs/04_tables.ipynb #c90
+def _contradicting(table:_Table, old, new) -> np.ndarray: # `(n,)`
+    "How much of what all training rows keep each answer breaks."
+    return _contradictions(table.columns, table.hangs, _frame(table, old), _frame(table, new))
+
 def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "How many columns break a relation, and what the changes cost."
     out:dict[str, Any] = {}
+    if table.hangs: out['contradictions'] = _contradicting(table, cfs.data, cfs.raw)
     if table.relations is not None:
         out['broken'] = _at_fault(table.relations.ties, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
@@ -652,7 +729,7 @@ def tabular(
     increase_only:Sequence=(), # Columns that may only increase
     decrease_only:Sequence=(), # Columns that may only decrease
     integer:Sequence=(),  # Columns of whole numbers that are stored as floats; integer dtypes are known
-    categorical=(),       # Columns to treat as categories, whatever their dtype; or name -> list of its 0/1 columns
+    categorical=(),       # Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
     max_changes:int|None=None, # Most columns changed in a row, ≥ 1; None for any number
     special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises codes like HELOC's
     grid:int=11,          # Candidate values between the bounds of a column with many values, ≥ 2
@@ -660,18 +737,24 @@ def tabular(
     scale='range',        # One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
     missing:str='keep',   # Missing cells: 'keep', 'level' (may be filled in), 'fill' (by median or most frequent level)
     relations:Sequence=(),# Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
-    derive:dict|None=None,# Column -> function of a frame that recomputes it after every change
+    derive:dict|None=None,# Column -> function of a frame that recomputes it after every change; {}: look for none
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
 ) -> Domain:
     "Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions."
-    siblings = {} # 0/1 columns of one category; a list of one column is a whole one
+    siblings,listed = {}, not isinstance(categorical, dict) # 0/1 columns of one category; a list of one is a whole one
     if isinstance(categorical, dict):
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     _check_frame(df, integer, siblings, categorical)
     _check_words(grid, max_changes, missing, cost)
-    bounds,levels = bounds or {}, levels or {}
+    bounds,levels,told = bounds or {}, levels or {}, ()
+    if listed:
+        own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
+                   decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
+                   relations=_names_in(relations, df.columns))
+        siblings,told = _found_categories(df, own)
+        immutable = _whole(siblings.values(), immutable)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (),
                                 increase_only=increase_only, decrease_only=decrease_only)
@@ -679,5 +762,10 @@ def tabular(
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill)
-    return _domain(_fit_table(df, columns, named, relations, derive, causes, cost, **more))
+    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told)
+    table = _fit_table(df, columns, named, relations, derive, causes, cost, **more)
+    if derive is None or derive:
+        hangs = _hanging(table.columns, _frame(table, df))
+        table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
+    _tell(table.told)
+    return _domain(table)

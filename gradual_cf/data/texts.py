@@ -225,7 +225,7 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
     known = np.array([all(_lookup_form(w) in reader.vectors for w in v.split()) for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     at = table.row, table.feature
-    return dict(words=words, valid_before_snapping=found >= cfs.tau, cosine=np.array(table.cosine.dropna(), float),
+    return dict(words=words, valid_before_snapping=found >= (cfs.tau or .5), cosine=np.array(table.cosine.dropna(), float),
                 known=known, reads=_scores(reader, cfs, *at), tag_kept=_tag_kept(reader, cfs, *at))
 
 # %% ../../nbs/06_texts.ipynb #c58

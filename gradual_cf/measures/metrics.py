@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
-from ..answers import Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
 from ..gradual import TABLE
 from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer
-from ..search.goals import in_target, shortfall
+from ..search.goals import in_target, leading, levels, required, shortfall
 from ..search.plausible import Plausibility, held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
@@ -151,7 +151,9 @@ def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)
     "How many changed groups can be put back without losing the target."
     count, some = torch.zeros(len(cfs), dtype=torch.long, device=cfs.x.device), cfs[cfs.valid].tensors
     if not len(some.x): return count
-    target = Target(some.target, torch.full_like(some.prob, cfs.tau))
+    tau = explainer.level(cfs.tau)
+    level = levels(tau, some.target, some.prob)
+    target = Target(some.target, level, demands=leading(some.target, level, tau))
     rows = Encoded(some.x, torch.zeros_like(some.valid)[:, None])
     less = put_back_smallest(explainer, State(rows, some.xp, None, target))
     before, after = (changed_groups(some.x, xp, explainer.groups(some.x)).sum(1) for xp in (some.xp, less.xp))
@@ -197,6 +199,8 @@ def measures(
     held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
     "Measure a batch of counterfactuals; rows that could not be read are left out."
+    _check_answers(cfs)
+    explainer = _asked_by(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
@@ -298,8 +302,8 @@ def lacks(
     explainer.check_fitted()
     enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
-    level = torch.full_like(s.target.level, explainer.settings.tau)
-    found = dict(probability=shortfall(s._replace(target=s.target._replace(level=level, demands=()))))
+    s = s._replace(target=required(explainer, s.target))
+    found = dict(probability=shortfall(s._replace(target=s.target._replace(demands=()))))
     for d in s.target.demands:
         if 'lead' in d._fields: found |= dict(lead=d.missing(s))
         if 'company' in d._fields:
@@ -338,6 +342,7 @@ def confirm(
     models:Sequence,     # Other models, of any kind that the domain supports, at least one
 ) -> Counterfactuals:    # The same, with `confirmed`
     "Ask other models about answers; raises `ValueError` for models of other inputs or classes."
+    _check_answers(cfs)
     if not isinstance(models, (list, tuple)) or not models:
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
     own = [_adapted(cfs.domain, m) for m in models]
@@ -365,6 +370,9 @@ def _change_lines(answers):
 # %% ../../nbs/measures/00_metrics.ipynb #c54
 def _frames(out):
     "Frames of a folder of parts, one at a time; or the frame itself."
+    if isinstance(out, Counterfactuals):
+        raise ValueError(f'out must be a folder of explain_dataset or its frame, got {len(out)} Counterfactuals: measures(cf, '
+                         'answers), answers.quality() and answers.df() tell of those')
     paths = [] if isinstance(out, pd.DataFrame) else sorted(Path(out).glob('part-*.parquet'))
     if not paths and not isinstance(out, pd.DataFrame):
         raise ValueError(f'out must be a folder of explain_dataset with parts, got {str(out)!r}')

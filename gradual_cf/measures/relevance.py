@@ -192,9 +192,8 @@ def _groups_of(domain, data, ids, i, spans) -> list: # Of (name, raw value of a 
     g = int(ids.max()) + 1
     if domain.words: return [(data[i][a:b], p) for p,(a,b) in enumerate(list(spans(data[i]))[:g])]
     if domain.features:
-        row = data.iloc[i]
-        value = lambda c: row[c.sources[0] if len(c.sources) == 1 else max(c.sources, key=lambda source: row[source])]
-        return [(c.name, value(c)) for c in domain.features]
+        row = data.iloc[[i]]
+        return [(c.name, c.named(row)[0]) for c in domain.features]
     named = _BLOCKS.get(domain.kind, lambda ids: domain.display.names)(ids.cpu()) or [f'group {p}' for p in range(g)]
     return [(name, None) for name in named[:g]]
 

@@ -393,3 +393,38 @@ def _adapted(domain, model):
     if len(model) < 2:
         raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
     return _Agreed([domain.adapt(m) for m in model])
+
+# %% ../../nbs/models/00_asking.ipynb #1640332c
+def _line(model, way:str) -> str: # `way`: the method that answers
+    "The line that lets anything be asked which answers a frame."
+    return (f"write predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
+            "kind='proba' if it gives probabilities")
+
+def _check_one_output(known):
+    "Raise `ValueError` for a classifier of several outputs, of which nobody chose one."
+    several = known is not None and len(known.classes) > 0 and np.ndim(known.classes[0]) > 0
+    if several: raise ValueError(f'model must have one output, {_CHOOSE.format(len(known.classes))}')
+
+_FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it read what it was trained on'
+
+def _one_class_for_all(model, domain, z:Tensor, classes=()) -> str: # Logits of training rows `(n, k)`
+    "What is to be said of a network that reads encoded rows and answers all of them alike; '' for others."
+    as_it_is = isinstance(model, nn.Module) and not isinstance(model, Adapted)
+    said = z.argmax(1).unique()
+    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(said) > 1: return ''
+    label = classes[int(said)] if classes else int(said)
+    return f'the network says {label!r} of all {len(z):,} training rows, scaled as the domain encodes them: {_FIT}'
+
+# %% ../../nbs/models/00_asking.ipynb #b348c7d5
+class _Decoded(nn.Module):
+    "Column by column, in the order of the frame: along the line of each; a category of several columns as these."
+    def __init__(self, columns, names):
+        super().__init__()
+        self.columns,self.names = columns,names
+
+    def forward(self, x:Tensor) -> Tensor:
+        out = {}
+        for c,part in zip(self.columns, x.split([c.width for c in self.columns], 1)):
+            if len(c.sources) == 1: out[c.name] = c.decoded(part)
+            else: out |= dict(zip(c.sources, (part @ torch.from_numpy(c.rows).to(part)).split(1, 1)))
+        return torch.cat([out[name] for name in self.names], 1)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import copy, copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,59 +20,12 @@ import torch
 from torch import nn, Tensor
 
 from ..core import Domain
-from .asking import KINDS, _CHOOSE, Adapted, log_odds
+from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
+from .decisions import (Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
+                                         of_labels, of_margins, opened)
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
-
-# %% ../../nbs/models/02_fitted.ipynb #c20
-@dataclass(frozen=True)
-class Predictor:
-    "A fitted model of any make, as a function of a frame."
-    ask:Callable        # Frame -> probabilities, decision values, logits or numbers, `(n,)` or `(n, k)`
-    kind:str='proba'    # What those are, one of `KINDS`
-    source:Any=None     # The fitted object itself
-    names:tuple=()      # Columns it was fitted on, in its order; empty where it does not say
-    threshold:float=.5  # Probability from which the second of two classes is decided, in (0, 1)
-    width:int|None=None # Number of columns it was fitted on; None where it does not say
-    classes:tuple=()    # What it calls its classes, in the order of its answers; empty where it does not say
-
-    def __post_init__(self):
-        if self.kind not in KINDS: raise ValueError(f'kind must be one of {tuple(KINDS)}, got {self.kind!r}')
-        if not 0 < self.threshold < 1: raise ValueError(f'threshold must be in (0, 1), got {self.threshold!r}')
-
-    def __repr__(self):
-        name = type(self.source).__name__ if self.source is not None else getattr(self.ask, '__name__', 'function')
-        return f'{name}, {KINDS[self.kind]}' + (f' from {self.threshold:g}' if self.threshold != .5 else '')
-
-    def logits(self,
-        frame:pd.DataFrame, # Raw rows
-    ) -> Tensor:            # Centred log-odds, `(n, k)` in 64 bits; `(n, 1)` for numbers
-        "Ask about a frame."
-        return log_odds(_asked_of(self, frame), self.kind, self.threshold)
-
-# %% ../../nbs/models/02_fitted.ipynb #c22
-def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
-    "Raise `ValueError` if a model modified the columns of its frame; it may add columns."
-    if frame.shape == before.shape and frame.equals(before): return
-    other = [c for c in before if c not in frame or not frame[c].equals(before[c])]
-    if other: raise ValueError(f'model must not modify its rows, got one that writes into {other[0]!r}: '
-                               'let it begin with frame = frame.copy()')
-
-def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
-    "A model's own answer; raises `ValueError` if it does not accept the frame."
-    if predictor.names: frame = frame[list(predictor.names)]
-    given = frame.copy()
-    try: out = predictor.ask(given)
-    except Exception as e: # every library has errors of its own
-        raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
-    _check_columns_unwritten(given, frame)
-    if isinstance(out, list) and np.ndim(out[0]) == 2:
-        raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
-    out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
-    if out.ndim not in (1, 2) or len(out) != len(frame):
-        raise ValueError(f'model must return one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
-    return out
 
 # %% ../../nbs/models/02_fitted.ipynb #c27
 def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
@@ -105,32 +58,39 @@ def _one_thread(model):
     return model
 
 # %% ../../nbs/models/02_fitted.ipynb #c30
-def _of_array(ask, frame): return ask(frame.to_numpy()) # Of a model that was fitted on no frame
-
 def _like_sklearn(model) -> Predictor:
     "A model with scikit-learn's methods."
     from sklearn.base import is_outlier_detector, is_regressor
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
+    whole = model = opened(model)
     try: check_is_fitted(model)
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
     except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
-    one = _one_thread(model)
+    own,cut = _one_thread(model),None if regressor or detector else cut_of(model)
+    if cut is not None: model = cut[0]
+    one = own if cut is None else _one_thread(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
-    kind = next((kind for kind,method in how.items() if hasattr(one, method)), None)
-    if kind is None:
-        told = f'{type(model).__name__}, which gives labels only'
-        raise ValueError(f'model must have predict_proba or decision_function, got {told}')
-    names,ask = getattr(model, 'feature_names_in_', None), getattr(one, how[kind])
-    if names is None: names = getattr(model, 'feature_names_', None)
-    try: width = getattr(model, 'n_features_in_', None)
-    except ValueError: width = None # XGBoost's before it was fitted
-    labels = getattr(model, 'classes_', (-1, 1) if detector else ())
-    of_array = (names is None or not len(names)) and hasattr(model, 'n_features_in_')
-    return Predictor(partial(_of_array, ask) if of_array else ask, kind, model,
-                     () if names is None else tuple(names), width=width, classes=tuple(labels))
+    if cut is not None: how = {kind: method for kind,method in how.items() if method == cut[1]}
+    elif of_margins(model): how.pop('proba')
+    kinds = [kind for kind,method in how.items() if hasattr(one, method)]
+    names,width = names_of(model)
+    arrays = not names and hasattr(model, 'n_features_in_')
+    framed = lambda ask: partial(of_array, ask) if arrays else ask
+    classes = tuple(getattr(model, 'classes_', (-1, 1) if detector else ()))
+    named = not regressor and len(classes) > 1 and not np.ndim(classes[0]) # and not several outputs
+    labels = framed(own.predict) if named and hasattr(own, 'predict') else None
+    if not kinds and labels is None:
+        numbers = not hasattr(model, 'classes_')
+        told = f'which may give numbers: {_line(model, "predict")}' if numbers else 'which does not predict'
+        raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
+    ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
+    if not ways: ways = [(partial(of_labels, labels, classes), 'proba')]
+    if labels is not None and kinds == ['decision'] and counts_votes(model): ways = [(partial(by_votes, one), 'decision')]
+    (ask,kind),*instead = ways
+    return Predictor(ask, kind, model, names, .5 if cut is None else cut[2], width, classes, whole, labels, tuple(instead))
 
 # %% ../../nbs/models/02_fitted.ipynb #c34
 def _ask_booster(model, margin, frame):
@@ -159,7 +119,10 @@ def _catboost(model) -> Predictor:
     kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
     ask = partial(model.predict, prediction_type=form, thread_count=1)
     names = tuple(model.feature_names_)
-    return Predictor(ask, kind, model, names, width=len(names), classes=tuple(model.classes_))
+    classes = tuple(model.classes_)
+    at = getattr(model, 'get_probability_threshold', lambda: .5)() if len(classes) == 2 else .5 # not of one from a file
+    labels = partial(model.predict, prediction_type='Class', thread_count=1) if len(classes) else None
+    return Predictor(ask, kind, model, names, at, len(names), classes, labels=labels)
 
 # %% ../../nbs/models/02_fitted.ipynb #b7f37e75
 _ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
@@ -232,7 +195,13 @@ def recognised(
     if library == 'catboost': return _catboost(model)
     if isinstance(model, (nn.Module, type)): return None
     asked = 'predict', 'predict_proba', 'decision_function'
-    return _like_sklearn(model) if any(hasattr(model, method) for method in asked) else None
+    if any(hasattr(model, method) for method in asked): return _like_sklearn(model)
+    if callable(model): return None
+    ways = [way for way in dir(model) if way.startswith('predict') and callable(getattr(model, way, None))]
+    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line(model, ways[0])}')
+    raise ValueError(f'model must be something that can be asked, got {type(model).__name__}, which does not predict: '
+                     'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
+                     "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
 # %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
 _SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
@@ -278,6 +247,7 @@ class FrameModel(Adapted):
     ):
         super().__init__()
         self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
+        self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
@@ -287,13 +257,23 @@ class FrameModel(Adapted):
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
     def read(self,
-        frame:pd.DataFrame, # Raw rows
-    ) -> Tensor:            # `(n, k)`
+        rows, # Raw: a frame, or what `frames` makes one of
+    ) -> Tensor: # `(n, k)`
         "What the model itself says of raw rows; libraries refuse to be asked about none."
-        if not len(frame): return torch.zeros(0, self.outputs, dtype=torch.float64)
-        z = asked_once(self.predictor, frame)
+        if not len(rows): return torch.zeros(0, self.outputs, dtype=torch.float64)
+        z = asked_once(self.predictor, self.framed(rows))
         self.outputs = z.shape[1]
         return z
+
+    def framed(self, rows): return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
+
+    def decides(self, rows) -> Tensor: return self.predictor.decides(self.framed(rows)) # Positions of classes, long `(n,)`
+    def by(self, p:Predictor) -> nn.Module: # Another way to ask
+        "The same model, asked in another way."
+        if p is self.predictor: return self
+        new = FrameModel(p, self.write, self.columns)
+        new.frames = self.frames
+        return _exact(new)
 
     @property
     def about(self) -> str:
@@ -302,11 +282,32 @@ class FrameModel(Adapted):
 
     def __repr__(self): return f'FrameModel({self.about})'
 
+# %% ../../nbs/models/02_fitted.ipynb #d52b
+def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
+    "The same model, asked so that it decides as its own `predict` does."
+    if isinstance(model, _Agreed): return _Agreed([settled(m.model, rows) for m in model.models])
+    return model.by(decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
+
+def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
+    return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
+
+def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
+    "The classes that a model's own `predict` names, where it has to be asked beside the numbers."
+    if not isinstance(model, _Agreed): return model.decides(rows) if len(rows) and _may_deny(model) else None
+    each = [decisions(m.model, rows) for m in model.models]
+    if any(said is None for said in each): return None
+    return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)
+
+def ruled(model) -> Any:
+    "The same model, or several, with `predict` over the numbers."
+    if isinstance(model, _Agreed): return _Agreed([ruled(m.model) for m in model.models])
+    return model.by(replace(model.predictor, over=True)) if _may_deny(model) else model
+
 # %% ../../nbs/models/02_fitted.ipynb #c54
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in ('xgboost', 'lightgbm', 'sklearn'): return model
+    if library not in ('xgboost', 'lightgbm', 'sklearn') or model.predictor.over: return model
     uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
     if uneven or not model.columns: return model
     return importlib.import_module('gradual_cf.search.trees').exact(model) or model
@@ -333,6 +334,7 @@ def as_module(
     "Make any fitted model a module that takes encoded rows."
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
+    _check_one_output(predictor)
     return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
 
 # %% ../../nbs/models/02_fitted.ipynb #c61
@@ -379,35 +381,27 @@ def _scaler(scaled, width:int) -> nn.Module:
     if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
     return _Affine(one - zero, zero)
 
-# %% ../../nbs/models/02_fitted.ipynb #c70
-class _Decoded(nn.Module):
-    "Entry by entry, column by column: along the line of each column."
-    def __init__(self, columns):
-        super().__init__()
-        self.columns = columns
-
-    def forward(self, x:Tensor) -> Tensor:
-        parts = x.split([c.width for c in self.columns], 1)
-        return torch.cat([c.decoded(part) for c,part in zip(self.columns, parts)], 1)
-
 # %% ../../nbs/models/02_fitted.ipynb #c76
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
     kind:str|None=None, # One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
-    threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
+    threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
     output:Any=None,    # Which of several outputs: a position, or a key of a dict; None where there is one
 ) -> nn.Module:
     "Wrap a model of frames, or a network with its own scaling, for explainers; raises `ValueError` if it does not fit."
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
-    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', threshold, scaled, output)
+    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = known or Predictor(ask)
     if output is not None: known = _one_output(known, output)
-    changes = dict(kind=kind or known.kind, threshold=threshold, names=tuple(names) if names else known.names)
+    changes:dict[str, Any] = dict(names=tuple(names) if names else known.names)
+    if kind is not None or threshold is not None: # who names these, decides
+        ask = next((ask for ask,other in known.instead if other == kind), known.ask)
+        changes |= dict(ask=ask, kind=kind or known.kind, threshold=.5 if threshold is None else threshold, labels=None)
     model = _matched(replace(known, **changes), domain.display.columns)
     return _exact(FrameModel(model, domain.write, domain.features))
 
@@ -423,18 +417,20 @@ def _one_output(known:Predictor, output:int) -> Predictor:
     try: labels = tuple(known.classes[output]) if several else ()
     except (IndexError, TypeError):
         raise ValueError(f'output must be in 0..{len(known.classes) - 1}, got {output!r}') from None
-    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels)
+    return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels, labels=None, instead=())
 
 # %% ../../nbs/models/02_fitted.ipynb #c78
 def _network(net, domain, kind, threshold, scaled, output=None):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold, output=output)
-    columns = domain.features
+    columns,names = domain.features, domain.display.columns
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
-    if any(c.knots is not None for c in columns): raw = _Decoded(columns)
-    else: raw = _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
-    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, sum(c.width for c in columns)))
+    other = any(c.knots is not None or len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns)
+    other = other or [s for c in columns for s in c.sources] != list(names) # 0/1 columns of one category lie apart
+    width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
+    raw = _Decoded(columns, names) if other else _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
+    if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
     return TensorModel(net, kind, threshold, raw, output)
 
 # %% ../../nbs/models/02_fitted.ipynb #c82
@@ -730,7 +726,9 @@ _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'm
 _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
 
 def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
-    "All trees of XGBoost; None for linear boosters, leaves of several numbers, and objectives unknown here."
+    "All trees of XGBoost; None for linear boosters, leaves of several numbers, objectives unknown here, and codes for missing."
+    code = getattr(model, 'missing', None)
+    if code is not None and not np.isnan(code): return None # a number that stands for none
     used = model.get_booster() if hasattr(model, 'get_booster') else model
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
     learner = json.loads(bytes(used.save_raw('json')))['learner']

@@ -235,7 +235,10 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
     "A fitted model, and how it is asked."
     p = model.predictor
     library,name = type(p.source).__module__.split('.')[0], type(p.source).__name__
-    told:dict[str, Any] = dict(kind=p.kind, threshold=p.threshold, names=list(p.names))
+    alike = type(p.whole).__module__.split('.')[0] == library # else a cut-off around a model of another library
+    if p.over and not alike: return None # whose `predict` would be lost
+    told:dict[str, Any] = dict(kind=p.kind, threshold=p.threshold, names=list(p.names), over=p.over,
+                               own=p.labels is not None and (alike or p.whole is None))
     write = lambda path: p.source.save_model(str(path))
     if library == 'xgboost':
         if name != 'Booster': told |= dict(wrapper=name, categories=p.source.enable_categorical)
@@ -247,7 +250,9 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
     if library == 'onnxruntime':
         held = _ONNX_MODELS.get(p.source)
         return held and dict(file='model.onnx', write=lambda path: Path(path).write_bytes(held), asked=told)
-    if library == 'sklearn': return dict(file='model.skops', write=lambda path: _write_skops(p.source, path), asked=told)
+    if library == 'sklearn':
+        kept = p.whole if told['own'] else p.source
+        return dict(file='model.skops', write=lambda path: _write_skops(kept, path), asked=told)
     return None
 
 # %% ../../nbs/scale/02_keep.ipynb #k18
@@ -258,6 +263,12 @@ def _network_again(net, told, domain:Domain) -> nn.Module:
     scaled = [_Affine(*pair) for pair in told['scaled']]
     scaled = nn.Sequential(*scaled) if len(scaled) > 1 else scaled[0] if scaled else None
     return TensorModel(net, told['kind'], told['threshold'], scaled, told['output'])
+
+def _chosen(known:Any, told:dict) -> Any: # A `Predictor`
+    "A model of which the numbers are taken that decided as its `predict` did; raises `ValueError` for one without."
+    asks = {kind: ask for ask,kind in (*known.instead, (known.ask, known.kind))}
+    if told['kind'] not in asks: raise ValueError(f'model must answer with {told["kind"]}, got one of {tuple(asks)}')
+    return replace(known, ask=asks[told['kind']], kind=told['kind'], threshold=told['threshold'], over=told['over'])
 
 def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
     "The model of a file, as it was asked; raises `ValueError` for another file."
@@ -271,7 +282,8 @@ def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_
         known:Any = recognised(source)
         source = replace(known, ask=partial(_both, known.ask))
     if domain.write is None: return source
-    return predictor(source, domain, told['kind'], told['threshold'], told['names'])
+    if not told.get('own'): return predictor(source, domain, told['kind'], told['threshold'], told['names'])
+    return predictor(_chosen(recognised(source), told), domain, names=told['names'])
 
 # %% ../../nbs/scale/02_keep.ipynb #k20
 _ASKED_ROWS = 64 # Rows by whose logits a model is known

@@ -276,12 +276,13 @@ def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
             high[:, g] -= 2*np.isin(high[:, g], holes)
     return low, high
 
-def _lawful(q:_Question, at:np.ndarray) -> np.ndarray: # Positions of each row, `(n, g)` -> bool `(n,)`
+def _lawful(q:_Question, at:np.ndarray, row=None) -> np.ndarray: # Positions `(b, g)`, of rows `(b,)` -> bool `(b,)`
     "Whether all that changed may change, and to what it did, and is no more than may."
-    low,high = _legal_ends(q, np.arange(len(at)), at, at)
-    legal,stays = low <= high, at == q.rows.own
-    for g,may in q.offered.items(): legal[:, g] = may[at[:, g]] & (q.rows.low[:, g] <= q.rows.high[:, g])
-    return (legal | stays).all(1) & ((~stays).sum(1) <= q.rows.most)
+    row = np.arange(len(at)) if row is None else row
+    low,high = _legal_ends(q, row, at, at)
+    legal,stays = low <= high, at == q.rows.own[row]
+    for g,may in q.offered.items(): legal[:, g] = may[at[:, g]] & (q.rows.low[row, g] <= q.rows.high[row, g])
+    return (legal | stays).all(1) & ((~stays).sum(1) <= q.rows.most[row])
 
 def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:Any=0.) -> _Boxes:
     "Boxes with their corners."
@@ -460,8 +461,8 @@ class _Search:
     def offer(self, row:np.ndarray, at:np.ndarray, sure:Any=False): # `sure`: which are trusted, bool `(b,)`
         "Put positions to the model; keep what arrives and is cheaper."
         cost = _priced(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
-        few = (at != self.q.rows.own[row]).sum(1) <= self.q.rows.most[row]
-        i = np.flatnonzero(few & (cost < self.cost[row] - _TIE))
+        i = np.flatnonzero(cost < self.cost[row] - _TIE)
+        i = i[_lawful(self.q, at[i], row[i])]
         arrives = np.broadcast_to(sure, len(row)) & self.trusting
         doubt = i[~arrives[i]]
         trusted = arrives.copy()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 import inspect, operator, time
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, cast
@@ -17,21 +18,22 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
-from ..answers import Counterfactuals, _NOT_READ
+from ..answers import _asked_by, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward
+from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import Domain, Encoded, Target, changed_groups, take_rows
 from .plausible import crowd, held_back, lonelier
-from .goals import class_labels, CLASSES, in_target, leading, listed, NUMBERS, said
+from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
 from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
-                                      answers_numbers, check_lead, check_logits, labels_of, place, predict)
-from ..models.fitted import remembering
+                                      answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
+from ..models.fitted import decisions, FrameModel, remembering, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
-__all__ = ['setting', 'told', 'Common', 'Explainer']
+__all__ = ['setting', 'told', 'Common', 'Explainer', 'from_frames']
 
 # %% ../../nbs/search/00_explainer.ipynb #c5
 def setting(
@@ -107,7 +109,8 @@ def told(
 @dataclass(frozen=True, kw_only=True)
 class Common:
     "Settings that every explainer has."
-    tau:float=setting(.5, 'Probability of the target from which a row counts as explained', above=0, below=1)
+    tau:float|None=setting(None, 'Probability of the target that is wanted beside the decision; None for the decision',
+                           above=0, below=1, none=True)
     legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values',
                        options=(True, False))
     batch_size:int=setting(1024, 'Rows searched at a time', least=1)
@@ -168,6 +171,7 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
+    if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
     _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
@@ -220,6 +224,7 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
     if given and domain.constrain is None:
         name,value = next(iter(given.items()))
         raise ValueError(f'{name} must be left out for a domain that reads no constraints, got {value!r}')
+    if given and domain.check is not None and enc.low is not None: domain.check(data, **given)
     if given: enc = cast(Any, domain.constrain)(enc, data, **given)
     return domain.note(enc, data)._replace(most=_most_changes(max_changes, enc))
 
@@ -289,26 +294,81 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
         if there is not None: out[rows] = lonelier(there, xp[rows])
     return out
 
+# %% ../../nbs/search/00_explainer.ipynb #d64b
+_HAIR = 1e-6   # Room for the rounding of a softmax
+_LESS = 1e-13  # Than the same level, which was shifted there and back
+
+def _cut(cf) -> float|None:
+    "Probability from which the second of two classes is decided; None where no probability alone decides."
+    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
+    if cf.goal is NUMBERS or cf.z_train is None: return None
+    if isinstance(model, _Agreed): return .5
+    if cf.z_train.shape[1] != 2: return None
+    return model.predictor.cut if isinstance(model, FrameModel) else getattr(model, 'threshold', .5)
+
+def _odds(p:float) -> float: return float(np.log(p/(1 - p)))
+
+def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
+    "The probability that rows must have, by logits."
+    if tau is None:
+        k = 2 if cf.z_train is None or cf.goal is NUMBERS or isinstance(cf.model, _Agreed) else cf.z_train.shape[1]
+        return .5 if k == 2 else (1 - _HAIR)/k
+    if cf.cut in (None, .5): return tau
+    least = torch.tensor([_odds(tau) - _odds(share) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
+    return (least.sigmoid() - _LESS).clamp_min(.5) # what is decided has one half
+
+def _decided(cf, data, z:Tensor) -> Tensor: # Raw rows and their logits -> classes, long `(n,)`
+    "What the model decides: by its own `predict`, where it has one."
+    own = decisions(cf.model, data)
+    return z.argmax(1) if own is None else own.to(z.device)
+
+def _reaches(cf, data, z:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
+    "Whether rows are decided for their targets, and with the probability that was asked for; or lie in their intervals."
+    there = cf.decides(data, z, target)
+    return there if cf.numbers or cf.settings.tau is None else there & (cf.says(z, target) >= cf.settings.tau)
+
 # %% ../../nbs/search/00_explainer.ipynb #c66
-def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool) -> Counterfactuals:
+def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
-    raw = cf.domain.decode(xp, data, cf.settings.legal)
+    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
     found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
-    decided = torch.stack([in_target(z, target), in_target(new, target)], 1)
-    return Counterfactuals(enc.x, xp, mask, cf.goal.told_of(target, cf.classes), said(new, target), cf.domain,
-                           said(z, target), tau=cf.settings.tau, data=data, raw=raw, enc=enc, explainer=cf,
-                           found=said(before_decoding, target), typical=typical, decided=decided, classes=cf.classes)
+    there,cut = cf.decides(raw, new, target), cf.cut
+    before = torch.where(mask.flatten(1).any(1), in_target(z, target), there) # of what stays, the same was said
+    says,decided = partial(cf.says, target=target), torch.stack([before, there], 1)
+    return Counterfactuals(enc.x, xp, mask, cf.goal.told_of(target, cf.classes), says(new), cf.domain, says(z),
+                           tau=cf.settings.tau, cut=cut and float(f'{cut:.7g}'), data=data, raw=raw, enc=enc, explainer=cf,
+                           found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
+def _renamed(names:dict, own) -> list:
+    "New names in the model's order; raises `ValueError` unless each of its labels has one."
+    own = class_labels(own) if own else ()
+    if set(names) == set(own): return [names[v] for v in own]
+    raise ValueError(f'classes must name each label of the model, {listed(own) or "which names none"}, '
+                     f'got names of {listed(tuple(names))}')
+
+def _check_order(given:tuple, own:tuple):
+    "Raise `ValueError` for the model's own labels in another order, which would turn everything round."
+    plain = lambda labels: [str(v).strip().casefold() for v in labels]
+    a,b = plain(given), plain(own)
+    words = all(isinstance(v, str) for v in (*given, *own))
+    moved = any(v in b and v != w for v,w in zip(a, b)) if words else sorted(a) == sorted(b) and a != b
+    if not moved and (given == own or set(given) != set(own)): return
+    names = ', '.join(f'{v!r}: …' for v in own)
+    raise ValueError(f'classes must be in the order of the model, {listed(own)}, got {listed(given)}: '
+                     f'leave them out, or rename them by a dict {{{names}}}')
+
 def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
     if cf.goal is NUMBERS and classes is not None:
         raise ValueError(f'classes must be left out for a model that answers with numbers, got {classes!r}')
     if cf.goal is NUMBERS or classes is None and not own: return ()
+    if isinstance(classes, dict): classes = _renamed(classes, own)
+    elif classes is not None and own: _check_order(class_labels(classes), class_labels(own))
     return class_labels(own if classes is None else classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #038e6649
@@ -395,6 +455,46 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     raw = _laid_in(rows, cfs.raw, there) if there.any() else rows.copy()
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
 
+# %% ../../nbs/search/00_explainer.ipynb #d78b
+def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfactuals: # Positions `(q,)`
+    "Answers with others in some rows."
+    def put(name):
+        old,some = getattr(cfs, name), getattr(new, name)
+        if old is None: return None
+        out = _emptied(old, i.tolist(), _NOTHING[name])
+        if some is not None: out[i] = some
+        return out
+    proof,there = list(cfs.proof), np.isin(np.arange(len(cfs)), i)
+    for at,words in zip(i, new.proof): proof[at] = words
+    return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_laid_in(cfs.raw, new.raw, there))
+
+def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:bool) -> Counterfactuals:
+    "The same answers, but those that `predict` denies and the numbers do not are looked for with `predict` over these."
+    rows = np.flatnonzero(~cfs.decided[:, 1])
+    if cf.numbers or not len(rows) or (model := ruled(cf.model)) is cf.model: return cfs
+    data,enc,z,target = question
+    at = torch.from_numpy(rows)
+    i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), target[at]).cpu().numpy()]
+    if not len(i): return cfs
+    other,at,some = copy(cf), torch.from_numpy(i), take_rows(data, i)
+    other.model,other.read = model, None
+    asked = some, enc.take(at), other.logits(some, enc.x[at]), target[at]
+    return _put_in(cfs, i, replace(answered(other, asked, seed, progress), explainer=cf))
+
+# %% ../../nbs/search/00_explainer.ipynb #2bf79b18
+def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
+    "The explainer that also knows the new levels of a question."
+    known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
+    try:
+        rows = cf.domain.rows(data) if known else None
+        if rows is None or not any(cf.domain.unread(rows)) or (wider := cast(Any, cf.domain.extend)(rows)) is None: return cf
+        there = np.flatnonzero([not words for words in wider.unread(rows)])
+        new = type(cf)(cf.model.predictor, wider, cf.settings, classes=cf.classes or None)
+        if not len(there) or not torch.isfinite(new.model.read(take_rows(rows, there))).all(): return cf
+        new.widens = cf
+        return new.fit(cf.domain.decode(cf.x_train.cpu(), None, False))
+    except ValueError: return cf # the model refuses the level, or the rows are none
+
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
 def _as_it_was(cf):
@@ -431,8 +531,9 @@ class Explainer:
         **changes,     # Single settings by name
     ):
         _check_domain(model, domain)
-        self.domain = domain
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
+        kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
+        self.domain = domain = kept or domain
         self.model = _asked(_adapted(domain, model))
         own = self.model.model if isinstance(self.model, _Asked) else self.model
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
@@ -443,6 +544,7 @@ class Explainer:
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
     def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
@@ -450,6 +552,22 @@ class Explainer:
 
     @property
     def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
+
+    # Who decides
+    @property
+    def cut(self) -> float|None: return _cut(self) # Probability from which the second of two classes is decided, or None
+
+    @property
+    def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have, by logits: a number, or one a class
+
+    def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
+    def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
+    def decided(self, data, z:Tensor) -> Tensor: return _decided(self, data, z) # Raw rows, logits -> classes, long `(n,)`
+    def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
+        return in_target(z, target) if self.numbers else self.decided(data, z) == target
+
+    def reaches(self, data, z:Tensor, target:Tensor) -> Tensor: # The same, and as surely as `tau`
+        return _reaches(self, data, z, target)
 
     # What it obeys, and what it may try
     @property
@@ -475,8 +593,10 @@ class Explainer:
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             x = self.encode(data).x
+            self.model = settled(self.model, data)
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
+            if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
         return self
 
     def check_fitted(self): _check_fitted(self)
@@ -515,8 +635,8 @@ class Explainer:
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target: # Targets of the rows, and the rows
         "What rows must reach: here the decision and the probability `tau`, and nothing else."
-        level = torch.full(label.shape, self.settings.tau, dtype=self.place[1], device=label.device)
-        return Target(label, level, demands=leading(label, level, self.settings.tau))
+        level = levels(self.tau, label, torch.zeros(label.shape, dtype=self.place[1], device=label.device))
+        return Target(label, level, demands=leading(label, level, self.tau))
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: # Rows and groups `(q,)`, rows with the value, merits `(q,)`
         "The best value of each group of each row alone, as far as the method knows it: here nothing."
@@ -545,16 +665,21 @@ class Explainer:
         decrease_only=(),# Groups that may only decrease
         max_changes=None,# Most groups changed: a number, or one per row
         optimal:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
-        seconds:float|None=None, # Time limit for all rows together, in seconds; None for no limit
+        seconds:float|None=None, # Time limit for all rows together; None: none, or 10 seconds a row with `robust`
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
-        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far}) or dict(weights=δ)
+        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
     ) -> Counterfactuals:
         "Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
+        if (knowing := _knowing_levels(self, data)) is not self:
+            return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
+                                   seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
         with remembering():
             asked,aside = _where_read(self, data, target, max_changes, **rules)
-            if confirmed is None: answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+            if confirmed is None:
+                answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+                if robust is None: answers = _with_denied(self, asked, answers, seed, progress)
             else:
                 _check_alone(optimal=optimal, seconds=seconds, robust=robust)
                 answers = until_confirmed(self, asked, confirmed, seed, progress)
@@ -562,7 +687,8 @@ class Explainer:
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
-        return answered(self, (data, enc, z, target), seed, progress)
+        question = data, enc, z, target
+        return _with_denied(self, question, answered(self, question, seed, progress), seed, progress)
 
     def find(self,
         enc:Encoded,   # Inputs, `(n, *s)`
@@ -580,9 +706,9 @@ class Explainer:
         "What `explain` finds where nothing else is said, before it is measured."
         return by_default(self, enc, z, target, seed)[0]
 
-    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True) -> Counterfactuals:
-        "Decode `xp`, encode it again and ask the model about that; `standing`: compare it with training rows too."
-        return _measured(self, data, enc, z, xp, target, standing)
+    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
+        "Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too."
+        return _measured(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
 
@@ -596,6 +722,8 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: different groups first, then different values; no change is idle."
+        if (knowing := _knowing_levels(self, data)) is not self:
+            return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
         with remembering():
             asked,aside = _where_read(self, data, target, **constraints)
             found = several(self, asked, k, diversity, seed, seconds)
@@ -605,14 +733,34 @@ class Explainer:
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
         "How far each answer may vary: one line for each column of each row, certified or estimated on random rows."
         self.check_fitted()
-        return region(self, cfs, free)
+        return region(_asked_by(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         "Order the changes of each answer: every row on the way is legal, the target comes near early."
         self.check_fitted()
-        return plan_of(self, cfs)
+        return plan_of(_asked_by(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         "The effect of each change: the model's output, less the output with this change undone."
         self.check_fitted()
-        return effects_of(self, cfs)
+        return effects_of(_asked_by(self, cfs), cfs)
+
+# %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def from_frames(
+    cf:Explainer, # Fitted; its model and domain are asked
+    rows,         # Raw rows, as `explain` takes them
+    answers,      # What became of each, as many raw rows; all cells missing where there is no answer
+    target=None,  # Label of a class, one per row; None for the other of two classes, of more the answers' own
+) -> Counterfactuals:
+    "Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns."
+    cf.check_fitted()
+    given,raw = cf.domain.rows(rows), cf.domain.rows(answers)
+    if len(given) != len(raw): raise ValueError(f'answers must be one for each of {len(given)} rows, got {len(raw)}')
+    if isinstance(raw, pd.DataFrame):
+        none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
+        if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
+    xp = cf.encode(raw).x
+    if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
+        target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
+    data,enc,z,label = cf.ask(given, target)
+    return cf.measure(data, enc, z, xp, label, raw=raw)

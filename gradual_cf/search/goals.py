@@ -296,6 +296,16 @@ def _class_name(t:int, labels=(), lang:Language=ENGLISH) -> str: # Position of a
     return class_words(labels[t] if labels else t, lang)
 
 _EVEN = np.log(.5) + 1e-6 # Below this log-probability the numbers of a softmax do not tell which class leads
+def at_level(tau, target:Tensor) -> Any: # A level, or one for each of two classes `(2,)` -> one, or `(n,)`
+    "The level of each row."
+    return tau.to(getattr(target, 'device', tau.device))[target] if isinstance(tau, Tensor) else tau
+
+def lowest(tau) -> float: return float(tau.min()) if isinstance(tau, Tensor) else tau # The same as one number
+
+def levels(tau, target:Tensor, like:Tensor) -> Tensor: # `(n,)`
+    "The same as numbers of some dtype."
+    return torch.zeros_like(like) + at_level(tau, target) if isinstance(tau, Tensor) else torch.full_like(like, tau)
+
 _TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
 
 class ClassGoal:
@@ -322,11 +332,14 @@ class ClassGoal:
         return lack.masked_fill(even & ~self.holds(s.logits, s.target.label), _TIED) if even.any() else lack
 
     def reached(self, v, target, tau): return v >= tau
-    def arrived(self, z, target, tau): return self.holds(z, target) & self.reached(self.heard(z, target), target, tau)
-    def lead(self, z, target, tau): # Log-odds beyond those of `tau`, `(n,)`
-        v,at = z.double(), target[:, None]
+    def arrived(self, z, target, tau):
+        return self.holds(z, target) & self.reached(self.heard(z, target), target, at_level(tau, target))
+
+    def lead(self, z, target, tau): # Log-odds beyond those of `tau`, or beyond the next class, `(n,)`
+        v,at,odds = z.double(), target[:, None], at_level(tau, target)
         rest = v.scatter(1, at, -torch.inf).logsumexp(1)
-        return (v.gather(1, at)[:, 0] - rest - np.log(tau/(1 - tau))).to(z)
+        beyond = v.gather(1, at)[:, 0] - rest - np.log(odds/(1 - odds))
+        return (beyond if lowest(odds) >= .5 else torch.minimum(beyond, lead_of(v, target))).to(z)
 
     def height(self, cfs): return cfs.tensors.prob # What a plan lets rise, `(n,)`
 
@@ -369,9 +382,9 @@ class ClassGoal:
         text = format(float(v), form)
         return lang.percent(text) if text.endswith('%') else lang.number(text)
 
-    def sided(self, v, tau, lang=ENGLISH) -> str: return sided_percent(v, tau, lang)
-    def bars(self, target, tau) -> list: return [tau]
-    def bar_text(self, tau) -> str: return f'at {tau:g}'
+    def sided(self, v, bar, lang=ENGLISH) -> str: return sided_percent(v, bar or 0., lang)
+    def bars(self, target, bar) -> list: return [] if bar is None else [bar]
+    def bar_text(self, tau) -> str: return 'decided for' if tau is None else f'with a probability of at least {tau:g}'
 
 # %% ../../nbs/02_goals.ipynb #c52
 class IntervalGoal:
@@ -454,11 +467,15 @@ def arrived(z:Tensor, target:Tensor, tau:float) -> Tensor: # Logits `(n, k)`, ta
 
 def leading_by(explainer, x:Tensor, target:Tensor) -> Tensor: # Encoded rows and targets -> `(n,)`, negative where refused
     "How far rows lead beyond the cut-off: in log-odds of the class; for an interval, to its nearer end."
-    return goal_of(target).lead(predict(explainer.model, x), target, explainer.settings.tau)
+    return goal_of(target).lead(predict(explainer.model, x), target, explainer.tau)
 
-def said(z:Tensor, target:Tensor) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
-    "What a model says of a target: its probability; for an interval, the number itself."
-    return goal_of(target).heard(z, target)
+_DIGITS = 12 # Of a probability that was shifted there and back
+
+def said(z:Tensor, target:Tensor, cut:float|None=None) -> Tensor: # Logits `(n, k)`, targets, a cut-off -> `(n,)`
+    "What a model says of a target: its own probability, before any cut-off; for an interval, the number itself."
+    if cut in (None, .5): return goal_of(target).heard(z, target)
+    second = (z[:, 1].double() - z[:, 0] + np.log(cut/(1 - cut))).sigmoid()
+    return torch.where(target == 1, second, 1 - second).round(decimals=_DIGITS).to(z)
 
 # %% ../../nbs/02_goals.ipynb #c80
 def _undecided(s): return goal_of(s.target.label).lacks(s) # Of log-probability, or of the way to an interval
@@ -492,9 +509,20 @@ class Lead(NamedTuple):
     def kept(self, s) -> Lead: # What rows must keep, from what they have
         return Lead(torch.minimum(self.lead, lead_of(s.logits, s.target.label)))
 
-def leading(label:Tensor, level:Tensor, tau:float) -> tuple: # Targets, levels `(n,)` -> demands
-    "That the target leads at all, where `tau` alone does not say so."
-    return () if tau >= .5 or goal_of(label).numbers else (Lead(torch.zeros_like(level)),)
+def leading(label:Tensor, level:Tensor, tau, ahead:float=0.) -> tuple: # Targets, levels `(n,)`, `tau` -> demands
+    "That the target leads, by as much as `ahead`, where `tau` alone does not say so."
+    return () if lowest(tau) >= .5 or goal_of(label).numbers else (Lead(torch.full_like(level, ahead)),)
+
+_LEADS = 1e-6 # Room for the rounding of a lead in 32 bits
+
+def required(explainer, target:Target, slack:float|None=None) -> Target: # What rows shall have -> what they must have
+    "The same without the margin: `tau` and the lead; less room for the rounding of sums, in log-odds, where told."
+    h,room,share = explainer.settings, 0., 1.
+    if slack is not None: room,share = 2*slack + _LEADS, np.exp(-2*slack)
+    asked = getattr(h, 'logit_margin', None) is not None # a lead that is demanded, and no margin
+    least = lambda d: Lead(d.lead.clamp_max(0.) - room) if isinstance(d, Lead) and not asked else d
+    level = levels(explainer.tau*share, target.label, target.level)
+    return target._replace(level=level, demands=tuple(map(least, target.demands)))
 
 # %% ../../nbs/02_goals.ipynb #c84
 def _known(lack):
@@ -521,8 +549,7 @@ def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relatio
 
 def stopping(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
-    level = torch.full_like(s.target.level, explainer.settings.tau)
-    return lacking(explainer, s._replace(target=s.target._replace(level=level)))
+    return lacking(explainer, s._replace(target=required(explainer, s.target)))
 
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 

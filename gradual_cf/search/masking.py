@@ -96,7 +96,8 @@ def _legal_numbers(s, v, at, project):
     for limit,inward in ((s.enc.low, torch.maximum), (s.enc.high, torch.minimum)):
         if limit is not None: v = inward(v, limit.flatten(1).gather(1, at))
     if project is None: return v
-    return (getattr(project, 'alone', None) or project.narrow)(at, s.x)(v)
+    form = next(getattr(project, name) for name in ('alone', 'narrow', 'single') if hasattr(project, name))
+    return form(at, s.x)(v)
 
 def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."

@@ -729,7 +729,7 @@ def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows
             now = s.take(some)
             xp,lack = _near_row(explainer, now)
             new = moved(explainer, now, xp)
-            here,there = (arrived(v.logits, v.target.label, explainer.settings.tau) for v in (now, new))
+            here,there = (arrived(v.logits, v.target.label, explainer.tau) for v in (now, new))
             gain,more = lacking(explainer, now) - lack, new.on.sum(1) - now.on.sum(1)
             better = there & (gain > 0) & ((lack <= 0) | ~here | (gain > explainer.settings.sparsity_weight*more))
             s.put(some[better], new.take(better))
@@ -744,7 +744,7 @@ def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at the
         s.put(todo, moved(explainer, now, now.x.clone()))
         yield from _walk(explainer, s, todo, (explainer.settings.sparsity_weight, price), rounds)
     yield from _from_near_rows(explainer, s, live[lacking(explainer, s.take(live)) > 0])
-    there = live[arrived(s.logits[live], s.target.label[live], explainer.settings.tau)]
+    there = live[arrived(s.logits[live], s.target.label[live], explainer.tau)]
     if not len(there): return
     s.put(there, _smaller(explainer, _lowered(s.take(there))))
     yield there

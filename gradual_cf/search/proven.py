@@ -15,17 +15,17 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import arrived, CLASSES, lacking, leading, most_groups
+from .goals import arrived, at_level, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
-from .readings import _arrived, _conditions_kept, _readings
+from .readings import _AIMS, _arrived, _conditions_kept, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of,
                                      _lawful, _legal_ends, _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at, _Search, _too_far)
 from ..data.columns import MISSING
 from ..data.tables import _check_names
-from ..answers import Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals, _SHORT_PROOFS
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
@@ -68,6 +68,7 @@ def _price_of(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
+_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 @dataclass(frozen=True, repr=False)
@@ -85,11 +86,11 @@ class Proven:
     @property
     def proof(self) -> list: # One text a row
         "What is proven of each answer."
-        return [_proof(*row) for row in zip(self.size, self.bound, self.distance, self.distance_bound)]
+        return [_proof(*row, self.optimal) for row in zip(self.size, self.bound, self.distance, self.distance_bound)]
 
     def __len__(self): return len(self.answers)
     def __repr__(self):
-        known = pd.Series(self.proof).str.replace(r'within .*', 'with a gap', regex=True).value_counts()
+        known = pd.Series(self.proof).replace(_SHORT_PROOFS, regex=True).value_counts()
         return f'{self.answers!r} by {self.optimal}: ' + ', '.join(f'{n} {name}' for name,n in known.items())
 
     def frame(self) -> pd.DataFrame: # One line a row: proof, size, bound, distance, distance_bound, seconds, boxes
@@ -98,13 +99,15 @@ class Proven:
                     distance_bound=self.distance_bound, seconds=self.seconds.round(4), boxes=self.boxes)
         return pd.DataFrame(told, index=getattr(self.answers.data, 'index', None))
 
-def _proof(size:float, bound:float, distance:float, distance_bound:float) -> str:
+def _proof(size:float, bound:float, distance:float, distance_bound:float, optimal:str=_DISTANCE) -> str:
     "One row's proof in words."
     if size == np.inf: return _NONE_EXISTS if bound == np.inf else _NONE_FOUND
-    if bound < size*(1 - _EQUAL) and (size != distance or bound <= 0): return _BEST_SO_FAR
+    columns = optimal == _COLUMNS
+    if bound < size*(1 - _EQUAL) and (columns or bound <= 0): return _BEST_SO_FAR
     if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL
-    if distance_bound <= 0: return _BEST_SO_FAR
-    return f'within {max(1, np.ceil(100*(distance/distance_bound - 1))):.0f}%'
+    gap = np.inf if distance_bound <= 0 else max(1., np.ceil(100*(distance/distance_bound - 1)))
+    if columns: return f'{_FEWEST}; distance ' + (f'within {gap:.0f}%' if gap <= _TELLING else 'not proven')
+    return f'within {gap:.0f}%'
 
 # %% ../../nbs/search/10_proven.ipynb #c15
 class _Known(NamedTuple):
@@ -118,7 +121,7 @@ class _Known(NamedTuple):
     boxes:np.ndarray
 
     @property
-    def proof(self) -> list: return [_proof(*row) for row in zip(*self[1:5])] # One text a row
+    def proof(self) -> list: return [_proof(*row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
     take = rows_of # The rows `i`
     def put(self, i, other:_Known): # Positions `(q,)`
         "Write what is known of some rows."
@@ -184,7 +187,7 @@ def _without_worse(q:_Question, conditions:list) -> _Question:
     offered = dict(q.offered)
     for g,price in q.price.levels.items():
         priced = price[np.arange(price.shape[1]) != q.rows.own[:, g, None]]
-        if not offered[g].any() or np.ptp(priced): continue
+        if not priced.size or not offered[g].any() or np.ptp(priced): continue
         values = np.concatenate([c.layers.levels[g][offered[g]] for c in conditions], 1)
         offered[g] = offered[g].copy()
         offered[g][offered[g]] = ~_worse_levels(values, max(c.slack for c in conditions))
@@ -244,7 +247,7 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
 def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     known,begin = _nothing_known(enc), enc.x.clone()
-    there = arrived(z, target, cf.settings.tau).cpu().numpy()
+    there = arrived(z, target, cf.tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
     rows,many = np.flatnonzero(~there), _AT_ONCE if until < np.inf else len(there)
     for some in np.split(rows, range(many, len(rows), many)) if len(rows) else ():
@@ -253,9 +256,8 @@ def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_
 
 def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Tensor, rows:np.ndarray):
     "Sweep some rows, and write down what comes of it."
-    tau,x,i = cf.settings.tau, enc.x, torch.from_numpy(rows)
-    some,aim = enc.take(i), cf.aim(target[i]).without('lead') # that the target leads, the model says at last
-    aim = aim._replace(level=torch.full_like(aim.level, tau*np.exp(-2*cf.model.slack)))
+    x,i = enc.x, torch.from_numpy(rows)
+    some,aim = enc.take(i), required(cf, cf.aim(target[i]), cf.model.slack)
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
     free = ~some.frozen & (room > 0)[:, None]
     off = _OFF if cf.model.link.calibrated else 0.
@@ -264,12 +266,30 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     least = np.where((free & cf.model.unswept(x[i])).any(1), 0, np.where(found, 1, 2))
     begin[i] = torch.where(torch.from_numpy(found)[:, None], x[i], xp).to(begin) # the best change that does not arrive
     far = (xp - x[i]).abs().sum(1).double().numpy()
-    good = found & _arrived(cf, xp.double().numpy(), target[i], tau) & _lawful_rows(cf, some, xp, room.numpy())
+    good = found & _arrived(cf, xp.double().numpy(), target[i], cf.tau) & _lawful_rows(cf, some, xp, room.numpy())
     known.bound[rows] = np.where(least > room.numpy(), np.inf, least)
     nearest = found & (least > 0)
     known.distance_bound[rows[nearest]] = far[nearest]
     known.size[rows[good]],known.distance[rows[good]] = 1, far[good]
     known.xp[i[good]] = xp[good].to(known.xp)
+
+# %% ../../nbs/search/10_proven.ipynb #d19b
+_ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
+
+def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
+    if isinstance(cf.model, _Trees): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
+    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.of == 'trees']
+
+def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `(n,)`
+    "Rows whose target is beyond the sum of the best leaves of all trees."
+    out = np.zeros(len(target), bool)
+    for e,link,slack in _ensembles(cf, readings):
+        if link.calibrated: continue # a curve follows
+        for label,i in _of_one_target(target):
+            for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
+                most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)
+                out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))
+    return out
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
@@ -327,7 +347,8 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
     known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
-    begun = np.ones(len(enc.x), bool)
+    begun,gone = np.ones(len(enc.x), bool), _out_of_reach(cf, readings, target) & np.isinf(known.size)
+    known.bound[gone] = known.distance_bound[gone] = np.inf
     if few and readings and not more and all(r.of == 'lines' for r in readings):
         _merged(known, np.arange(len(begun)), boxes(enc, target))
     i = _left(known)
@@ -336,7 +357,7 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     rows,aims = enc.take(at), target[at]
     xp,begun[i] = find(rows, aims, begin=begin[at] if swept and readings else None)
     if more and readings: xp,there = _firmer(_demands_of(cf, readings, rows, aims, robust), xp, limits.until)
-    else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.settings.tau)
+    else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, rows, xp, there, optimal)
@@ -357,10 +378,30 @@ def _with_own_columns(cf, known:_Known, i:np.ndarray, enc:Encoded, target:Tensor
 
 _NOT_BEGUN = 'not begun: the time was over'
 
+_APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
+
+def _check_measured(answers:Counterfactuals, known:_Known, optimal:str):
+    "Raise `RuntimeError` for a proof of another row than the one that is handed out."
+    there = answers.valid
+    size,far = _measured_size(answers.explainer, answers.enc, answers.xp, there, optimal)
+    room = lambda v: _APART*(1 + np.abs(v))
+    with np.errstate(invalid='ignore'):
+        other = np.abs(size - known.size) > room(size)
+        other |= np.abs(far - known.distance) > room(far)
+        other |= known.bound > size + room(size)
+        other |= (known.bound >= size - room(size)) & (known.distance_bound > far + room(far))
+    wrong = np.flatnonzero(there & other)
+    if not len(wrong): return
+    i = wrong[0]
+    raise RuntimeError(f'the proof of an answer must be about the row that is returned, got size {known.size[i]:.9g} '
+                       f'and bound {known.bound[i]:.9g} by {optimal} for row {i}, which measures {size[i]:.9g}: '
+                       'this is an error of the package, please report it')
+
 def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
     "Answers with what is proven of them."
     size = np.where(answers.valid, known.size, np.inf)
-    proof = [_proof(*row) for row in zip(size, known.bound, known.distance, known.distance_bound)]
+    _check_measured(answers, known, optimal)
+    proof = [_proof(*row, optimal) for row in zip(size, known.bound, known.distance, known.distance_bound)]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
     return replace(answers, proof=proof, optimal=optimal, among=among, **told)
@@ -383,13 +424,15 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
         return known.xp, begun
     return find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
 
+_ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
+
 def answered(
     cf,            # A fitted explainer
     question:tuple,# What its `ask` returned: raw rows, encoded rows, logits, targets
     seed:int=0,    # Seed of everything random
     progress:bool=False, # Show a progress bar
     optimal:str|None=None, # What to prove, as `Explainer.explain` takes it
-    seconds:float|None=None, # Time limit for all rows together, in seconds
+    seconds:float|None=None, # Time limit for all rows together, in seconds; None for 10 a row with `robust`, else for none
     gap:float=0.,  # How far from the optimum an answer may be, as a share of it
     robust:dict|None=None, # What answers must withstand
 ) -> Counterfactuals:
@@ -397,8 +440,9 @@ def answered(
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
-    until = np.inf if seconds is None else time.perf_counter() + seconds
     data,enc,z,target = question
+    if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(enc.x)
+    until = np.inf if seconds is None else time.perf_counter() + seconds
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
@@ -454,9 +498,9 @@ class _Reopened(NamedTuple):
 def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
-    target = cf.aim(answer.tensors.target)
-    target = target._replace(level=torch.full_like(target.level, answer.tau)).without('gap')
-    lead = () if target.lead is not None else leading(target.label, target.level, answer.tau)
+    target,tau = required(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
+    target = target._replace(level=levels(tau, target.label, target.level)).without('gap')
+    lead = () if target.lead is not None else leading(target.label, target.level, tau)
     target = target._replace(demands=target.demands + lead)
     s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
     on,relations = changed_groups(enc.x, answer.xp, cf.groups(enc.x)), cf.ties['relations']
@@ -511,8 +555,8 @@ _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certified:
     "Certificates for a model with bounds."
     start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
-    aim = Target(q.answer.tensors.target, torch.full_like(q.s.x[:, 0], q.answer.tau))
-    demands = _Demands(q.cf, readings, q.s.enc, aim, q.answer.tau)
+    label,tau = q.answer.tensors.target, q.cf.level(q.answer.tau)
+    demands = _Demands(q.cf, readings, q.s.enc, Target(label, levels(tau, label, q.s.x[:, 0])), tau)
     found,xp,toll = _searched(demands, _PRICES[norm], _Limits(seconds), [start])
     size = q.far if norm == 'l1' else q.columns.astype(float)
     best,words = found.cost, np.full(len(size), _NORMS[norm], object)
@@ -580,6 +624,8 @@ def prove(
     better:bool=False,      # Whether to return the smaller changes that were found, too
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
     "Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for an unknown norm."
+    _check_answers(answer, 'answer')
+    cf = _asked_by(cf, answer)
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
@@ -613,7 +659,7 @@ def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.nd
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(row, _DRAWN)
     x = _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high))
-    return cast(Any, _arrived(cf, x, target[torch.from_numpy(i)], cf.settings.tau)).reshape(len(row), _DRAWN).all(1)
+    return cast(Any, _arrived(cf, x, target[torch.from_numpy(i)], cf.tau)).reshape(len(row), _DRAWN).all(1)
 
 def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:bool):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column `g` for each row."
@@ -663,6 +709,7 @@ def region(
     free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
 ) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low and high (legal), levels, how
     "How far each answer may vary, all its columns together: certified, or estimated on random rows."
+    _check_answers(answers, 'answers')
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None:
         raise ValueError('answers must be about a table without relations for regions')
@@ -682,7 +729,7 @@ def region(
         some = q.take(i)
         if readings is None: holds = partial(_counted, cf, some, answers.tensors.target[torch.from_numpy(i)])
         else:
-            kept = _conditions_kept(readings, some, label, np.full(len(i), float(answers.tau)))
+            kept = _conditions_kept(readings, some, label, np.full(len(i), float(at_level(cf.level(answers.tau), label))))
             holds = partial(_certified, some, kept)
         low,high = _around(some, holds, changed[i], open_[i])
         for j,g in zip(*np.nonzero((changed | open_)[i])):

@@ -132,6 +132,7 @@ def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
+    if model.predictor.over: return None # what decides is not among the scores
     steps = [step for _,step in getattr(source, 'steps', [('', source)])]
     steps = [step for step in steps[:-1] if step is not None and not isinstance(step, str)] + steps[-1:]
     def transform(v):
@@ -257,7 +258,8 @@ def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
         return [(sign*np.ones(1), (need + _TIE*min(sign, 0.))/link.factor - sign*base[0], 0.)]
     shift = _odds(link.threshold) if k == 2 else 0.
     over = lambda j: _wanted(level, lead) + shift*(1 if label > j else -1) + _TIE*min(label - j, 0)
-    return [(eye[label] - eye[j], over(j)/link.factor - base[label] + base[j], np.log(k - 1)/link.factor)
+    kept = np.maximum(_odds(level) + np.log(k - 1) - _wanted(level, lead), 0.) # beyond that, so that no level is lost
+    return [(eye[label] - eye[j], over(j)/link.factor - base[label] + base[j], kept/link.factor)
             for j in range(k) if j != label]
 
 _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims

@@ -19,8 +19,8 @@ from ..models.fitted import _Ensemble, _Link, _Nodes
 from .bounds import _Splits, _TreeBound, _words_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
-                                     _Search, _SEARCHED, _Seen)
-from .goals import most_groups
+                                     _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen)
+from .goals import at_level, most_groups, required
 from .plausible import _AROUND, NEIGHBOURS
 from .readings import _aims, _arrived, _conditions, _conditions_kept, _Reading
 
@@ -41,9 +41,14 @@ def _parted(q:_Question, b:_Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
 _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 
 class _Noise:
-    "Numbers that turn out differently: which answers withstand that; a `_Condition`."
+    "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
     def __init__(self, q:_Question, readings:list, label, level:np.ndarray, reach:np.ndarray, arrives):
-        free,rows = q.rows.low <= q.rows.high, q.rows
+        rows,own = q.rows, q.rows.own
+        silent = own == _POSITION_OF_NONE # what is missing, and what is no number but a code, has no noise
+        for g,codes in q.grid.holes.items(): silent[:, g] |= np.isin(own[:, g], codes)
+        self.silent = silent | (reach == 0)
+        self.usual = ~self.silent & (own % 2 == 0) & (q.grid.low <= own) & (own <= q.grid.high)
+        free = (rows.low <= rows.high) | ~self.silent
         ends = [np.where(free, end, own) for end,own in ((q.grid.low, rows.low), (q.grid.high, rows.high))]
         self.q,self.wide = q, q._replace(rows=rows._replace(low=ends[0], high=ends[1])) # nobody stops at a limit
         self.readings,self.label,self.level,self.reach,self.arrives = readings, label, level, reach, arrives
@@ -53,10 +58,10 @@ class _Noise:
         self.width = max(c.width for c in self.kept)
 
     def around(self, row:np.ndarray, at:np.ndarray) -> tuple: # Positions `(b, g)` -> ends `(b, g)`
-        "What may come of changed numbers."
-        reach = np.where(at != self.q.rows.own[row], self.reach, 0)
+        "What may come of numbers, also of those that nobody changes."
+        reach = np.where((at == self.q.rows.own[row]) & self.silent[row] | (self.reach == 0), 0, self.reach + at % 2)
         low,high = np.maximum(at - reach, self.q.grid.low), np.minimum(at + reach, self.q.grid.high)
-        return np.where(reach, low, at), np.where(reach, high, at)
+        return np.where(reach, np.minimum(low, at), at), np.where(reach, np.maximum(high, at), at)
 
     def spare(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b,)`; above 0 it withstands
         "What is certified to be left of the decision, at once."
@@ -95,14 +100,15 @@ class _Noise:
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
         q,own,n = self.q, self.q.rows.own[b.row], len(b.row)
-        moved,most = ~b.stays & (self.reach > 0), np.full(n, np.inf)
+        moved,most = (~b.stays | self.usual[b.row]) & (self.reach > 0), np.full(n, np.inf)
         short = np.where(moved, np.where(b.low > own, -self.reach, self.reach), 0)
         i = np.flatnonzero(moved.any(1))
         for way in (short[i], -short[i]) if len(i) else ():
             ends = [np.where(moved[i], (end[i] + way).clip(q.grid.low, q.grid.high), end[i]) for end in (b.low, b.high)]
             there = _boxed(self.wide, b.row[i], *ends)
             for c in self.shifted: most[i] = np.minimum(most[i], c(there, np.full(len(i), np.inf)).most)
-        here = np.where((b.corner != own)[:, self.reach > 0].any(1), -1., np.inf) # nothing moves: nothing to withstand
+        noisy = (b.corner != own) | ~self.silent[b.row]
+        here = np.where(noisy[:, self.reach > 0].any(1), -1., np.inf) # without noise, nothing to withstand
         todo = np.flatnonzero((here < 0) & (most >= 0))
         if len(todo): here[todo] = np.where(self.spare(b.row[todo], b.corner[todo]) > 0, 1., -1.)
         far = np.where(moved & (b.low < b.high), (b.high - b.low)/np.maximum(self.reach, 1), 0.)
@@ -341,7 +347,7 @@ def _company_bounds(q:_Question, company) -> list: # Rows of one target
 # %% ../../nbs/search/09_robust.ipynb #490496cb
 class _Demands:
     "What answers of some rows must have: the decision, what settings demand, and what they must withstand."
-    def __init__(self, cf, readings:list, enc:Encoded, aim:Target, tau:float, robust:dict|None=None):
+    def __init__(self, cf, readings:list, enc:Encoded, aim:Target, tau, robust:dict|None=None):
         self.cf,self.readings,self.enc,self.aim,self.tau,self.robust = cf, readings, enc, aim, tau, robust or {}
         self.together = 1 if 'weights' in self.robust else _SEARCHED # rows; networks are against one row each
 
@@ -351,7 +357,7 @@ class _Demands:
 
     def conditions(self, q:_Question, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
         "Everything that rows of one target must reach."
-        level,lead,company = np.full(len(q.rows.x), float(self.tau)), self.aim.lead, self.aim.company
+        level,lead,company = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead, self.aim.company
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
         if company is not None and company.lonely.isfinite().all(): out += _company_bounds(q, company)
         held:list = []
@@ -383,8 +389,7 @@ class _Demands:
 
 def _demands_of(cf, readings:list, enc:Encoded, target:Tensor, robust:dict|None=None) -> _Demands:
     "What answers of an explainer must have."
-    aim,tau = cf.aim(target, enc), cf.settings.tau
-    return _Demands(cf, readings, enc, aim._replace(level=torch.full_like(aim.level, tau)), tau, robust)
+    return _Demands(cf, readings, enc, required(cf, cf.aim(target, enc)), cf.tau, robust)
 
 def _demanding(cf) -> bool:
     "Whether settings ask for more than the decision."
@@ -421,7 +426,8 @@ def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(
 
 def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
     "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
-    cf,xp,tau,there = demands.cf, xp.clone(), demands.tau, _withstands(demands, xp)
+    cf,xp,there = demands.cf, xp.clone(), _withstands(demands, xp)
+    tau = cf.settings.tau or (cf.tau if cf.cut is None else max(cf.cut, 1 - cf.cut))
     for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
         left = np.flatnonzero(~there)
         if not len(left) or time.perf_counter() > until: break

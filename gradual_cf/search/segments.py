@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from ..core import changed_groups, State
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import _closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, shortfall
+from .goals import (_closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, required,
+                                     shortfall)
 
 # %% auto #0
 __all__ = ['n_segments', 'pasted', 'variation', 'composed']
@@ -48,7 +49,7 @@ def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
         at = far.topk(few, largest=False).indices[:, torch.arange(_DONORS) % few]
         there = moved[lag.gather(1, at), at]
         many = s.target.label[rows].repeat_interleave(_DONORS, 0)
-        kept = arrived(predict(cf.model, there.flatten(0, 1)), many, cf.settings.tau).view(len(rows), -1)
+        kept = arrived(predict(cf.model, there.flatten(0, 1)), many, cf.tau).view(len(rows), -1)
         out[rows] = torch.where(kept[..., None, None], there, pool[at])
     return out
 
@@ -61,7 +62,7 @@ def _slopes(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
     for i in range(_ON_THE_WAY):
         at = torch.lerp(x, d, (i + .5)/_ON_THE_WAY).detach().requires_grad_()
         with evaluating(cf.model), torch.enable_grad():
-            lead = goal_of(label).lead(with_graph(cf.model, at), label, cf.settings.tau).sum()
+            lead = goal_of(label).lead(with_graph(cf.model, at), label, cf.tau).sum()
             total += torch.autograd.grad(lead, at)[0]
     return total*(d - x)/_ON_THE_WAY
 
@@ -259,11 +260,11 @@ def pasted(
     outlier:float=1.5, # Largest local outlier factor of an answer among training series, > 0; infinite to ask for none
 ) -> Iterator[State]: # `s`, three times for each level that is tried
     "Paste real series of the target into the fewest and shortest segments that suffice."
-    live = (~arrived(s.logits, s.target.label, cf.settings.tau)).nonzero()[:, 0]
+    live = (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
     yield from _paste(cf, s, live, s.target.take(live), outlier)
     lost = live[lacking(cf, s.take(live)) > 0]
     asked = s.target.take(lost)
-    yield from _paste(cf, s, lost, asked._replace(level=torch.full_like(asked.level, cf.settings.tau)), outlier)
+    yield from _paste(cf, s, lost, required(cf, asked), outlier)
 
 # %% ../../nbs/search/11_segments.ipynb #t37
 def _variation_grad(s):
@@ -283,7 +284,7 @@ def composed(
     watch=None, # Called with every `State` of the composition
 ) -> Iterator[State]: # `s`, once where anything is left to do
     "Compose the rows that no paste brings to their target, in the windows of the best attempt."
-    some = (~arrived(s.logits, s.target.label, cf.settings.tau) & s.on.any(1)).nonzero()[:, 0]
+    some = (~arrived(s.logits, s.target.label, cf.tau) & s.on.any(1)).nonzero()[:, 0]
     if not len(some) or not cf.settings.sigma or not _differentiable(cf.model): return
     now,h = s.take(some), cf.settings
     new = compose(cf.model, now, cf.groups(s.x), cf.loss, sigma=h.sigma, lr=h.lr, project=cf.project, keep='nearest',

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, cost, lacking, most_groups, spent
+from .goals import _EXACT, cost, lacking, levels, most_groups, spent, target_prob
 from .composition import admissible
-from ..answers import Counterfactuals
+from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices
 from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
@@ -277,7 +277,9 @@ def _must_keep(explainer, cfs, z):
     "The target that each row must keep, from what it has."
     enc = _enc_of(explainer, cfs)
     aim,p = explainer.aim(cfs.tensors.target, enc), cfs.tensors.prob
-    level = torch.minimum(p*_EXACT, aim.level).clamp_min(cfs.tau*_EXACT)
+    if explainer.cut not in (None, .5): p = target_prob(z, aim.label) # by logits, as levels are
+    least = levels(explainer.level(cfs.tau)*_EXACT, aim.label, p)
+    level = torch.maximum(torch.minimum(p*_EXACT, aim.level), least)
     kept = tuple(d.kept(State(enc, cfs.xp, z, aim)) for d in aim.demands)
     return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
 
@@ -293,6 +295,8 @@ def improve(
 ) -> Counterfactuals:     # The same rows; none costs more than before, none loses the target
     "Undo changes that are not needed, and shrink the others, until nothing more can be gained."
     explainer.check_fitted()
+    _check_answers(cfs)
+    explainer = _asked_by(explainer, cfs)
     enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):

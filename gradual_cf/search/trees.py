@@ -105,7 +105,7 @@ def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
 def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
-    if len(c.sources) > 1: return (np.arange(len(c.levels)) == r.source[f]).astype(float)
+    if len(c.sources) > 1: return c.rows[:, r.source[f]]
     coded = listed or r.coded and f in r.codes
     if coded: return np.array([r.codes[f].index(v) if v in r.codes[f] else np.nan for v in c.levels], float)
     return _level_numbers(c)
@@ -549,6 +549,11 @@ class _Trees(FrameModel):
         parts = [_own_scores(self.grown, self.cells(x[i])[0])[0] for i in _parts_of(len(x))]
         return self.link.log_odds(np.concatenate(parts))
 
+    def compared(self, x:Tensor, z:Tensor) -> FrameModel: # Encoded training rows, and what the model says of them
+        "The same, or the model alone where its trees say something else of training rows."
+        at = torch.linspace(0, len(x) - 1, min(len(x), _COMPARED)).long()
+        return self if _agrees(self.scores(x[at]), z[at]) else FrameModel(self.predictor, self.write, self.columns)
+
     def probe(self, explainer, s:State, free:Tensor, ahead:bool=True, off:float=0.) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or one of the best two: group `(n,)`, rows with its value, merit."
         parts = [_probed(self, explainer, s.take(i), free[i], ahead, off) for i in _parts_of(len(s.x))]
@@ -567,6 +572,7 @@ class _Trees(FrameModel):
 
 # %% ../../nbs/search/07_trees.ipynb #c183
 _DRAWN = 256 # Rows on which a reading is compared with the library
+_COMPARED = 1000 # Training rows on which it is compared once more, at `fit`
 
 def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
     "Random rows: levels, numbers of the range, and numbers at cuts."

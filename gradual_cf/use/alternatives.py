@@ -649,11 +649,13 @@ def plot_ways(
 
 # %% ../../nbs/use/00_alternatives.ipynb #0c14d761
 def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cell) pairs for each row
-    "Rows with other cells, in the dtypes of the training rows; a category of 0/1 columns names the one that is 1."
-    raw,sources,put = raw.copy(), {c.name: c.sources for c in domain.features}, defaultdict(dict)
+    "Rows with other cells, in the dtypes of the training rows; a category of 0/1 columns names its level."
+    raw,columns,put = raw.copy(), {c.name: c for c in domain.features}, defaultdict(dict)
     for i,pairs in enumerate(cells):
         for name,cell in pairs:
-            for s in sources[name]: put[s][i] = cell if len(sources[name]) == 1 else int(s == cell)
+            c = columns[name]
+            level = [cell] if len(c.sources) == 1 else c.rows[c.levels.index(cell)].astype(int).tolist()
+            for s,v in zip(c.sources, level): put[s][i] = v
     for s,new in put.items():
         column = raw[s].to_numpy(object, copy=True)
         for i,cell in new.items(): column[i] = cell

@@ -18,7 +18,7 @@ from ..answers import aimed_at, Counterfactuals, _group_name
 from ..core import check_whole, comparable, take_rows
 from ..render import plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
-from ..search.goals import in_target, spent, target_prob
+from ..search.goals import spent
 
 # %% auto #0
 __all__ = ['Audit', 'audit']
@@ -83,13 +83,11 @@ def _read_by(cf:Explainer, rows) -> Any:
     names = cf.domain.display.columns
     return rows[[c for c in names if c in rows]] if isinstance(rows, pd.DataFrame) and names else rows
 
-_EVEN = .5 # Probability from which a row that has reached tau is not refused, even at a tie
-
 def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:dict) -> tuple:
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
     if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
     data,enc,z,aim = cf.ask(rows, target, **rules)
-    refused = ~in_target(z, aim) & (target_prob(z, aim) < max(cf.settings.tau, _EVEN))
+    refused = ~cf.decides(data, z, aim)
     if not refused.any():
         raise ValueError(f'rows must include some that the model refuses, got {len(z)} that have the target {target} '
                          'already')

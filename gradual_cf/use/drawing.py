@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, decided, _ranges
+from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
 from ..core import atomic
 from ..data.images import _border, draw_image, outline, _shades
 from ..render import ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
@@ -98,7 +98,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str
         facts[lang.say(N_('typical'))] = told
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (goal_is.text(v, '.0%', lang) for v in says)
-    places = [100*v for v in (*says, cfs.tau)] if goal_is.said == 'probability' else None
+    places = [100*v for v in (*says, *goal_is.bars(cfs.target[0], needed(cfs, 0)))] if goal_is.said == 'probability' else None
     was = decided(cfs, 0, lang)
     return render('drawing/standing', 'html', lang, goal=goal, was=was, before=before, after=after, places=places,
                   found=cfs.valid[0].item(), facts=facts)
@@ -226,12 +226,12 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
     mask = expand_groups(on.to(xp.device), trace.groups)
     logits = _logits(trace, i), trace.before
-    now,before = (said(z, label) for z in logits)
+    now,before = (said(z, label, trace.cut) for z in logits)
     decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
     raw = domain.decode(xp, trace.data, True)
     wanted = trace.goal.told_of(label, trace.classes)
     return Counterfactuals(trace.x, xp, mask, wanted, now, domain, before, trace.tau, trace.data, raw, decided,
-                           classes=trace.classes)
+                           classes=trace.classes, cut=trace.cut)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4062658
 def _in_words(trace:Trace, i:int) -> str: # Three sentences
@@ -243,7 +243,7 @@ def _in_words(trace:Trace, i:int) -> str: # Three sentences
 
 def _class_opinion(trace, z) -> str:
     label,best = int(trace.target.label), _class_name(z.argmax().item(), trace.classes)
-    prob,gap = z.softmax(1)[0, label].item(), (z - trace.target.mu).abs().mean().item()
+    prob,gap = said(z, trace.target.label, trace.cut).item(), (z - trace.target.mu).abs().mean().item()
     return f'The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
 def _number_opinion(trace, z) -> str: return f'The model predicts {z.item():.4g}; the target is {trace.wanted}.'
@@ -302,11 +302,12 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
     label = trace.target.label.item()
     places = range(len(names))
     bars = ax.bar(places, [0.]*len(names), color=[CHANGED if k == label else '.7' for k in places])
-    ax.axhline(trace.tau, color='.3', lw=1, ls=':')
+    for bar in trace.goal.bars(label, needed(_state(trace, 0), 0)): ax.axhline(bar, color='.3', lw=1, ls=':')
     ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names)
     ax.set_title('probabilities', fontsize=9)
     def move(i):
-        for bar,p in zip(bars, _logits(trace, i)[0].softmax(0).tolist()): bar.set_height(p)
+        z = _logits(trace, i).expand(len(names), -1)
+        for bar,p in zip(bars, said(z, torch.arange(len(names), device=z.device), trace.cut).tolist()): bar.set_height(p)
     return [*bars], move
 
 # %% ../../nbs/use/05_drawing.ipynb #6d81ae9c

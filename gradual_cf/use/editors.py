@@ -25,7 +25,7 @@ from ..models.asking import Cancelled, cancelled_when
 from ..models.fitted import FrameModel
 from ..render import ENGLISH, Language, N_, render, value_text
 from ..search.explainer import Explainer
-from ..search.goals import CLASSES, in_target
+from ..search.goals import CLASSES
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _bounded
 from .alternatives import _beside, _with_cells
@@ -136,7 +136,7 @@ def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None
     for step in range(1, min(len(desk), most or len(desk)) + 1):
         row = (after + step) % len(desk)
         z = desk.logits(row)[None]
-        if not in_target(z, desk.cf.aimed(target, z))[0]: return row
+        if not desk.cf.decides(desk.one(row), z, desk.cf.aimed(target, z))[0]: return row
     return None
 
 # %% ../../nbs/use/06_editors.ipynb #c26
@@ -158,18 +158,18 @@ def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
     return _with_cells(desk.domain, desk.one(q.row), [q.hand]) if q.hand else desk.one(q.row)
 
 # %% ../../nbs/use/06_editors.ipynb #c32
-def _score(cf:Explainer, z:torch.Tensor, target) -> tuple[float, bool]: # Logits of one row, `(1, k)`
+def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # One row, raw, and its logits `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
-    goal,label = cf.goal, cf.aimed(target, z)
-    return goal.heard(z, label).double().item(), bool(goal.arrived(z, label, cf.settings.tau))
+    label = cf.aimed(target, z)
+    return cf.says(z, label).double().item(), bool(cf.reaches(raw, z, label))
 
 def _hand_said(desk:_Desk, q:_Question) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
-    before,given = _score(desk.cf, desk.logits(q.row)[None], q.target)
+    before,given = _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target)
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
     raw,new,against = desk.one(q.row), _edited(desk, q), ()
     allowed:Any = desk.domain.legal
-    now,reached = _score(desk.cf, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
+    now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
         against = tuple(name for name,ok in zip(desk.domain.display.names, allowed(raw, new)[0]) if not ok)
     return dict(before=before, now=now, reached=reached, given=given, against=against)

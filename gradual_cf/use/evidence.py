@@ -21,6 +21,7 @@ from ..answers import _json_text, Counterfactuals
 from ..core import _read_json, atomic, Encoded
 from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _Asked
+from ..models.decisions import by_votes, of_labels
 from ..render import json_value
 from .letter import _digests
 
@@ -38,8 +39,10 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     told:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
     if follows: told['follows'] = True
     if not c.levels: return told | dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
-    there = [v for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
-    return told | dict(levels=[json_value(v) for v in there])
+    there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
+    told['levels'] = [json_value(c.levels[k]) for k in there]
+    codes = len(c.sources) > 1 and c.known is not None # 0/1 columns that are not one a level
+    return told | dict(cells=c.known[there].astype(int).tolist()) if codes else told
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
@@ -72,11 +75,13 @@ def _seal(told:dict) -> str:
     return hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()
 
 def _asked_how(cf) -> dict:
-    "How a model is asked: what it answers, and from where the second class is decided."
+    "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
     model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
     own = getattr(model, 'predictor', None)
-    if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=.5)
-    return dict(kind=own.kind, threshold=float(own.threshold))
+    if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=cf.cut or .5, decides='numbers')
+    made = own.over or getattr(own.ask, 'func', None) in (by_votes, of_labels) # of what the model says
+    decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
+    return dict(kind=own.kind, threshold=float(own.threshold), decides=decides, classes=json_value(own.classes))
 
 def _columns_told(cfs:Counterfactuals, columns:list) -> list:
     "Columns with all levels of categories, so that their codes come back."

@@ -329,8 +329,8 @@ def explorer(
 def _decision(cf:Explainer, row, target) -> str: # One raw row
     "What the model says of a row now."
     z = cf.logits(row, cf.encode(row).x)
-    label = cf.aimed(target, z) if cf.numbers else z.argmax(1)
-    said = cf.goal.text(cf.goal.heard(z, label).item())
+    label = cf.aimed(target, z) if cf.numbers else cf.decided(row, z)
+    said = cf.goal.text(cf.says(z, label).item())
     return said if cf.numbers else f'{cf.goal.words(cf.goal.told_of(label, cf.classes)[0])}, probability {said}'
 
 def _own_settings(cf:Explainer) -> str:

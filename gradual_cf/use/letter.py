@@ -18,7 +18,7 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import aimed_at, Counterfactuals, _NOT_READ, _row_names
+from ..answers import _check_answers, aimed_at, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import check_whole, comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.tables import _check_names
@@ -31,7 +31,7 @@ from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
 from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
-from ..search.goals import _class_name, goal_of, in_target, NUMBERS, said as model_says
+from ..search.goals import _class_name, goal_of, NUMBERS
 from .alternatives import _beside, Alternatives
 from .plans import _Between, each_put_back
 from .reasons import Reasons, reasons as principal_reasons
@@ -84,7 +84,7 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
     at = np.array([place[t] for t in texts], int)
     if len(c.sources) == 1: return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
-    return {source: pd.Series(at == i).astype(int).astype(dtypes[source]) for i,source in enumerate(c.sources)}
+    return {source: pd.Series(cells).astype(int).astype(dtypes[source]) for source,cells in zip(c.sources, c.rows[at].T)}
 
 # %% ../../nbs/use/04_letter.ipynb #c19
 def _as_cell(c:Column, text:str):
@@ -286,12 +286,13 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
 
 def _opinion(answer, i:int, lang:Language=ENGLISH) -> tuple: # Before and after, as texts
     "What the model said of a row."
-    return tuple(answer.goal.sided(v[i].item(), answer.tau, lang) for v in (answer.before, answer.prob))
+    bar = level_of(answer, i)
+    return tuple(answer.goal.sided(v[i].item(), bar, lang) for v in (answer.before, answer.prob))
 
 def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
     "How an answer stands, as far as that is known."
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
-    proven = answer.proof is not None and answer.proof[i] == 'optimal'
+    proven = answer.proof[i] == 'optimal'
     more = dict(proven=[answer.optimal, answer.among]) if proven else {}
     return {name: v for name,v in known.items() if v == v} | more
 
@@ -310,7 +311,7 @@ def _parts_of(model):
     if isinstance(model, _Agreed): return [_parts_of(m) for m in model.models]
     asked = getattr(model, 'predictor', None)
     if asked is None: return model
-    return asked.ask if asked.source is None else asked.source, asked.kind, asked.threshold, asked.names
+    return asked.ask if asked.source is None else asked.source, asked.kind, asked.threshold, asked.names, asked.over
 
 def _name_of(*parts) -> str|None:
     "A fingerprint; None for what has none."
@@ -330,7 +331,7 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
 
 def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
     "What a check has to know besides the record, in one line."
-    known = digests | dict(target=answer.goal.written(answer.target[i]), tau=answer.tau)
+    known = digests | dict(target=answer.goal.written(answer.target[i]), tau='none' if answer.tau is None else answer.tau)
     return Markup(' '.join(f'{name}={v}' for name,v in known.items()) + f' told={plain_json(told)}')
 
 # %% ../../nbs/use/04_letter.ipynb #287ce107
@@ -379,11 +380,11 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
         out.setdefault(i, []).append([after, more.prob[k].item()])
     return out
 
-def _way(said:list, record:list, goal, tau:float, way) -> dict:
+def _way(said:list, record:list, goal, bar:float|None, way) -> dict:
     "One other way as a letter shows it."
     (after,p),lang = way, said[0].lang
     changes = [_change(said[g], record[g] | dict(after=said[g].local(text))) for g,text in after]
-    told = goal.sided(p, tau, lang)
+    told = goal.sided(p, bar, lang)
     return dict(changes=changes, said=told if goal.numbers else lang.say(N_('probability {percent}'), percent=told))
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
@@ -413,7 +414,7 @@ def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or fre
 def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en', reasons:int=0) -> list:
     "What letters say besides what follows from their records."
     here = answer.tensors
-    there = in_target(explainer.logits(answer.raw, answer.xp), here.target) & here.valid
+    there = explainer.decides(answer.raw, explainer.logits(answer.raw, answer.xp), here.target) & here.valid
     ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
     shared = dict(date=date, language=language, reasons=reasons, ranges=ranges)
@@ -424,12 +425,12 @@ def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
 
-def _decisions(explainer, z:Tensor, lang:Language=ENGLISH) -> list:
+def _decisions(explainer, data, z:Tensor, lang:Language=ENGLISH) -> list: # Raw rows, and their logits
     "What the model decided, by the labels of its classes."
     if explainer.goal is NUMBERS: return [value_text(v, lang=lang) for v in z[:, 0].tolist()]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
-    return [lang.say(_DOUBT) if t == doubt else _visible(_class_name(t, explainer.classes, lang), lang)
-            for t in z.argmax(1).tolist()]
+    return [lang.say(_DOUBT) if t in (doubt, -1) else _visible(_class_name(t, explainer.classes, lang), lang)
+            for t in explainer.decided(data, z).tolist()]
 
 # %% ../../nbs/use/04_letter.ipynb #74c469d0
 def _asked_reasons(reasons) -> dict: # k, codes and never
@@ -465,7 +466,7 @@ def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator
     records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc, said), _digests(explainer)
     enough = _enough(explainer, answer, said) if any(t['ranges'] for t in told) else {}
     alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang), answer.goal
-    decisions = _decisions(explainer, explainer.logits(answer.data, answer.x), lang)
+    decisions = _decisions(explainer, answer.data, explainer.logits(answer.data, answer.x), lang)
     principal = _principal(explainer, answer, said, asked)
     for i,known in enumerate(told):
         found,wide = known['said'][1] is not None, enough.get(i, {}) if known['ranges'] else {}
@@ -479,12 +480,13 @@ def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator
                for g in strict or [g for g in order if chosen[i][g]]]
         reasons,all_enough = principal[i]
         aim = _visible(aimed_at(answer, i, lang), lang)
-        before,after = _opinion(answer, i, lang)
+        (before,after),bar = _opinion(answer, i, lang), level_of(answer, i)
         sure = dict(number=answer.goal.numbers, before=before, after=after if found else None,
-                    level=lang.percent(f'{100*answer.tau:.6g}%'), alone=bool(strict), further=', '.join(idle),
+                    level='' if bar is None else lang.percent(f'{100*bar:.6g}%'), asked=answer.tau is not None,
+                    alone=bool(strict), further=', '.join(idle),
                     principal=('enough' if all_enough else 'some') if reasons else '',
                     lines=_standing_lines(known['stands'], lang) + [alone]*known['alone'])
-        ways = [_way(said, record, goal, answer.tau, way) for way in known['ways']]
+        ways = [_way(said, record, goal, bar, way) for way in known['ways']]
         yield dict(row=known['row'], date=known['date'], language=lang.name, decision=decisions[i], found=found,
                    wanted=aim, reasons=reasons or [_visible(r, lang) for r in own],
                    changes=[changes[g] for g in order], ways=ways, kept=_kept(said, held[i], changes),
@@ -492,7 +494,7 @@ def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator
 
 # %% ../../nbs/use/04_letter.ipynb #c72
 _PROOF = re.compile(r'model=(?P<model>\w+) data=(?P<data>\w+) settings=(?P<settings>\w+) target=(?P<target>\S+?) '
-                    r'tau=(?P<tau>[\d.e-]+) told=(?={)')
+                    r'tau=(?P<tau>none|[\d.e-]+) told=(?={)')
 
 # %% ../../nbs/use/04_letter.ipynb #c76
 def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; the proof; how it looks
@@ -513,8 +515,7 @@ def _read_letter(text:str, count:int) -> dict: # before, after: a text for each 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
     "The explainer of answers; raises `ValueError` unless they are about a table and it is known."
-    if not isinstance(answer, Counterfactuals):
-        raise ValueError(f'answer must be Counterfactuals, as explain returns them, got {type(answer).__name__}')
+    _check_answers(answer, 'answer')
     if not answer.domain.features: raise ValueError(f'answer must be about rows of a table, got {answer.domain!r}')
     explainer = answer.explainer if explainer is None else explainer
     if explainer is None:
@@ -527,7 +528,7 @@ _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
     "Raise `ValueError` if a row already has the target."
-    there = in_target(explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
+    there = explainer.decides(answer.data, explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
     done = np.flatnonzero(there | answer.already).tolist()
     if not done: return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
@@ -641,9 +642,8 @@ def _stand(explainer, frame, aims, letters:list) -> tuple: # `(n,)` each
     "What the model says of rows, and whether that is the target."
     z = explainer.logits(frame, explainer.encode(frame).x)
     aims = explainer.aimed(aims, z)
-    p = model_says(z, aims)
-    tau = torch.tensor([float(l['tau']) for l in letters]).to(p)
-    return p, in_target(z, aims) & goal_of(aims).reached(p, aims, tau)
+    p,tau = explainer.says(z, aims), [0. if l['tau'] == 'none' else float(l['tau']) for l in letters]
+    return p, explainer.decides(frame, z, aims) & goal_of(aims).reached(p, aims, torch.tensor(tau).to(p))
 
 _SAME = 1e-5 # Difference of two answers of one model about one row, relative to numbers above 1
 
@@ -717,7 +717,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
     typical = says.prob*torch.nan if says.typical is None else says.typical
     said = torch.tensor([[np.nan if v is None else v for v in t['said']] for t in told], dtype=torch.float64)
     before,after = said.to(says.prob).unbind(1)
-    now = [model_says(explainer.logits(frame, x), aims) for frame,x in ((data, enc.x), (raw, xp))]
+    now = [explainer.says(explainer.logits(frame, x), aims) for frame,x in ((data, enc.x), (raw, xp))]
     for said,there in ((before, now[0]), (after, now[1]), (told_of('typical', typical), typical)):
         off = ~_near(said, there) & ~said.isnan()
         if off.any():

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, went
+from ..answers import aimed_at, CHANGED, Counterfactuals, needed, _row_names, went
 from ..core import changed_groups, take_rows
 from ..render import change_text, count_text, plot_text, render, subplots, terminal, without_math
 
@@ -210,7 +210,7 @@ def _stair(ax, plan, i:int, steps:list):
     ax.step(range(len(y)), y, where='post', color='.6', lw=1.2)
     ax.plot(range(len(y)), y, 'o', color=CHANGED, ms=5)
     ax.plot(0, y[0], 'o', mfc='w', mec='.3', ms=6)
-    for v in goal.bars(cfs.target[i], cfs.tau): ax.axhline(v, color='.5', lw=.8, ls='--')
+    for v in goal.bars(cfs.target[i], needed(cfs, i)): ax.axhline(v, color='.5', lw=.8, ls='--')
     ax.set_xticks(range(len(y)), ['now', *range(1, len(y))], fontsize=8)
     ax.set_xlim(-.3, len(y) - .7)
     if goal.said == 'probability': ax.set_ylim(-.05, 1.05)

@@ -37,7 +37,7 @@ def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, 
     if not there.any():
         raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
     x = cf.x_train[there]
-    lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.settings.tau)
+    lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.tau)
     count = int(min(max(_QUARTER*len(x), _FEWEST), _MOST))
     return x[lead.argsort(stable=True)[:count]]
 
@@ -334,7 +334,7 @@ def reasons(
     (data,enc,z,aims),aside = _where_read(cf, rows, target)
     unread = {} if aside is None else {i: words for i,words in enumerate(aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
-    at = (~in_target(z, aims)).nonzero()[:, 0]
+    at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,given = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], read[at.cpu().numpy()]
     groups = cf.groups(x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]

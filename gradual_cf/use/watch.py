@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from ..answers import Counterfactuals, told_of
-from ..core import take_rows
+from ..core import comparable, take_rows
 from ..measures.metrics import _frames
 from ..render import plot_text, render, subplots, terminal, without_math
 from ..search.explainer import Explainer
-from ..search.goals import arrived, in_target, spent
-from .audit import _amount_line, _axis_limits, _cohorts, _EVEN, _holm, _read_by, _share_line, _told_apart
+from ..search.goals import in_target, spent
+from .audit import _amount_line, _axis_limits, _cohorts, _holm, _read_by, _share_line, _told_apart
 
 # %% auto #0
 __all__ = ['Watch', 'watch']
@@ -53,7 +53,8 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     if cf.numbers:
         some = (told.cf_low == target[0]) & (told.cf_high == target[1]) & ~told.cf_before.between(*target)
     else:
-        there = told.cf_decided if 'cf_decided' in told else told.cf_before > _EVEN
+        stays = np.all([comparable(data[c]) == comparable(raw[c]) for c in data], 0)
+        there = told.cf_decided if 'cf_decided' in told else told.cf_valid.to_numpy(bool) & stays
         some = (told.cf_target == target) & ~there & told.cf_before.notna()
     at = np.flatnonzero(some)
     if not len(at): raise ValueError(f'batch must include rows that were refused {target!r}, got none')
@@ -87,8 +88,8 @@ def _holds(cf, said:_Said, target) -> _Measured:
     "Whether advice that was valid then still suffices today."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
     if not len(raw): return _Measured(data, np.zeros(0))
-    _,_,z,label = cf.ask(raw, target)
-    return _Measured(data, arrived(z, label, cf.settings.tau).double().cpu().numpy())
+    read,_,z,label = cf.ask(raw, target)
+    return _Measured(data, cf.reaches(read, z, label).double().cpu().numpy())
 
 # %% ../../nbs/use/09_watch.ipynb #w14
 _RESAMPLES = 999 # Draws of an interval

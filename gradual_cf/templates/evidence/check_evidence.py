@@ -96,7 +96,7 @@ def calls_only_checks(path):
 
 
 def model_of(where, trusted=()):
-    "What answers frames: a function, and the columns that it reads, () for all."
+    "What answers frames: a function or a fitted model, and the columns that it reads, () for all."
     kind = Path(where).suffix
     if '.py:' in where: return function_of(where), ()
     if not Path(where).is_file(): raise Unreadable(f'--model must be an existing file, got {where!r}')
@@ -124,8 +124,7 @@ def model_of(where, trusted=()):
         strange = [t for t in get_untrusted_types(file=where) if not t.startswith('sklearn.') and t not in safe]
         if strange: raise Unreadable(f'{where} holds types that are not known to be safe: {strange}; use --trust for each')
         m = load(where, trusted=get_untrusted_types(file=where))
-        ask = next(getattr(m, f) for f in ('predict_proba', 'decision_function', 'predict') if hasattr(m, f))
-        return ask, tuple(getattr(m, 'feature_names_in_', ()))
+        return m, tuple(getattr(m, 'feature_names_in_', ()))
     raise Unreadable(f'--model must end in .json, .ubj, .txt, .cbm, .onnx or .skops, or be FILE.py:NAME, got {where!r}')
 
 
@@ -142,18 +141,35 @@ def frame_of(columns, rows):
     return pd.DataFrame(out)
 
 
+METHODS = dict(proba='predict_proba', decision='decision_function', number='predict')
+
+
 def says(asked, evidence, rows):
-    "What the model says of the target, and whether it decides for it, one of each a row."
-    ask, names = asked
+    "What the model says of the target (None where only its labels count), and whether it decides for it, one a row."
+    (ask, names), question, own = asked, evidence['question'], evidence['model']
     frame = frame_of(evidence['columns'], rows)
-    try: out = np.asarray(ask(frame[list(names)] if names and set(names) <= set(frame) else frame), float)
+    if names and set(names) <= set(frame): frame = frame[list(names)]
+    decides, kind = own.get('decides', 'numbers'), own['kind']
+    labels = ask.predict if hasattr(ask, 'predict') and decides != 'numbers' else None
+    if hasattr(ask, 'predict'): ask = next(getattr(ask, f) for f in (METHODS.get(kind, ''), *METHODS.values()) if hasattr(ask, f))
+    try:
+        out = None if labels and decides == 'predict' else np.asarray(ask(frame), float)
+        said = labels and [str(v) for v in np.asarray(labels(frame)).ravel().tolist()]
     except Exception as e: raise Unreadable(f'the model must accept the rows, got {type(e).__name__}: {e}') from e
-    question, kind = evidence['question'], evidence['model']['kind']
+    if out is None: return [None]*len(rows), np.array([v == named(evidence) for v in said])
     if question['goal'] == 'number':
         low, high = question['target']
         v = out.reshape(len(rows))
         return v, (v >= (-np.inf if low is None else float(low))) & (v <= (np.inf if high is None else float(high)))
-    return of_class(out, kind, evidence['model']['threshold'], place_of(question), question['tau'])
+    p, there = of_class(out, kind, own['threshold'], place_of(question), question['tau'])
+    if said: there = np.array([v == named(evidence) for v in said]) & (p >= (question['tau'] or 0.) - SAME)
+    return p, there
+
+
+def named(evidence):
+    "The target as the model itself names it."
+    own = evidence['model'].get('classes')
+    return str(own[place_of(evidence['question'])] if own else evidence['question']['target'])
 
 
 def place_of(question):
@@ -163,7 +179,7 @@ def place_of(question):
 
 
 def of_class(out, kind, threshold, at, tau):
-    "Probability of a class, and whether it is decided, of probabilities, decision values or logits."
+    "The model's own probability of a class, and whether it is decided, of probabilities, decision values or logits."
     single = out.ndim == 1 or out.shape[1] == 1
     out = out.reshape(-1) if single else out
     if kind == 'proba':
@@ -171,10 +187,10 @@ def of_class(out, kind, threshold, at, tau):
         out = np.log(out) - np.log1p(-out) if single else np.log(out)
     if single: out = np.stack([-out/2, out/2], 1)
     shift = np.log(threshold/(1 - threshold))
-    if shift: out = out + np.array([shift/2, -shift/2])
     p = np.exp(out - out.max(1, keepdims=True))
     p = p/p.sum(1, keepdims=True)
-    return p[:, at], (p.argmax(1) == at) & (p[:, at] >= tau - SAME)
+    if shift: out = out + np.array([shift/2, -shift/2])
+    return p[:, at], (out.argmax(1) == at) & (p[:, at] >= (tau or 0.) - SAME)
 
 
 # ----- one decision
@@ -196,8 +212,8 @@ def breaks(c, cells):
     if not c['may_change']: return '' if c.get('follows') else f'{name!r} changed and may not'
     if 'levels' in c:
         if len(cells) > 1: # 0/1 columns of one category
-            on = [col for col, v in cells.items() if v]
-            return '' if len(on) == 1 and on[0] in c['levels'] else f'{name!r} must be one of {c["levels"]}, got {on}'
+            on, may = [col for col, v in cells.items() if v], c.get('cells') or [[col == level for col in cells] for level in c['levels']]
+            return '' if [bool(v) for v in cells.values()] in may else f'{name!r} must be one of {c["levels"]}, got {on}'
         cell = next(iter(cells.values()))
         return '' if cell in c['levels'] else f'{name!r} must be one of {c["levels"]}, got {cell!r}'
     cell = next(iter(cells.values()))
@@ -223,7 +239,7 @@ def check_form(told):
     names, (a, question) = [c['name'] for c in told['columns']], (told['answer'], told['question'])
     if len(set(names)) < len(names): raise Unreadable(f'columns must have names of their own, got {names}')
     if not len(names) == len(a['data']) == len(a['answer']): raise Unreadable('rows must have a cell for each column')
-    if not 0 < question['tau'] < 1: raise Unreadable(f'tau must be in (0, 1), got {question["tau"]!r}')
+    if question['tau'] is not None and not 0 < question['tau'] < 1: raise Unreadable(f'tau must be in (0, 1), got {question["tau"]!r}')
 
 
 def faults_of(told, asked):
@@ -236,7 +252,7 @@ def faults_of(told, asked):
         return out + ['the row was not read, and is answered']*bool(answer['valid'] or answer['changed'] or data != new)
     (before, after), (_, there) = says(asked, told, [data, new])
     for what, a, b in (('row', before, answer['before']), ('answer', after, answer['after'])):
-        if not near(float(a), b): out.append(f'the model says {float(a):.6g} of the {what}, and not {b}')
+        if a is not None and not near(float(a), b): out.append(f'the model says {float(a):.6g} of the {what}, and not {b}')
     if bool(there) != answer['valid']:
         out.append(f'the model decides {"" if there else "not "}for the target, and the answer says otherwise')
     moved = {n for n, a, b in zip(names, data, new) if differs(a, b)}
