@@ -225,11 +225,15 @@ def _standing(cfs) -> pd.DataFrame:
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 # %% ../nbs/90_answers.ipynb #c37
+def _decided_before(cfs) -> np.ndarray: # Bool `(n,)`
+    "Whether the model decided the rows themselves for their target, however surely."
+    return cfs.already if cfs.decided is None else cfs.decided[:, 0]
+
 def told_of(cfs) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
     names = cfs.goal.told # of the ends of an interval, or of a class; then what the model said
     ends = cfs.target.reshape(len(cfs), len(names) - 2).T
-    return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid))
+    return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=_decided_before(cfs)))
 
 def _check_free(raw, told):
     "Raise `ValueError` if the frame has a column with a name that is added."
@@ -439,6 +443,7 @@ def _check_answers(cfs, name:str='cfs'):
 
 def _asked_by(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
     "The explainer to go on with."
+    _check_answers(cfs)
     return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
 
 # %% ../nbs/90_answers.ipynb #c54
@@ -536,7 +541,7 @@ class Counterfactuals:
         return told
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_proof`; numbers with their interval."
+        "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_decided`, `cf_proof`; numbers with their interval."
         told = told_of(self)
         if self.optimal or any(self.proof): told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told

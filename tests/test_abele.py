@@ -72,7 +72,7 @@ def test_neighbours_are_accepted_and_of_both_classes(task, fitted):
     z0, z, prob, leaves = _around(fitted, enc, t)
     label, own = prob.argmax(1), predict(fitted.model, enc.x).argmax()
     assert fitted.accepts(z).all() and (label == own).sum() > 20 and (label == t).sum() > 20
-    assert (fitted.accepts(fitted.pool).double().mean() >= .89) or fitted.level == .5
+    assert (fitted.accepts(fitted.pool).double().mean() >= .89) or fitted.least == .5
     assert leaves.holds(z0.numpy().astype(float)).sum() == 1
 
 

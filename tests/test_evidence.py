@@ -28,7 +28,7 @@ def asked():
     cf = GradualCF(predictor(by_hand, domain), domain, classes=('no', 'yes')).fit(df)
     rows = df[by_hand(df) < .5][:6].copy()
     rows['job'] = rows.job.astype(object)
-    rows.iloc[5, rows.columns.get_loc('job')] = 'pilot'
+    rows.iloc[5, rows.columns.get_loc('job')] = 7
     answers = cf.explain(rows, 'yes', bounds=dict(age=(20, 60)), max_changes=3)
     assert answers.unread.sum() == 1 and answers.valid.sum() >= 3
     return cf, rows, answers, evidence(answers, made_at='2026-01-01')

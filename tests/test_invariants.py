@@ -295,5 +295,5 @@ def test_an_array_handed_to_a_model_is_no_window_on_the_rows():
             X[:] = 0.
             return p
     model = Writing().fit(df.to_numpy(), (df.a > df.b).astype(int))
-    with pytest.raises(ValueError, match="writes into 'a'|read-only"): GradualCF(model, tabular(df)).fit(df) # pandas 3 hands out no other arrays
+    GradualCF(model, tabular(df)).fit(df).explain(df[:5])
     assert df.equals(kept)

@@ -101,7 +101,7 @@ def test_what_greedy_missed_is_found():
     model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X)).fit(X)
     answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
-    lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask))
+    lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask), decided=np.zeros_like(answer.decided))
     told = prove(cf, lost)
     assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3
 

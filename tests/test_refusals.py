@@ -437,7 +437,6 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
     ('another number of columns', lambda: of_model(LogisticRegression(max_iter=2000).fit(N()[['age', 'debt']].to_numpy(), Y)),
         'model must … got one of 2'),
     ('an unfitted pipeline', lambda: of_model(make_pipeline(StandardScaler(), LogisticRegression())), 'model must be fitted … got'),
-    ('labels only', lambda: of_model(Labels().fit(N(), Y)), 'model must … predict_proba or decision_function … got'),
     ('probabilities that do not sum to one', lambda: of_function(lambda f: np.full((len(f), 2), .4)), 'model must … sum to one … got'),
     ('probabilities above one', lambda: of_function(lambda f: f.age/10.), 'model must … in [0, 1] … got'),
     ('probabilities called logits', lambda: of_function(lambda f: np.full((len(f), 2), .5), 'logit'), "kind must be 'proba' … got"),

@@ -84,7 +84,7 @@ def test_without_relations_they_would_not(X):
     cf = explainer(X, tabular(X))
     cfs = cf.explain(people(200, 1), target=1)
     assert faults(cfs.data, cfs.raw).mean() > .2
-    assert cf.domain.relations is None and cf.domain.cost is None and cf.domain.measures(cfs) == {}
+    assert cf.domain.relations is None and cf.domain.cost is None and cf.domain.measures(cfs).keys() <= {'contradictions'}
 
 
 def test_the_judge_finds_what_plain_pandas_finds(X):

@@ -55,9 +55,8 @@ def test_every_network_of_nearly_these_weights_accepts_the_answer_and_no_cheaper
             lead.append((np.minimum((u - move)*low, (u - move)*high)).sum(1) + shift - move)
         return np.min(lead, 0)
 
-    need = np.log(2)*(outputs == 3)  # a lead over each that is a share of one half for certain
     for i in np.flatnonzero(p.answers.valid):
-        assert worst(p.answers.xp[i:i + 1])[0] >= need - 1e-4
+        assert worst(p.answers.xp[i:i + 1])[0] >= -1e-4
         for seed in range(20):
             other, draw = small_network(rng, (len(parts[0].T), 6, outputs)), np.random.default_rng(seed)
             for v, w in zip(other.parameters(), net.parameters()): v.data = w.data + by*torch.from_numpy(draw.choice([-1., 1.], w.shape)).float()

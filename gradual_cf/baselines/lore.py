@@ -571,11 +571,11 @@ class ABELE(_OfImages):
         auto = _autoencoder_for(self.x_train, h.latent, h.width, batches=h.batches, lr=h.lr)
         self.auto = auto.to(*self.place).requires_grad_(False)
         self.pool = self.auto.encode(self.x_train)
-        self.level = min(h.accept, self.likely(self.pool).quantile(_REJECTED).item())
+        self.least = min(h.accept, self.likely(self.pool).quantile(_REJECTED).item())
         return self
 
     def likely(self, z): return self.auto.discriminator(z)[:, 0].sigmoid() # The discriminator's word on codes, `(n,)`
-    def accepts(self, z): return self.likely(z) >= self.level              # bool `(n,)`
+    def accepts(self, z): return self.likely(z) >= self.least              # bool `(n,)`
 
     def drawn(self, z, enc):
         "Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible."

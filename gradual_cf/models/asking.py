@@ -335,6 +335,7 @@ class Adapted(nn.Module):
     "A model of any kind as one of logits."
     kind = 'logit'         # One of `KINDS`
     differentiable = False # Whether a gradient reaches the input
+    cut:Any = .5           # Probability from which the second of two classes is decided; None where none decides
 
     def check(self,
         z:Tensor, # What it says of the training rows, `(n, k)`

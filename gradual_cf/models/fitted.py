@@ -254,6 +254,9 @@ class FrameModel(Adapted):
     @property
     def classes_(self) -> tuple: return () if self.kind == 'number' else self.predictor.classes # As scikit-learn has it
 
+    @property
+    def cut(self) -> float|None: return self.predictor.cut
+
     def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
 
     def read(self,
@@ -355,6 +358,9 @@ class TensorModel(Adapted):
 
     @property
     def classes_(self): return getattr(self.model, 'classes_', ()) # Of a network that names them
+
+    @property
+    def cut(self) -> float: return self.threshold
 
     def forward(self, x:Tensor) -> Tensor:
         out = self.model(self.scaled(x))

@@ -93,7 +93,7 @@ def _question(explainer, target, seed, constraints):
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_unread', 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_decided', 'cf_unread', 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns named like those that are added, got {both}: rename them')
 
@@ -155,8 +155,8 @@ def _told_types(explainer):
     import pyarrow as pa
     number = pa.float64() if explainer.place[1] == torch.float64 else pa.float32()
     labels = pa.array(explainer.classes).type if explainer.classes else pa.int64()
-    special = dict(cf_target=labels, cf_valid=pa.bool_(), cf_unread=pa.string())
-    told = (*explainer.goal.told, 'cf_valid', *['cf_unread']*bool(explainer.domain.unread))
+    special = dict(cf_target=labels, cf_valid=pa.bool_(), cf_decided=pa.bool_(), cf_unread=pa.string())
+    told = (*explainer.goal.told, 'cf_valid', 'cf_decided', *['cf_unread']*bool(explainer.domain.unread))
     return {n: special.get(n, number) for n in told}
 
 # %% ../../nbs/scale/01_batch.ipynb #c48

@@ -25,9 +25,9 @@ from ..data.tables import _cast
 from ..core import Domain, Encoded, Target, changed_groups, take_rows
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
-from ..models.asking import (_adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
+from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
                                       answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
-from ..models.fitted import decisions, FrameModel, remembering, ruled, settled
+from ..models.fitted import decisions, remembering, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
@@ -304,7 +304,7 @@ def _cut(cf) -> float|None:
     if cf.goal is NUMBERS or cf.z_train is None: return None
     if isinstance(model, _Agreed): return .5
     if cf.z_train.shape[1] != 2: return None
-    return model.predictor.cut if isinstance(model, FrameModel) else getattr(model, 'threshold', .5)
+    return model.cut if isinstance(model, Adapted) else .5
 
 def _odds(p:float) -> float: return float(np.log(p/(1 - p)))
 

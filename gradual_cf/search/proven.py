@@ -127,9 +127,9 @@ class _Known(NamedTuple):
         "Write what is known of some rows."
         for mine,new in zip(cast(Any, self), cast(Any, other)): mine[i] = new
 
-def _in_parts(cost:np.ndarray, toll:float) -> tuple: # Columns and distance
+def _in_parts(cost:np.ndarray, toll:np.ndarray) -> tuple: # Of each row `(n,)` -> columns and distance
     "A cost as columns and distance; infinite ones stay."
-    if not toll: return cost, cost
+    if not toll.any(): return cost, cost
     with np.errstate(invalid='ignore'): columns = np.where(np.isfinite(cost), np.floor(cost/toll + _EQUAL), np.inf)
     return columns, np.where(np.isfinite(cost), cost - np.where(np.isfinite(columns), columns, 0)*toll, np.inf)
 
@@ -193,17 +193,25 @@ def _without_worse(q:_Question, conditions:list) -> _Question:
         offered[g][offered[g]] = ~_worse_levels(values, max(c.slack for c in conditions))
     return q._replace(offered=offered)
 
+_MAGNITUDE = 10 # Bits by which the numbers of rows that are searched together may differ
+
+def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of some rows
+    "Rows in parts: a toll that a far row's ways do not outweigh would leave the others no digits of their distance."
+    size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
+    return [np.flatnonzero(size == s) for s in np.unique(size)]
+
 def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
-    "Search all rows of a question under a price, a function of grid and rows: `_Found`, encoded answers, toll."
+    "Search all rows of a question under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
-    q = _question_of(grid, enc, most, price)
+    q,tolls = _question_of(grid, enc, most), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
     n,out,xp,left,seconds = len(target), [], q.rows.x.copy(), len(target), limits.seconds
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
-    parts = _of_one_target(target, min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE))
+    together = min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE)
+    parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]
     for label,i in parts:
         _go_on()
         share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
@@ -212,6 +220,8 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
             out.append(_Found(*(v[i] for v in nothing)))
             continue
         some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(target.device))
+        some = some._replace(price=price(grid, some.rows))
+        tolls[i] = some.price.toll
         first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
         conditions,held = wanted.conditions(some, label)
         asked,some = partial(wanted.asked, some, held), _without_worse(some, conditions)
@@ -221,7 +231,7 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
         xp[i] = _rows_at(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
-    return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), q.price.toll
+    return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), tolls
 
 # %% ../../nbs/search/10_proven.ipynb #389c32d1
 def _by_boxes(cf, readings:list, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, target:Tensor,
@@ -230,7 +240,7 @@ def _by_boxes(cf, readings:list, optimal:str, limits:_Limits, robust:dict|None, 
     demands = _demands_of(cf, readings, enc, target, robust)
     found,xp,toll = _searched(demands, partial(_price_of, cf, optimal), limits, starts, least)
     (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
-    if toll: near = np.where(bound < size, 0., near)
+    if toll.any(): near = np.where(bound < size, 0., near)
     return _Known(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
 
 # %% ../../nbs/search/10_proven.ipynb #4e2251ba
@@ -380,9 +390,9 @@ _NOT_BEGUN = 'not begun: the time was over'
 
 _APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
 
-def _check_measured(answers:Counterfactuals, known:_Known, optimal:str):
+def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
-    there = answers.valid
+    there = answers.valid & (np.isfinite(known.size) | (among == '')) # other answers have not all demands
     size,far = _measured_size(answers.explainer, answers.enc, answers.xp, there, optimal)
     room = lambda v: _APART*(1 + np.abs(v))
     with np.errstate(invalid='ignore'):
@@ -400,7 +410,7 @@ def _check_measured(answers:Counterfactuals, known:_Known, optimal:str):
 def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
     "Answers with what is proven of them."
     size = np.where(answers.valid, known.size, np.inf)
-    _check_measured(answers, known, optimal)
+    _check_measured(answers, known, optimal, among)
     proof = [_proof(*row, optimal) for row in zip(size, known.bound, known.distance, known.distance_bound)]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))

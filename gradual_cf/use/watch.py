@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..answers import Counterfactuals, told_of
-from ..core import comparable, take_rows
+from ..core import take_rows
 from ..measures.metrics import _frames
 from ..render import plot_text, render, subplots, terminal, without_math
 from ..search.explainer import Explainer
@@ -33,8 +33,7 @@ def _batch_frames(batch) -> tuple: # Rows, answers, and what is told of each, fr
     "The parts of a batch; raises `ValueError` for anything else."
     if isinstance(batch, Counterfactuals):
         if not isinstance(batch.raw, pd.DataFrame): raise ValueError(f'batch must be answers of a table, got {batch!r}')
-        told = told_of(batch)
-        return batch.data, batch.raw, told if batch.decided is None else told.assign(cf_decided=batch.decided[:, 0])
+        return batch.data, batch.raw, told_of(batch)
     df = pd.concat(_frames(batch), ignore_index=True)
     names = [c[3:] for c in df if c.startswith('cf:')]
     answers = df[[f'cf:{c}' for c in names]].set_axis(names, axis=1)
@@ -50,13 +49,9 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     "Advice given to refused rows; raises `ValueError` if no row was refused."
     data,raw,told = _batch_frames(batch)
     if target is None: target = _only_target(told, cf.numbers)
-    if cf.numbers:
-        some = (told.cf_low == target[0]) & (told.cf_high == target[1]) & ~told.cf_before.between(*target)
-    else:
-        stays = np.all([comparable(data[c]) == comparable(raw[c]) for c in data], 0)
-        there = told.cf_decided if 'cf_decided' in told else told.cf_valid.to_numpy(bool) & stays
-        some = (told.cf_target == target) & ~there & told.cf_before.notna()
-    at = np.flatnonzero(some)
+    asked = dict(zip(('cf_low', 'cf_high') if cf.numbers else ('cf_target',), target if cf.numbers else (target,)))
+    same = (told[list(asked)] == list(asked.values())).all(axis=1)
+    at = np.flatnonzero(same & ~told.cf_decided.astype(bool) & told.cf_before.notna())
     if not len(at): raise ValueError(f'batch must include rows that were refused {target!r}, got none')
     return _Said(take_rows(data, at), take_rows(raw, at), told.cf_valid.to_numpy(bool)[at]), target
 
