@@ -461,7 +461,7 @@ class Category(Column):
     def leaving(self) -> Column: return replace(self, offered=(*self.offered, None)) if self.missing else self
 
 # %% ../../nbs/data/00_columns.ipynb #c62
-def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n, levels)`
+def _read_levels(c:Indicators, df:pd.DataFrame) -> np.ndarray: # `(n, levels)`
     "Cells of 0/1 columns as levels; raises `ValueError` for cells that no level has."
     has = c.has(df)
     if has.any(1).all(): return has.astype(float)
@@ -487,7 +487,7 @@ class Indicators(Category):
         at = self.has(df) if self.known is not None else df[list(self.sources)].to_numpy(float)
         return _objects(self.levels)[at.argmax(1)]
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
-        return self.has(new)[:, self.may].any(1)
+        return np.any(self.has(new)[:, self.may], 1)
 
 # %% ../../nbs/data/00_columns.ipynb #c69
 import re

@@ -91,16 +91,16 @@ _MOST_LONE = 300 # Columns without a common name that are compared
 
 def _grown(n:int, counts:np.ndarray, free:list, apart:bool) -> list: # Positions
     "The set that grows from the first of the free columns."
-    ones,some = np.diag(counts), [free[0]]
+    ones,some = np.diag(counts).tolist(), [free[0]]
     fits = lambda j: not counts[j, some].any() if apart else counts[j, some[-1]] == ones[j]
     rest = free[1:]
     for j in rest:
-        used = ones[some].sum() if apart else n - ones[some[-1]]
+        used = sum(ones[i] for i in some) if apart else n - ones[some[-1]]
         if fits(j) and _log_ways(n - used, ones[j]) - _log_ways(n, ones[j]) < _LUCK_EACH: some.append(j)
     if not apart: return some
     rare = [j for j in rest if j not in some and fits(j)]
     whole = [*some, *rare]
-    return sorted(whole) if _apart(counts[np.ix_(whole, whole)]) and ones[whole].sum() == n else some
+    return sorted(whole) if _apart(counts[np.ix_(whole, whole)]) and sum(ones[j] for j in whole) == n else some
 
 def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, whether they stay apart)
     "Categories among columns whose names say nothing."
@@ -179,9 +179,9 @@ _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
 _MOST_NUMBERS,_MOST_OF_THREE = 60, 15 # Columns of which pairs, and of which three are added
 _EXACT = 1e-9 # Rounding of floats, relative
 
-def _says(kind:str, v:Sequence) -> np.ndarray: # Of the columns behind the first, `(n,)` each
+def _says(kind:str, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
     "What the first column should be."
-    return v[0]*v[1] if kind == '*' else sum(v)
+    return v[0]*v[1] if kind == '*' else sum(v[1:], v[0])
 
 def _agrees(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
+from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Indicators, Integer, _interval, _inside,
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
@@ -227,7 +227,7 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
             out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
         for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
-    if len(c.sources) > 1 and c.known is not None:
+    if isinstance(c, Indicators) and c.known is not None:
         for i in [i for i,words in enumerate(out) if not words and not c.has(df.iloc[[i]]).any()]:
             out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
@@ -379,7 +379,7 @@ def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
 
-def _whole(columns:Sequence[Column], row): # The same where none is named so
+def _whole(columns:Sequence[Column], row:Any) -> Any: # The same where none is named so
     "Names of columns, with a category in place of all 0/1 columns that it comes as."
     if isinstance(row, str) or not hasattr(row, '__iter__'): return row
     row = list(row)

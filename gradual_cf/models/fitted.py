@@ -87,7 +87,7 @@ def _like_sklearn(model) -> Predictor:
         told = f'which may give numbers: {_line(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
-    if not ways: ways = [(partial(of_labels, labels, classes), 'proba')]
+    if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
     if labels is not None and kinds == ['decision'] and counts_votes(model): ways = [(partial(by_votes, one), 'decision')]
     (ask,kind),*instead = ways
     return Predictor(ask, kind, model, names, .5 if cut is None else cut[2], width, classes, whole, labels, tuple(instead))
@@ -294,8 +294,8 @@ def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in i
 def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
     "The classes that a model's own `predict` names, where it has to be asked beside the numbers."
     if not isinstance(model, _Agreed): return model.decides(rows) if len(rows) and _may_deny(model) else None
-    each = [decisions(m.model, rows) for m in model.models]
-    if any(said is None for said in each): return None
+    each = [said for m in model.models if (said := decisions(m.model, rows)) is not None]
+    if len(each) < len(model.models): return None
     return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)
 
 def ruled(model) -> Any:

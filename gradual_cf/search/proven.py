@@ -383,7 +383,7 @@ _APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 b
 def _check_measured(answers:Counterfactuals, known:_Known, optimal:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
     there = answers.valid
-    size,far = _measured_size(answers.explainer, answers.enc, answers.xp, there, optimal)
+    size,far = _measured_size(answers.explainer, cast(Encoded, answers.enc), answers.xp, there, optimal)
     room = lambda v: _APART*(1 + np.abs(v))
     with np.errstate(invalid='ignore'):
         other = np.abs(size - known.size) > room(size)
