@@ -14,13 +14,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Indicators, Integer, _interval, _inside,
+from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import _as_relation, _contradictions, _found_categories, _hanging, _hanging_told, _tell
+from .found import (_as_relation, _contradictions, _found_categories, _hanging, _hanging_told,
+                                   _named_category, _tell, Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
@@ -749,6 +750,7 @@ def tabular(
     _check_frame(df, integer, siblings, categorical)
     _check_words(grid, max_changes, missing, cost)
     bounds,levels,told = bounds or {}, levels or {}, ()
+    siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
         own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),

@@ -4,14 +4,14 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copy, copyreg, importlib, json, subprocess, sys
+import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import get_ident
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,41 +21,11 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
-from .decisions import (Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
+from .decisions import (_one_thread, Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
                                          of_labels, of_margins, opened)
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
-
-# %% ../../nbs/models/02_fitted.ipynb #c27
-def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
-    "What a forest of scikit-learn says: the same sums in the same order."
-    x = forest._validate_X_predict(X)
-    out = cast(np.ndarray, sum(tree.tree_.predict(x) for tree in forest.estimators_))/len(forest.estimators_)
-    return out if hasattr(forest, 'classes_') else out[:, 0]
-
-def _tree_by_tree(forest):
-    "A shallow copy that asks its trees one after the other; the forest itself where that says something else."
-    method,names = 'predict_proba' if hasattr(forest, 'classes_') else 'predict', getattr(forest, 'feature_names_in_', None)
-    known = type(forest).__module__ == 'sklearn.ensemble._forest' and getattr(forest, 'n_outputs_', 0) == 1
-    if not known or not hasattr(forest, method): return forest
-    row = np.zeros((1, forest.n_features_in_)) if names is None else pd.DataFrame(0., [0], names)
-    one = copy.copy(forest).set_params(n_jobs=1) # several threads add in any order
-    said = getattr(one, method)(row)
-    setattr(one, method, partial(_mean_of_trees, forest))
-    try: return one if np.array_equal(getattr(one, method)(row), said) else forest
-    except (AttributeError, TypeError): return forest # of a version that has other names for this
-
-def _one_thread(model):
-    "A shallow copy that asks in this thread alone."
-    if hasattr(model, 'steps'):
-        model = copy.copy(model)
-        model.steps = [(name, _one_thread(step)) for name,step in model.steps]
-    elif (one := _tree_by_tree(model)) is not model: return one
-    elif getattr(model, 'n_jobs', None) not in (None, 1):
-        model = copy.copy(model)
-        model.n_jobs = 1
-    return model
 
 # %% ../../nbs/models/02_fitted.ipynb #c30
 def _like_sklearn(model) -> Predictor:

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from ..answers import _check_answers, aimed_at, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import check_whole, comparable, Domain
-from ..data.columns import Column, _entry_slices, Indicators, MISSING
+from ..data.columns import Column, _entry_slices, MISSING
+from ..data.found import Indicators
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
 from ..render import (compiled, date_text, ENGLISH, environment, exact_text, first_difference, Language,
