@@ -13,7 +13,7 @@ import pandas as pd
 
 from gradual_cf.core import atomic
 from gradual_cf.gradual import PAPER, preset
-from gradual_cf.paper.ablations import ablate
+from gradual_cf.paper.reproduce import ablate
 from gradual_cf.data.datasets import load_task
 
 SHOWN = ['axis', 'value', 'valid', 'l1', 'l2', 'coherence@8', 'blocks', 'words', 'logit_gap', 'out_of_range', 'judge', 'seconds_per_row']

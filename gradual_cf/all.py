@@ -51,9 +51,8 @@ from .use.audit import Audit, audit
 from .use.reasons import Reasons, reasons
 from .use.watch import Watch, watch
 from .use.actions import Actions, actions
-from .paper.ablations import ablate
 from .paper.survey import questions, survey, tally
-from .paper.reproduce import reproduce
+from .paper.reproduce import ablate, reproduce
 
 # %% ../nbs/99_all.ipynb #c6
 __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',

@@ -327,7 +327,7 @@ def _evaluate(
 ):
     "Explain random rows and measure validity, L1, L2, coherence, legality and speed."
     from gradual_cf.measures.metrics import evaluate
-    from gradual_cf.paper.ablations import _some_rows
+    from gradual_cf.paper.reproduce import _some_rows
     with _clear_errors():
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
                            trust=trust, full=full)

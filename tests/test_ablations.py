@@ -5,7 +5,7 @@ import pytest
 from written import load_task
 
 from gradual_cf.gradual import PAPER, GradualCF, preset
-from gradual_cf.paper.ablations import _ABLATIONS, _lines_of, _some_rows, ablate
+from gradual_cf.paper.reproduce import _ABLATIONS, _lines_of, _some_rows, ablate
 
 
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])

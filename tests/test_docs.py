@@ -117,7 +117,7 @@ def test_entries_have_what_the_source_says(syms):
     by_name = {s.name: s for s in syms}
     text = api.entry(by_name['GradualCF'], 'api', 2)
     assert text.startswith('(api-gradual-gradualcf)=\n## `GradualCF`') and '| `sigma` | `50` | a whole number of at least 0 | Adam steps' in text
-    assert '| `tau` | `0.5` | in (0, 1) |' in api.entry(by_name['Settings'], 'api', 2)
+    assert '| `tau` | `None` | in (0, 1), or None |' in api.entry(by_name['Settings'], 'api', 2)
     assert '| `x` | `Tensor` |  | Model input, `(n, *s)` |' in api.entry(by_name['Encoded'], 'api', 2)
     assert 'Counterfactuals.save' in by_name and 'Encoded.take' in by_name and 'PAPER' in by_name
     assert not any(n.startswith('_') or '._' in n for n in by_name)

@@ -460,35 +460,6 @@ class Category(Column):
         return replace(self, missing=False, levels=self.levels[:-1], known=self.known[:-1]) if self.missing else self
     def leaving(self) -> Column: return replace(self, offered=(*self.offered, None)) if self.missing else self
 
-# %% ../../nbs/data/00_columns.ipynb #c62
-def _read_levels(c:Column, df:pd.DataFrame) -> np.ndarray: # `(n, levels)`
-    "Cells of 0/1 columns as levels; raises `ValueError` for cells that no level has."
-    has = c.has(df)
-    if has.any(1).all(): return has.astype(float)
-    row = df[list(c.sources)].to_numpy(object)[~has.any(1)][0].tolist()
-    raise ValueError(f'data must have a level of the category {c.name!r} in its columns {list(c.sources)}, got {row}: '
-                     'categorical={} keeps them apart')
-
-@dataclass(frozen=True)
-class Indicators(Category):
-    "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
-    @property
-    def rows(self) -> np.ndarray: # Cells of each level, `(levels, columns)`
-        return np.eye(self.width) if self.known is None else self.known
-    def has(self, df:pd.DataFrame) -> np.ndarray: # Whether each row has the cells of each level, bool `(n, levels)`
-        return (df[list(self.sources)].to_numpy(float)[:, None] == self.rows).all(2)
-    def read(self, df:pd.DataFrame) -> np.ndarray:
-        for source in self.sources: _check_missing(self, df[source])
-        if self.known is None: return df[list(self.sources)].to_numpy(float)
-        return _read_levels(self, df)
-    def write(self, v:np.ndarray, dtypes:dict) -> dict:
-        return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
-    def named(self, df:pd.DataFrame) -> np.ndarray:
-        at = self.has(df) if self.known is not None else df[list(self.sources)].to_numpy(float)
-        return _objects(self.levels)[at.argmax(1)]
-    def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
-        return self.has(new)[:, self.may].any(1)
-
 # %% ../../nbs/data/00_columns.ipynb #c69
 import re
 
@@ -736,16 +707,6 @@ def _fit_category(s:pd.Series, listed=None) -> Column:
     cells = _bare(pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
     return Category(s.name, (s.name,), levels=(*levels, *last), offered=offered, known=cells, **blank)
 
-def _fit_siblings(name, cols:Any, df:pd.DataFrame, listed=None) -> Column: # Columns, or the category that was found
-    "A category that comes as 0/1 columns."
-    if isinstance(cols, Column): return replace(cols, offered=_offered(name, cols.levels, cols.offered, listed))
-    v = df[list(cols)].to_numpy(float)
-    if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
-        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
-                         f'got {list(cols)} for {name!r}')
-    occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
-    return Indicators(name, tuple(cols), levels=tuple(cols), offered=_offered(name, tuple(cols), occur, listed))
-
 # %% ../../nbs/data/00_columns.ipynb #c107
 def _fit_ordinal(s:pd.Series, listed=None) -> Column:
     "A column of levels that have an order."
@@ -759,10 +720,12 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
 # %% ../../nbs/data/00_columns.ipynb #c111
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
     "Read the columns of a frame, as `tabular` was told about them."
-    owner,out = {c: name for name,cols in siblings.items() for c in getattr(cols, 'sources', cols)}, {}
+    owner,out = {c: name for name,cols in siblings.items() for c in cols.sources}, {}
     by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
     for name,s in df.items():
-        if name in owner: c = _fit_siblings(owner[name], siblings[owner[name]], df, levels.get(owner[name]))
+        if name in owner:
+            c = siblings[owner[name]]
+            c = replace(c, offered=_offered(c.name, c.levels, c.offered, levels.get(c.name)))
         else:
             cls,form = _kind(s, integer, categorical, decided)
             c = by_levels[cls](s, levels.get(name)) if cls in by_levels else _fit_numbers(cls, s, form, special)

@@ -6,13 +6,14 @@
 from __future__ import annotations
 import logging, re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import lgamma, log
 
 import numpy as np
 import pandas as pd
 
-from .columns import Column, Date, Indicators
+from .columns import _check_missing, _in_dtype, _objects, Category, Column, Date
 
 # %% auto #0
 __all__ = []
@@ -91,16 +92,16 @@ _MOST_LONE = 300 # Columns without a common name that are compared
 
 def _grown(n:int, counts:np.ndarray, free:list, apart:bool) -> list: # Positions
     "The set that grows from the first of the free columns."
-    ones,some = np.diag(counts), [free[0]]
+    ones,some = np.diag(counts).tolist(), [free[0]]
     fits = lambda j: not counts[j, some].any() if apart else counts[j, some[-1]] == ones[j]
     rest = free[1:]
     for j in rest:
-        used = ones[some].sum() if apart else n - ones[some[-1]]
+        used = sum(ones[i] for i in some) if apart else n - ones[some[-1]]
         if fits(j) and _log_ways(n - used, ones[j]) - _log_ways(n, ones[j]) < _LUCK_EACH: some.append(j)
     if not apart: return some
     rare = [j for j in rest if j not in some and fits(j)]
     whole = [*some, *rare]
-    return sorted(whole) if _apart(counts[np.ix_(whole, whole)]) and ones[whole].sum() == n else some
+    return sorted(whole) if _apart(counts[np.ix_(whole, whole)]) and sum(ones[j] for j in whole) == n else some
 
 def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, whether they stay apart)
     "Categories among columns whose names say nothing."
@@ -130,6 +131,45 @@ def _sets(df:pd.DataFrame, names:list) -> list: # (columns, whether they stay ap
     free = [j for j in range(len(names)) if j not in used and 0 < ones[j] < n]
     if len(free) <= _MOST_LONE: out += _lone_sets(n, counts, free)
     return [([names[j] for j in some], apart) for some,apart in out]
+
+# %% ../../nbs/data/06_found.ipynb #5ad27c90
+def _read_levels(c:Indicators, df:pd.DataFrame) -> np.ndarray: # `(n, levels)`
+    "Cells of 0/1 columns as levels; raises `ValueError` for cells that no level has."
+    has = c.has(df)
+    if has.any(1).all(): return has.astype(float)
+    row = df[list(c.sources)].to_numpy(object)[~has.any(1)][0].tolist()
+    raise ValueError(f'data must have a level of the category {c.name!r} in its columns {list(c.sources)}, got {row}: '
+                     'categorical={} keeps them apart')
+
+@dataclass(frozen=True)
+class Indicators(Category):
+    "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
+    @property
+    def rows(self) -> np.ndarray: # Cells of each level, `(levels, columns)`
+        return np.eye(self.width) if self.known is None else self.known
+    def has(self, df:pd.DataFrame) -> np.ndarray: # Whether each row has the cells of each level, bool `(n, levels)`
+        return (df[list(self.sources)].to_numpy(float)[:, None] == self.rows).all(2)
+    def read(self, df:pd.DataFrame) -> np.ndarray:
+        for source in self.sources: _check_missing(self, df[source])
+        if self.known is None: return df[list(self.sources)].to_numpy(float)
+        return _read_levels(self, df)
+    def write(self, v:np.ndarray, dtypes:dict) -> dict:
+        return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
+    def named(self, df:pd.DataFrame) -> np.ndarray:
+        at = self.has(df) if self.known is not None else df[list(self.sources)].to_numpy(float)
+        return _objects(self.levels)[at.argmax(1)]
+    def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
+        return np.any(self.has(new)[:, self.may], 1)
+
+# %% ../../nbs/data/06_found.ipynb #0f5d1c77
+def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:
+    "A category whose 0/1 columns somebody names, one a level."
+    v = df[list(cols)].to_numpy(float)
+    if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
+        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
+                         f'got {list(cols)} for {name!r}')
+    occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
+    return Indicators(name, tuple(cols), levels=tuple(cols), offered=occur)
 
 # %% ../../nbs/data/06_found.ipynb #30b39776
 _NONE = 'none of these' # The level of which no column is 1
@@ -179,9 +219,9 @@ _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
 _MOST_NUMBERS,_MOST_OF_THREE = 60, 15 # Columns of which pairs, and of which three are added
 _EXACT = 1e-9 # Rounding of floats, relative
 
-def _says(kind:str, v:Sequence) -> np.ndarray: # Of the columns behind the first, `(n,)` each
+def _says(kind:str, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
     "What the first column should be."
-    return v[0]*v[1] if kind == '*' else sum(v)
+    return v[0]*v[1] if kind == '*' else sum(v[1:], v[0])
 
 def _agrees(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."

@@ -20,7 +20,8 @@ from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import _as_relation, _contradictions, _found_categories, _hanging, _hanging_told, _tell
+from .found import (_as_relation, _contradictions, _found_categories, _hanging, _hanging_told,
+                                   _named_category, _tell, Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
@@ -227,7 +228,7 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
             out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
         for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
-    if len(c.sources) > 1 and c.known is not None:
+    if isinstance(c, Indicators) and c.known is not None:
         for i in [i for i,words in enumerate(out) if not words and not c.has(df.iloc[[i]]).any()]:
             out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
@@ -379,7 +380,7 @@ def _check_rows(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
 
-def _whole(columns:Sequence[Column], row): # The same where none is named so
+def _whole(columns:Sequence[Column], row:Any) -> Any: # The same where none is named so
     "Names of columns, with a category in place of all 0/1 columns that it comes as."
     if isinstance(row, str) or not hasattr(row, '__iter__'): return row
     row = list(row)
@@ -749,6 +750,7 @@ def tabular(
     _check_frame(df, integer, siblings, categorical)
     _check_words(grid, max_changes, missing, cost)
     bounds,levels,told = bounds or {}, levels or {}, ()
+    siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
         own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),

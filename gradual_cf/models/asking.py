@@ -403,8 +403,8 @@ def _line(model, way:str) -> str: # `way`: the method that answers
 
 def _check_one_output(known):
     "Raise `ValueError` for a classifier of several outputs, of which nobody chose one."
-    several = known is not None and len(known.classes) > 0 and np.ndim(known.classes[0]) > 0
-    if several: raise ValueError(f'model must have one output, {_CHOOSE.format(len(known.classes))}')
+    if known is None or not len(known.classes) or not np.ndim(known.classes[0]): return
+    raise ValueError(f'model must have one output, {_CHOOSE.format(len(known.classes))}')
 
 _FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it read what it was trained on'
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,36 @@ def names_of(model) -> tuple: # Columns it was fitted on, and how many these wer
 def of_array(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame.to_numpy()) # Of a model that was fitted on no frame
 
 def last_step(model) -> Any: return last_step(model.steps[-1][1]) if hasattr(model, 'steps') else model # Of pipelines
+
+# %% ../../nbs/models/02_decisions.ipynb #c27
+def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
+    "What a forest of scikit-learn says: the same sums in the same order."
+    x = forest._validate_X_predict(X)
+    out = cast(np.ndarray, sum(tree.tree_.predict(x) for tree in forest.estimators_))/len(forest.estimators_)
+    return out if hasattr(forest, 'classes_') else out[:, 0]
+
+def _tree_by_tree(forest):
+    "A shallow copy that asks its trees one after the other; the forest itself where that says something else."
+    method,names = 'predict_proba' if hasattr(forest, 'classes_') else 'predict', getattr(forest, 'feature_names_in_', None)
+    known = type(forest).__module__ == 'sklearn.ensemble._forest' and getattr(forest, 'n_outputs_', 0) == 1
+    if not known or not hasattr(forest, method): return forest
+    row = np.zeros((1, forest.n_features_in_)) if names is None else pd.DataFrame(0., [0], names)
+    one = copy.copy(forest).set_params(n_jobs=1) # several threads add in any order
+    said = getattr(one, method)(row)
+    setattr(one, method, partial(_mean_of_trees, forest))
+    try: return one if np.array_equal(getattr(one, method)(row), said) else forest
+    except (AttributeError, TypeError): return forest # of a version that has other names for this
+
+def _one_thread(model):
+    "A shallow copy that asks in this thread alone."
+    if hasattr(model, 'steps'):
+        model = copy.copy(model)
+        model.steps = [(name, _one_thread(step)) for name,step in model.steps]
+    elif (one := _tree_by_tree(model)) is not model: return one
+    elif getattr(model, 'n_jobs', None) not in (None, 1):
+        model = copy.copy(model)
+        model.n_jobs = 1
+    return model
 
 # %% ../../nbs/models/02_decisions.ipynb #d10
 _LESS = 1e-8  # scikit-learn decides from a cut-off on, `log_odds` above it

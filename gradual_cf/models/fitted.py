@@ -4,14 +4,14 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copy, copyreg, importlib, json, subprocess, sys
+import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import get_ident
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,41 +21,11 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
-from .decisions import (Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
+from .decisions import (_one_thread, Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
                                          of_labels, of_margins, opened)
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
-
-# %% ../../nbs/models/02_fitted.ipynb #c27
-def _mean_of_trees(forest, X) -> np.ndarray: # `(n, k)` of a classifier, `(n,)` of a regressor
-    "What a forest of scikit-learn says: the same sums in the same order."
-    x = forest._validate_X_predict(X)
-    out = cast(np.ndarray, sum(tree.tree_.predict(x) for tree in forest.estimators_))/len(forest.estimators_)
-    return out if hasattr(forest, 'classes_') else out[:, 0]
-
-def _tree_by_tree(forest):
-    "A shallow copy that asks its trees one after the other; the forest itself where that says something else."
-    method,names = 'predict_proba' if hasattr(forest, 'classes_') else 'predict', getattr(forest, 'feature_names_in_', None)
-    known = type(forest).__module__ == 'sklearn.ensemble._forest' and getattr(forest, 'n_outputs_', 0) == 1
-    if not known or not hasattr(forest, method): return forest
-    row = np.zeros((1, forest.n_features_in_)) if names is None else pd.DataFrame(0., [0], names)
-    one = copy.copy(forest).set_params(n_jobs=1) # several threads add in any order
-    said = getattr(one, method)(row)
-    setattr(one, method, partial(_mean_of_trees, forest))
-    try: return one if np.array_equal(getattr(one, method)(row), said) else forest
-    except (AttributeError, TypeError): return forest # of a version that has other names for this
-
-def _one_thread(model):
-    "A shallow copy that asks in this thread alone."
-    if hasattr(model, 'steps'):
-        model = copy.copy(model)
-        model.steps = [(name, _one_thread(step)) for name,step in model.steps]
-    elif (one := _tree_by_tree(model)) is not model: return one
-    elif getattr(model, 'n_jobs', None) not in (None, 1):
-        model = copy.copy(model)
-        model.n_jobs = 1
-    return model
 
 # %% ../../nbs/models/02_fitted.ipynb #c30
 def _like_sklearn(model) -> Predictor:
@@ -87,7 +57,7 @@ def _like_sklearn(model) -> Predictor:
         told = f'which may give numbers: {_line(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
-    if not ways: ways = [(partial(of_labels, labels, classes), 'proba')]
+    if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
     if labels is not None and kinds == ['decision'] and counts_votes(model): ways = [(partial(by_votes, one), 'decision')]
     (ask,kind),*instead = ways
     return Predictor(ask, kind, model, names, .5 if cut is None else cut[2], width, classes, whole, labels, tuple(instead))
@@ -297,8 +267,8 @@ def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in i
 def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
     "The classes that a model's own `predict` names, where it has to be asked beside the numbers."
     if not isinstance(model, _Agreed): return model.decides(rows) if len(rows) and _may_deny(model) else None
-    each = [decisions(m.model, rows) for m in model.models]
-    if any(said is None for said in each): return None
+    each = [said for m in model.models if (said := decisions(m.model, rows)) is not None]
+    if len(each) < len(model.models): return None
     return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)
 
 def ruled(model) -> Any:

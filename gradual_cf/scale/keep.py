@@ -23,7 +23,8 @@ from torch import Tensor, nn
 import gradual_cf
 from ..core import _read_json, atomic, Domain
 from ..data import images, series, tables
-from ..data.columns import _objects, Category, Column, Date, Indicators, Integer, Ordinal
+from ..data.columns import _objects, Category, Column, Date, Integer, Ordinal
+from ..data.found import Indicators
 from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
 from ..gradual import _held_values, _loss_of, Settings
 from ..models.asking import _Asked, predict

@@ -422,7 +422,7 @@ def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As
 _NOTHING:dict[str, Any] = dict(x=0, xp=0, mask=False, before=np.nan, prob=np.nan, found=np.nan, decided=False,
                                typical=np.nan, confirmed=np.nan, size=np.inf, bound=0) # What an unread row has
 
-def _emptied(v, rows:list, nothing): # None stays
+def _emptied(v:Any, rows:list, nothing) -> Any: # None stays
     "The same with nothing in some rows."
     if v is None or not rows: return v
     v = v.clone() if isinstance(v, Tensor) else v.copy()

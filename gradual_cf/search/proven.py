@@ -18,7 +18,7 @@ from torch import Tensor
 from .goals import arrived, at_level, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
-from .readings import _AIMS, _arrived, _conditions_kept, _readings
+from .readings import _arrived, _conditions_kept, _out_of_reach, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _boxed, _checked, _distance_price, _Found, _Grid, _grid_of,
                                      _lawful, _legal_ends, _of_one_target, _positions_of, _Price, _Question,
@@ -283,24 +283,6 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     known.size[rows[good]],known.distance[rows[good]] = 1, far[good]
     known.xp[i[good]] = xp[good].to(known.xp)
 
-# %% ../../nbs/search/10_proven.ipynb #d19b
-_ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
-
-def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
-    if isinstance(cf.model, _Trees): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
-    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.of == 'trees']
-
-def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `(n,)`
-    "Rows whose target is beyond the sum of the best leaves of all trees."
-    out = np.zeros(len(target), bool)
-    for e,link,slack in _ensembles(cf, readings):
-        if link.calibrated: continue # a curve follows
-        for label,i in _of_one_target(target):
-            for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
-                most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)
-                out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))
-    return out
-
 # %% ../../nbs/search/10_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
@@ -393,7 +375,7 @@ _APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 b
 def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
     there = answers.valid & (np.isfinite(known.size) | (among == '')) # other answers have not all demands
-    size,far = _measured_size(answers.explainer, answers.enc, answers.xp, there, optimal)
+    size,far = _measured_size(answers.explainer, cast(Encoded, answers.enc), answers.xp, there, optimal)
     room = lambda v: _APART*(1 + np.abs(v))
     with np.errstate(invalid='ignore'):
         other = np.abs(size - known.size) > room(size)

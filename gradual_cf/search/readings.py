@@ -15,8 +15,8 @@ from ..models.asking import _Agreed, _Asked, answers_numbers, predict, two_class
 from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
                                       _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
-from .boxes import _Grid, _grid_of, _Question, _too_far
-from .goals import arrived
+from .boxes import _Grid, _grid_of, _of_one_target, _Question, _too_far
+from .goals import arrived, at_level
 from .trees import _Trees
 
 # %% auto #0
@@ -274,6 +274,24 @@ def _conditions(readings:list, q:_Question, label, level:np.ndarray, lead=None) 
 def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
     "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
     return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _aims(readings, label, level)]
+
+# %% ../../nbs/search/09_readings.ipynb #d19b
+_ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
+
+def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
+    if isinstance(cf.model, _Trees): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
+    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.of == 'trees']
+
+def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `(n,)`
+    "Rows whose target is beyond the sum of the best leaves of all trees."
+    out = np.zeros(len(target), bool)
+    for e,link,slack in _ensembles(cf, readings):
+        if link.calibrated: continue # a curve follows
+        for label,i in _of_one_target(target):
+            for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
+                most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)
+                out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))
+    return out
 
 # %% ../../nbs/search/09_readings.ipynb #3c9846ae
 def _arrived(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`

@@ -41,8 +41,8 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     if not c.levels: return told | dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     told['levels'] = [json_value(c.levels[k]) for k in there]
-    codes = len(c.sources) > 1 and c.known is not None # 0/1 columns that are not one a level
-    return told | dict(cells=c.known[there].astype(int).tolist()) if codes else told
+    if len(c.sources) == 1 or c.known is None: return told
+    return told | dict(cells=c.known[there].astype(int).tolist()) # of 0/1 columns that are not one a level
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."

@@ -21,6 +21,7 @@ from torch import Tensor
 from ..answers import _check_answers, aimed_at, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import check_whole, comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
+from ..data.found import Indicators
 from ..data.tables import _check_names
 from ..models.asking import _Agreed, _Asked
 from ..render import (compiled, date_text, ENGLISH, environment, exact_text, first_difference, Language,
@@ -83,7 +84,7 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     strange = next((t for t in texts if t not in place), None)
     if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
     at = np.array([place[t] for t in texts], int)
-    if len(c.sources) == 1: return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
+    if not isinstance(c, Indicators): return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
     return {source: pd.Series(cells).astype(int).astype(dtypes[source]) for source,cells in zip(c.sources, c.rows[at].T)}
 
 # %% ../../nbs/use/04_letter.ipynb #c19

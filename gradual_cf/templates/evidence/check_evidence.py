@@ -154,7 +154,7 @@ def says(asked, evidence, rows):
     if hasattr(ask, 'predict'): ask = next(getattr(ask, f) for f in (METHODS.get(kind, ''), *METHODS.values()) if hasattr(ask, f))
     try:
         out = None if labels and decides == 'predict' else np.asarray(ask(frame), float)
-        said = labels and [str(v) for v in np.asarray(labels(frame)).ravel().tolist()]
+        said = [str(v) for v in np.asarray(labels(frame)).ravel().tolist()] if labels else []
     except Exception as e: raise Unreadable(f'the model must accept the rows, got {type(e).__name__}: {e}') from e
     if out is None: return [None]*len(rows), np.array([v == named(evidence) for v in said])
     if question['goal'] == 'number':
