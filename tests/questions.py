@@ -21,19 +21,7 @@ from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.proven import cheapest, prove, region, ways
 from gradual_cf.search.readings import _readings
 
-FAILS_TODAY = {  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
-    'float32': 'legal numbers are not those that the dtype stores: not the least, none exists',
-    'float16': 'as float32', 'nullable': 'as float32',
-    'elsewhere': 'a row outside its own bounds comes to values outside of them',
-    'quantile': 'pipelines of trees: optimal is not the least, the size is not that of the answer',
-    'sentinel': 'XGBoost with missing= a number of the column is read without it',
-    'one_level': 'numpy speaks where a linear model reads a category of one level', 'one_truth': 'as one_level',
-    'three': 'more than the decision is asked for', 'eight': 'as three',
-    'inner': 'a special code between legal numbers is proposed; with a direction, ways of a row that has it are denied',
-    **{('codes', m): 'the distance from a code outside the range is a little short in models of layers, and is not that of the answer'
-       for m in ('logistic', 'ridge', 'svm', 'folded', 'perceptron', 'agreeing', 'linear_number', 'network', 'whisper')},
-    ('noise', 'quantile'): 'an IndexError',
-    'noise everywhere': 'noise is that of changed columns only'}  # no level: what noise means
+FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
              'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns']  # by chance, at night
 ROWS = 160    # of a table
@@ -383,11 +371,11 @@ def least(size, near, ok):
 def below(a, b): return a[0] < b[0] - NEAR or a[0] <= b[0] + NEAR and a[1] <= b[1] + NEAR
 
 
-def firm(q, ok, moved):
-    "Rows that stay where they are wanted when b comes out one higher or lower; of b that was changed, as it is told."
+def firm(q, ok):
+    "Rows that stay where they are wanted when b comes out one higher or lower, changed or not."
     v,axis = ok.reshape([len(set(at)) for at in q.at.values()]), list(q.at).index('b')
     higher,lower = (np.take(v, np.clip(np.arange(v.shape[axis]) + s, 0, v.shape[axis] - 1), axis) for s in (1, -1))
-    return np.where(moved[axis] | ('noise everywhere' not in FAILS_TODAY), (v & higher & lower).ravel(), ok)
+    return (v & higher & lower).ravel()
 
 
 # ---- the judge
@@ -421,18 +409,18 @@ def judged(q):
         assert ok[j] or tied, ('against the rules', q.rows.iloc[i].to_dict(), answers.raw.iloc[i].to_dict())
         if tied: continue
         far,cost = ways_of[i]
-        second = cost if answers.proof is None else far  # prices decide where nothing is proven
+        second = far if answers.optimal else cost  # prices decide where nothing is proven
         size,near = (moved.sum(0), second) if optimal in (None, 'columns') else (cost, cost) if optimal == 'cost' else (far, far)
         sure,may = ok & q.sure[i], ok & q.may[i]
-        if ask == 'noise': sure,may = sure & firm(q, q.sure[i], moved), may & firm(q, q.may[i], moved)
+        if ask == 'noise': sure,may = sure & firm(q, q.sure[i]), may & firm(q, q.may[i])
         if ask == 'plausible': sure,may = sure & (fine := content(q, i)), may & fine
         here = (size[j], near[j]) if valid[i] and (ask != 'plausible' or fine[j]) else (np.inf, np.inf)
         best = least(size, near, sure)
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
-        if answers.proof is None: assert not known or valid[i] and (best[0] > 1 or second[j] <= best[1] + NEAR), ('missed', here, best)
+        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= best[1] + NEAR), ('missed', here, best)
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)
-    return answers.proof or []
+    return answers.proof
 
 
 def content(q, i):
