@@ -300,7 +300,7 @@ class Column:
 
     def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
-        return None if self.knots is None else self.whole
+        return None if self.knots is None and not self.bits else self.whole
     def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to legal numbers; one's own stay
         legal = self.encoded(self.rounded(self.decoded(c.detach().double().cpu().numpy())))
         return torch.where(c == x, c, torch.from_numpy(legal).to(c))
