@@ -373,9 +373,10 @@ def below(a, b): return a[0] < b[0] - NEAR or a[0] <= b[0] + NEAR and a[1] <= b[
 
 
 def firm(q, ok):
-    "Rows that stay where they are wanted when b comes out one higher or lower, changed or not."
+    "Rows that stay where they are wanted when b comes out one higher or lower, changed or not, within the table's bounds."
     v,axis = ok.reshape([len(set(at)) for at in q.at.values()]), list(q.at).index('b')
-    higher,lower = (np.take(v, np.clip(np.arange(v.shape[axis]) + s, 0, v.shape[axis] - 1), axis) for s in (1, -1))
+    first,b = int(q.case['rule'] == 'domain'), np.arange(v.shape[axis])
+    higher,lower = (np.take(v, np.clip(b + s, first, len(b) - 1), axis) for s in (1, -1))
     return (v & higher & lower).ravel()
 
 
