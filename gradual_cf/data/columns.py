@@ -149,6 +149,11 @@ def _on_the_way(levels:np.ndarray, c:Tensor, x:Tensor) -> Tensor: # Encoded leve
     least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(-1, keepdim=True)
     return torch.where((c == x) | least.isinf(), x, p[best])
 
+def _off_codes(c:Column, v:np.ndarray, own:np.ndarray) -> np.ndarray: # Raw numbers `(n, w)` each
+    "Legal numbers, of which a special code moves on toward the row's own."
+    for _ in c.codes: v = np.where(np.isin(v, c.codes), v + np.sign(np.round(own - v, c.digits))*c.step, v) # in a row
+    return v
+
 def _one_of(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)`, entries `(…, w)` each
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     allowed = offered.to(x.device) | (x > .5)
@@ -300,9 +305,11 @@ class Column:
 
     def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
-        return None if self.knots is None else self.whole
+        between = any(self.low < code < self.high for code in self.codes)
+        return self.whole if self.knots is not None or self.bits or between else None
     def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to legal numbers; one's own stay
-        legal = self.encoded(self.rounded(self.decoded(c.detach().double().cpu().numpy())))
+        v,own = (self.decoded(t.detach().double().cpu().numpy()) for t in (c, x))
+        legal = self.encoded(_off_codes(self, self.rounded(v), own))
         return torch.where(c == x, c, torch.from_numpy(legal).to(c))
     def outside(self, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> where nobody may have them
         return ~((v >= self.low) & (v <= self.high)) | np.isin(v, self.codes)
