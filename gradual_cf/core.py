@@ -182,6 +182,7 @@ class Domain:
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None without
     extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep
+    never_met:tuple=()           # Pairs of entries, of two categories each, that are 1 together in no training row
     keeping:Callable|None=None   # () -> the same domain, which keeps what holds in all training rows; None where nothing does
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question

@@ -466,4 +466,6 @@ def test_levels_that_never_meet_are_told_and_counted(caplog):
     model = lambda df: np.where(df.job == 'nurse', .9, .1)
     answers = GradualCF(predictor(model, d, kind='proba'), d).fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
     assert (answers.quality().contradictions == (answers.raw.boss == 'none').to_numpy()).all() and (answers.raw.boss == 'none').any()
+    kept = GradualCF(predictor(model, d, kind='proba'), d, PLAUSIBLE).fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
+    assert kept.valid.all() and not kept.quality().contradictions.any() and (kept.raw.boss != X.boss[kept.raw.index]).any() # who had no job gets a boss, too
     assert tabular(X.assign(boss=r.permutation(X.boss))).told == ()

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -855,7 +855,8 @@ def with_one_hot(last, unknown='ignore'):
     return make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown=unknown), ['job']), remainder='passthrough'), last)
 
 READS = {'lines': (lambda: with_one_hot(LogisticRegression(max_iter=3000)), True), 'forest': (lambda: with_one_hot(RandomForestClassifier(9, random_state=0)), True),
-         'asked': (lambda: with_one_hot(KNeighborsClassifier(9)), True), 'refuses': (lambda: with_one_hot(LogisticRegression(max_iter=3000), 'error'), False)}
+         'asked': (lambda: with_one_hot(KNeighborsClassifier(9)), True), 'refuses': (lambda: with_one_hot(LogisticRegression(max_iter=3000), 'error'), False),
+         'category': (lambda: with_one_hot(RandomForestClassifier(9, random_state=0)), True)}
 
 @pytest.mark.parametrize('name', READS)
 @pytest.mark.filterwarnings('ignore:Found unknown categories')
@@ -863,11 +864,13 @@ def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_th
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'job': rng.choice(['clerk', 'nurse', None], 200), 'age': rng.integers(18, 60, 200), 'pay': rng.integers(10, 60, 200)})
     label = df.pay + 5*(df.job == 'clerk') + df.age/10 > 42
+    if 'categor' in name: df['job'] = df.job.astype('category')
     model, reads = READS[name][0]().fit(df, label), READS[name][1]
     cf = GradualCF(model, tabular(df)).fit(df)
     rows = df[~model.predict(df)].head(4).copy()
     plain = cf.explain(rows, True)
     new = rows.assign(job=['pilot', *rows.job[1:3], 'actor'])
+    if 'categor' in name: new['job'] = new.job.astype('category')
     answers = cf.explain(new, True)
     assert answers.raw.job.iloc[[0, 3]].tolist() == ['pilot', 'actor'] and answers.unread.tolist() == [not reads, False, False, not reads]
     for i in (1, 2): assert answers.raw.iloc[i].astype(str).equals(plain.raw.iloc[i].astype(str))
@@ -875,6 +878,7 @@ def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_th
     assert answers.valid.all() and model.predict(answers.raw).all() and cf.explain(new[:1], True).valid.all()
     if name != 'asked':
         everything = pd.DataFrame([('pilot', a, p) for a in range(18, 60) for p in range(10, 60)], columns=df.columns)
+        if 'categor' in name: everything['job'] = everything.job.astype(pd.CategoricalDtype([*df.job.cat.categories, 'pilot']))
         few = (everything[['age', 'pay']].to_numpy() != new[['age', 'pay']].iloc[0].to_numpy()).sum(1)
         assert answers.proof[0] == 'optimal' and answers.changed[0].sum() == few[model.predict(everything)].min()
     cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), prove(cf, answers), measures(cf, improve(cf, answers))

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/04_tables.ipynb #c4
 from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -630,6 +630,11 @@ class _Cost:
 # %% ../../nbs/04_tables.ipynb #c86
 def _groups_of(groups, shape): return groups # Of every row, whatever their number
 
+def _never_met(table:_Table) -> Iterator[tuple]:
+    "Entries of levels that no training row has together."
+    for kind,groups,levels in table.hangs:
+        if kind == '!': yield tuple(table.at[g].start + level for g,level in zip(groups, levels))
+
 def _domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
@@ -641,6 +646,7 @@ def _domain(table:_Table) -> Domain:
                   rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
                   check=partial(_check_reach, table), extend=partial(_extended, table),
                   contradicts=partial(_contradicting, table) if table.hangs else None,
+                  never_met=tuple(_never_met(table)),
                   keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
@@ -675,18 +681,25 @@ def _with_levels(c:Column, new:tuple, dtype) -> Column:
     cells = pd.Series(_objects([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
     return replace(c, levels=levels, known=_bare(cells))
 
+def _by_name(dtype) -> Any:
+    "The dtype of a category whose levels a model must read by name: one that reads codes refuses it."
+    return np.dtype(object) if isinstance(dtype, pd.CategoricalDtype) else dtype
+
 def _extended(table:_Table, data) -> Domain|None:
     "The same table, which knows the new names of a question; None where there are none, or where it cannot."
     df,new = _frame(table, data), {}
     for g,c in enumerate(table.columns):
-        if c.kind != 'category' or len(c.sources) > 1 or isinstance(table.dtypes[c.name], pd.CategoricalDtype): continue
+        if c.kind != 'category' or len(c.sources) > 1 or getattr(table.dtypes[c.name], 'ordered', False): continue
         known = set(c.levels)
         extra = tuple(dict.fromkeys(v for v in comparable(df[c.name]) if v is not None and v not in known))
-        if 0 < len(extra) <= _MOST_UNSEEN and all(isinstance(v, str) for v in (*extra, *(known - {None}))): new[g] = extra
+        kinds = {type(v) for v in (*extra, *(known - {None}))}
+        if 0 < len(extra) <= _MOST_UNSEEN and kinds in ({str}, {int}): new[g] = extra
     if not new or table.relations is not None or table.price is not None: return None
-    columns = [_with_levels(c, new[g], table.dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
+    names = [table.columns[g].name for g in new]
+    dtypes = table.dtypes | {name: _by_name(table.dtypes[name]) for name in names}
+    columns = [_with_levels(c, new[g], dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
     unseen = {g: [columns[g].levels.index(v) for v in extra] for g,extra in new.items()}
-    return _domain(replace(table, columns=tuple(columns), unseen=unseen))
+    return _domain(replace(table, columns=tuple(columns), dtypes=dtypes, unseen=unseen))
 
 # %% ../../nbs/04_tables.ipynb #c90
 def _contradicting(table:_Table, old, new) -> np.ndarray: # `(n,)`

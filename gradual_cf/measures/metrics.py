@@ -310,7 +310,8 @@ def lacks(
             beyond = d.company.beyond(getattr(d, 'bars', d), cfs.xp[:, None])
             found |= dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in beyond)))
         if 'floor' in d._fields: found |= dict(unlikely=d.floor - d.company.likely(d, cfs.xp[:, None])[:, 0])
-    if explainer.company is None or explainer.company.pairs is None: found.pop('pairs', None)
+    company = explainer.company
+    if company is None or company.pairs is None and not len(company.never_met): found.pop('pairs', None)
     names = ['probability', 'lead', 'lonely', 'strange', 'pairs', 'unlikely']
     return pd.DataFrame({k: v.clamp_min(0).cpu().numpy() for k,v in found.items()}, index=range(len(cfs))).reindex(columns=names)
 

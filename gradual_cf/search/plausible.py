@@ -348,6 +348,7 @@ class Plausible(NamedTuple):
     lonely:Tensor  # How lonely a row may be among each half, `(n, 2)`
     strange:Tensor # How strange, `(n,)`
     common:Tensor  # Least support of a changed value, as `usual_support` counts it, `(n, g)`; `(n, 0)` unasked
+    unmet:Tensor   # Most pairs of levels that no training row has, beside those of the input, `(n,)`
     x:Tensor       # The inputs, `(n, d)`
     company:Any    # `_Company`: how they are compared
 
@@ -356,7 +357,8 @@ class Plausible(NamedTuple):
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         lonely,strange,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
         lonely,strange = torch.maximum(self.lonely, lonely), torch.maximum(self.strange, strange)
-        return self._replace(lonely=lonely, strange=strange, common=self.common - rare)
+        unmet = torch.maximum(self.unmet, _unmet(self.company, self, s.xp[:, None])[:, 0])
+        return self._replace(lonely=lonely, strange=strange, common=self.common - rare, unmet=unmet)
 
 def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
@@ -377,6 +379,12 @@ def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n
     return far.topk(min(NEIGHBOURS, k), largest=False).values.sqrt().mean(3)
 
 # %% ../../nbs/search/05_plausible.ipynb #pp02
+def _unmet(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q, d)` -> `(n, q)`
+    "How many pairs of levels candidates have that neither a training row nor their input has."
+    one,other = company.never_met.T
+    have = lambda v: (v[..., one] > .5) & (v[..., other] > .5)
+    return (have(t) & ~have(b.x)[:, None]).sum(2).to(t)
+
 def _rare(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q, d)` -> `(n, q, g)`, or `(n, q, 0)`
     "By how much the support of each changed value is too small; 0 for what did not change."
     (n,q,d),g = t.shape, b.common.shape[1]
@@ -389,7 +397,7 @@ def _rare(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q,
     return torch.zeros_like(bars).scatter(1, some, lack.clamp_min(0)).masked_fill(~changed, 0.).view(n, q, g)
 
 # %% ../../nbs/search/05_plausible.ipynb #c30
-_LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits; a rare pair counts as it is
+_LONELY,_STRANGE,_UNMET = 10., 20., 10. # Weights of loneliness, strangeness and new pairs beside logits; a rare pair counts as it is
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
@@ -421,7 +429,7 @@ def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
         if company.pairs is None: continue
         best = company.pairs.best(company.pairs.bins(enc.x[i], company.entries)).log1p()
         common[i] = torch.minimum(c.common, best)
-    return Plausible(number, near, lonely, strange, common, enc.x, company)
+    return Plausible(number, near, lonely, strange, common, torch.zeros_like(strange), enc.x, company)
 
 # %% ../../nbs/search/05_plausible.ipynb #c32
 class _Company:
@@ -433,6 +441,7 @@ class _Company:
         self.read:dict = {} # Number of a circle -> what its forest does with the cells of a table, once bounds ask for it
         self.owner:Any = explainer.groups(self.x[:1]) # The group of each entry
         numbers = [c.ordered for c in self.columns]
+        self.never_met = torch.tensor(explainer.domain.never_met, dtype=torch.long, device=self.x.device).view(-1, 2)
         self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)
 
     def __getstate__(self): return self.__dict__ | dict(read={}) # Another process reads it for itself
@@ -462,10 +471,11 @@ class _Company:
         return lonely, strange, _rare(self, b, t)
 
     def beyond(self, b:Plausible, t:Tensor) -> tuple: # `(n, q)` each, in logits; at most 0 within a bar
-        "How far beyond each bar candidates are: too lonely, too strange, of too rare pairs."
+        "How far beyond each bar candidates are: too lonely, too strange, of pairs too rare or never seen."
         lonely,strange,rare = self.of(b, t)
         too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
-        return too_lonely, _STRANGE*(strange - b.strange[:, None]), rare.sum(2)
+        unmet = (_unmet(self, b, t) - b.unmet[:, None]).clamp_min(0)
+        return too_lonely, _STRANGE*(strange - b.strange[:, None]), rare.sum(2) + _UNMET*unmet
 
     def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
         "How far beyond their bars candidates are."
