@@ -15,8 +15,8 @@ demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
 
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
-test: $(VENV)/.dev       ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page
-	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed)
+test: $(VENV)/.dev       ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=all for every case of a test
+	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed) --cases=$(or $(CASES),few)
 
 networks: export OMP_NUM_THREADS = 1
 networks: $(VENV)/.extras   ## make those of tests/networks/ again that are missing, damaged or new
@@ -31,7 +31,7 @@ soak: $(VENV)/.extras    ## SIZE made cases and broken files for every reader, b
 	$(CLEAN) $(BIN)/python -m pytest -q -n $(JOBS) --timeout=0 tests/soak
 
 night: soak              ## what nobody waits for: the soak, every page, another order, other processors, each extra alone
-	$(MAKE) test PAGES=all
+	$(MAKE) test PAGES=all CASES=all
 	$(MAKE) test FILES="--ignore=tests/test_site.py --shuffle=$$(date +%j)"
 	$(MAKE) portable
 	.ci/extras --run

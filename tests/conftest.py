@@ -42,11 +42,33 @@ def pytest_configure(config):
 def pytest_addoption(parser):
     parser.addoption('--pages', choices=['chapters', 'changed', 'all'], default='changed',
                      help='notebooks that run beside the chapters: none, those whose source changed since their kept run, or all')
+    parser.addoption('--cases', choices=['few', 'all'], default='few', help='of a test with many cases its first, middle and last, or all (make night)')
     parser.addoption('--shuffle', type=int, metavar='SEED', help='files, and the tests in each, in another order')
+
+
+TABLES = 'contract', 'proofs', 'refusals', 'refusals_of_use', 'notebooks', 'site'  # files whose every case is a promise of its own
+
+
+def is_size(place, many):
+    "Whether a case, one of many of a test, only asks the same of something else: neither the first, the middle nor the last."
+    return place not in (0, many//2, many - 1)
+
+
+def sizes(items):
+    "Cases that the night takes, unless somebody names one."
+    tests = {}
+    for item in items:
+        if hasattr(item, 'callspec') and item.path.stem.removeprefix('test_') not in TABLES: tests.setdefault(item.nodeid.partition('[')[0], []).append(item)
+    return {item for cases in tests.values() for i, item in enumerate(cases) if is_size(i, len(cases))}
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
+    named = any('::' in arg for arg in config.args) or config.option.keyword or 'soak' in ' '.join(config.args)
+    if config.getoption('cases') == 'few' and not named:
+        left = sizes(items)
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     if config.getoption('shuffle') is None: return
     r, files = random.Random(config.getoption('shuffle')), {}
     for item in items: files.setdefault(item.path, []).append(item)

@@ -33,6 +33,19 @@ def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp
     assert out.returncode == 4 and len(said) == 1 and 'tests/networks/grades.safetensors' in said[0] and 'make networks' in said[0]
 
 
+def test_of_many_cases_the_day_takes_three_unless_somebody_names_them(tmp_path):
+    for name in ('written.py', 'conftest.py', 'spent.py'): shutil.copy(HERE/name, tmp_path)
+    shutil.copytree(written.FOLDER, tmp_path/'networks')
+    many = "import pytest\n@pytest.mark.parametrize('i', range(7))\ndef test_many(i): pass\ndef test_one(): pass\n"
+    for name in ('test_many', 'test_contract'): (tmp_path/f'{name}.py').write_text(many)
+    def passed(*told):
+        out = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', '-v', *told], capture_output=True, text=True, cwd=tmp_path, timeout=300).stdout
+        return [line.split()[0].partition('.py::test_')[2] for line in out.splitlines() if 'PASSED' in line]
+    assert passed('test_many.py') == ['many[0]', 'many[3]', 'many[6]', 'one']
+    assert len(passed('test_contract.py')) == len(passed('test_many.py', '--cases=all')) == 8
+    assert passed('test_many.py::test_many') == passed('test_many.py', '-k', 'not one') == [f'many[{i}]' for i in range(7)]
+
+
 def test_a_planted_task_trains_nothing_and_the_package_finds_it(own_cache, monkeypatch):
     from gradual_cf.data import datasets as tasks
     def trained(*args, **kw): raise AssertionError('a network was trained')
