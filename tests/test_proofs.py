@@ -14,4 +14,4 @@ def test_what_is_claimed_is_true(model):
     told = Counter()
     for seed, case in enumerate(covering()):
         if case['model'] == model: told.update(check(seed, **case))
-    assert told['optimal'] > 5 or model == 'asked', told
+    assert told['optimal'] > 5 or model in ('asked', 'sentinel'), told  # which are not read
