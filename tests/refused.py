@@ -48,7 +48,7 @@ def refuses(row, folder):
     _, call, words, kind = (*row, ValueError)[:4]
     before = {f: f().copy() for f in (X, N)}
     with torch.random.fork_rng(), pytest.raises(kind) as e:
-        torch.manual_seed(1)  # of networks and rows that the call draws
+        torch.manual_seed(3)  # of networks and rows that the call draws, none of which all answer within (0, 1)
         call(*[folder]*len([p for p in inspect.signature(call).parameters.values() if p.default is p.empty]))
     said = str(e.value)
     assert stands(words, said) and len(said) < 1000, said
