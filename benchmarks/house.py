@@ -96,7 +96,9 @@ def relays(texts, known):
     "Names of those known classes that exist only to be continued by one other class."
     continued = Counter(b for bases in known.values() for b in bases)
     words = {f: Counter(re.findall(r'\w+', text)) for f, text in texts.items()}
-    said = lambda f, name: words[f][name] if name[0] == '_' else sum(w[name] for w in words.values())
+    taken = {f: {a.name for n in ast.walk(parsed(text)) if isinstance(n, ast.ImportFrom) for a in n.names} for f, text in texts.items()}
+    own = lambda f, name: words[f][name] + sum(words[g][name] - 1 for g in words if g != f and name in taken[g])  # but for imports
+    said = lambda f, name: own(f, name) if name[0] == '_' else sum(w[name] for w in words.values())
     return [name for f, name in known if continued[f, name] == 1 and said(f, name) == 2]
 
 

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from ..core import Encoded, take_rows
 from ..models.asking import _Asked, predict
-from ..models.fitted import FrameModel
+from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
 
 # %% auto #0

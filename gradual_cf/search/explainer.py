@@ -27,7 +27,8 @@ from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
 from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
                                       answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
-from ..models.fitted import decisions, remembering, ruled, settled
+from ..models.decisions import remembering
+from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of

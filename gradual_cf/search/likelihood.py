@@ -319,3 +319,11 @@ class _LikelyCompany(_Company):
         unlikely = _LIKELY*(b.floor[:, None] - self.likely(b, t))
         both = company.clamp_min(0) + unlikely.clamp_min(0)
         return torch.where(both > 0, both, torch.maximum(company, unlikely))
+
+def _company_of(
+    explainer, # Fitted, of a table, with a `Plausibility` in its settings
+) -> _Company:
+    "What answers of an explainer are compared with; raises `ValueError` unless it is a table."
+    asked = explainer.settings.plausibility
+    if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+    return (_Company if asked.likelihood is None else _LikelyCompany)(asked, explainer)

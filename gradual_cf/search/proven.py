@@ -29,7 +29,7 @@ from ..answers import _asked_by, _check_answers, Counterfactuals, _SHORT_PROOFS
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
-from ..models.fitted import FrameModel
+from ..models.decisions import FrameModel
 from .trees import _OFF, _Trees
 
 # %% auto #0
@@ -563,7 +563,6 @@ def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> 
 # %% ../../nbs/search/10_proven.ipynb #c27
 def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
     "What trying every proposed value says of one and two columns."
-    from gradual_cf.gradual import _best_pair # that chapter needs the explainer, which needs this one
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)

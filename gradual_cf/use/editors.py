@@ -22,7 +22,7 @@ from ..data.images import _block_names
 from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
 from ..measures.metrics import PLAUSIBLE
 from ..models.asking import Cancelled, cancelled_when
-from ..models.fitted import FrameModel
+from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, render, value_text
 from ..search.explainer import Explainer
 from ..search.goals import CLASSES
