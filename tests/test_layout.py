@@ -122,6 +122,12 @@ def test_the_package_is_what_the_notebooks_export():
     assert {t for t in there if not t.endswith('__init__')} == wrote
 
 
+def test_a_wheel_has_every_module_but_the_index_of_nbdev(tmp_path):
+    subprocess.run([sys.executable, 'setup.py', '-q', 'build_py', '--build-lib', str(tmp_path)], check=True, cwd=ROOT)
+    modules = lambda at: {p.relative_to(at).as_posix() for p in (at/'gradual_cf').rglob('*.py')}
+    assert modules(ROOT) - modules(tmp_path) == {'gradual_cf/_modidx.py'}
+
+
 def public_functions(tree):
     "Public functions of a cell, and methods of its classes."
     for n in tree.body:
