@@ -315,7 +315,10 @@ def construct(
 ) -> Iterator[State]: # `s` after each masking and composition; its tensors are reused, copy what you keep
     "Alternate masking and composition until every row has arrived (Algorithm 1, batched)."
     parts = parts or cf.parts
-    choose,groups,most,live = parts.mask(cf, parts, s), cf.groups(s.x), most_groups(cf, s.enc), _refused(cf, s)
+    choose = parts.mask(cf, parts, s)
+    groups = cf.groups(s.x)
+    most = most_groups(cf, s.enc)
+    live = _refused(cf, s)
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
         group,c,some = choose(live, now, ~(now.enc.frozen | now.on))
@@ -584,7 +587,9 @@ def _chosen(new, old, groups):
 
 def _recorded(cf, s):
     "All steps of one row up to its best: copied states, the groups they chose, curves."
-    best,old,seen,out = _BestSeen(cf, s), _copied(s), [], []
+    best = _BestSeen(cf, s)
+    old = _copied(s)
+    seen,out = [], []
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.see(s)
         now = _copied(s)

@@ -269,7 +269,10 @@ class FrameModel(Adapted):
         columns:Sequence=(),  # One description of a column for each group
     ):
         super().__init__()
-        self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
+        self.predictor = predictor
+        self.write = write
+        self.columns = tuple(columns)
+        self.kind = predictor.kind
         self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)

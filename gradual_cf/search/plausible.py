@@ -428,7 +428,9 @@ class _Company:
     def __init__(self, settings:Plausibility, explainer):
         self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
-        self.x,self.z,self.circles,self.place = explainer.x_train[seen], explainer.z_train[seen], [], {}
+        self.x,self.z = explainer.x_train[seen], explainer.z_train[seen]
+        self.circles = []
+        self.place = {}
         self.read:dict = {} # Number of a circle -> what its forest does with the cells of a table, once bounds ask for it
         self.owner:Any = explainer.groups(self.x[:1]) # The group of each entry
         numbers = [c.ordered for c in self.columns]

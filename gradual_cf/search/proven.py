@@ -208,7 +208,11 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
     q,tolls = _question_of(grid, enc, most), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
-    n,out,xp,left,seconds = len(target), [], q.rows.x.copy(), len(target), limits.seconds
+    n = len(target)
+    out = []
+    xp = q.rows.x.copy()
+    left = len(target)
+    seconds = limits.seconds
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     together = min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE)
     parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]

@@ -219,7 +219,9 @@ def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
 def _children(t:_Grown, b:_Level, left:bool, first) -> _Level:
     "The children on one side, with the cells that lead to each."
     node,g = (t.left if left else t.right)[b.node], t.group[b.node]
-    low,high,levels,rows = b.low.copy(), b.high.copy(), b.levels.copy(), np.arange(len(node))
+    low,high = b.low.copy(), b.high.copy()
+    levels = b.levels.copy()
+    rows = np.arange(len(node))
     number,after = t.cut[b.node] >= 0, t.cut[b.node] + 1
     if left: high[rows[number], g[number]] = np.minimum(high[rows, g], after)[number]
     else: low[rows[number], g[number]] = np.maximum(low[rows, g], after)[number]

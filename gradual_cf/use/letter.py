@@ -440,7 +440,10 @@ def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator
     "All that the letters say, row by row."
     lang,(chosen,needed,left) = said[0].lang, (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc, said), _digests(explainer)
+    records = _records(said, answer)
+    way = _ways(answer)
+    held = _held(answer, enc, said)
+    digests = _digests(explainer)
     enough = _enough(explainer, answer, said) if any(t['ranges'] for t in told) else {}
     alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang), answer.goal
     decisions = _decisions(explainer, answer.data, explainer.logits(answer.data, answer.x), lang)
