@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .goals import arrived, at_level, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
+from .shorten import _best_pair
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
 from .readings import _arrived, _conditions_kept, _out_of_reach, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
