@@ -2,6 +2,7 @@
 from configparser import ConfigParser
 from pathlib import Path
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 root = Path(__file__).parent
 ini = ConfigParser(delimiters=["="], interpolation=None)
@@ -11,6 +12,12 @@ cfg = ini["DEFAULT"]
 
 def reqs(key: str) -> list[str]:
     return cfg.get(key, "").split()
+
+
+class Build(build_py):
+    """Every module but the index that nbdev writes for its own tools: a quarter of what a wheel unpacks to, and nothing here reads it."""
+    def find_package_modules(self, package, package_dir):
+        return [m for m in super().find_package_modules(package, package_dir) if m[1] != "_modidx"]
 
 
 extras = {k.removesuffix("_requirements"): reqs(k) for k in cfg if k.endswith("_requirements")}
@@ -31,7 +38,8 @@ setup(
     python_requires=">=" + cfg["min_python"],
     install_requires=reqs("requirements"),
     extras_require=extras,
-    entry_points={"console_scripts": reqs("console_scripts"), "nbdev": [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"]},
+    entry_points={"console_scripts": reqs("console_scripts")},
+    cmdclass={"build_py": Build},
     zip_safe=False,
     # A path entry instead of an import hook: the folder that holds a clone would else be taken for an empty package of this name
     options={"editable_wheel": {"mode": "compat"}},

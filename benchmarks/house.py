@@ -96,7 +96,9 @@ def relays(texts, known):
     "Names of those known classes that exist only to be continued by one other class."
     continued = Counter(b for bases in known.values() for b in bases)
     words = {f: Counter(re.findall(r'\w+', text)) for f, text in texts.items()}
-    said = lambda f, name: words[f][name] if name[0] == '_' else sum(w[name] for w in words.values())
+    taken = {f: {a.name for n in ast.walk(parsed(text)) if isinstance(n, ast.ImportFrom) for a in n.names} for f, text in texts.items()}
+    own = lambda f, name: words[f][name] + sum(words[g][name] - 1 for g in words if g != f and name in taken[g])  # but for imports
+    said = lambda f, name: own(f, name) if name[0] == '_' else sum(w[name] for w in words.values())
     return [name for f, name in known if continued[f, name] == 1 and said(f, name) == 2]
 
 
@@ -106,6 +108,19 @@ def depth(known, key):
 
 
 def code_lines(text): return sum(bool(l.strip()) and not l.lstrip().startswith('#') for l in text.splitlines())
+
+
+def kind_of(value):
+    "What makes two values of an assignment alike: calls of one function, attributes of one object, else one kind of expression."
+    if isinstance(value, ast.UnaryOp): return kind_of(value.operand)
+    if isinstance(value, ast.Call): return 'call', ast.unparse(value.func)
+    return ('of', ast.unparse(value.value)) if isinstance(value, ast.Attribute) else type(value).__name__
+
+
+def unlike(tree):
+    "Assignments of a tuple that holds three or more unlike values: several things that one line does at once."
+    pairs = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple) and isinstance(n.value, ast.Tuple)]
+    return [ast.unparse(n) for n in pairs if len(set(map(kind_of, n.value.elts))) >= 3]
 
 
 def measure(root):
@@ -127,6 +142,7 @@ def measure(root):
         wide=sum(len(l) > LIMIT for l in lines)/len(lines),
         longest=max(map(len, lines)),
         run=sum(run)/len(run),
+        unlike=sum(len(unlike(c.tree)) for c in exports),
         prose=words/len(lines),
         short=sum(len(n) == 1 for n in names)/len(names),
         public=len(public(texts)))
@@ -144,6 +160,7 @@ def table(m):
         (f'lines over {LIMIT} characters', f'{m["wide"]:.1%} (longest {m["longest"]})'),
         ('exports followed directly by a cell that runs them', f'{m["run"]:.0%}'),
         ('prose words for each exported line', f'{m["prose"]:.1f}'),
+        ('assignments of three or more unlike values', m['unlike']),
         ('one-letter names', f'{m["short"]:.0%}'),
         ('public names', f'{m["public"]}')]
     return '\n'.join(['measured | now', '---|---', *[f'{a} | {b}' for a, b in rows]])

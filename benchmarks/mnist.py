@@ -21,8 +21,7 @@ import torch
 from gradual_cf.search.composition import compose
 from gradual_cf.core import atomic, changed_groups
 from gradual_cf.models.asking import predict
-from gradual_cf.gradual import IMAGE, PAPER, GradualCF
-from gradual_cf.search.plausible import without_images
+from gradual_cf.gradual import IMAGE, PAPER, GradualCF, without_images
 from gradual_cf.models.networks import accuracy, digit_cnn, load_model, train
 from gradual_cf.data.datasets import RECIPES, load_task
 

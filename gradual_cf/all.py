@@ -18,8 +18,8 @@ from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_n
 from .search.masking import expand_groups, perturb, probe, rank_groups, sensitivity
 from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
-from .search.plausible import Plausibility, typical, without_images
-from .gradual import construct, GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, Trace
+from .search.plausible import Plausibility, typical
+from .gradual import construct, GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, Trace, without_images
 from .models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
     strided_cnn, tabular_mlp, text_cnn, train)
 from .models.fitted import load_fitted, predictor

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from math import log
 from typing import Any, NamedTuple
 
@@ -23,15 +22,16 @@ from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _sui
 from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
                                      lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
                                      prototype_distance, required, said, spent, stopping, target_prob, total_variation)
+from .search.likelihood import _company_of
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
-from .search.plausible import (_legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
+from .search.plausible import (_ClassPCA, _legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
                                          open_groups, towards, unsuitable)
 from .search.segments import composed, pasted, variation
-from .search.shorten import _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
+from .search.shorten import _best_pair, _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'construct', 'Trace', 'GradualCF']
+__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'without_images', 'construct', 'Trace', 'GradualCF']
 
 # %% ../nbs/07_gradual.ipynb #c11
 @told
@@ -82,6 +82,17 @@ PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS
 def preset(domain:Domain) -> Settings: # Of what is explained
     "The settings that suit a domain."
     return _suited(Settings, PRESETS, domain)
+
+# %% ../nbs/07_gradual.ipynb #a8d1355c
+def without_images(
+    weight:float=.2, # Of the part that the class's components do not explain
+    rank:int=20,     # Principal components of each class
+) -> Any: # `Settings` of `GradualCF`
+    "Settings that use statistics of the training images, and none of the images."
+    terms = dict(pca=(weight, _ClassPCA(rank)))
+    asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
+    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
+    return replace(IMAGE, init='input', masking='bounds', prototype_weight=0., terms=terms, **asked, **bold)
 
 # %% ../nbs/07_gradual.ipynb #c18
 def _loss_of(h:Settings, kind:str, spread:float=1.):
@@ -304,7 +315,10 @@ def construct(
 ) -> Iterator[State]: # `s` after each masking and composition; its tensors are reused, copy what you keep
     "Alternate masking and composition until every row has arrived (Algorithm 1, batched)."
     parts = parts or cf.parts
-    choose,groups,most,live = parts.mask(cf, parts, s), cf.groups(s.x), most_groups(cf, s.enc), _refused(cf, s)
+    choose = parts.mask(cf, parts, s)
+    groups = cf.groups(s.x)
+    most = most_groups(cf, s.enc)
+    live = _refused(cf, s)
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
         group,c,some = choose(live, now, ~(now.enc.frozen | now.on))
@@ -317,19 +331,6 @@ def construct(
         live = live[stopping(cf, now) > 0]
 
 # %% ../nbs/07_gradual.ipynb #c60
-def _best_pair(cf, s, groups):
-    "The best two values of two groups: rows and merit, -inf where there is no second group."
-    first,which = every_value(cf, s, groups)
-    n,q = first.shape[:2]
-    many = s.take(torch.arange(n, device=which.device).repeat_interleave(q))
-    start = admissible(many.enc, first.flatten(0, 1), cf.project)
-    later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
-    free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
-    _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
-                       project=cf.project, **cf.ties)
-    best,i = score.view(n, q).max(1)
-    return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
-
 _TRIED = 4096 # Rows with a first value in place that are probed together
 
 def pairs(cf, s, watch=None) -> Iterator[State]:
@@ -586,7 +587,9 @@ def _chosen(new, old, groups):
 
 def _recorded(cf, s):
     "All steps of one row up to its best: copied states, the groups they chose, curves."
-    best,old,seen,out = _BestSeen(cf, s), _copied(s), [], []
+    best = _BestSeen(cf, s)
+    old = _copied(s)
+    seen,out = [], []
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.see(s)
         now = _copied(s)
@@ -635,9 +638,9 @@ class GradualCF(Explainer):
         "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
         self.spread = self.goal.spread(z)
-        self.loss = _loss_of(h, self.domain.kind, self.spread)
+        self.loss = self._loss_at(self.spread)
         self.stats = self.goal.address(z, h.n_ref, h.match)
-        self.company = None if h.plausibility is None else h.plausibility.fit(self)
+        self.company = None if h.plausibility is None else _company_of(self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, z)
         return self
@@ -656,7 +659,8 @@ class GradualCF(Explainer):
         rows:bool=True, # Keep the training rows; else a summary of them
     ): # The folder, a `Path`
         "Write a fitted explainer into a folder, without pickle; raises `ValueError` for what cannot be saved."
-        return import_module('gradual_cf.scale.keep').save_explainer(self, folder, rows)
+        from gradual_cf.scale.keep import save_explainer
+        return save_explainer(self, folder, rows)
 
     @classmethod
     def load(cls,
@@ -665,16 +669,21 @@ class GradualCF(Explainer):
         trusted=(),    # Further types allowed in a scikit-learn model, by name: you vouch for what they do
     ): # Fitted
         "Read an explainer; raises `ValueError` for a damaged folder, a newer format, or a model that differs."
-        return import_module('gradual_cf.scale.keep').load_explainer(cls, folder, model, trusted)
+        from gradual_cf.scale.keep import load_explainer
+        return load_explainer(cls, folder, model, trusted)
 
     @property
     def parts(self) -> Parts: return assembled(self) # What its search is made of
 
+    def _loss_at(self, spread:float): return _loss_of(self.settings, self.domain.kind, spread) # Logits in shares of it
+    def _held_at(self, group:int) -> Tensor|None: # `(q,)`, remembered
+        if group not in self.held: self.held[group] = _held_values(self, group)
+        return self.held[group]
+
     def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
         "Values of the domain; for a model without gradient, also numbers that training rows hold."
         values = super().propose(x, group)
-        if group not in self.held: self.held[group] = _held_values(self, group)
-        held = self.held[group]
+        held = self._held_at(group)
         if held is None: return values
         return torch.cat([values, held.to(values)[None, :, None].expand(len(values), -1, -1)], 1)
 

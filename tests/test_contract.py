@@ -33,7 +33,8 @@ from torch import nn
 from gradual_cf.all import CEM, LORE, PAPER, PLAUSIBLE, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search, predictor, put_back, tabular
 from gradual_cf.core import changed_groups, comparable, take_rows
 from gradual_cf.models.asking import predict
-from gradual_cf.models.fitted import FrameModel, Predictor, load_fitted
+from gradual_cf.models.decisions import FrameModel, Predictor
+from gradual_cf.models.fitted import load_fitted
 
 SEED = 7
 

@@ -16,9 +16,8 @@ from gradual_cf.search import plausible as prototypes
 from gradual_cf.search.goals import lacking, merit
 from gradual_cf.core import Encoded, State, Target, changed_groups
 from gradual_cf.models.asking import predict
-from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_of, _winners, construct
+from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_of, _winners, construct, without_images
 from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels
-from gradual_cf.search.plausible import without_images
 from gradual_cf.search.shorten import improve, put_back
 from gradual_cf.search.goals import prototype_distance, _term_grad
 from gradual_cf.models.networks import seeded

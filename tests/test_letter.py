@@ -22,7 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, tabular
 from gradual_cf.search.proven import ways
 from gradual_cf.render import value_text
-from gradual_cf.use.letter import _column_texts, _digests, _frame_of, _put_back, check_letter, letter
+from gradual_cf.scale.workers import _digests
+from gradual_cf.use.letter import _column_texts, _frame_of, _put_back, check_letter, letter
 
 DAY = datetime.date(2026, 3, 1)
 FORMATS = 'md', 'html', 'json'

@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.core import bisected
 from gradual_cf.data.tables import _encode, _exact, _raw, tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import Predictor, _one_thread, asked_once, predictor, remembering
+from gradual_cf.models.decisions import Predictor, _one_thread, asked_once, remembering
+from gradual_cf.models.fitted import predictor
 from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _words_of
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.shorten import _middles

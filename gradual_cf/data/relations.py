@@ -577,7 +577,10 @@ class _Relations:
 
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
-        t,near,(n,q),old = self.ties, self.near[group], trials.shape[:2], _read(self.ties, s.x, self.used)
+        t = self.ties
+        near = self.near[group]
+        n,q = trials.shape[:2]
+        old = _read(self.ties, s.x, self.used)
         others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
         new,still = _read_moved(t, s.xp, s.x, old), [g for g in self.led if g not in near.led]
         kept = ~others.broken(old, new).any(1) & _within(t, self.computed, s.enc, s.xp, old, new, still)

@@ -86,7 +86,10 @@ def coherence(
 ) -> pd.DataFrame: # One line for each `eps`: mean, std, and share of rows with a neighbour
     "Largest ratio of a pair's distance after to before, over neighbours (Eq. 11)."
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
-    far, differ, pairs, lines = pdist(x), _pairs_differ(x, least), _pairs(x), []
+    far = pdist(x)
+    differ = _pairs_differ(x, least)
+    pairs = _pairs(x)
+    lines = []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
     for e in eps:
         some = ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)
@@ -203,7 +206,10 @@ def measures(
     explainer = _asked_by(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
-    x, xp, target, train, domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
+    x,xp = cfs.x, cfs.xp
+    target = cfs.tensors.target
+    train = explainer.x_train
+    domain = cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
     elif len(eps): lines = [dict(metric='coherence', **line) for line in coherence(x, xp, eps).to_dict('records')]

@@ -5,9 +5,11 @@
 # %% ../../nbs/models/02_decisions.ipynb #d4
 from __future__ import annotations
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .asking import KINDS, _CHOOSE, log_odds
+from .asking import _CHOOSE, Adapted, KINDS, log_odds
 
 # %% auto #0
 __all__ = []
@@ -222,6 +224,86 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must return one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
     return out
+
+# %% ../../nbs/models/02_decisions.ipynb #6e9ba7bb
+_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
+_MOMENTARY = '_SAID',  # No part of the program, for a fingerprint of its code
+_FEW,_LAST = 8, 16 # Rows of a frame that is remembered, and how many are
+
+@contextmanager
+def remembering():
+    "Ask about the same few rows once while this lasts, in this thread."
+    me = get_ident()
+    mine = me not in _SAID # else somebody remembers already, and forgets
+    if mine: _SAID[me] = []
+    try: yield
+    finally:
+        if mine: del _SAID[me]
+
+def _written_as(frame:pd.DataFrame) -> tuple:
+    "What two equal frames may still differ in, to a model: True and 1, 0. and -0., None and nan, the codes of levels."
+    dtypes = [(d.kind, tuple(d.categories)) if isinstance(d, pd.CategoricalDtype) else d for d in frame.dtypes]
+    return dtypes, [[(type(v), repr(v)) for v in row] for row in frame.to_numpy(object)]
+
+def asked_once(
+    predictor:Predictor, # The model
+    frame:pd.DataFrame,  # Raw rows
+) -> Tensor:             # What it said, `(n, k)`
+    "Ask about a frame, unless it was asked about the same few rows just now."
+    said = _SAID.get(get_ident())
+    if said is None or len(frame) > _FEW: return predictor.logits(frame)
+    rows = frame.reset_index(drop=True) # whatever their names
+    written = _written_as(rows)
+    for who,there,known,z in said:
+        if who is predictor and there == written and known.equals(rows): return z.clone()
+    z = predictor.logits(frame)
+    said[:] = [*said[1 - _LAST:], (predictor, written, rows.copy(), z.clone())]
+    return z
+
+# %% ../../nbs/models/02_decisions.ipynb #c51
+class FrameModel(Adapted):
+    "A fitted model of any make, asked with encoded rows."
+    def __init__(self,
+        predictor:Predictor,  # The model
+        write:Callable,       # Encoded rows `(n, d)` -> frame
+        columns:Sequence=(),  # One description of a column for each group
+    ):
+        super().__init__()
+        self.predictor = predictor
+        self.write = write
+        self.columns = tuple(columns)
+        self.kind = predictor.kind
+        self.frames:Any = None # How raw rows that are no frame become one
+        self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
+        self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
+
+    @property
+    def classes_(self) -> tuple: return () if self.kind == 'number' else self.predictor.classes # As scikit-learn has it
+
+    @property
+    def cut(self) -> float|None: return self.predictor.cut
+
+    def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
+
+    def read(self,
+        rows, # Raw: a frame, or what `frames` makes one of
+    ) -> Tensor: # `(n, k)`
+        "What the model itself says of raw rows; libraries refuse to be asked about none."
+        if not len(rows): return torch.zeros(0, self.outputs, dtype=torch.float64)
+        z = asked_once(self.predictor, self.framed(rows))
+        self.outputs = z.shape[1]
+        return z
+
+    def framed(self, rows): return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
+
+    def decides(self, rows) -> Tensor: return self.predictor.decides(self.framed(rows)) # Positions of classes, long `(n,)`
+
+    @property
+    def about(self) -> str:
+        "What it is, and how it is asked."
+        return f'{self.predictor!r}, asked'
+
+    def __repr__(self): return f'FrameModel({self.about})'
 
 # %% ../../nbs/models/02_decisions.ipynb #d21
 _TRIED = 1000 # Training rows, and mixtures of two

@@ -7,22 +7,20 @@ from __future__ import annotations
 import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
-from .decisions import (_one_thread, Predictor, by_votes, counts_votes, cut_of, decided_as, names_of, of_array,
-                                         of_labels, of_margins, opened)
+from .decisions import (_one_thread, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
+                                         of_labels, of_margins, opened, Predictor)
+from ..search.trees import _Ensemble, _Link, _Nodes, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -96,7 +94,7 @@ def _catboost(model) -> Predictor:
 
 # %% ../../nbs/models/02_fitted.ipynb #b7f37e75
 _ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
-_MOMENTARY = '_ONNX_MODELS', '_SAID'   # What is no part of the program, for a fingerprint of its code
+_MOMENTARY = '_ONNX_MODELS', # What is no part of the program, for a fingerprint of its code
 _ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
 
 def _opened_again(model:bytes, providers:list, told:dict):
@@ -173,93 +171,18 @@ def recognised(
                      'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
                      "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
-# %% ../../nbs/models/02_fitted.ipynb #6e9ba7bb
-_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
-_FEW,_LAST = 8, 16 # Rows of a frame that is remembered, and how many are
-
-@contextmanager
-def remembering():
-    "Ask about the same few rows once while this lasts, in this thread."
-    me = get_ident()
-    mine = me not in _SAID # else somebody remembers already, and forgets
-    if mine: _SAID[me] = []
-    try: yield
-    finally:
-        if mine: del _SAID[me]
-
-def _written_as(frame:pd.DataFrame) -> tuple:
-    "What two equal frames may still differ in, to a model: True and 1, 0. and -0., None and nan, the codes of levels."
-    dtypes = [(d.kind, tuple(d.categories)) if isinstance(d, pd.CategoricalDtype) else d for d in frame.dtypes]
-    return dtypes, [[(type(v), repr(v)) for v in row] for row in frame.to_numpy(object)]
-
-def asked_once(
-    predictor:Predictor, # The model
-    frame:pd.DataFrame,  # Raw rows
-) -> Tensor:             # What it said, `(n, k)`
-    "Ask about a frame, unless it was asked about the same few rows just now."
-    said = _SAID.get(get_ident())
-    if said is None or len(frame) > _FEW: return predictor.logits(frame)
-    rows = frame.reset_index(drop=True) # whatever their names
-    written = _written_as(rows)
-    for who,there,known,z in said:
-        if who is predictor and there == written and known.equals(rows): return z.clone()
-    z = predictor.logits(frame)
-    said[:] = [*said[1 - _LAST:], (predictor, written, rows.copy(), z.clone())]
-    return z
-
-# %% ../../nbs/models/02_fitted.ipynb #c51
-class FrameModel(Adapted):
-    "A fitted model of any make, asked with encoded rows."
-    def __init__(self,
-        predictor:Predictor,  # The model
-        write:Callable,       # Encoded rows `(n, d)` -> frame
-        columns:Sequence=(),  # One description of a column for each group
-    ):
-        super().__init__()
-        self.predictor,self.write,self.columns,self.kind = predictor,write,tuple(columns),predictor.kind
-        self.frames:Any = None # How raw rows that are no frame become one
-        self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
-        self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
-
-    @property
-    def classes_(self) -> tuple: return () if self.kind == 'number' else self.predictor.classes # As scikit-learn has it
-
-    @property
-    def cut(self) -> float|None: return self.predictor.cut
-
-    def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
-
-    def read(self,
-        rows, # Raw: a frame, or what `frames` makes one of
-    ) -> Tensor: # `(n, k)`
-        "What the model itself says of raw rows; libraries refuse to be asked about none."
-        if not len(rows): return torch.zeros(0, self.outputs, dtype=torch.float64)
-        z = asked_once(self.predictor, self.framed(rows))
-        self.outputs = z.shape[1]
-        return z
-
-    def framed(self, rows): return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
-
-    def decides(self, rows) -> Tensor: return self.predictor.decides(self.framed(rows)) # Positions of classes, long `(n,)`
-    def by(self, p:Predictor) -> nn.Module: # Another way to ask
-        "The same model, asked in another way."
-        if p is self.predictor: return self
-        new = FrameModel(p, self.write, self.columns)
-        new.frames = self.frames
-        return _exact(new)
-
-    @property
-    def about(self) -> str:
-        "What it is, and how it is asked."
-        return f'{self.predictor!r}, asked'
-
-    def __repr__(self): return f'FrameModel({self.about})'
-
 # %% ../../nbs/models/02_fitted.ipynb #d52b
+def _asked_by(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
+    "The same model, asked in another way."
+    if p is model.predictor: return model
+    new = FrameModel(p, model.write, model.columns)
+    new.frames = model.frames
+    return _exact(new)
+
 def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
     "The same model, asked so that it decides as its own `predict` does."
     if isinstance(model, _Agreed): return _Agreed([settled(m.model, rows) for m in model.models])
-    return model.by(decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
+    return _asked_by(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
 
 def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
     return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
@@ -274,7 +197,7 @@ def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several model
 def ruled(model) -> Any:
     "The same model, or several, with `predict` over the numbers."
     if isinstance(model, _Agreed): return _Agreed([ruled(m.model) for m in model.models])
-    return model.by(replace(model.predictor, over=True)) if _may_deny(model) else model
+    return _asked_by(model, replace(model.predictor, over=True)) if _may_deny(model) else model
 
 # %% ../../nbs/models/02_fitted.ipynb #c54
 def _exact(model:FrameModel) -> nn.Module:
@@ -283,7 +206,7 @@ def _exact(model:FrameModel) -> nn.Module:
     if library not in ('xgboost', 'lightgbm', 'sklearn') or model.predictor.over: return model
     uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
     if uneven or not model.columns: return model
-    return importlib.import_module('gradual_cf.search.trees').exact(model) or model
+    return exact(model, _parsed) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
@@ -553,46 +476,6 @@ def load_fitted(
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
     except Exception as e: # its first line says why, what follows is a stack of C++
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
-
-# %% ../../nbs/models/02_fitted.ipynb #ec8
-class _Nodes(NamedTuple):
-    "The nodes of trees as arrays, one entry a node."
-    feature:np.ndarray # Column of the model that is asked about, long `(m,)`; -1 for a leaf
-    bound:np.ndarray   # A number goes left up to here, 64 bits, `(m,)`; NaN where levels are listed
-    listed:list        # Codes of the levels that go left; None where a number is asked about
-    missing:np.ndarray # Whether a missing value goes left, bool `(m,)`
-    left:np.ndarray    # Child on the left, long `(m,)`
-    right:np.ndarray   # Child on the right, long `(m,)`
-    value:np.ndarray   # What a leaf adds to each score, `(m, k)`
-
-# %% ../../nbs/models/02_fitted.ipynb #7918da4c
-class _Link(NamedTuple):
-    "How scores become answers."
-    base:np.ndarray     # Added to the scores, `(k,)`
-    kind:str            # What the sum is, one of `KINDS`
-    factor:float=1.     # … times this
-    threshold:float=.5  # Probability from which the second of two classes is decided
-    calibrated:tuple=() # Of each sum a function that never falls, `(n,)` -> probabilities; none where nothing follows
-
-    def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
-        "What the model answers where it has these scores."
-        total = scores + self.base
-        if self.calibrated: total = self.share(total)
-        return log_odds(self.factor*torch.from_numpy(total), self.kind, self.threshold)
-
-    def share(self, total:np.ndarray) -> np.ndarray: # Sums `(n, folds)` -> that of the second of two classes, `(n,)`
-        "The mean of what the curves say, each of its own sum."
-        if not len(total): return total[:, 0] # scikit-learn refuses to be asked about none
-        said = (curve(v) for curve,v in zip(self.calibrated, total.T))
-        return sum(said, np.zeros(len(total)))/len(self.calibrated)
-
-# %% ../../nbs/models/02_fitted.ipynb #ec10
-class _Ensemble(NamedTuple):
-    "Trees of any library."
-    trees:list         # `_Nodes` for each tree
-    link:_Link         # What the sum of leaves means
-    codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
-    order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
 
 # %% ../../nbs/models/02_fitted.ipynb #ec12
 def _widened(t:np.ndarray) -> np.ndarray: # 64 bits

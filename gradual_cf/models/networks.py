@@ -228,7 +228,10 @@ def accuracy(
 # %% ../../nbs/models/01_networks.ipynb #c44
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
-    best,history,(x,y),(xh,yh) = {}, [], fit, held
+    best = {}
+    history = []
+    x,y = fit
+    xh,yh = held
     from tqdm.auto import tqdm # another class in a notebook, and a kept network is named by the code that made it
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:

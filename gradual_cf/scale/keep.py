@@ -26,24 +26,23 @@ from ..data import images, series, tables
 from ..data.columns import _objects, Category, Column, Date, Integer, Ordinal
 from ..data.found import Indicators
 from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
-from ..gradual import _held_values, _loss_of, Settings
 from ..models.asking import _Asked, predict
-from ..models.fitted import _Affine, _ONNX_MODELS, _READERS, FrameModel, load_fitted, predictor, recognised, TensorModel
+from ..models.decisions import FrameModel
+from ..models.fitted import _Affine, _ONNX_MODELS, _READERS, load_fitted, predictor, recognised, TensorModel
 from ..models.networks import load_model, save_model
 from ..search.explainer import _checked
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
-from .workers import fingerprint
-from ..use.letter import _digests
+from .workers import _digests, fingerprint
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/scale/02_keep.ipynb #k7
 _RECORDS = {c.__name__: c for c in (Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels,
-                                    series._Series, Settings, Plausibility, _ClassPCA, Logits)}
+                                    series._Series, Plausibility, _ClassPCA, Logits)}
 _FUNCTIONS = {f.__name__: f for f in (logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted,
                                       composed, line_search, put_back, share)}
 
@@ -107,14 +106,18 @@ def _beside(v, tensors:dict) -> dict:
     tensors[key] = v.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it
     return dict(of='tensor', at=key, **told)
 
+def _record_told(v, tensors:dict, where:str) -> dict:
+    return {'is': type(v).__name__, 'of': {f: _packed(getattr(v, f), tensors, f'{where}.{f}') for f in _names(type(v))}}
+
+def _record_again(cls, of:dict, tensors:dict) -> Any:
+    return cls(**{name: _unpacked(of[name], tensors) for name in _names(cls) if name in of})
+
 def _packed(v:Any, tensors:dict, where:str) -> Any: # What JSON holds
     "A value for a file; raises `ValueError` that says where one is that no file can hold."
     if v is None or type(v) in (bool, int, str) or type(v) is float and np.isfinite(v): return v
     if type(v) is list: return [_packed(u, tensors, where) for u in v]
     if isinstance(v, Tensor) or isinstance(v, np.ndarray) and v.dtype.kind in _IN_TENSORS: return _beside(v, tensors)
-    name = type(v).__name__
-    if _RECORDS.get(name) is type(v):
-        return {'is': name, 'of': {f: _packed(getattr(v, f), tensors, f'{where}.{f}') for f in _names(type(v))}}
+    if _RECORDS.get(type(v).__name__) is type(v): return _record_told(v, tensors, where)
     kind = next((k for k,kind in _KINDS.items() if kind.holds(v)), None)
     if kind is None:
         raise ValueError(f'{where} must be something that a file can store, got {getattr(v, "__name__", None) or v!r}: '
@@ -135,7 +138,7 @@ def _unpacked(told, tensors:dict) -> Any:
         return v.numpy().view(dtype) if dtype.kind in 'mM' else v.numpy()
     kind,of = told['is'], told['of']
     if kind in _KINDS: return _KINDS[kind].again(_unpacked(of, tensors))
-    return _RECORDS[kind](**{name: _unpacked(of[name], tensors) for name in _names(_RECORDS[kind]) if name in of})
+    return _record_again(_RECORDS[kind], of, tensors)
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
 def _ties_told(relations, where:str) -> dict|None:
@@ -368,7 +371,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     x = _prototypes(cf)
     z = _logits_of(cf, x)
     stats = cf.stats if cf.stats is None else cf.stats._replace(sample=[z[z.argmax(1) == k] for k in range(z.shape[1])])
-    held = {g: _held_values(cf, g) for g in range(len(cf.domain.features))}
+    held = {g: cf._held_at(g) for g in range(len(cf.domain.features))}
     return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held, digests=_digests(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
@@ -419,6 +422,15 @@ def _check_place(folder:Path) -> dict: # The manifest that lies there, {} for no
         raise ValueError(f'folder must be new, empty or one that save wrote, got {str(folder)!r} with {there[:3]}')
     return _manifest_of(folder)
 
+def _settings_told(cf, tensors:dict) -> dict:
+    "Settings of the explainer's own class; raises `ValueError` for others, which no file can hold."
+    if type(cf.settings) is type(cf).Settings: return _record_told(cf.settings, tensors, 'settings')
+    return _packed(cf.settings, tensors, 'settings')
+
+def _settings_again(cls, told:dict, tensors:dict) -> Any:
+    if told['is'] != cls.Settings.__name__: raise KeyError(told['is'])
+    return _record_again(cls.Settings, told['of'], tensors)
+
 def _written_model(cf, folder:Path, x:Tensor) -> tuple: # What is told of it, and its bytes
     "The model as a file that stands in no folder yet."
     import tempfile
@@ -441,7 +453,7 @@ def save_explainer(
     folder,tensors = Path(folder), {}
     old = _check_place(folder)
     domain,learnt = (cf.domain, dict(x=cf.x_train, z=cf.z_train)) if rows else _without_rows(cf)
-    told:dict[str, Any] = dict(domain=_written_domain(domain, tensors), settings=_packed(cf.settings, tensors, 'settings'))
+    told:dict[str, Any] = dict(domain=_written_domain(domain, tensors), settings=_settings_told(cf, tensors))
     told |= dict(classes=_packed(cf.classes, tensors, 'classes'), learnt=_packed(learnt, tensors, 'learnt'))
     model,raw = _written_model(cf, folder, learnt['x'][:_ASKED_ROWS])
     told['asked'] = _packed(model.get('asked'), tensors, 'model')
@@ -483,7 +495,7 @@ def _remembered(cf, learnt:dict, manifest:dict, given:bool):
     cf.held = {g: there(v) for g,v in learnt['held'].items()}
     if cf.stats is not None: cf.stats = cf.stats._replace(mu=there(cf.stats.mu), gaps=there(cf.stats.gaps),
                                                           sample=list(map(there, cf.stats.sample)))
-    cf.loss = _loss_of(cf.settings, cf.domain.kind, cf.spread)
+    cf.loss = cf._loss_at(cf.spread)
     return cf
 
 def _parts_in(folder:Path, manifest:dict) -> tuple: # JSON, tensors by name
@@ -508,7 +520,8 @@ def load_explainer(
     told,tensors = _parts_in(folder, manifest)
     try:
         domain = _domain_again(_unpacked(told['domain'], tensors))
-        settings,classes,learnt,asked = (_unpacked(told[k], tensors) for k in ('settings', 'classes', 'learnt', 'asked'))
+        settings = _settings_again(cls, told['settings'], tensors)
+        classes,learnt,asked = (_unpacked(told[k], tensors) for k in ('classes', 'learnt', 'asked'))
     except (KeyError, TypeError, AttributeError, IndexError) as e:
         raise ValueError(f'folder must hold an explainer, got {str(folder)!r} ({type(e).__name__}: {e})') from None
     given,file = model is not None, manifest['model']['file']

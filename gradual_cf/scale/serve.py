@@ -182,7 +182,10 @@ class _Crew:
     "The workers, and the requests that wait for them."
     def __init__(self, cf, folder, workers:int, waiting:int, trusted=()):
         self.cf = None if workers else cf # who answers in this process
-        self.folder,self.workers,self.trusted,self.restarts = str(folder), workers, tuple(trusted), 0
+        self.folder = str(folder)
+        self.workers = workers
+        self.trusted = tuple(trusted)
+        self.restarts = 0
         self.most,self.inside,self.gone = max(workers, 1) + waiting, 0, ''
         self.turn = asyncio.Semaphore(max(workers, 1))
         self.pool = self.made()

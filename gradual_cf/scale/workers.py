@@ -21,7 +21,7 @@ from pandas.util import hash_pandas_object
 from torch import nn, Tensor
 
 from ..core import atomic, cache_dir
-from ..models.asking import place
+from ..models.asking import _Agreed, _Asked, place
 
 # %% auto #0
 __all__ = []
@@ -138,6 +138,30 @@ def fingerprint(*parts, paths=False) -> str: # What pickle can write, functions 
     except (TypeError, pickle.PicklingError) as e:
         why = f'{e.args[0]}'.splitlines()[0] # the hasher adds all that it was about to hash
         raise ValueError(f'parts must be settings, data or functions that can be pickled, got {why}') from None
+
+# %% ../../nbs/scale/00_workers.ipynb #c39b
+def _parts_of(model):
+    "What a model is made of."
+    if isinstance(model, _Asked): return _parts_of(model.model)
+    if isinstance(model, _Agreed): return [_parts_of(m) for m in model.models]
+    asked = getattr(model, 'predictor', None)
+    if asked is None: return model
+    return asked.ask if asked.source is None else asked.source, asked.kind, asked.threshold, asked.names, asked.over
+
+def _name_of(*parts) -> str|None:
+    "A fingerprint; None for what has none."
+    try: return fingerprint(*parts)
+    except ValueError: return None
+
+def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
+    "What names the model, the training rows and the settings."
+    if explainer.summary is not None: return explainer.summary
+    z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
+    decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
+    model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
+    columns = [(c.name, c.kind, c.low, c.high, c.digits) for c in explainer.domain.features]
+    settings = _name_of(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
+    return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
 
 # %% ../../nbs/scale/00_workers.ipynb #c44
 def _make_once(path, make, write):

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from .boxes import _Boxes, _Grid, _legal_ends, _open, _own_positions, _priced, _Question, _Seen
-from ..models.fitted import FrameModel, _Ensemble
-from .trees import _Trees
+from ..models.decisions import FrameModel
+from .trees import _Ensemble, _Trees
 
 # %% auto #0
 __all__ = []

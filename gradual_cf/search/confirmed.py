@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from ..core import Encoded, take_rows
 from ..models.asking import _Asked, predict
-from ..models.fitted import FrameModel
+from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
 
 # %% auto #0
@@ -135,7 +135,10 @@ def until_confirmed(
     _check_share(cf, share)
     data,enc,z,target = question
     models,n = jury(cf, _JURORS), len(target)
-    xp,best,took,live = enc.x.clone(), np.full(n, -np.inf), np.zeros(n, int), np.arange(n)
+    xp = enc.x.clone()
+    best = np.full(n, -np.inf)
+    took = np.zeros(n, int)
+    live = np.arange(n)
     for i,how in enumerate(tqdm(_settings(cf), desc='margins', disable=not progress), 1):
         at,own = torch.from_numpy(live).to(enc.x.device), how if i == 1 else cf.under(how)
         some = enc.take(at)

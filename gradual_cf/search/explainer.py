@@ -27,7 +27,8 @@ from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
 from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
                                       answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
-from ..models.fitted import decisions, remembering, ruled, settled
+from ..models.decisions import remembering
+from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default, region
 from ..use.plans import effects_of, Plan, plan_of
@@ -261,7 +262,10 @@ _SHARE = .25    # Most of the time that is left, for one batch
 
 def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple:
     "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
-    xp,begun,size,i = enc.x.clone(), np.zeros(len(enc.x), bool), _FIRST_ROWS, 0
+    xp = enc.x.clone()
+    begun = np.zeros(len(enc.x), bool)
+    size = _FIRST_ROWS
+    i = 0
     try:
         with _until(cf.model, until):
             while i < len(xp) and (start := time.perf_counter()) < until:
@@ -591,7 +595,10 @@ class Explainer:
         "Learn from the training data; returns the explainer. If that fails, it stays unchanged."
         _check_no_labels(y)
         with _as_it_was(self):
-            self.place,self.x_train,self.z_train,self.crowds,self.jurors = place(self.model), None, None, {}, []
+            self.place = place(self.model)
+            self.x_train,self.z_train = None, None
+            self.crowds = {}
+            self.jurors = []
             self.summary = None
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)

@@ -132,7 +132,11 @@ def _held_out(n:int, seed:int) -> Tensor: # bool `(n,)`
 
 def _learn(net, fit:tuple, held:tuple, seed:int, progress:bool):
     "Train a masked network, and give it the weights of its best epoch; each of `fit` and `held` is cells and labels."
-    (cells,label),gen,best,waited,kept = fit, torch.Generator().manual_seed(seed), np.inf, 0, {}
+    cells,label = fit
+    gen = torch.Generator().manual_seed(seed)
+    best = np.inf
+    waited = 0
+    kept = {}
     step = torch.optim.Adam(net.parameters(), lr=_RATE, weight_decay=1e-5)
     # a bar that appears where it takes long
     bar = tqdm(range(_EPOCHS), desc='density', unit='epoch', disable=not progress, delay=5)
@@ -319,3 +323,11 @@ class _LikelyCompany(_Company):
         unlikely = _LIKELY*(b.floor[:, None] - self.likely(b, t))
         both = company.clamp_min(0) + unlikely.clamp_min(0)
         return torch.where(both > 0, both, torch.maximum(company, unlikely))
+
+def _company_of(
+    explainer, # Fitted, of a table, with a `Plausibility` in its settings
+) -> _Company:
+    "What answers of an explainer are compared with; raises `ValueError` unless it is a table."
+    asked = explainer.settings.plausibility
+    if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
+    return (_Company if asked.likelihood is None else _LikelyCompany)(asked, explainer)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -24,7 +24,7 @@ from .pairs import counted_pairs, usual_support
 from .shorten import _with_followers, _without_each, put_back
 
 # %% auto #0
-__all__ = ['typical', 'Plausibility', 'without_images']
+__all__ = ['typical', 'Plausibility']
 
 # %% ../../nbs/search/05_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
@@ -269,15 +269,6 @@ class Plausibility:
             if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 < v <= 1:
                 raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
 
-    def fit(self,
-        explainer, # Fitted, of a table
-    ):
-        "What answers of an explainer are compared with; raises `ValueError` unless it is a table."
-        if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
-        if self.likelihood is None: return _Company(self, explainer)
-        from gradual_cf.search.likelihood import _LikelyCompany # which needs this chapter
-        return _LikelyCompany(self, explainer)
-
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."
     groups = explainer.groups(explainer.x_train[:1])
@@ -437,7 +428,9 @@ class _Company:
     def __init__(self, settings:Plausibility, explainer):
         self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
-        self.x,self.z,self.circles,self.place = explainer.x_train[seen], explainer.z_train[seen], [], {}
+        self.x,self.z = explainer.x_train[seen], explainer.z_train[seen]
+        self.circles = []
+        self.place = {}
         self.read:dict = {} # Number of a circle -> what its forest does with the cells of a table, once bounds ask for it
         self.owner:Any = explainer.groups(self.x[:1]) # The group of each entry
         numbers = [c.ordered for c in self.columns]
@@ -781,15 +774,3 @@ class _ClassPCA:
 
     def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
     def __call__(self, s): return self.rest(s).pow(2).sum(1)
-
-# %% ../../nbs/search/05_plausible.ipynb #a8d1355c
-def without_images(
-    weight:float=.2, # Of the part that the class's components do not explain
-    rank:int=20,     # Principal components of each class
-) -> Any: # `Settings` of `GradualCF`
-    "Settings that use statistics of the training images, and none of the images."
-    from gradual_cf.gradual import IMAGE # the search itself, which imports this chapter
-    terms = dict(pca=(weight, _ClassPCA(rank)))
-    asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
-    bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
-    return replace(IMAGE, init='input', masking='bounds', prototype_weight=0., terms=terms, **asked, **bold)

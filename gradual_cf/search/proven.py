@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .goals import arrived, at_level, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
+from .shorten import _best_pair
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
 from .readings import _arrived, _conditions_kept, _out_of_reach, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
@@ -29,7 +30,7 @@ from ..answers import _asked_by, _check_answers, Counterfactuals, _SHORT_PROOFS
 from ..core import Encoded, State, Target, changed_groups, rows_of
 from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
-from ..models.fitted import FrameModel
+from ..models.decisions import FrameModel
 from .trees import _OFF, _Trees
 
 # %% auto #0
@@ -208,7 +209,11 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
     q,tolls = _question_of(grid, enc, most), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
-    n,out,xp,left,seconds = len(target), [], q.rows.x.copy(), len(target), limits.seconds
+    n = len(target)
+    out = []
+    xp = q.rows.x.copy()
+    left = len(target)
+    seconds = limits.seconds
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     together = min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE)
     parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]
@@ -563,7 +568,6 @@ def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> 
 # %% ../../nbs/search/10_proven.ipynb #c27
 def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
     "What trying every proposed value says of one and two columns."
-    from gradual_cf.gradual import _best_pair # that chapter needs the explainer, which needs this one
     begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)

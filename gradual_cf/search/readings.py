@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..models.asking import _Agreed, _Asked, answers_numbers, predict, two_classes
-from ..models.fitted import FrameModel, TensorModel, _Affine, _Link, _parsed, log_odds
+from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
+from ..models.decisions import FrameModel
+from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
                                       _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _too_far
 from .goals import arrived, at_level
-from .trees import _Trees
+from .trees import _Link, _Trees
 
 # %% auto #0
 __all__ = []

@@ -15,13 +15,13 @@ from ..core import Encoded, State, Target
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..models.asking import predict
-from ..models.fitted import _Ensemble, _Link, _Nodes
 from .bounds import _Splits, _TreeBound, _words_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
                                      _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen)
 from .goals import at_level, most_groups, required
 from .plausible import _AROUND, NEIGHBOURS
+from .trees import _Ensemble, _Link, _Nodes
 from .readings import _aims, _arrived, _conditions, _conditions_kept, _Reading
 
 # %% auto #0

@@ -389,3 +389,17 @@ def _cheapest_pairs(
     values = sum(explainer.domain.propose(s.x[:1], g).shape[1] for g in range(s.enc.frozen.shape[1]))
     for i in rows.split(max(1, _PAIRS//values**2)): xp[i] = _cheaper(explainer, s.take(i), groups)
     return s._replace(xp=xp, logits=predict(explainer.model, xp))
+
+# %% ../../nbs/search/04_shorten.ipynb #c57b
+def _best_pair(cf, s, groups):
+    "The best two values of two groups: rows and merit, -inf where there is no second group."
+    first,which = every_value(cf, s, groups)
+    n,q = first.shape[:2]
+    many = s.take(torch.arange(n, device=which.device).repeat_interleave(q))
+    start = admissible(many.enc, first.flatten(0, 1), cf.project)
+    later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
+    free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
+    _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
+                       project=cf.project, **cf.ties)
+    best,i = score.view(n, q).max(1)
+    return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best

@@ -14,11 +14,52 @@ from torch import Tensor
 
 from ..core import State, changed_groups
 from ..data.columns import _inside, _nearest, Date
-from ..models.fitted import FrameModel, _Ensemble, _Nodes, _parsed
+from ..models.asking import log_odds
+from ..models.decisions import FrameModel
 from .goals import lacking, merit, most_groups
 
 # %% auto #0
 __all__ = []
+
+# %% ../../nbs/search/07_trees.ipynb #ec8
+class _Nodes(NamedTuple):
+    "The nodes of trees as arrays, one entry a node."
+    feature:np.ndarray # Column of the model that is asked about, long `(m,)`; -1 for a leaf
+    bound:np.ndarray   # A number goes left up to here, 64 bits, `(m,)`; NaN where levels are listed
+    listed:list        # Codes of the levels that go left; None where a number is asked about
+    missing:np.ndarray # Whether a missing value goes left, bool `(m,)`
+    left:np.ndarray    # Child on the left, long `(m,)`
+    right:np.ndarray   # Child on the right, long `(m,)`
+    value:np.ndarray   # What a leaf adds to each score, `(m, k)`
+
+# %% ../../nbs/search/07_trees.ipynb #7918da4c
+class _Link(NamedTuple):
+    "How scores become answers."
+    base:np.ndarray     # Added to the scores, `(k,)`
+    kind:str            # What the sum is, one of `KINDS`
+    factor:float=1.     # … times this
+    threshold:float=.5  # Probability from which the second of two classes is decided
+    calibrated:tuple=() # Of each sum a function that never falls, `(n,)` -> probabilities; none where nothing follows
+
+    def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
+        "What the model answers where it has these scores."
+        total = scores + self.base
+        if self.calibrated: total = self.share(total)
+        return log_odds(self.factor*torch.from_numpy(total), self.kind, self.threshold)
+
+    def share(self, total:np.ndarray) -> np.ndarray: # Sums `(n, folds)` -> that of the second of two classes, `(n,)`
+        "The mean of what the curves say, each of its own sum."
+        if not len(total): return total[:, 0] # scikit-learn refuses to be asked about none
+        said = (curve(v) for curve,v in zip(self.calibrated, total.T))
+        return sum(said, np.zeros(len(total)))/len(self.calibrated)
+
+# %% ../../nbs/search/07_trees.ipynb #ec10
+class _Ensemble(NamedTuple):
+    "Trees of any library."
+    trees:list         # `_Nodes` for each tree
+    link:_Link         # What the sum of leaves means
+    codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
+    order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
 
 # %% ../../nbs/search/07_trees.ipynb #a9adeae8
 class _Axis(NamedTuple):
@@ -178,7 +219,9 @@ def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
 def _children(t:_Grown, b:_Level, left:bool, first) -> _Level:
     "The children on one side, with the cells that lead to each."
     node,g = (t.left if left else t.right)[b.node], t.group[b.node]
-    low,high,levels,rows = b.low.copy(), b.high.copy(), b.levels.copy(), np.arange(len(node))
+    low,high = b.low.copy(), b.high.copy()
+    levels = b.levels.copy()
+    rows = np.arange(len(node))
     number,after = t.cut[b.node] >= 0, t.cut[b.node] + 1
     if left: high[rows[number], g[number]] = np.minimum(high[rows, g], after)[number]
     else: low[rows[number], g[number]] = np.maximum(low[rows, g], after)[number]
@@ -602,10 +645,10 @@ def _agrees(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
 # %% ../../nbs/search/07_trees.ipynb #c188
 _UNREAD = (_Unfit, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
-def _read_exactly(model:FrameModel) -> _Trees|None:
+def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
     "The trees of a model over the cells of its table; None where they cannot be read."
     try:
-        e = _parsed(model.predictor.source)
+        e = parsed(model.predictor.source)
         if e is None: return None
         frame = model.write(_drawn(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
@@ -615,9 +658,10 @@ def _read_exactly(model:FrameModel) -> _Trees|None:
 # %% ../../nbs/search/07_trees.ipynb #c190
 def exact(
     model:FrameModel, # A fitted model as a module of encoded rows
+    parsed:Callable,  # A fitted model -> its trees, an `_Ensemble`; None where it has none
 ) -> FrameModel|None: # The same with `probe` and `each`, which ask sweeps; None where its trees cannot be read
     "Read the trees of a fitted model, and check the reading against the model itself."
-    trees = _read_exactly(model)
+    trees = _read_exactly(model, parsed)
     if trees is None: return None
     x = _drawn(model.columns, [a.bounds for a in trees.grown.axes])
     ours,theirs = trees.scores(x), model(x)

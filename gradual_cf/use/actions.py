@@ -189,7 +189,9 @@ def _halved(rows, i:Tensor, steps:Tensor, many:Tensor, grain:int) -> Tensor: # O
 
 def _reached(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
     "What it costs each row to get across with each action, infinite where it does not; and its place on the way."
-    n,price,costs,places = len(rows), _price_of(rows.explainer.domain), [], []
+    n = len(rows)
+    price = _price_of(rows.explainer.domain)
+    costs,places = [], []
     some = max(1, _PAIRS_AT_ONCE//n)
     for few in (actions[a:a + some] for a in range(0, len(actions), some)):
         steps,ok,many = _pairs(rows, few)

@@ -132,7 +132,10 @@ class _Pool:
 
     def measured(self, row, xp, standing:bool=False) -> Counterfactuals: # Positions of rows, long `(q,)`; candidates
         "Candidates as answers."
-        data,enc,z,target = take_rows(self.data, row), self.enc.take(row), self.z[row], self.target[row]
+        data = take_rows(self.data, row)
+        enc = self.enc.take(row)
+        z = self.z[row]
+        target = self.target[row]
         return self.explainer.measure(data, enc, z, xp, target, standing)
 
     def add(self, row, xp):

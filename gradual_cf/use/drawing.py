@@ -89,7 +89,10 @@ def _table_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One row
 # %% ../../nbs/use/05_drawing.ipynb #c20
 def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
-    goal_is,price,one,lang = cfs.goal, cfs.domain.cost, cfs.quality().iloc[0], terms.lang
+    goal_is = cfs.goal
+    price = cfs.domain.cost
+    one = cfs.quality().iloc[0]
+    lang = terms.lang
     facts = {lang.say(N_('changes')): lang.number(f'{one.changes:,}')}
     if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
     else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')

@@ -22,7 +22,7 @@ from ..data.images import _block_names
 from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
 from ..measures.metrics import PLAUSIBLE
 from ..models.asking import Cancelled, cancelled_when
-from ..models.fitted import FrameModel
+from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, render, value_text
 from ..search.explainer import Explainer
 from ..search.goals import CLASSES
@@ -91,7 +91,10 @@ class _Desk:
         cf.check_fitted()
         self.cf:Any = cf
         self.lang = lang
-        self.domain,self.rows,self.k,self.seed = cf.domain, cf.domain.rows(rows), k, seed
+        self.domain = cf.domain
+        self.rows = cf.domain.rows(rows)
+        self.k = k
+        self.seed = seed
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.features else self.one(0))
@@ -545,7 +548,10 @@ class _WordKnobs(_Knobs):
     "A lock for each word of a text, and the text itself."
     def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
         import ipywidgets as W
-        self.desk,self.ask,self.locks,self.text = desk, ask, [], ''
+        self.desk = desk
+        self.ask = ask
+        self.locks = []
+        self.text = ''
         self.words = W.HBox(layout=W.Layout(flex_flow='row wrap', max_height='320px', overflow='auto'))
         self.hand = W.Textarea(description=desk.lang.say(N_('by hand')), layout=W.Layout(width='auto', height='90px'))
         self.hand.observe(ask, 'value')

@@ -23,7 +23,7 @@ from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _Asked
 from ..models.decisions import by_votes, of_labels
 from ..render import json_value
-from .letter import _digests
+from ..scale.workers import _digests
 
 # %% auto #0
 __all__ = ['evidence', 'save_evidence']

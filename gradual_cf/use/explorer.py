@@ -172,7 +172,10 @@ class _Panel:
     "A row, its knobs, and what is shown of its answer."
     def __init__(self, desk:_Desk, target, terms:_Terms, preset:str):
         self.desk,self.terms = desk, terms
-        self.lock,self.quiet,self.row,self.kept = RLock(), 0, 0, []
+        self.lock = RLock()
+        self.quiet = 0
+        self.row = 0
+        self.kept = []
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.worker = _Worker(lambda parts: parts(), self.show)

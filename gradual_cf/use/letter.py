@@ -23,11 +23,11 @@ from ..core import check_whole, comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.found import Indicators
 from ..data.tables import _check_names
-from ..models.asking import _Agreed, _Asked
+from ..models.asking import _Agreed
 from ..render import (compiled, date_text, ENGLISH, environment, exact_text, first_difference, Language,
                                language_of, LANGUAGES, N_, once, plain_json, sided_percent, taken_apart, value_text,
                                with_unit)
-from ..scale.workers import fingerprint
+from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
 from ..search.readings import _bounded
@@ -305,31 +305,7 @@ def _standing_lines(stands:dict, lang:Language=ENGLISH) -> list:
     what,among = stands['proven']
     return [*lines, _proven_line(among, _PROVEN[what], lang)]
 
-# %% ../../nbs/use/04_letter.ipynb #c58
-def _parts_of(model):
-    "What a model is made of."
-    if isinstance(model, _Asked): return _parts_of(model.model)
-    if isinstance(model, _Agreed): return [_parts_of(m) for m in model.models]
-    asked = getattr(model, 'predictor', None)
-    if asked is None: return model
-    return asked.ask if asked.source is None else asked.source, asked.kind, asked.threshold, asked.names, asked.over
-
-def _name_of(*parts) -> str|None:
-    "A fingerprint; None for what has none."
-    try: return fingerprint(*parts)
-    except ValueError: return None
-
 # %% ../../nbs/use/04_letter.ipynb #c60
-def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
-    "What names the model, the training rows and the settings."
-    if explainer.summary is not None: return explainer.summary
-    z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
-    decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
-    model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
-    columns = [(c.name, c.kind, c.low, c.high, c.digits) for c in explainer.domain.features]
-    settings = _name_of(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
-    return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
-
 def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
     "What a check has to know besides the record, in one line."
     known = digests | dict(target=answer.goal.written(answer.target[i]), tau='none' if answer.tau is None else answer.tau)
@@ -464,7 +440,10 @@ def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator
     "All that the letters say, row by row."
     lang,(chosen,needed,left) = said[0].lang, (v.tolist() for v in _put_back(explainer, answer))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    records,way,held,digests = _records(said, answer), _ways(answer), _held(answer, enc, said), _digests(explainer)
+    records = _records(said, answer)
+    way = _ways(answer)
+    held = _held(answer, enc, said)
+    digests = _digests(explainer)
     enough = _enough(explainer, answer, said) if any(t['ranges'] for t in told) else {}
     alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang), answer.goal
     decisions = _decisions(explainer, answer.data, explainer.logits(answer.data, answer.x), lang)
