@@ -184,17 +184,29 @@ def test_a_folder_from_a_stranger_names_no_code(lone):
         with pytest.raises(KeyError): keep._unpacked(told, {})
 
 
-def test_saving_is_all_or_nothing(lone, monkeypatch):
-    cf, folder, df = lone
-    before = {p.name: p.read_bytes() for p in folder.iterdir()}
-    def full(*_): raise OSError(28, 'No space left on device')
-    monkeypatch.setattr(keep, '_put_file', full)
-    with pytest.warns(UserWarning), pytest.raises(OSError): cf.save(folder)
-    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
-    monkeypatch.undo()
-    with pytest.warns(UserWarning): GradualCF(predictor(age_decides, cf.domain), cf.domain, tau=.7).fit(df).save(folder)
-    assert len(list(folder.iterdir())) == 3  # those of before are gone
-    assert GradualCF.load(folder, predictor(age_decides, cf.domain)).settings.tau == .7
+@pytest.mark.parametrize('make', ['linear', 'xgboost', 'lightgbm', 'catboost', 'network'])
+def test_saving_is_all_or_nothing(make, loans, tmp_path, monkeypatch):
+    "A full disk, whatever it holds back, ends a save; what a kill left is in nobody's way."
+    resource = pytest.importorskip('resource')
+    X, y = loans[0][:80].astype(dict(housing=str if make == 'catboost' else 'category')), loans[1][:80]
+    if make == 'network': model, domain, rows = written.read('digits'), images(block=2), load_digits()[0]['image'][:60]
+    else: model, domain, rows = of_make(make, X, y)[1], tabular(X), X
+    one, other = (GradualCF(model, domain, tau=tau).fit(rows) for tau in (.5, .7))
+    folder, new = one.save(tmp_path/'cf'), tmp_path/'new'
+    before, (soft, hard) = {p.name: p.read_bytes() for p in folder.iterdir()}, resource.getrlimit(resource.RLIMIT_FSIZE)
+    (new/'.new-left').mkdir(parents=True)
+    (new/'explainer-0123456789ab.json').write_text('{')
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path/'none'))  # nothing is written there
+    for room in sorted({0, *(len(raw) - 1 for raw in before.values())}):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+        try:
+            for place in (folder, new) if not room else (folder,):
+                with pytest.raises(OSError): other.save(place)
+        finally: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == before and not (room == 0 and list(new.iterdir()))
+    for place in (folder, new):
+        assert GradualCF.load(other.save(place)).settings.tau == .7
+        assert len(list(place.iterdir())) == 4  # those of before are gone
 
 
 def test_other_folders_are_left_alone(lone, tmp_path):
