@@ -405,7 +405,7 @@ def judged(q):
     if ask == 'from nothing': answers = cheapest(q.cf, q.rows, q.target, optimal := 'distance', start=False, **q.told).answers
     else: answers = q.cf.explain(q.rows, q.target, optimal=optimal, **q.told, **dict(robust=dict(noise=dict(b=1.))) if ask == 'noise' else {},
                                 seconds=60. if dear(**q.case) else None)
-    fits(answers)
+    published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
     assert (valid <= q.says(answers.raw)).all(), 'the model denies it'
     assert q.cf.domain.legal(q.rows, answers.raw).all()
@@ -435,7 +435,7 @@ def validator(part):
     return jsonschema.Draft202012Validator(answer_schema() | {'$ref': f'#/$defs/{part}'})
 
 
-def fits(answers):
+def published(answers):
     "Answers and evidence are what the published schema says."
     validator('answers').validate(json.loads(answers.to_json()))
     for text in evidence(answers, region=False): validator('evidence').validate(json.loads(text))

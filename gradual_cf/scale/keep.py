@@ -331,11 +331,12 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
 # %% ../../nbs/scale/02_keep.ipynb #k22
 _FEWEST = 10   # Rows of a group
 _MOST = 16     # Groups of a class
+_ALIKE = 1e-6  # Numbers that are nearer are one
 _ROUNDS = 10   # Of moving centres
 _QUANTILES = 101
 
-def _medians(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
-    "Medians of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
+def _means(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
+    "Means of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
     many = min(_MOST, len(x)//_FEWEST)
     if not many: return x[:0]
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
@@ -345,14 +346,51 @@ def _medians(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m,
         centre = torch.stack([x[own == k].mean(0) if (own == k).any() else centre[k] for k in range(many)])
     groups = [x[own == k] for k in range(many)]
     groups = [g for g in groups if len(g) >= _FEWEST] or [x]
-    return torch.stack([g.median(0).values for g in groups])
+    return torch.stack([g.mean(0) for g in groups])
 
 def _prototypes(cf) -> Tensor: # Legal rows, encoded, `(m, d)`
-    "Stand-ins for training rows: medians of groups of each class, or of all for a model of numbers."
+    "Stand-ins for training rows: means of groups of each class, or of all for a model of numbers; none is a training row."
     label = cf.z_train.argmax(1) if not cf.numbers else torch.zeros(len(cf.x_train), dtype=torch.long)
-    x = torch.cat([_medians(cf.x_train[label.to(cf.x_train.device) == k]) for k in label.unique().tolist()])
+    x = torch.cat([_means(cf.x_train[label.to(cf.x_train.device) == k]) for k in label.unique().tolist()])
     if not len(x): raise ValueError(f'rows must be True for fewer than {_FEWEST} training rows of each class')
-    return cf.encode(cf.domain.decode(x, None, True)).x
+    x = cf.encode(cf.domain.decode(x, None, True)).x
+    x = x[[not (cf.x_train - v).abs().le(_ALIKE*(1 + v.abs())).all(1).any() for v in x]]
+    if not len(x): raise ValueError('rows must be True for a table of few different rows, got False: each mean is one of them')
+    return x
+
+_HOLDERS = {'_fit_X', 'X_train_', 'X_fit_', 'X_', '_raw_data', 'support_vectors_', 'component_indices_',
+            'core_sample_indices_', 'cluster_centers_indices_'} # Attributes of scikit-learn's estimators that keep rows
+_OPERATORS = 'SVMClassifier', 'SVMRegressor', 'TopK', 'CDist' # Of ONNX: support vectors, neighbours and distances to them
+
+def _values_in(v, path:tuple, seen:dict) -> Iterator[tuple]: # (estimator, name), and a value
+    "All that a fitted model is made of, and what part of it holds that."
+    if id(v) in seen: return
+    seen[id(v)] = v
+    yield path, v
+    if isinstance(v, np.ndarray) and v.dtype == object: v = v.ravel().tolist()
+    if isinstance(v, (list, tuple)): each = [(path[1], u) for u in v]
+    else: each = list((v if isinstance(v, dict) else getattr(v, '__dict__', {})).items()) if not isinstance(v, type) else []
+    owner = type(v).__name__ if hasattr(v, 'get_params') else path[0]
+    for name,u in each: yield from _values_in(u, (owner, str(name)), seen)
+
+def _check_model_holds_none(cf):
+    "Raise `ValueError` where the model's own file would hold training rows."
+    model = _own_model(cf)
+    if not isinstance(model, FrameModel): return
+    frame = cf.domain.decode(cf.x_train, None, False)
+    plain = frame.select_dtypes('number').to_numpy(float) if len(frame.columns) else np.empty((0, 0))
+    known = {row.tobytes() for v in (plain, cf.x_train.cpu().numpy()) for form in ('f4', 'f8') if v.shape[1] > 1
+             for row in np.ascontiguousarray(v.astype(form))}
+    def refuse(part, where):
+        raise ValueError(f'rows must be True for a model that keeps training rows, got False: {part} has them in {where!r}')
+    for (part,name),v in _values_in([model.predictor.source, model.predictor.whole], ('', ''), {}):
+        trees = type(v).__module__.startswith('sklearn.neighbors') and hasattr(v, 'get_tree_stats')
+        there = isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind == 'f' and any(row.tobytes() in known for row in v)
+        if trees or there or name in _HOLDERS and v is not None: refuse(part, name)
+    raw = _ONNX_MODELS.get(model.predictor.source) if type(model.predictor.source).__module__.startswith('onnxruntime') else None
+    for name in _OPERATORS if raw else ():
+        if bytes([0x22, len(name)]) + name.encode() in raw: refuse('the ONNX file', name) # the type of a node
+    if raw and any(row in raw for row in known): refuse('the ONNX file', 'a tensor')
 
 def _coarse(c:Column) -> Column:
     "A column that stores quantiles of its numbers instead of all."
@@ -372,6 +410,7 @@ def _check_summary(cf):
 def _without_rows(cf) -> tuple: # A domain, and what was learnt
     "What is stored in place of training rows."
     _check_summary(cf)
+    _check_model_holds_none(cf)
     table = cf.domain.encode.args[0]
     domain = tables._domain(replace(table, columns=tuple(map(_coarse, table.columns))))
     x = _prototypes(cf)
