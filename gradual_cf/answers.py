@@ -392,7 +392,7 @@ def _json_text(cfs) -> str:
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_cells_of(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
-                    **{k: json_value(v) for k,v in line.items()})
+                    **{k: None if isinstance(v, float) and not np.isfinite(v) else json_value(v) for k,v in line.items()})
                for name,target,line,on,unread,data,raw in each]
     about = dict(schema_version=_SCHEMA, goal=cfs.goal.said, tau=json_value(cfs.tau), cut=cfs.cut,
                  classes=json_value(cfs.classes), optimal=cfs.optimal, among=cfs.among, columns=columns)

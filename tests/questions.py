@@ -3,10 +3,12 @@
 A question is a level of each list of `LISTS`, and a seed. The judge shares no code with the search: legal cells are those that the table was made of.
 """
 import itertools
+import json
 import random
 from functools import cache
 from typing import Any, NamedTuple
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import torch
@@ -20,6 +22,7 @@ from gradual_cf.measures.metrics import plausible
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.proven import cheapest, prove, region, ways
 from gradual_cf.search.readings import _readings
+from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
@@ -402,6 +405,7 @@ def judged(q):
     if ask == 'from nothing': answers = cheapest(q.cf, q.rows, q.target, optimal := 'distance', start=False, **q.told).answers
     else: answers = q.cf.explain(q.rows, q.target, optimal=optimal, **q.told, **dict(robust=dict(noise=dict(b=1.))) if ask == 'noise' else {},
                                 seconds=60. if dear(**q.case) else None)
+    published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
     assert (valid <= q.says(answers.raw)).all(), 'the model denies it'
     assert q.cf.domain.legal(q.rows, answers.raw).all()
@@ -423,6 +427,18 @@ def judged(q):
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)
     return answers.proof
+
+
+@cache
+def validator(part):
+    "Of a part of the published schema."
+    return jsonschema.Draft202012Validator(answer_schema() | {'$ref': f'#/$defs/{part}'})
+
+
+def published(answers):
+    "Answers and evidence are what the published schema says."
+    validator('answers').validate(json.loads(answers.to_json()))
+    for text in evidence(answers, region=False): validator('evidence').validate(json.loads(text))
 
 
 def content(q, i):

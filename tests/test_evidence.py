@@ -52,8 +52,12 @@ def test_it_fits_the_schema(asked):
     schema = answer_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = lambda part: jsonschema.Draft202012Validator(schema | {'$ref': f'#/$defs/{part}'})
-    for text in asked[3]: fits('evidence').validate(json.loads(text))
-    fits('answers').validate(json.loads(asked[2].to_json()))
+    nobody, late = (asked[0].explain(asked[1], 'yes', **how) for how in (dict(immutable=list(asked[1].columns)), dict(seconds=1e-9)))
+    assert not nobody.valid.any() and not late.valid.any()
+    for answers in (asked[2], nobody, late):
+        for text in evidence(answers): fits('evidence').validate(json.loads(text))
+        fits('answers').validate(told := json.loads(answers.to_json()))
+        assert all(a['valid'] or a['size'] is None for a in told['answers'])
 
 
 def test_the_checker_finds_the_same(asked):

@@ -15,6 +15,7 @@ from gradual_cf.models.decisions import Predictor, _one_thread, asked_once, reme
 from gradual_cf.models.fitted import predictor
 from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _words_of
 from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.goals import CLASSES, log_prob, said
 from gradual_cf.search.shorten import _middles
 
 
@@ -214,3 +215,21 @@ def test_an_answer_is_put_to_the_model_no_more_often_than_before():
     assert answer.valid.all() and len(few) <= 3
     assert float(answer.prob[0]) == float(model.model.predict_proba(answer.raw)[0, 1]) or \
         abs(float(answer.prob[0]) - float(model.model.predict_proba(answer.raw)[0, 1])) < 1e-9
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize('classes', [1, 2, 3, 10])
+def test_a_row_alone_is_the_row_in_a_batch_to_the_last_place(dtype, classes):
+    gen = torch.Generator().manual_seed(classes)
+    z = torch.randn(4000, classes, dtype=dtype, generator=gen)*4
+    z[::7] += 800 # and far from zero
+    target = torch.randint(classes, (len(z),), generator=gen) if classes > 1 else torch.tensor([[-1., 2.]], dtype=dtype).expand(len(z), 2)
+    asked = [log_prob, said] + [lambda z, t: said(z, t, .3)]*(classes == 2) + [lambda z, t: CLASSES.lead(z, t, .6)]*(classes > 1)
+    for ask in asked:
+        whole = ask(z, target)
+        for n in (1, 7, 8, 9, 12, 100):
+            few = 40*n
+            assert torch.cat([ask(v, t) for v, t in zip(z[:few].split(n), target[:few].split(n))]).equal(whole[:few])
+    if classes > 1:
+        torch.testing.assert_close(log_prob(z, target), z.log_softmax(1).gather(1, target[:, None])[:, 0])
+        assert log_prob(torch.full((1, classes), torch.inf), target[:1]).isnan().all()

@@ -1,12 +1,18 @@
 """A saved explainer behind HTTP: the answers of explain, errors that name the field, deadlines, a queue that is short."""
+import asyncio
 import json
 import os
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +20,7 @@ import pytest
 
 pytest.importorskip('fastapi')
 pytest.importorskip('uvicorn')
+psutil = pytest.importorskip('psutil')
 jsonschema = pytest.importorskip('jsonschema')
 
 from gradual_cf.all import GradualCF, tabular
@@ -117,11 +124,13 @@ def test_what_is_no_request(saved, address):
     assert asked(address, '/explain')[0] == 405
 
 
-def test_a_failure_of_ours_is_counted(saved, monkeypatch):
-    def broken(cf, q, seconds): raise RuntimeError('a bug')
+def test_a_failure_of_ours_is_counted_and_tells_nothing_of_the_row(saved, monkeypatch, caplog):
+    def broken(cf, q, seconds): raise RuntimeError('a bug near income=17')
     monkeypatch.setitem(serve._ADDRESSES, '/explain', serve._ADDRESSES['/explain']._replace(answer=broken))
     with serving(saved[0]) as address:
-        assert asked(address, '/explain', dict(rows=saved[3][:1]))[0] == 500
+        status, text, _ = asked(address, '/explain', dict(rows=saved[3][:1]))
+        name = json.loads(text)['error'].split()[-1]
+        assert status == 500 and [name in r.getMessage() and '17' not in r.getMessage().partition(' at ')[0] for r in caplog.records] == [True]
         assert 'gradual_cf_requests_total{path="/explain",status="500"} 1' in asked(address, '/metrics')[1]
         assert json.loads(asked(address, '/health')[1]) == dict(ok=True, inside=0)
 
@@ -195,17 +204,91 @@ def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(save
     def kept(*a, **k): return app_of.setdefault('app', real(*a, **k))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serve, 'service', kept)
-        with serving(folder, workers=1) as address:
+        with serving(folder, workers=1, seconds=300) as address:
             question = dict(rows=saved[3][:1], target='granted')
             first = asked(address, '/explain', question)[1]
             crew = app_of['app'].state.crew
-            for pid in list(crew.pool._processes): os.kill(pid, signal.SIGKILL)
+            def kill():
+                os.kill(crew.all[0].process.pid, signal.SIGKILL)
+                crew.all[0].process.join()
+            kill()
+            assert asked(address, '/health')[0] == 503  # while nobody answers
+            assert asked(address, '/explain', question | dict(seconds=.01))[0] == 503  # the limit is the request's
             assert asked(address, '/explain', question)[:2] == (200, first) and crew.restarts == 1
+            assert asked(address, '/health')[0] == 200
             shutil.rmtree(folder)
-            for pid in list(crew.pool._processes): os.kill(pid, signal.SIGKILL)
+            kill()
             status, text, _ = asked(address, '/explain', question)
             assert status == 503 and 'is the model missing?' in text
             assert asked(address, '/health')[0] == 503
+
+
+def test_whoever_does_not_answer_in_time_is_replaced(saved):
+    "A limit of nothing, and a worker that sleeps: each is refused, and the next question finds somebody."
+    rows = [row for row in saved[3][:2]]*3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serve, '_GRACE', (0., 0.))
+        crew = serve._Crew(saved[1], saved[0], 1, 1)
+        async def ask(path, q, seconds): return await crew.ask(path, q, time.time() + seconds, seconds)
+        async def all_of():
+            with pytest.raises(serve.Refused) as e: await ask('/letter', dict(rows=rows*50, target='granted'), .05)
+            assert e.value.status == 503 and not crew.alive()
+            return await ask('/explain', dict(rows=rows[:1], target='granted'), 300.)
+        first = crew.all[0].process
+        try: assert asyncio.run(all_of())[0] == 200 and crew.restarts == 1 and not first.is_alive()
+        finally: crew.close()
+    crew.all[0].process.join()  # it ends
+
+
+@pytest.mark.parametrize('path, name', [('/letter', 'letters'), ('/evidence', 'decisions'), ('/check', 'checks')])
+def test_time_that_ends_among_rows_brings_what_there_is(saved, monkeypatch, path, name):
+    _, cf, _, rows = saved
+    q = dict(rows=rows[:1]*12, target='granted')
+    if path == '/check': q = dict(letters=json.loads(serve._letters(cf, q, None))['letters'])
+    whole, clock = json.loads(serve._ADDRESSES[path].answer(cf, q, None))[name], iter([0., 1., 2., *[99.]*9])
+    monkeypatch.setattr(serve, 'time', SimpleNamespace(time=lambda: next(clock)))
+    with pytest.raises(serve.Refused, match='over after 10 of 12') as e: serve._ADDRESSES[path].answer(cf, q, 9.)
+    same = lambda v: {k: u for k, u in v.items() if k not in ('made_at', 'sha256')} if isinstance(v, dict) else v
+    assert e.value.status == 504 and list(map(same, e.value.told[name])) == list(map(same, whole[:10]))
+    fits('error', e.value.told)
+
+
+@pytest.mark.parametrize('how', ['SIGTERM', 'SIGKILL', 'SIGINT'])
+def test_no_worker_outlives_its_server(saved, how):
+    program = ("import sys; from gradual_cf.scale.serve import serve_folder\n"
+               "if __name__ == '__main__': serve_folder(sys.argv[1], port=0, token=False, workers=1, say=lambda *told: print(*told, flush=True))")
+    with subprocess.Popen([sys.executable, '-c', program, saved[0]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        address = server.stdout.readline().split()[0]
+        while True:
+            with suppress(OSError): asked(address, '/health'); break
+            time.sleep(.05)
+        kids = [child for child in psutil.Process(server.pid).children() if 'spawn_main' in ' '.join(child.cmdline())]
+        server.send_signal(getattr(signal, how))
+        server.wait(60)
+    assert len(kids) == 1 and not psutil.wait_procs(kids, 60)[1]
+
+
+def test_half_a_request_is_dropped_and_connections_are_counted(saved, monkeypatch):
+    monkeypatch.setattr(serve, '_HEAD', .2)
+    monkeypatch.setattr(serve, '_CONNECTIONS', 8)
+    def opened(address, text):
+        s = socket.create_connection(address.removeprefix('http://').split(':'))
+        s.sendall(text)
+        return s
+    with serving(saved[0], seconds=.5) as address:
+        head = b'POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n'
+        for text, said in ((b'', b''), (head, b''), (head + b'\r\n{"rows', b'HTTP/1.1 408')):
+            with opened(address, text) as s:
+                s.settimeout(60)
+                assert s.recv(99)[:12] == said
+                with suppress(ConnectionError):
+                    while s.recv(999): pass  # until it is closed
+        monkeypatch.setattr(serve, '_HEAD', 60.)
+        many = [opened(address, b'') for _ in range(8)]
+        with opened(address, b'') as s, suppress(ConnectionError):
+            s.settimeout(60)
+            assert s.recv(99) == b''
+        for s in many: s.close()
 
 
 def test_dates_and_missing_cells_and_texts_come_through(tmp_path):

@@ -291,13 +291,13 @@ def save_model(
     **meta,          # More to keep, JSON values
 ) -> Path:
     "Write the weights, and how to rebuild the network, to one safetensors file."
-    from safetensors.torch import save_file
+    from safetensors.torch import save
     if not hasattr(model, 'spec'):
         raise ValueError('model must have a spec, as networks of tabular_mlp have, got one without; '
                          'use safetensors.torch.save_file and pass model= to load_model')
     weights = {k: v.detach().cpu().contiguous() for k,v in model.state_dict().items()}
     header = json.dumps(dict(spec=model.spec, **meta), sort_keys=True)
-    with atomic(path) as tmp: save_file(weights, tmp, metadata={'gradual_cf': header})
+    with atomic(path) as tmp: tmp.write_bytes(save(weights, {'gradual_cf': header}))
     return Path(path)
 
 # %% ../../nbs/models/01_networks.ipynb #c53

@@ -4,8 +4,9 @@
 
 # %% ../../nbs/scale/02_keep.ipynb #k4
 from __future__ import annotations
-import hashlib, json, platform, warnings
-from collections.abc import Callable
+import hashlib, json, os, platform, re, shutil, tempfile, warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -18,10 +19,11 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import torch
+from filelock import FileLock
 from torch import Tensor, nn
 
 import gradual_cf
-from ..core import _read_json, atomic, Domain
+from ..core import _read_json, Domain
 from ..data import images, series, tables
 from ..data.columns import _objects, Category, Column, Date, Integer, Ordinal
 from ..data.found import Indicators
@@ -224,9 +226,15 @@ def _network_told(model) -> dict|None: # None for what cannot be written
     told = dict(kind=model.kind, threshold=model.threshold, output=model.output, scaled=scaled) if wrapped else None
     return dict(file='model.safetensors', write=lambda path: save_model(net, path), asked=told)
 
-def _write_skops(source, path):
-    from skops.io import dump
-    dump(source, path)
+def _skops_bytes(source) -> bytes:
+    from skops.io import dumps
+    return dumps(source)
+
+def _write_catboost(source, path): # which has no bytes without a file, and may cut one off without a word
+    try:
+        source.save_model(str(path))
+        import_module('catboost').CatBoost().load_model(str(path))
+    except Exception as e: raise OSError(f'{path.name} cannot be written: {e}') from e
 
 def _both(ask, frame) -> np.ndarray: # `(n, k)`
     "Probabilities of both classes from that of the second, as LightGBM's classifier gives them."
@@ -243,20 +251,20 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
     if p.over and not alike: return None # whose `predict` would be lost
     told:dict[str, Any] = dict(kind=p.kind, threshold=p.threshold, names=list(p.names), over=p.over,
                                own=p.labels is not None and (alike or p.whole is None))
-    write = lambda path: p.source.save_model(str(path))
     if library == 'xgboost':
+        booster = p.source if name == 'Booster' else p.source.get_booster()
         if name != 'Booster': told |= dict(wrapper=name, categories=p.source.enable_categorical)
-        return dict(file='model.json', write=write, asked=told)
+        return dict(file='model.json', write=lambda path: path.write_bytes(booster.save_raw('json')), asked=told)
     if library == 'lightgbm':
         booster,told['both'] = getattr(p.source, 'booster_', p.source), name != 'Booster' or _says_both(p.ask)
-        return dict(file='model.txt', write=lambda path: booster.save_model(str(path)), asked=told)
-    if library == 'catboost': return dict(file='model.cbm', write=write, asked=told)
+        return dict(file='model.txt', write=lambda path: path.write_bytes(booster.model_to_string().encode()), asked=told)
+    if library == 'catboost': return dict(file='model.cbm', write=partial(_write_catboost, p.source), asked=told)
     if library == 'onnxruntime':
         held = _ONNX_MODELS.get(p.source)
-        return held and dict(file='model.onnx', write=lambda path: Path(path).write_bytes(held), asked=told)
+        return held and dict(file='model.onnx', write=lambda path: path.write_bytes(held), asked=told)
     if library == 'sklearn':
         kept = p.whole if told['own'] else p.source
-        return dict(file='model.skops', write=lambda path: _write_skops(kept, path), asked=told)
+        return dict(file='model.skops', write=lambda path: path.write_bytes(_skops_bytes(kept)), asked=told)
     return None
 
 # %% ../../nbs/scale/02_keep.ipynb #k18
@@ -317,6 +325,7 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
     try:
         told['write'](path)
         same = _said_again(cf, path, told, x).equal(_logits_of(cf, x))
+    except (OSError, MemoryError): raise # of the place, not of the model
     except Exception as e: # every library has errors of its own
         return dict(file=None, why=f'{type(e).__name__}: {e}'.splitlines()[0][:300])
     if same: return dict(file=told['file'], asked=told['asked'])
@@ -325,11 +334,12 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
 # %% ../../nbs/scale/02_keep.ipynb #k22
 _FEWEST = 10   # Rows of a group
 _MOST = 16     # Groups of a class
+_ALIKE = 1e-6  # Numbers that are nearer are one
 _ROUNDS = 10   # Of moving centres
 _QUANTILES = 101
 
-def _medians(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
-    "Medians of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
+def _means(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
+    "Means of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
     many = min(_MOST, len(x)//_FEWEST)
     if not many: return x[:0]
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
@@ -339,14 +349,51 @@ def _medians(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m,
         centre = torch.stack([x[own == k].mean(0) if (own == k).any() else centre[k] for k in range(many)])
     groups = [x[own == k] for k in range(many)]
     groups = [g for g in groups if len(g) >= _FEWEST] or [x]
-    return torch.stack([g.median(0).values for g in groups])
+    return torch.stack([g.mean(0) for g in groups])
 
 def _prototypes(cf) -> Tensor: # Legal rows, encoded, `(m, d)`
-    "Stand-ins for training rows: medians of groups of each class, or of all for a model of numbers."
+    "Stand-ins for training rows: means of groups of each class, or of all for a model of numbers; none is a training row."
     label = cf.z_train.argmax(1) if not cf.numbers else torch.zeros(len(cf.x_train), dtype=torch.long)
-    x = torch.cat([_medians(cf.x_train[label.to(cf.x_train.device) == k]) for k in label.unique().tolist()])
+    x = torch.cat([_means(cf.x_train[label.to(cf.x_train.device) == k]) for k in label.unique().tolist()])
     if not len(x): raise ValueError(f'rows must be True for fewer than {_FEWEST} training rows of each class')
-    return cf.encode(cf.domain.decode(x, None, True)).x
+    x = cf.encode(cf.domain.decode(x, None, True)).x
+    x = x[[not (cf.x_train - v).abs().le(_ALIKE*(1 + v.abs())).all(1).any() for v in x]]
+    if not len(x): raise ValueError('rows must be True for a table of few different rows, got False: each mean is one of them')
+    return x
+
+_HOLDERS = {'_fit_X', 'X_train_', 'X_fit_', 'X_', '_raw_data', 'support_vectors_', 'component_indices_',
+            'core_sample_indices_', 'cluster_centers_indices_'} # Attributes of scikit-learn's estimators that keep rows
+_OPERATORS = 'SVMClassifier', 'SVMRegressor', 'TopK', 'CDist' # Of ONNX: support vectors, neighbours and distances to them
+
+def _values_in(v, path:tuple, seen:dict) -> Iterator[tuple]: # (estimator, name), and a value
+    "All that a fitted model is made of, and what part of it holds that."
+    if id(v) in seen: return
+    seen[id(v)] = v
+    yield path, v
+    if isinstance(v, np.ndarray) and v.dtype == object: v = v.ravel().tolist()
+    if isinstance(v, (list, tuple)): each = [(path[1], u) for u in v]
+    else: each = list((v if isinstance(v, dict) else getattr(v, '__dict__', {})).items()) if not isinstance(v, type) else []
+    owner = type(v).__name__ if hasattr(v, 'get_params') else path[0]
+    for name,u in each: yield from _values_in(u, (owner, str(name)), seen)
+
+def _check_model_holds_none(cf):
+    "Raise `ValueError` where the model's own file would hold training rows."
+    model = _own_model(cf)
+    if not isinstance(model, FrameModel): return
+    frame = cf.domain.decode(cf.x_train, None, False)
+    plain = frame.select_dtypes('number').to_numpy(float) if len(frame.columns) else np.empty((0, 0))
+    known = {row.tobytes() for v in (plain, cf.x_train.cpu().numpy()) for form in ('f4', 'f8') if v.shape[1] > 1
+             for row in np.ascontiguousarray(v.astype(form))}
+    def refuse(part, where):
+        raise ValueError(f'rows must be True for a model that keeps training rows, got False: {part} has them in {where!r}')
+    for (part,name),v in _values_in([model.predictor.source, model.predictor.whole], ('', ''), {}):
+        trees = type(v).__module__.startswith('sklearn.neighbors') and hasattr(v, 'get_tree_stats')
+        there = isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind == 'f' and any(row.tobytes() in known for row in v)
+        if trees or there or name in _HOLDERS and v is not None: refuse(part, name)
+    raw = _ONNX_MODELS.get(model.predictor.source) if type(model.predictor.source).__module__.startswith('onnxruntime') else None
+    for name in _OPERATORS if raw else ():
+        if bytes([0x22, len(name)]) + name.encode() in raw: refuse('the ONNX file', name) # the type of a node
+    if raw and any(row in raw for row in known): refuse('the ONNX file', 'a tensor')
 
 def _coarse(c:Column) -> Column:
     "A column that stores quantiles of its numbers instead of all."
@@ -366,6 +413,7 @@ def _check_summary(cf):
 def _without_rows(cf) -> tuple: # A domain, and what was learnt
     "What is stored in place of training rows."
     _check_summary(cf)
+    _check_model_holds_none(cf)
     table = cf.domain.encode.args[0]
     domain = tables._domain(replace(table, columns=tuple(map(_coarse, table.columns))))
     x = _prototypes(cf)
@@ -382,12 +430,13 @@ def _sha256(raw:bytes) -> str: return hashlib.sha256(raw).hexdigest()
 def _own_sum(told:dict) -> str: # Of all that a manifest says, besides its checksum
     return _sha256(json.dumps({k: v for k,v in told.items() if k != 'sha256'}, sort_keys=True).encode())
 
-def _put_file(folder:Path, name:str, raw:bytes) -> dict:
-    "Write a file under a name with its checksum."
-    stem,dot,ending = name.partition('.')
-    told = dict(name=f'{stem}-{_sha256(raw)[:12]}{dot}{ending}', sha256=_sha256(raw))
-    with atomic(folder/told['name']) as tmp: tmp.write_bytes(raw)
-    return told
+_ROOM = '.new-' # In the folder, for what is being written
+_OURS = re.compile(rf'(explainer|tensors|model)-[0-9a-f]{{12}}\.\w+|{re.escape(_ROOM)}.*')
+
+def _name_of(path:Path) -> dict:
+    "The name of a file with its checksum in it."
+    told = _sha256(path.read_bytes())
+    return dict(name=f'{path.stem}-{told[:12]}{path.suffix}', sha256=told)
 
 def _manifest_of(folder:Path) -> dict:
     "The manifest of a folder; raises `ValueError` for another folder, a damaged one, or one of a newer format."
@@ -413,14 +462,13 @@ def _file_of(folder:Path, told:dict) -> Path:
     raise ValueError(f'folder must have undamaged files, got {str(path)!r}, which is not as it was written')
 
 # %% ../../nbs/scale/02_keep.ipynb #k26
-def _check_place(folder:Path) -> dict: # The manifest that lies there, {} for none
-    "Raise `ValueError` if the place holds something else."
+def _check_place(folder:Path):
+    "Raise `ValueError` if the place holds something else than an explainer, or what is left of one."
     if folder.exists() and not folder.is_dir(): raise ValueError(f'folder must be a folder, got the file {str(folder)!r}')
     there = sorted(p.name for p in folder.iterdir() if p.name[0] != '.') if folder.exists() else []
-    if not there: return {}
-    if _MANIFEST not in there:
+    if _MANIFEST in there: _manifest_of(folder)
+    elif not all(map(_OURS.fullmatch, there)):
         raise ValueError(f'folder must be new, empty or one that save wrote, got {str(folder)!r} with {there[:3]}')
-    return _manifest_of(folder)
 
 def _settings_told(cf, tensors:dict) -> dict:
     "Settings of the explainer's own class; raises `ValueError` for others, which no file can hold."
@@ -431,14 +479,25 @@ def _settings_again(cls, told:dict, tensors:dict) -> Any:
     if told['is'] != cls.Settings.__name__: raise KeyError(told['is'])
     return _record_again(cls.Settings, told['of'], tensors)
 
-def _written_model(cf, folder:Path, x:Tensor) -> tuple: # What is told of it, and its bytes
-    "The model as a file that stands in no folder yet."
-    import tempfile
-    with tempfile.TemporaryDirectory() as room:
-        told = _write_own_model(cf, Path(room), x)
-        raw = (Path(room)/told['file']).read_bytes() if told['file'] else None
-    if raw is None: warnings.warn(f'the folder holds no model ({told["why"]}): give it to load as model=', stacklevel=4)
-    return told, raw
+def _swept(folder:Path):
+    "Remove what the manifest of a folder does not name."
+    there = folder/_MANIFEST
+    known = {_MANIFEST} | {f['name'] for f in (_manifest_of(folder)['files'].values() if there.exists() else ())}
+    for path in folder.iterdir():
+        if path.name not in known and _OURS.fullmatch(path.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+@contextmanager
+def _room_in(folder:Path) -> Iterator[Path]:
+    "A place for files that come into a folder together; without them, the folder is as it was."
+    lock = folder/'.lock'
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(lock):
+            try: yield Path(tempfile.mkdtemp(prefix=_ROOM, dir=folder))
+            finally: _swept(folder)
+    finally:
+        with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
 
 # %% ../../nbs/scale/02_keep.ipynb #k27
 def save_explainer(
@@ -451,23 +510,26 @@ def save_explainer(
     cf.check_fitted()
     if rows: cf.check_rows('save with rows=True')
     folder,tensors = Path(folder), {}
-    old = _check_place(folder)
+    _check_place(folder)
     domain,learnt = (cf.domain, dict(x=cf.x_train, z=cf.z_train)) if rows else _without_rows(cf)
     told:dict[str, Any] = dict(domain=_written_domain(domain, tensors), settings=_settings_told(cf, tensors))
     told |= dict(classes=_packed(cf.classes, tensors, 'classes'), learnt=_packed(learnt, tensors, 'learnt'))
-    model,raw = _written_model(cf, folder, learnt['x'][:_ASKED_ROWS])
-    told['asked'] = _packed(model.get('asked'), tensors, 'model')
-    parts = {'explainer.json': json.dumps(told, allow_nan=False).encode(), 'tensors.safetensors': save(tensors)}
-    if raw is not None: parts[model['file']] = raw
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {name: _put_file(folder, name, part) for name,part in parts.items()}
     versions = {m.__name__: m.__version__ for m in (torch, np, pd)} | dict(python=platform.python_version())
     manifest = dict(format=_FORMAT, gradual_cf=gradual_cf.__version__, explainer=type(cf).__name__, rows=bool(rows),
-                    files=files, model=dict(file=model['file'], why=model.get('why')), digests=_digests(cf), versions=versions)
-    with atomic(folder/_MANIFEST) as tmp:
-        tmp.write_text(json.dumps(manifest | dict(sha256=_own_sum(manifest)), indent=1, sort_keys=True) + '\n')
-    gone = {f['name'] for f in old.get('files', {}).values()} - {f['name'] for f in files.values()}
-    for name in gone: (folder/name).unlink(missing_ok=True)
+                    digests=_digests(cf), versions=versions)
+    with _room_in(folder) as room:
+        model = _write_own_model(cf, room, learnt['x'][:_ASKED_ROWS])
+        told['asked'] = _packed(model.get('asked'), tensors, 'model')
+        (room/'explainer.json').write_text(json.dumps(told, allow_nan=False), encoding='utf-8')
+        (room/'tensors.safetensors').write_bytes(save(tensors))
+        names = 'explainer.json', 'tensors.safetensors', *filter(None, [model['file']])
+        files = {name: _name_of(room/name) for name in names}
+        manifest |= dict(files=files, model=dict(file=model['file'], why=model.get('why')))
+        (room/_MANIFEST).write_text(json.dumps(manifest | dict(sha256=_own_sum(manifest)), indent=1, sort_keys=True) + '\n')
+        for name,told_of in files.items(): os.replace(room/name, folder/told_of['name'])
+        os.replace(room/_MANIFEST, folder/_MANIFEST)
+    if not model['file']:
+        warnings.warn(f'the folder holds no model ({model["why"]}): give it to load as model=', stacklevel=3)
     return folder
 
 # %% ../../nbs/scale/02_keep.ipynb #k29

@@ -4,11 +4,10 @@
 
 # %% ../../nbs/scale/03_serve.ipynb #s4
 from __future__ import annotations
-import asyncio, hmac, json, os, secrets, threading, time, warnings
+import asyncio, hmac, json, logging, os, secrets, threading, time, traceback, warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial
@@ -37,9 +36,9 @@ __all__ = ['Refused', 'service', 'serving', 'log_explainer']
 # %% ../../nbs/scale/03_serve.ipynb #s7
 class Refused(Exception):
     "A refused request: a status, a sentence, and the field that is wrong."
-    def __init__(self, status:int, error:str, field:str=''):
+    def __init__(self, status:int, error:str, field:str='', **more):
         super().__init__(error)
-        self.status,self.told = status, dict(error=error) | (dict(field=field) if field else {})
+        self.status,self.told = status, dict(error=error) | (dict(field=field) if field else {}) | more
 
 def _no_number(name): raise ValueError(f'it must hold numbers, got {name}')
 
@@ -126,19 +125,37 @@ def _ways(cf, q:dict, seconds:float|None) -> str:
     told['answers'] = [a for i,first in enumerate(told['answers']) for a in ways.get(i, [first])] # which says why there is none
     return json.dumps(told)
 
-def _letters(cf, q:dict, seconds:float|None) -> str:
+_FEW = 5     # What is worked on before the clock is looked at again
+_SEARCH = .8 # Share of a limit that the search has where something is made of its answers
+
+def _in_time(name:str, all, make:Callable, until:float, most:int|None=None) -> str:
+    "What is made of all, as JSON; raises `Refused` with what there is where the time ends, or more than `most` are asked for."
+    done,many = [], len(all)
+    last = many if most is None else most
+    for i in range(0, last, _FEW):
+        if time.time() >= until: break
+        done += make(all[i:min(i + _FEW, last)])
+    if len(done) == many: return json.dumps({'schema_version': 1, name: done})
+    raise Refused(504, f'the time was over after {len(done)} of {many}', **{name: done})
+
+def _searched(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time is over, and how many were begun
+    until = np.inf if seconds is None else time.time() + seconds
     rows,asked = _asked(cf, q)
+    cfs = cf.explain(rows, seconds=None if seconds is None else _SEARCH*seconds, **asked)
+    return cfs, until, next((i for i,p in enumerate(cfs.proof) if p.startswith('not begun')), len(cfs))
+
+def _letters(cf, q:dict, seconds:float|None) -> str:
+    cfs,until,begun = _searched(cf, q, seconds)
     look = dict(format=q.get('format', 'md'), language=q.get('language', 'en'))
-    texts = letter(cf.explain(rows, seconds=seconds, **asked), **look)
-    return json.dumps(dict(schema_version=1, letters=list(map(str, texts))))
+    return _in_time('letters', cfs, lambda few: list(map(str, letter(few, **look))), until, begun)
 
 def _evidence(cf, q:dict, seconds:float|None) -> str:
-    rows,asked = _asked(cf, q)
-    return '{"schema_version": 1, "decisions": [%s]}' % ',\n'.join(evidence(cf.explain(rows, seconds=seconds, **asked)))
+    cfs,until,_ = _searched(cf, q, seconds)
+    return _in_time('decisions', cfs, lambda few: list(map(json.loads, evidence(few))), until)
 
 def _letters_checked(cf, q:dict, seconds:float|None) -> str:
-    lines = check_letter(q['letters'], cf).to_dict('records')
-    return json.dumps(dict(schema_version=1, checks=[{k: json_value(v) for k,v in line.items()} for line in lines]))
+    made = lambda few: [{k: json_value(v) for k,v in line.items()} for line in check_letter(few, cf).to_dict('records')]
+    return _in_time('checks', q['letters'], made, np.inf if seconds is None else time.time() + seconds)
 
 class _Address(NamedTuple):
     "What is asked at an address."
@@ -155,22 +172,18 @@ _ADDRESSES = {
     '/check': _Address(_letters_checked, 'check', 'checks', 'Whether letters still agree with the model')}
 
 # %% ../../nbs/scale/03_serve.ipynb #s15
-_HERE:list = [] # In a process of a pool: its explainer
-
-def _begin(folder:str, trusted):
-    "Prepare a process to answer."
-    torch.set_num_threads(1)
-    _HERE[:] = [GradualCF.load(folder, trusted=trusted)]
-
 _LEAST = 1e-9 # Seconds
 
 def _answer(cf, path:str, q:dict, until:float) -> tuple: # 200 and JSON, or another status and what is wrong
-    "Answer a question in this process."
+    "Answer a question in this process; what a log gets to know of a failure is its kind and its place."
     left = max(_LEAST, until - time.time()) # with nothing left, nothing is begun
-    try: return 200, _ADDRESSES[path].answer(cf or _HERE[0], q, left)
+    try: return 200, _ADDRESSES[path].answer(cf, q, left)
+    except Refused as e: return e.status, e.told
     except (ValueError, ImportError) as e: return 422, dict(error=str(e)) | _field_of(str(e))
-
-def _ready(): time.sleep(.1) # In a process that has begun; long enough for each to get one
+    except Exception as e: # of the model, or ours
+        name,at = secrets.token_hex(4), traceback.extract_tb(e.__traceback__)[-1]
+        logging.getLogger(__name__).error('%s: %s at %s:%s', name, type(e).__name__, at.filename, at.lineno)
+        return 500, dict(error=f'the question could not be answered; the log has more under {name}')
 
 def _field_of(words:str) -> dict:
     "The field of a question that an error is about: it begins with the name of an argument."
@@ -178,53 +191,122 @@ def _field_of(words:str) -> dict:
     name = dict(data='rows', text='letters').get(first, first)
     return dict(field=name) if name in answer_schema()['$defs']['question']['properties'] or name == 'letters' else {}
 
+def _work(pipe, folder:str, trusted):
+    "In a process of its own: answer what comes through a pipe, for as long as its parent lives."
+    import multiprocessing, signal
+    parent:Any = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN) # Ctrl-C is the parent's
+    torch.set_num_threads(1)
+    cf = GradualCF.load(folder, trusted=trusted)
+    with suppress(EOFError, OSError):
+        pipe.send(True)
+        while True: pipe.send(_answer(cf, *pipe.recv()))
+
+class _Worker:
+    "A process that answers one question after the other; whoever asks it waits in a thread."
+    def __init__(self, *told): self.told,self.ready,self.process = told, False, None
+
+    def begin(self) -> bool: # Whether it can answer
+        import multiprocessing
+        spawn = multiprocessing.get_context('spawn')
+        self.pipe,theirs = spawn.Pipe()
+        self.process = spawn.Process(target=_work, args=(theirs, *self.told), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.ready = bool(self.heard())
+        return self.ready
+
+    def heard(self, *asked) -> Any: # None where it died
+        try:
+            if asked: self.pipe.send(asked)
+            return self.pipe.recv()
+        except (EOFError, OSError): self.ready = False
+
+    def ask(self, *question) -> tuple|None: return self.heard(*question)
+    def alive(self) -> bool: return self.ready and self.process.is_alive()
+    def end(self):
+        self.ready = False
+        if self.process: self.process.kill()
+
+class _Here:
+    "The same in a thread of this process, which nobody can end: after its limit it is asked no more until it is through."
+    def __init__(self, cf): self.cf,self.ready = cf, True
+    def begin(self) -> bool:
+        self.ready = True
+        return True
+    def ask(self, *question) -> tuple: return _answer(self.cf, *question)
+    def alive(self) -> bool: return self.ready
+    def end(self): self.ready = False
+
+_TRIES = 2  # Workers that may die of a request
+_LOOK = .25 # Seconds until who waits looks whether there is still somebody to wait for
+_GRACE = 1., .2 # Seconds, and share of a limit, that an answer may be late before its worker is ended
+
 class _Crew:
     "The workers, and the requests that wait for them."
     def __init__(self, cf, folder, workers:int, waiting:int, trusted=()):
-        self.cf = None if workers else cf # who answers in this process
-        self.folder = str(folder)
-        self.workers = workers
-        self.trusted = tuple(trusted)
+        self.all:list = [_Worker(str(folder), tuple(trusted)) for _ in range(workers)] or [_Here(cf)]
+        self.most = len(self.all) + waiting
+        self.inside = 0
         self.restarts = 0
-        self.most,self.inside,self.gone = max(workers, 1) + waiting, 0, ''
-        self.turn = asyncio.Semaphore(max(workers, 1))
-        self.pool = self.made()
+        self.gone = ''
+        self.closed = False
+        self.missing = f'no process can load {str(folder)!r} and keep running: is the model missing?'
+        self.threads,self.free = ThreadPoolExecutor(len(self.all)), asyncio.Queue()
+        for worker in list(self.threads.map(lambda w: w.begin() and w, self.all)): # which counts for no request's limit
+            if not worker: raise ValueError(f'folder must be one that processes can load: {self.missing}')
+            self.free.put_nowait(worker)
 
-    def made(self) -> Executor:
-        if not self.workers: return ThreadPoolExecutor(1)
-        import multiprocessing
-        told = self.folder, self.trusted
-        return ProcessPoolExecutor(self.workers, multiprocessing.get_context('spawn'), _begin, told)
+    def alive(self) -> bool: return any(w.alive() for w in self.all)
 
-    def begun(self): # Starting a process takes longer than an answer, and counts for no request's limit
-        for job in [self.pool.submit(_ready) for _ in range(self.workers)]: job.result()
+    def back(self, worker, wait:float=1.):
+        "Let a worker be asked again; one that died is begun anew, and again after ever longer times where it cannot begin."
+        if self.closed: return
+        if worker.alive(): return self.free.put_nowait(worker)
+        loop = asyncio.get_running_loop()
+        def begun(job):
+            self.gone = '' if job.result() else self.missing
+            if job.result(): self.back(worker)
+            else: loop.call_later(wait, self.back, worker, min(2*wait, 60.))
+        self.restarts += 1
+        loop.run_in_executor(self.threads, worker.begin).add_done_callback(begun)
 
-    async def ask(self, path:str, q:dict, seconds:float) -> tuple:
-        "Answer a request in turn; raises `Refused` if too many wait, or no worker can answer."
+    def mend(self): # Those that died while nobody asked them
+        for _ in range(self.free.qsize()): self.back(self.free.get_nowait())
+
+    async def ask(self, path:str, q:dict, until:float, seconds:float) -> tuple:
+        "Answer a request in turn; raises `Refused` if too many wait, or nobody answers in time."
         if self.inside >= self.most: raise Refused(503, f'{self.most} requests are running or waiting: try again later')
-        self.inside,until = self.inside + 1, time.time() + seconds
+        self.inside += 1
         try:
-            async with self.turn: return await self.answered(path, q, seconds, until)
+            for _ in range(_TRIES):
+                if told := await self.answered(await self.turn(until), path, q, until, seconds): return told
         finally: self.inside -= 1
+        raise Refused(503, f'{_TRIES} processes died while they answered')
 
-    async def answered(self, path:str, q:dict, seconds:float, until:float) -> tuple:
-        for again in range(2):
-            pool = self.pool
-            try:
-                if again:
-                    await asyncio.get_running_loop().run_in_executor(pool, _ready)
-                    until = time.time() + seconds
-                told = await asyncio.get_running_loop().run_in_executor(pool, _answer, self.cf, path, q, until)
-                self.gone = ''
-                return told
-            except BrokenProcessPool:
-                if pool is self.pool: # the first who finds it broken
-                    self.pool,self.restarts = self.made(), self.restarts + 1
-                    pool.shutdown(wait=False)
-        self.gone = f'no process can load {self.folder!r} and keep running: is the model missing?'
-        raise Refused(503, self.gone)
+    async def turn(self, until:float) -> Any: # A worker
+        while True:
+            self.mend()
+            with suppress(asyncio.QueueEmpty): return self.free.get_nowait()
+            left = until - time.time()
+            if left <= 0: raise Refused(503, 'nobody was free within the limit: try again later')
+            if self.gone and not self.alive(): raise Refused(503, self.gone)
+            with suppress(asyncio.TimeoutError): return await asyncio.wait_for(self.free.get(), min(left, _LOOK))
 
-    def close(self): self.pool.shutdown(wait=False, cancel_futures=True)
+    async def answered(self, worker, path:str, q:dict, until:float, seconds:float) -> tuple|None: # None where it died
+        job = asyncio.get_running_loop().run_in_executor(self.threads, worker.ask, path, q, until)
+        job.add_done_callback(lambda _: self.back(worker))
+        grace = _GRACE[0] + _GRACE[1]*seconds
+        if not (await asyncio.wait([job], timeout=max(0., until + grace - time.time())))[0]:
+            worker.end()
+            raise Refused(503, f'there was no answer within {seconds:g} seconds')
+        return job.result()
+
+    def close(self):
+        self.closed = True
+        for worker in self.all: worker.end()
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
 # %% ../../nbs/scale/03_serve.ipynb #s17
 def _check_installed():
@@ -258,7 +340,36 @@ def _described(address:_Address) -> dict:
                 responses={'200': dict(description=address.about, content=of(address.gives))} | errors,
                 security=[dict(token=[])])
 
-_STATUS = {400: 'No JSON', 401: 'No token', 413: 'Too large', 422: 'A wrong field', 503: 'Too many wait: try later'}
+_STATUS = {400: 'No JSON', 401: 'No token', 408: 'Half a request', 413: 'Too large', 422: 'A wrong field', 500: 'A failure of the model',
+           503: 'Too many wait, or nobody answered in time: try later', 504: 'The time was over: what there is comes with it'}
+
+_HEAD = 10. # Seconds in which the head of a request has to come
+_CONNECTIONS = 100 # At once, at least
+_STOP = 5   # Seconds that requests have once the server is told to stop
+
+def _config(app, **how) -> Any:
+    "uvicorn's settings: what was half sent is dropped, and connections beyond some number are."
+    from uvicorn import Config
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+    most = max(_CONNECTIONS, 4*app.state.crew.most)
+    class Guarded(H11Protocol):
+        late:Any = None
+        def connection_made(self, transport):
+            super().connection_made(transport)
+            self.watch()
+            if len(self.connections) > most: transport.abort()
+        def watch(self):
+            if self.late is None: self.late = self.loop.call_later(_HEAD, self.transport.abort)
+        def unwatch(self):
+            if self.late is not None: self.late = self.late.cancel()
+        def data_received(self, data):
+            self.watch()
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete: self.unwatch()
+        def connection_lost(self, exc):
+            self.unwatch()
+            super().connection_lost(exc)
+    return Config(app, http=Guarded, timeout_graceful_shutdown=_STOP, **how)
 
 def _metrics_text(counts:Counter, seconds:dict, crew:_Crew) -> str:
     "Counts as Prometheus reads them."
@@ -289,7 +400,6 @@ def service(
     known = GradualCF.load(folder, trusted=trusted) # so that a mistake is said at once
     if not known.domain.features: raise ValueError(f'folder must hold an explainer of a table, got {known.domain!r}')
     crew = _Crew(known, folder, workers, max(workers, 1) if waiting is None else waiting, trusted)
-    crew.begun()
     counts,spent = Counter(), defaultdict(float)
     app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, docs_url=None, redoc_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
@@ -298,9 +408,12 @@ def service(
 
     async def answer(path, request):
         _check_token(request, token)
-        q = _checked(_json_of(await _body(request, most_bytes)), _ADDRESSES[path].asks)
-        own = q.get('seconds')
-        return await crew.ask(path, q, min(seconds, seconds if own is None else own))
+        until = time.time() + seconds
+        try: raw = await asyncio.wait_for(_body(request, most_bytes), seconds)
+        except asyncio.TimeoutError: raise Refused(408, f'the request must come within {seconds:g} seconds') from None
+        q = _checked(_json_of(raw), _ADDRESSES[path].asks)
+        own = min(seconds, q['seconds']) if q.get('seconds') is not None else seconds
+        return await crew.ask(path, q, min(until, time.time() + own), own)
 
     async def reply(path, request):
         start,status = time.perf_counter(), 500 # unless something is said
@@ -309,7 +422,7 @@ def service(
         finally:
             counts[path, status] += 1
             spent[path] += time.perf_counter() - start
-        return sent(status, told, **({'Retry-After': '1'} if status == 503 else {}))
+        return sent(status, told, **{503: {'Retry-After': '1'}, 408: dict(Connection='close')}.get(status, {}))
 
     def at(path):
         async def handler(request): return await reply(path, request)
@@ -320,9 +433,11 @@ def service(
         app.add_api_route(path, at(path), methods=['POST'], summary=address.about, openapi_extra=_described(address),
                           responses={422: {}}, response_class=Response)
 
-    def health():
-        why = dict(error=crew.gone) if crew.gone else {}
-        return sent(503 if crew.gone else 200, dict(ok=not crew.gone, inside=crew.inside) | why)
+    async def health():
+        crew.mend()
+        ok = crew.alive()
+        why = {} if ok else dict(error=crew.gone or 'nobody can answer: a process begins')
+        return sent(200 if ok else 503, dict(ok=ok, inside=crew.inside) | why)
     def metrics(request):
         try: _check_token(request, token)
         except Refused as e: return sent(e.status, e.told)
@@ -357,7 +472,7 @@ def serving(
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, host='127.0.0.1', port=port, log_level='critical'))
+    server = uvicorn.Server(_config(app, host='127.0.0.1', port=port, log_level='critical'))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started and thread.is_alive(): time.sleep(.02)
@@ -382,7 +497,7 @@ def serve_folder(
     secret = os.environ.get('GRADUAL_CF_TOKEN') or secrets.token_urlsafe(24) if token else ''
     names = {host, '127.0.0.1', 'localhost'} if host not in ('0.0.0.0', '::') else {'*'}
     app = service(folder, secret, hosts=sorted(names), **how)
-    config = uvicorn.Config(app, host=host, port=port, log_level='warning')
+    config = _config(app, host=host, port=port, log_level='warning')
     with config.bind_socket() as socket:
         say(f'http://{host}:{socket.getsockname()[1]}', secret)
         try: uvicorn.Server(config).run(sockets=[socket])

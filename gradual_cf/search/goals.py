@@ -306,6 +306,13 @@ def levels(tau, target:Tensor, like:Tensor) -> Tensor: # `(n,)`
     "The same as numbers of some dtype."
     return torch.zeros_like(like) + at_level(tau, target) if isinstance(tau, Tensor) else torch.full_like(like, tau)
 
+def _total(v:Tensor) -> Tensor: # `(k, …)`
+    "Sums over the first axis in one order, so that a row alone has the sum that it has in a batch, to the last place."
+    while len(v) > 1:
+        half = len(v)//2
+        v = torch.cat([v[:half] + v[half:2*half], v[2*half:]])
+    return v[0]
+
 _TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
 
 class ClassGoal:
@@ -317,7 +324,8 @@ class ClassGoal:
     # What the model says of a target, and whether that is enough
     def log_prob(self, z, target): # Logits `(..., k)`
         first = z.movedim(-1, 0).contiguous()  # classes first: a softmax over two neighbouring numbers is slow
-        return first.log_softmax(0).gather(0, target[None])[0]
+        first = first - first.detach().amax(0)
+        return first.gather(0, target[None])[0] - _total(first.exp()).log()
 
     def heard(self, z, target): return self.log_prob(z, target).exp()
     def holds(self, z, target): return z.argmax(1) == target
@@ -474,7 +482,7 @@ _DIGITS = 12 # Of a probability that was shifted there and back
 def said(z:Tensor, target:Tensor, cut:float|None=None) -> Tensor: # Logits `(n, k)`, targets, a cut-off -> `(n,)`
     "What a model says of a target: its own probability, before any cut-off; for an interval, the number itself."
     if cut in (None, .5): return goal_of(target).heard(z, target)
-    second = (z[:, 1].double() - z[:, 0] + np.log(cut/(1 - cut))).sigmoid()
+    second = 1/(1 + (z[:, 0].double() - z[:, 1] - np.log(cut/(1 - cut))).exp()) # `sigmoid` does the last rows otherwise
     return torch.where(target == 1, second, 1 - second).round(decimals=_DIGITS).to(z)
 
 # %% ../../nbs/02_goals.ipynb #c80
