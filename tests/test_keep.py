@@ -283,7 +283,8 @@ def test_an_onnx_model_that_keeps_rows_is_refused(estimator, tmp_path):
     df = pd.DataFrame(np.random.default_rng(0).random((60, 3)).astype('f4'), columns=list('abc'))
     model = make_pipeline(StandardScaler(), estimator).fit(df.to_numpy(), (df.sum(axis=1) > 1.5).astype(int))
     (tmp_path/'m.onnx').write_bytes(skl2onnx.to_onnx(model, df.to_numpy()[:1], options={'zipmap': False}).SerializeToString())
-    cf = GradualCF(load_fitted(tmp_path/'m.onnx'), tabular(df)).fit(df)
+    domain, kind = tabular(df), 'decision' if isinstance(estimator, SVC) else 'proba'
+    cf = GradualCF(predictor(load_fitted(tmp_path/'m.onnx'), domain, kind=kind), domain).fit(df)
     with pytest.raises(ValueError, match='the ONNX file has them in'): cf.save(tmp_path/'cf', rows=False)
 
 

@@ -36,9 +36,9 @@ __all__ = ['Refused', 'service', 'serving', 'log_explainer']
 # %% ../../nbs/scale/03_serve.ipynb #s7
 class Refused(Exception):
     "A refused request: a status, a sentence, and the field that is wrong."
-    def __init__(self, status:int, error:str, field:str='', **more):
+    def __init__(self, status:int, error:str, field:str='', part:dict|None=None):
         super().__init__(error)
-        self.status,self.told = status, dict(error=error) | (dict(field=field) if field else {}) | more
+        self.status,self.told = status, dict(error=error) | (dict(field=field) if field else {}) | (part or {})
 
 def _no_number(name): raise ValueError(f'it must hold numbers, got {name}')
 
@@ -136,7 +136,7 @@ def _in_time(name:str, all, make:Callable, until:float, most:int|None=None) -> s
         if time.time() >= until: break
         done += make(all[i:min(i + _FEW, last)])
     if len(done) == many: return json.dumps({'schema_version': 1, name: done})
-    raise Refused(504, f'the time was over after {len(done)} of {many}', **{name: done})
+    raise Refused(504, f'the time was over after {len(done)} of {many}', part={name: done})
 
 def _searched(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time is over, and how many were begun
     until = np.inf if seconds is None else time.time() + seconds
@@ -224,7 +224,7 @@ class _Worker:
         except (EOFError, OSError): self.ready = False
 
     def ask(self, *question) -> tuple|None: return self.heard(*question)
-    def alive(self) -> bool: return self.ready and self.process.is_alive()
+    def alive(self) -> bool: return self.ready and self.process is not None and self.process.is_alive()
     def end(self):
         self.ready = False
         if self.process: self.process.kill()
