@@ -120,6 +120,10 @@ def test_a_threshold_moves_the_decision():
 
 
 def test_a_folder_grows_and_names_its_damage(asked, tmp_path):
+    (tmp_path/'d').mkdir()
+    for name in ('part-0123456789abcdef.parquet', '_schema.json', '.lock'): (tmp_path/'d'/name).touch()  # of a save that was cut off
+    save_evidence(asked[3][:2], tmp_path/'d')
+    (tmp_path/'d'/'part-0123456789abcdef.parquet').unlink()
     folder = save_evidence(asked[3][:2], tmp_path/'d')
     save_evidence(asked[3][2:], folder)
     save_evidence(asked[3][:2], folder)  # once more changes nothing

@@ -204,18 +204,21 @@ def _work(pipe, folder:str, trusted):
         while True: pipe.send(_answer(cf, *pipe.recv()))
 
 class _Worker:
-    "A process that answers one question after the other; whoever asks it waits in a thread."
-    def __init__(self, *told): self.told,self.ready,self.process = told, False, None
+    "Who answers one question after the other, a process or a thread of this one; whoever asks waits in a thread."
+    def __init__(self, cf, *told): self.cf,self.told,self.ready,self.process = cf, told, False, None # cf: a thread's
 
     def begin(self) -> bool: # Whether it can answer
+        self.ready = self.cf is not None or self.spawned()
+        return self.ready
+
+    def spawned(self) -> bool:
         import multiprocessing
         spawn = multiprocessing.get_context('spawn')
         self.pipe,theirs = spawn.Pipe()
         self.process = spawn.Process(target=_work, args=(theirs, *self.told), daemon=True)
         self.process.start()
         theirs.close()
-        self.ready = bool(self.heard())
-        return self.ready
+        return bool(self.heard())
 
     def heard(self, *asked) -> Any: # None where it died
         try:
@@ -223,21 +226,11 @@ class _Worker:
             return self.pipe.recv()
         except (EOFError, OSError): self.ready = False
 
-    def ask(self, *question) -> tuple|None: return self.heard(*question)
-    def alive(self) -> bool: return self.ready and self.process is not None and self.process.is_alive()
-    def end(self):
+    def ask(self, *question) -> tuple|None: return self.heard(*question) if self.cf is None else _answer(self.cf, *question)
+    def alive(self) -> bool: return self.ready and (self.process is None or self.process.is_alive())
+    def end(self): # A thread cannot be ended: it is asked no more until it is through
         self.ready = False
-        if self.process: self.process.kill()
-
-class _Here:
-    "The same in a thread of this process, which nobody can end: after its limit it is asked no more until it is through."
-    def __init__(self, cf): self.cf,self.ready = cf, True
-    def begin(self) -> bool:
-        self.ready = True
-        return True
-    def ask(self, *question) -> tuple: return _answer(self.cf, *question)
-    def alive(self) -> bool: return self.ready
-    def end(self): self.ready = False
+        if self.process and self.process.pid: self.process.kill()
 
 _TRIES = 2  # Workers that may die of a request
 _LOOK = .25 # Seconds until who waits looks whether there is still somebody to wait for
@@ -246,7 +239,7 @@ _GRACE = 1., .2 # Seconds, and share of a limit, that an answer may be late befo
 class _Crew:
     "The workers, and the requests that wait for them."
     def __init__(self, cf, folder, workers:int, waiting:int, trusted=()):
-        self.all:list = [_Worker(str(folder), tuple(trusted)) for _ in range(workers)] or [_Here(cf)]
+        self.all:list = [_Worker(None if workers else cf, str(folder), tuple(trusted)) for _ in range(max(workers, 1))]
         self.most = len(self.all) + waiting
         self.inside = 0
         self.restarts = 0
@@ -254,9 +247,12 @@ class _Crew:
         self.closed = False
         self.missing = f'no process can load {str(folder)!r} and keep running: is the model missing?'
         self.threads,self.free = ThreadPoolExecutor(len(self.all)), asyncio.Queue()
-        for worker in list(self.threads.map(lambda w: w.begin() and w, self.all)): # which counts for no request's limit
-            if not worker: raise ValueError(f'folder must be one that processes can load: {self.missing}')
-            self.free.put_nowait(worker)
+        try: begun = all(list(self.threads.map(_Worker.begin, self.all))) # which counts for no request's limit
+        except BaseException: # Ctrl-C
+            self.close()
+            raise
+        if not begun: raise ValueError(f'folder must be one that processes can load: {self.missing}')
+        for worker in self.all: self.free.put_nowait(worker)
 
     def alive(self) -> bool: return any(w.alive() for w in self.all)
 
@@ -491,17 +487,21 @@ def serve_folder(
     say:Callable=partial(print, flush=True), # Called with the address and the token
     **how,             # As `service` takes them
 ):
-    "Serve until Ctrl-C."
+    "Serve until Ctrl-C or SIGTERM, from the main thread."
     _check_installed()
-    import uvicorn
+    import signal, uvicorn
+    def stop(*_): raise SystemExit(128 + signal.SIGTERM) # also while workers begin
+    before = signal.signal(signal.SIGTERM, stop)
     secret = os.environ.get('GRADUAL_CF_TOKEN') or secrets.token_urlsafe(24) if token else ''
     names = {host, '127.0.0.1', 'localhost'} if host not in ('0.0.0.0', '::') else {'*'}
-    app = service(folder, secret, hosts=sorted(names), **how)
-    config = _config(app, host=host, port=port, log_level='warning')
-    with config.bind_socket() as socket:
-        say(f'http://{host}:{socket.getsockname()[1]}', secret)
-        try: uvicorn.Server(config).run(sockets=[socket])
-        finally: app.state.crew.close()
+    try:
+        app = service(folder, secret, hosts=sorted(names), **how)
+        config = _config(app, host=host, port=port, log_level='warning')
+        with config.bind_socket() as socket:
+            say(f'http://{host}:{socket.getsockname()[1]}', secret)
+            try: uvicorn.Server(config).run(sockets=[socket])
+            finally: app.state.crew.close()
+    finally: signal.signal(signal.SIGTERM, before)
 
 # %% ../../nbs/scale/03_serve.ipynb #s28
 def _kept(s:pd.Series) -> bool: # As it is; JSON has no NaN

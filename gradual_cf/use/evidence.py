@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/10_evidence.ipynb #e4
 from __future__ import annotations
-import hashlib, json, platform
+import hashlib, json, platform, re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import cache
@@ -137,6 +137,7 @@ def evidence(
 
 # %% ../../nbs/use/10_evidence.ipynb #e15
 _MANIFEST = '_manifest.json'
+_OURS = re.compile(r'\..*|part-[0-9a-f]{16}\.parquet|_schema\.json|check_evidence\.py') # What a save that was cut off may leave
 
 def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
     "Decisions as lines; raises `ValueError` for anything else."
@@ -162,7 +163,7 @@ def save_evidence(
     if isinstance(texts, str) or not len(texts): raise ValueError(f'texts must be a list of decisions, got {texts!r}')
     folder,frame = Path(folder), _evidence_frame(texts)
     ours = not folder.exists() or folder.is_dir() and ((folder/_MANIFEST).is_file() or
-                                                       all(p.name[0] == '.' for p in folder.iterdir()))
+                                                       all(_OURS.fullmatch(p.name) for p in folder.iterdir()))
     if not ours:
         raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
     folder.mkdir(parents=True, exist_ok=True)
