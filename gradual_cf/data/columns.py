@@ -626,7 +626,8 @@ _FEW_NUMBERS = .05 # Share of numbers that may have more decimals than their col
 def _usual_decimals(v:np.ndarray, most:int) -> int:
     "With how many decimals all but few numbers are written: a few incomes with cents leave the others whole."
     number,counts = np.unique(v, return_counts=True)
-    odd = lambda d: (np.abs(number.round(d) - number) > _SAME*min(10.**-d, _range_of(v))).astype(float) # rows may repeat one of few numbers
+    same = lambda d: _SAME*min(10.**-d, _range_of(v)) # numbers may all be smaller than a step
+    odd = lambda d: (np.abs(number.round(d) - number) > same(d)).astype(float) # rows may repeat one of few numbers
     few = lambda d: max(odd(d).mean(), odd(d) @ counts/len(v)) <= _FEW_NUMBERS
     return next((d for d in range(most) if few(d)), most)
 

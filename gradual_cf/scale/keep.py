@@ -390,7 +390,8 @@ def _check_model_holds_none(cf):
         trees = type(v).__module__.startswith('sklearn.neighbors') and hasattr(v, 'get_tree_stats')
         there = isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind == 'f' and any(row.tobytes() in known for row in v)
         if trees or there or name in _HOLDERS and v is not None: refuse(part, name)
-    raw:Any = _ONNX_MODELS.get(model.predictor.source) if type(model.predictor.source).__module__.startswith('onnxruntime') else None
+    source = model.predictor.source
+    raw:Any = _ONNX_MODELS.get(source) if type(source).__module__.startswith('onnxruntime') else None
     for name in _OPERATORS if raw else ():
         if bytes([0x22, len(name)]) + name.encode() in raw: refuse('the ONNX file', name) # the type of a node
     if raw and any(row in raw for row in known): refuse('the ONNX file', 'a tensor')

@@ -489,7 +489,7 @@ def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:boo
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
     "The explainer that also knows the new levels of a question."
     known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
-    if known and getattr(cf.model.predictor.source, 'is_categorical_', None) is not None: return cf # a new level is as good as none to it
+    if known and getattr(cf.model.predictor.source, 'is_categorical_', None) is not None: return cf # reads it as missing
     try:
         rows = cf.domain.rows(data) if known else None
         if rows is None or not any(lost := cf.domain.unread(rows)): return cf

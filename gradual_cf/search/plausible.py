@@ -388,7 +388,8 @@ def _rare(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q,
     return torch.zeros_like(bars).scatter(1, some, lack.clamp_min(0)).masked_fill(~changed, 0.).view(n, q, g)
 
 # %% ../../nbs/search/05_plausible.ipynb #c30
-_LONELY,_STRANGE,_UNMET = 10., 20., 10. # Weights of loneliness, strangeness and new pairs beside logits; a rare pair counts as it is
+_LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits; a rare pair counts as it is
+_UNMET = 10.                # … and of each pair that was never seen
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 

@@ -202,7 +202,7 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
     return [np.flatnonzero(size == s) for s in np.unique(size)]
 
 def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
-    "Search all rows of a question under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
+    "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
