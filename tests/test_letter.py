@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from decimal import Decimal
 
 import numpy as np
@@ -168,19 +167,15 @@ ATTRIBUTES = '<p ' + '=x '.join(map(''.join, itertools.islice(itertools.product(
 
 
 @pytest.mark.parametrize('piece', [pytest.param(ATTRIBUTES, id='100,000 attributes'), '<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
+@pytest.mark.timeout(120)  # what looks back at all of it for each piece takes half an hour
 def test_work_on_anything_grows_with_its_length(bank, piece):
     cf, _, answer = bank
     own = dict(zip(FORMATS, (letter(answer[:1], format=f)[0] for f in FORMATS)))
     forge = [lambda text: text, lambda text: own['html'] + text, lambda text: own['md'] + text,
              lambda text: own['html'].replace('<td>', '<td>' + text, 1), lambda text: own['md'].replace('"row":"', '"row":"' + text, 1)]
-    def work(forged):
-        start = time.process_time()
-        try: assert check_letter(forged, cf).flips.all() and piece == '&#9'  # which is white space
-        except ValueError as e: assert len(str(e)) < 1000
-        return time.process_time() - start
     for at in few(forge[len(piece) % 4:], 2):
-        short, long = (work(at((piece*max(1, n//len(piece)))[:n])) for n in (20_000, 400_000))
-        assert long < 60*max(short, .02)  # twenty times as much to read; looking back at all of it would be four hundred times the work
+        try: assert check_letter(at((piece*max(1, 400_000//len(piece)))[:400_000]), cf).flips.all() and piece == '&#9'  # which is white space
+        except ValueError as e: assert len(str(e)) < 1000
 
 
 def test_a_column_may_be_called_as_a_line_is_numbered():
