@@ -33,12 +33,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from gradual_cf.use.alternatives import minimal
 from gradual_cf.core import atomic, take_rows
 from gradual_cf.search.goals import target_prob
-from gradual_cf.gradual import GradualCF
+from gradual_cf.gradual import PLAUSIBLE, GradualCF
 from gradual_cf.data.datasets import load_heloc
 from gradual_cf.models.networks import tabular_mlp, train
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
-from gradual_cf.measures.metrics import PLAUSIBLE
 
 REPEATS, ORDERS, MOST_ORDERED = 3, 20, 5
 ADULT = dict(immutable=['sex', 'race', 'native-country'], increase_only=['age'])

@@ -22,23 +22,23 @@ import pandas as pd
 import torch
 from sklearn.ensemble import IsolationForest
 
-from gradual_cf.all import PLAUSIBLE, TABLE, GradualCF, bootstrap, confirm, load_breast_cancer, load_heloc, tabular, tabular_mlp, train
+from gradual_cf.all import PLAUSIBLE, SPARSE, GradualCF, bootstrap, confirm, load_breast_cancer, load_heloc, tabular, tabular_mlp, train
 from gradual_cf.core import atomic
 from gradual_cf.measures.metrics import outliers
 from gradual_cf.search.plausible import Plausibility
 
 NETWORKS = 15
 ALONE = Plausibility(density=1., isolation=1.) # Whatever real rows reach counts as company
-AMONG = {v: replace(TABLE, plausibility=replace(ALONE, isolation=v)) for v in (.9, .7, .5)}
+AMONG = {v: replace(SPARSE, plausibility=replace(ALONE, isolation=v)) for v in (.9, .7, .5)}
 METHODS = {
-    'default': (TABLE, {}), 'tau=.7': (replace(TABLE, tau=.7), {}), 'logit_margin=.35': (replace(TABLE, logit_margin=.35), {}),
-    'PLAUSIBLE': (PLAUSIBLE, {}), **{f'confirmed={v}': (TABLE, dict(confirmed=v)) for v in (.8, 1.)},
+    'default': (SPARSE, {}), 'tau=.7': (replace(SPARSE, tau=.7), {}), 'logit_margin=.35': (replace(SPARSE, logit_margin=.35), {}),
+    'PLAUSIBLE': (PLAUSIBLE, {}), **{f'confirmed={v}': (SPARSE, dict(confirmed=v)) for v in (.8, 1.)},
     'PLAUSIBLE, confirmed=1.0': (PLAUSIBLE, dict(confirmed=1.))}
 FRONTIER = METHODS | {
-    **{f'tau={v}': (replace(TABLE, tau=v), {}) for v in (.75, .8, .85, .87, .88, .9, .95)},
-    **{f'logit_margin={v}': (replace(TABLE, logit_margin=v), {}) for v in (.5, .7)},
-    **{f'confirmed={v}': (TABLE, dict(confirmed=v)) for v in (.95, .97)},
-    'tau=.7, confirmed=0.95': (replace(TABLE, tau=.7), dict(confirmed=.95)),
+    **{f'tau={v}': (replace(SPARSE, tau=v), {}) for v in (.75, .8, .85, .87, .88, .9, .95)},
+    **{f'logit_margin={v}': (replace(SPARSE, logit_margin=v), {}) for v in (.5, .7)},
+    **{f'confirmed={v}': (SPARSE, dict(confirmed=v)) for v in (.95, .97)},
+    'tau=.7, confirmed=0.95': (replace(SPARSE, tau=.7), dict(confirmed=.95)),
     **{f'isolation={v}, tau=.75': (replace(how, tau=.75), {}) for v, how in AMONG.items()},
     **{f'isolation={v}, confirmed=0.97': (how, dict(confirmed=.97)) for v, how in AMONG.items()}}
 

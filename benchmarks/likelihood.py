@@ -24,15 +24,14 @@ from benchmarks.field.case import case_of
 from benchmarks.field.flow import flow_of, measured
 from gradual_cf.core import atomic
 from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import TABLE, GradualCF
-from gradual_cf.measures.metrics import PLAUSIBLE
+from gradual_cf.gradual import PLAUSIBLE, SPARSE, GradualCF
 from gradual_cf.paper.reproduce import results
 from gradual_cf.search.likelihood import Density
 from gradual_cf.search.plausible import Plausibility
 
 ALONE = Plausibility(density=1., isolation=1.) # Whatever real rows reach counts as company
-SETTINGS = {'default': TABLE, 'PLAUSIBLE': PLAUSIBLE} | {
-    f'likelihood={v:g}': replace(TABLE, plausibility=replace(ALONE, likelihood=v)) for v in (.05, .1, .25, .5)} | {
+SETTINGS = {'default': SPARSE, 'PLAUSIBLE': PLAUSIBLE} | {
+    f'likelihood={v:g}': replace(SPARSE, plausibility=replace(ALONE, likelihood=v)) for v in (.05, .1, .25, .5)} | {
     'PLAUSIBLE, likelihood=.5': replace(PLAUSIBLE, plausibility=replace(PLAUSIBLE.plausibility, likelihood=.5))}
 THEIRS = ['NICE (none)', 'NICE (sparsity)', 'NICE (proximity)', 'NICE (plausibility)', 'PPCEF']
 OUT = Path('benchmarks/results/likelihood.csv')

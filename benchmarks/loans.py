@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gradual_cf.all import PAPER, TABLE, GradualCF, evaluate, load_task, predict, tabular
+from gradual_cf.all import PAPER, SPARSE, GradualCF, evaluate, load_task, predict, tabular
 from gradual_cf.search.composition import admissible
 from gradual_cf.core import Encoded, atomic
 
@@ -31,9 +31,9 @@ SHOWN = ['accuracy', 'valid', 'l1', 'l2', 'floor', 'coherence@8', 'coherence@12'
 def settings(task):
     "Name -> (domain, explainer settings, rows as floats?)."
     whole = task.X.astype(float)
-    return {'paper mode': (task.domain, PAPER, False), 'default': (task.domain, TABLE, False),
-            'finer, no margin': (tabular(task.X, grid=41), replace(TABLE, tau_slack=0.), False),
-            'fractions allowed': (tabular(whole), TABLE, True)}
+    return {'paper mode': (task.domain, PAPER, False), 'default': (task.domain, SPARSE, False),
+            'finer, no margin': (tabular(task.X, grid=41), replace(SPARSE, tau_slack=0.), False),
+            'fractions allowed': (tabular(whole), SPARSE, True)}
 
 
 def nearest_change(task, enc, at, tries):

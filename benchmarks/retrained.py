@@ -24,8 +24,7 @@ from torch import nn
 from gradual_cf.core import atomic
 from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import PLAUSIBLE
+from gradual_cf.gradual import PLAUSIBLE, GradualCF
 
 DELTA, JUDGES = .005, 20
 

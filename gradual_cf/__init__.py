@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from .use.audit import audit as audit
     from .scale.batch import explain_dataset as explain_dataset
     from .use.explorer import explorer as explorer
-    from .gradual import IMAGE as IMAGE, PAPER as PAPER, TABLE as TABLE, TEXT as TEXT
+    from .gradual import IMAGE as IMAGE, PAPER as PAPER, PLAUSIBLE as PLAUSIBLE
+    from .gradual import ROBUST as ROBUST, SPARSE as SPARSE, TEXT as TEXT
     from .gradual import GradualCF as GradualCF, Settings as Settings
     from .data.images import images as images
     from .search.shorten import improve as improve
     from .use.letter import letter as letter
-    from .measures.metrics import PLAUSIBLE as PLAUSIBLE, confirm as confirm, evaluate as evaluate
+    from .measures.metrics import confirm as confirm, evaluate as evaluate
     from .models.fitted import load_fitted as load_fitted, predictor as predictor
     from .search.proven import prove as prove
     from .use.drawing import stepper as stepper
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {  # Module -> names
-    'gradual': 'GradualCF Settings PAPER TABLE IMAGE TEXT', 'answers': 'Counterfactuals',
+    'gradual': 'GradualCF Settings SPARSE ROBUST PLAUSIBLE PAPER IMAGE TEXT', 'answers': 'Counterfactuals',
     'data.tables': 'tabular', 'data.images': 'images', 'data.texts': 'sentences',
     'data.series': 'series', 'data.datasets': 'load_task',
-    'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate PLAUSIBLE confirm',
+    'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate confirm',
     'search.shorten': 'improve', 'search.proven': 'prove',
     'scale.batch': 'explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
     'use.audit': 'audit', 'use.actions': 'actions'}

@@ -19,7 +19,8 @@ from .search.masking import expand_groups, perturb, probe, rank_groups, sensitiv
 from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
 from .search.plausible import Plausibility, typical
-from .gradual import construct, GradualCF, IMAGE, PAPER, Settings, TABLE, TEXT, Trace, without_images
+from .gradual import (construct, GradualCF, IMAGE, PAPER, PLAUSIBLE, plausible, ROBUST, Settings, SPARSE, TEXT, Trace,
+                                without_images)
 from .models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
     strided_cnn, tabular_mlp, text_cnn, train)
 from .models.fitted import load_fitted, predictor
@@ -40,9 +41,8 @@ from .baselines.nearest import CEM, GrowingSpheres, Wachter
 from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
-from .measures.metrics import (PLAUSIBLE, bootstrap, coherence, confirm, evaluate, judged, l2_change,
-                                         lacks, measures, n_changed, neighbours, plausibility, plausible, plot_summary,
-                                         strengths, summary)
+from .measures.metrics import (bootstrap, coherence, confirm, evaluate, judged, l2_change, lacks, measures,
+                                         n_changed, neighbours, plausibility, plot_summary, strengths, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer
@@ -56,7 +56,7 @@ from .paper.reproduce import ablate, reproduce
 
 # %% ../nbs/99_all.ipynb #c6
 __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',
-           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'TABLE', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
+           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'SPARSE', 'ROBUST', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
            'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
            'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',
            'load_series', 'series', 'series_cnn', 'series_resnet', 'without_images', 'lookahead',

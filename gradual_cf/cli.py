@@ -55,8 +55,7 @@ _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to expla
 _OWN = typer.Option(None, '--model',
                     help='A model file: safetensors for a data set, or .json, .ubj, .txt, .cbm, .onnx, .skops.')
 _FULL = typer.Option(False, '--full', help='Train an image network on all rows, which takes several minutes.')
-_PAPER = typer.Option(False, '--paper', help="The paper's own settings.")
-_PRESET = typer.Option(None, '--preset', help="'believable': answers like real rows of the target, for tables.")
+_PRESET = typer.Option(None, '--preset', help="'sparse', 'robust', 'plausible' or 'paper'; what suits the data by default.")
 _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.')
 _OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
 _HTML = typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.')
@@ -86,17 +85,12 @@ def _task(name, data, seed, model=None, full=False, **domain):
     try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
-_PRESETS = 'believable',
-
-def _fitted(task, paper, preset=None):
-    "The explainer of a task, in the default, the paper's or a named setting."
-    if preset is not None and preset not in _PRESETS:
-        raise ValueError(f'--preset must be one of {sorted(_PRESETS)}, got {preset!r}')
-    if paper and preset: raise ValueError(f'--paper must be left out with --preset, got {preset!r}')
-    from gradual_cf.gradual import GradualCF, PAPER
-    from gradual_cf.measures.metrics import PLAUSIBLE
-    settings = PAPER if paper else PLAUSIBLE if preset else None
-    return GradualCF(task.model, task.domain, settings, classes=task.classes or None).fit(task.X)
+def _fitted(task, preset=None):
+    "The explainer of a task, in the default or a named setting."
+    from gradual_cf.gradual import GradualCF, INTENTS
+    if preset is not None and preset not in INTENTS:
+        raise ValueError(f'--preset must be one of {list(INTENTS)}, got {preset!r}')
+    return GradualCF(task.model, task.domain, preset, classes=task.classes or None).fit(task.X)
 
 def _json_value(v):
     "A value as JSON: numpy's numbers as numbers, null for NaN."
@@ -285,7 +279,7 @@ def _explain(
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
+    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, preset:Optional[str]=_PRESET,
     trust:Optional[List[str]]=_TRUST,
 ):
     "Explain one row: what is the least change, and to which values?"
@@ -296,7 +290,7 @@ def _explain(
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
                            trust=trust, full=full, block=block)
         rows = _given_rows(task, csv if dataset else None, image, text)
-        cf = _fitted(task, paper, preset)
+        cf = _fitted(task, preset)
         asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
         cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
         if letter_: _write_letter(letter_, cfs, language, reasons)
@@ -322,7 +316,7 @@ def _measured(table):
 def _evaluate(
     dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, rows:int=_MANY,
     model:Optional[Path]=_OWN, data:Optional[Path]=_DATA, seed:int=_SEED,
-    full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    full:bool=_FULL, preset:Optional[str]=_PRESET, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
 ):
     "Explain random rows and measure validity, L1, L2, coherence, legality and speed."
@@ -331,7 +325,7 @@ def _evaluate(
     with _clear_errors():
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
                            trust=trust, full=full)
-        cf, eps = _fitted(task, paper, preset), () if task.domain.words else (8, 12, None)
+        cf, eps = _fitted(task, preset), () if task.domain.words else (8, 12, None)
         if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
         some, target = _some_rows(replace(task, model=cf.model), rows, seed)
         if cf.classes: target = [cf.classes[t] for t in target]
@@ -396,7 +390,7 @@ def _batch(
     picture:Optional[Path]=typer.Option(None, '--picture', help='Plot to this file how often each feature changes.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
     csv:Optional[Path]=typer.Option(None, '--csv', help='Training rows of a fitted model; else the rows themselves.'),
 ):
@@ -407,7 +401,7 @@ def _batch(
         name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
         task = _asked_task(dataset=name, csv=csv or rows, model=model, data=data, seed=seed, relations=relations,
                            cost=cost, trust=trust)
-        cf = _fitted(task, paper, preset)
+        cf = _fitted(task, preset)
         known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
         wanted = next((label for label in known if str(label) == target), target) # else a column
         try: run(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
@@ -419,12 +413,12 @@ def _batch(
     _say(json.dumps(told) if json_ else _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
-def _asked_rows(*, rows, seed, paper, preset, **task): # As `_asked_task` takes it
+def _asked_rows(*, rows, seed, preset, **task): # As `_asked_task` takes it
     "The explainer and the rows that are asked about; those of a data set are drawn from its test rows."
     import numpy as np
     task = _asked_task(seed=seed, **task)
     some = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
-    return _fitted(task, paper, preset), task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test
+    return _fitted(task, preset), task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test
 
 @app.command('audit')
 def _audit(
@@ -434,14 +428,14 @@ def _audit(
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     with _clear_errors():
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
-                               cost=cost, trust=trust, rows=rows, paper=paper, preset=preset)
+                               cost=cost, trust=trust, rows=rows, preset=preset)
         goal = dict(target=_wanted(cf, target)) if target else {}
         if csv is not None: some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
         found = audit(cf, some, list(by), least=least, seed=seed, progress=sys.stderr.isatty(), **goal, **rules)
@@ -454,14 +448,14 @@ def _actions(
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Find a few actions that together help as many rows as possible."
     from gradual_cf.use.actions import actions
     with _clear_errors():
         rules:dict[str, Any] = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
-                               cost=cost, trust=trust, rows=rows, paper=paper, preset=preset)
+                               cost=cost, trust=trust, rows=rows, preset=preset)
         found = actions(cf, some, count, _wanted(cf, target), seed=seed, **rules)
     told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
@@ -490,7 +484,7 @@ def _watch(
     by:Optional[List[str]]=typer.Option(None, '--by', help='A column that defines groups; repeat for more.'),
     target:Optional[str]=_TO,
     least:Optional[float]=typer.Option(None, '--least', help='Share of the advice expected to hold; by default .95.'),
-    trust:Optional[List[str]]=_TRUST, data:Optional[Path]=_DATA, seed:int=_SEED, paper:bool=_PAPER,
+    trust:Optional[List[str]]=_TRUST, data:Optional[Path]=_DATA, seed:int=_SEED,
     preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Check whether earlier advice still holds; exit code 1 if it does not."
@@ -498,7 +492,7 @@ def _watch(
     with _clear_errors():
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=None, cost=None,
                            trust=trust)
-        cf = _fitted(task, paper, preset)
+        cf = _fitted(task, preset)
         found = watch(out, cf, rows and _csv_rows(rows, ()), by=list(by or ()) or None, target=_wanted(cf, target),
                       least=least, seed=seed, progress=sys.stderr.isatty())
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
@@ -506,7 +500,7 @@ def _watch(
 
 # %% ../nbs/92_cli.ipynb #c61
 def _asked_panel(
-    dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, paper=False, preset=None,
+    dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, preset=None,
     block=None, immutable=None, bound=None, increase_only=None, decrease_only=None, max_changes=None,
     relations=None, cost=None, trust=None, language='en',
 ):
@@ -517,7 +511,7 @@ def _asked_panel(
     rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
     task = _asked_task(dataset=dataset, csv=rows, model=model, data=data, seed=seed, relations=relations, cost=cost,
                        trust=trust, full=full, block=block, **rules)
-    cf = _fitted(task, paper, preset)
+    cf = _fitted(task, preset)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
     said:Any = RECIPES[dataset] if dataset in RECIPES else None
     terms = dict(names=said.names, codes=said.codes) if said else {}
@@ -552,7 +546,7 @@ def _app(
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, paper:bool=_PAPER, preset:Optional[str]=_PRESET,
+    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, preset:Optional[str]=_PRESET,
     port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port on 127.0.0.1; 0 for any free one.'),
     open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
@@ -659,7 +653,7 @@ def _demo_table(out, rows, seed):
     "Explain applications that the embedded bank refuses, print and draw typical answers; whether there are as many."
     from gradual_cf.models.asking import predict
     task = _task('loans', None, seed)
-    cf,(no, yes) = _fitted(task, False, 'believable'), task.classes
+    cf,(no, yes) = _fitted(task, 'plausible'), task.classes
     refused = (predict(task.model, cf.encode(task.X_test).x).argmax(1) == 0).numpy()
     asked = cf.explain(task.X_test[refused].iloc[:10*rows], yes, seed)
     usual = asked.valid & (asked.quality().typical >= _USUAL).to_numpy()
@@ -676,7 +670,7 @@ def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
     target = [task.classes[(y + 1) % 10] for y in task.y_test[:3]]
-    cfs = _fitted(task, False).explain(task.X_test[:3], target, seed)
+    cfs = _fitted(task).explain(task.X_test[:3], target, seed)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     _say(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')

@@ -26,12 +26,13 @@ from .search.likelihood import _company_of
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_ClassPCA, _legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
-                                         open_groups, towards, unsuitable)
+                                         open_groups, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
 from .search.shorten import _best_pair, _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
 
 # %% auto #0
-__all__ = ['PAPER', 'TABLE', 'IMAGE', 'TEXT', 'Settings', 'without_images', 'construct', 'Trace', 'GradualCF']
+__all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
+           'Trace', 'GradualCF']
 
 # %% ../nbs/07_gradual.ipynb #c11
 @told
@@ -69,19 +70,43 @@ class Settings(Common):
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
-TABLE = Settings() # For tables
+SPARSE = Settings() # For tables: fewest columns, the nearest values, at the border
 IMAGE = Settings(**KINDS['image'], quantile=.1, init='prototype', masking='gain', keep='last', tau_slack=0.,
                  average=True, n_prototypes=3, sigma=10, lr=.02, lam=.1, eta=.05, prototype_weight=1.) # For images
 TEXT = Settings(**KINDS['text'], sigma=0) # For texts
 
+def plausible(
+    strength:float=1., # How strict the demands are, in [0, 2]: 0 for `SPARSE`, 2 for the median real row
+) -> Settings:         # For tables
+    "Settings that demand plausible answers with a clear lead, the more the stronger; `ValueError` outside [0, 2]."
+    number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
+    if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
+    if strength == 0: return SPARSE
+    near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
+    bars = Plausibility(1 - .15*near - .35*more, 1 - .1*near - .4*more, 1 - .5*more if more else None)
+    return replace(SPARSE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
+
+PLAUSIBLE = plausible() # For tables: answers like real rows of the target
+ROBUST = replace(plausible(.5), logit_margin=PLAUSIBLE.logit_margin) # For tables: answers that other models give too
+
 # %% ../nbs/07_gradual.ipynb #c15
-PRESETS = dict(table=TABLE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
+PRESETS = dict(table=SPARSE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
                series=Settings(tau_slack=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
 def preset(domain:Domain) -> Settings: # Of what is explained
     "The settings that suit a domain."
     return _suited(Settings, PRESETS, domain)
+
+INTENTS = dict(sparse=SPARSE, robust=ROBUST, plausible=PLAUSIBLE, paper=PAPER) # Name -> settings
+
+def by_name(name:str, domain:Domain) -> Settings: # A name of `INTENTS`, and what is explained
+    "The settings of a name; raises `ValueError` for another one, and for what compares with rows where there are none."
+    if name not in INTENTS: raise ValueError(f'settings must be one of {list(INTENTS)}, or a record of them, got {name!r}')
+    if domain.features or name == 'paper': return INTENTS[name]
+    if name == 'sparse': return preset(domain)
+    raise ValueError(f"settings must be 'sparse' or 'paper' for what is no table, got {name!r}: it compares with real rows "
+                     'column by column')
 
 # %% ../nbs/07_gradual.ipynb #a8d1355c
 def without_images(
@@ -464,7 +489,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
     if listed and domain.features and h.legal and not own and not among:
         steps += (partial(moved_once, move=to_the_last_value),)
-    usual = (getattr(h, v) == getattr(TABLE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
+    usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,
                           greedy=not among and all(usual),
@@ -615,7 +640,8 @@ class GradualCF(Explainer):
     presets = PRESETS
     reaches_intervals = True
 
-    def __init__(self, model, domain:Domain, settings:Settings|None=None, **changes):
+    def __init__(self, model, domain:Domain, settings:Settings|str|None=None, **changes):
+        if isinstance(settings, str) and hasattr(domain, 'encode'): settings = by_name(settings, domain)
         super().__init__(model, domain, settings, **changes)
         self.settings = _settled(self.settings, domain, self.model, settings is not None or 'tau_slack' in changes)
         self.loss = _loss_of(self.settings, domain.kind)
@@ -646,10 +672,11 @@ class GradualCF(Explainer):
         return self
 
     def under(self,
-        settings:Settings, # Other settings
+        settings:Settings|str, # Other settings, or their name
     ): # The same class of explainer, fitted
         "The same model, domain and training rows with other settings; the model is not run on the rows again."
         self.check_rows('under')
+        if isinstance(settings, str): settings = by_name(settings, self.domain)
         new = copy(self)
         new.settings = _settled(settings, self.domain, self.model)
         return new._learn()

@@ -48,7 +48,7 @@ def test_explain_prints_one_object(sh):
 
 
 def test_order_and_other_ways(sh):
-    ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--preset', 'believable', '--plan', '--several', 3, *more).stdout
+    ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--preset', 'plausible', '--plan', '--several', 3, *more).stdout
     one, text = json.loads(ask('--json')), ask()
     steps = [line for step in one['plan'] for line in step]
     assert {l['feature']: l['after'] for l in steps} == {l['feature']: l['after'] for l in one['changes']}
@@ -96,7 +96,7 @@ def test_evaluate_prints_one_object(sh):
     out = json.loads(sh('evaluate', 'breast_cancer', '--rows', 30, '--json').stdout)
     assert {'valid', 'l1', 'l2', 'coherence', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row', 'accuracy', 'rows', 'settings'} <= set(out)
     assert out['valid'] == 1 and out['legal'] == 1 and out['rows'] == 30 and set(out['coherence']) == {'8', '12', 'all'} and out['coherence']['8'] is None
-    paper = json.loads(sh('evaluate', 'breast_cancer', '--rows', 30, '--json', '--paper').stdout)
+    paper = json.loads(sh('evaluate', 'breast_cancer', '--rows', 30, '--json', '--preset', 'paper').stdout)
     assert paper['settings']['masking'] == 'gradient' and paper['in_range'] < 1 and paper['legal'] < 1
 
 

@@ -8,7 +8,7 @@ import toy
 from refused import Wrapped, X, domain, fresh
 from torch import nn
 
-from gradual_cf.all import (GradualCF, IMAGE, PAPER, TABLE, TEXT, Common, Counterfactuals, Encoded, Explainer, Settings, fit_logits,
+from gradual_cf.all import (GradualCF, IMAGE, PAPER, SPARSE, TEXT, Common, Counterfactuals, Encoded, Explainer, Settings, fit_logits,
                             logit_gap, logit_gap_norm, target_score)
 from gradual_cf.models.asking import predict
 
@@ -99,7 +99,7 @@ def test_a_model_without_gradient_names_the_way_out(make):
     model,x = make(p.model.float()), p.x.float()
     try: GradualCF(model, p.domain, sigma=0).fit(x).explain(x[:8])   # the way out works
     except RuntimeError: pytest.skip('need a build of PyTorch that runs the model')
-    for settings in (PAPER, replace(TABLE, masking='gain')):
+    for settings in (PAPER, replace(SPARSE, masking='gain')):
         with pytest.raises(ValueError, match='sigma=0'): GradualCF(model, p.domain, settings).fit(x).explain(x[:8])
 
 
@@ -112,11 +112,11 @@ def test_a_module_that_jit_froze_is_explained_as_any_other():
 
 
 def test_settings_are_frozen_keyword_only_and_seen():
-    with pytest.raises(FrozenInstanceError): TABLE.tau = .9
+    with pytest.raises(FrozenInstanceError): SPARSE.tau = .9
     with pytest.raises(TypeError): Settings(.9)
     seen = inspect.signature(GradualCF).parameters
     assert {f.name for f in fields(Settings)} <= set(seen) and seen['sigma'].default == 50
-    assert all(f.name in Settings.__doc__ for f in fields(Settings)) and all(isinstance(s, Settings) for s in (PAPER, TABLE, IMAGE, TEXT))
+    assert all(f.name in Settings.__doc__ for f in fields(Settings)) and all(isinstance(s, Settings) for s in (PAPER, SPARSE, IMAGE, TEXT))
     assert replace(PAPER, sigma=3).masking == 'gradient'
 
 

@@ -20,10 +20,9 @@ from gradual_cf.use.drawing import _Terms, _unit_text
 from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
 from gradual_cf.use.explorer import explorer
-from gradual_cf.gradual import PAPER, TABLE, GradualCF
+from gradual_cf.gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF
 from gradual_cf.core import block_groups
 from gradual_cf.data.tables import tabular
-from gradual_cf.measures.metrics import PLAUSIBLE
 from gradual_cf.search.proven import ways
 from gradual_cf.use.letter import check_letter
 
@@ -128,10 +127,10 @@ def test_levels_are_obeyed_by_trees(bank):
     trees = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1).fit(plain, granted)
     domain = tabular(plain)
     desk = _Desk(GradualCF(trees, domain).fit(plain), plain)
-    assert list(desk.presets) == ['nearest', 'believable']   # trees have no gradient for the paper's search
+    assert list(desk.presets) == ['sparse', 'robust', 'plausible']   # trees have no gradient for the paper's search
     rows = [i for i in range(200) if granted[i] == 0 and plain.housing.iloc[i] != 'own'][:8]
     for levels in ((), (('housing', ('rent', EVIL)),)):
-        answers = [next(part for name, part in _parts(desk, _Question(i, 1, 'nearest', ('income',), levels=levels)) if name == 'answer') for i in rows]
+        answers = [next(part for name, part in _parts(desk, _Question(i, 1, 'sparse', ('income',), levels=levels)) if name == 'answer') for i in rows]
         assert any(cfs.raw.housing.iloc[0] == 'own' for _, cfs in answers) is (not levels)
 
 
@@ -203,21 +202,21 @@ def test_what_comes_from_data_is_escaped(box):
 
 def test_presets_answer_as_explainers_of_their_own(bank):
     people, _, cf = bank
-    assert list(_presets(cf)) == ['nearest', 'believable', 'paper']
+    assert list(_presets(cf)) == ['sparse', 'robust', 'plausible', 'paper']
     desk, rows = _Desk(cf, people), people.iloc[[5]]
-    for name, settings in dict(nearest=TABLE, believable=PLAUSIBLE).items():
+    for name, settings in dict(sparse=SPARSE, plausible=PLAUSIBLE).items():
         own = GradualCF(cf.model, cf.domain, settings).fit(people).explain(rows, 1)
         assert dict(_parts(desk, _Question(5, 1, name)))['answer'][1].xp.equal(own.xp)
     kept = desk.explainer(_Question(0, 1, 'paper')).settings
     assert kept.legal and kept.sigma == PAPER.sigma and kept.tau == cf.settings.tau
-    assert cf.settings == TABLE and cf.company is None
+    assert cf.settings == SPARSE and cf.company is None
 
 
 def test_presets_keep_the_bar_of_the_explainer(bank):
     people, _, cf = bank
     high = GradualCF(cf.model, cf.domain, tau=.8, max_changes=2, sigma=3).fit(people)
     desk = _Desk(high, people)
-    assert list(desk.presets) == ['as fitted', 'nearest', 'believable', 'paper']
+    assert list(desk.presets) == ['as fitted', 'sparse', 'robust', 'plausible', 'paper']
     for name in desk.presets:
         h = desk.explainer(_Question(0, 1, name)).settings
         assert (h.tau, h.max_changes) == (.8, 2)
@@ -261,7 +260,7 @@ def test_the_tray_is_a_frame_and_a_file(bank):
     assert kept[first.raw.columns].iloc[[0]].equals(first.raw) and kept.cf_row.tolist() == [first.raw.index[0]]*2
     data = box.panel.w.tray.value.split('base64,')[1].split('"')[0]
     read = pd.read_csv(io.BytesIO(base64.b64decode(data)))
-    assert read.income.tolist() == kept.income.tolist() and read.cf_preset.tolist() == ['nearest']*2
+    assert read.income.tolist() == kept.income.tolist() and read.cf_preset.tolist() == ['sparse']*2
 
 
 def test_numbers_have_the_decimals_and_units_of_their_column():
@@ -359,7 +358,7 @@ def test_a_hundred_questions_leave_nothing_behind(bank):
 
 def test_the_same_question_has_the_same_answer(bank):
     people, _, cf = bank
-    q = _Question(5, 1, 'nearest', bounds=(('income', (1200, 8000)),))
+    q = _Question(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
     a, b = (dict(_parts(_Desk(cf, people), q)) for _ in range(2))
     assert a['answer'][1].xp.equal(b['answer'][1].xp) and a['others'].answers.xp.equal(b['others'].answers.xp)
 
@@ -397,7 +396,7 @@ def test_no_other_answer_is_longer_than_the_question_allows(bank):
 def test_other_answers_are_searched_where_nothing_is_proven(bank, told):
     people, _, cf = bank
     domain = tabular(people, cost=told['cost']) if 'cost' in told else cf.domain
-    plain = GradualCF(told.get('model', cf.model), domain, PLAUSIBLE if 'density' in told else TABLE).fit(people)
+    plain = GradualCF(told.get('model', cf.model), domain, PLAUSIBLE if 'density' in told else SPARSE).fit(people)
     row, several, said = known(plain, people)
     assert said == '' and several.answers.xp.equal(plain.explain_many(row, 1).answers.xp)
 
@@ -460,7 +459,7 @@ def test_numbers_are_asked_for_an_interval(bank):
         def forward(self, x): return 1000*x[:, :1] + 3
     priced = GradualCF(Price(), cf.domain).fit(people)
     box = explorer(priced, people, k=1)
-    assert box.wait() and list(box.panel.desk.presets) == ['nearest']
+    assert box.wait() and list(box.panel.desk.presets) == ['sparse', 'robust', 'plausible']
     box.panel.w.target.value = '900..'
     assert box.wait() and box.panel.asked.target == (900., None) and box.panel.shown[1].valid[0]
     box.panel.w.target.value = 'much'

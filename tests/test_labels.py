@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 from toy import sharpen
 
-from gradual_cf.all import PAPER, PLAUSIBLE, TABLE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp
+from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp
 from gradual_cf.baselines.lore import LORE, because
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.models.fitted import load_fitted
@@ -236,7 +236,7 @@ RULES = dict(
     moves=dict(relations=['steps rises -> age rises by 0.5', 'home changes -> debt stays']), derived=dict(derive=dict(total=total)),
     caused=dict(causes=dict(age=(['income', 'debt'], LinearRegression().fit(HOUSE[['income', 'debt']], HOUSE.age)))), priced=dict(cost=dict(income=dear, debt=(1, 3), age='hard')))
 
-PRESETS = dict(table=TABLE, plausible=PLAUSIBLE, paper=PAPER)
+PRESETS = dict(table=SPARSE, plausible=PLAUSIBLE, paper=PAPER)
 
 
 @pytest.mark.filterwarnings('ignore:.*training rows break')

@@ -12,8 +12,7 @@ from torch import nn
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.data.datasets import load_loans
 from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import PLAUSIBLE
+from gradual_cf.gradual import PLAUSIBLE, GradualCF
 from gradual_cf.search import proven
 from gradual_cf.search.plausible import Plausibility
 from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest, ways

@@ -9,7 +9,7 @@ import torch
 from sklearn.datasets import load_wine
 import written
 
-from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, TABLE, bootstrap, check_letter, confirm, improve, lacks, letter, measures,
+from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, SPARSE, bootstrap, check_letter, confirm, improve, lacks, letter, measures,
     strengths, tabular)
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
@@ -173,7 +173,7 @@ def test_defaults_ask_for_no_company(case):
     X, _, domain, net, *_ = case
     cf = GradualCF(net, domain).fit(X)
     target = cf.aim(torch.ones(2, dtype=torch.long))
-    assert cf.company is None and target.company is None and target.lead is None and TABLE.plausibility is None
+    assert cf.company is None and target.company is None and target.lead is None and SPARSE.plausibility is None
 
 
 # How answers stand
@@ -274,7 +274,7 @@ def test_confirm_asks_models_of_any_kind(case):
 def test_a_list_of_models_is_worth_its_worst(case):
     X, _, domain, net, _, rows = case
     others = [written.read('incomes_1'), written.read('incomes_2')]
-    for settings in (TABLE, PLAUSIBLE):
+    for settings in (SPARSE, PLAUSIBLE):
         cfs = GradualCF([net, *others], domain, settings).fit(X).explain(rows)
         probability = torch.stack([predict(m, cfs.xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0] for m in (net, *others)])
         assert torch.allclose(cfs.tensors.prob, probability.amin(0), atol=1e-4)
@@ -323,11 +323,11 @@ def test_preset_from_the_command_line(networks):
     from typer.testing import CliRunner
     from gradual_cf.cli import app
     import json
-    out = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'believable', '--json'])
+    out = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'plausible', '--json'])
     told = json.loads(out.stdout)
     assert told['valid'] and 0 <= told['typical'] <= 1
     bad = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'beleivable'])
-    assert bad.exit_code == 2 and "--preset must be one of ['believable']" in bad.output
+    assert bad.exit_code == 2 and "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']" in bad.output
 
 
 def test_answers_have_the_decimals_of_the_data():
@@ -411,7 +411,7 @@ def test_the_form_of_one_column_is_the_form_of_the_table():
 def test_the_dial_goes_from_the_default_to_the_preset(case):
     X, _, domain, net, _, rows = case
     plain, none = (GradualCF(net, domain, h).fit(X).explain(rows, 1) for h in (None, dial(0)))
-    assert torch.equal(plain.xp, none.xp) and dial(0) == TABLE and dial(1) == dial() == PLAUSIBLE
+    assert torch.equal(plain.xp, none.xp) and dial(0) == SPARSE and dial(1) == dial() == PLAUSIBLE
 
 
 def test_every_demand_grows_with_strength(case):

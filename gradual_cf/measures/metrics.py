@@ -19,19 +19,18 @@ from torch.nn.functional import pdist
 from ..answers import _asked_by, _check_answers, Counterfactuals
 from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
-from ..gradual import TABLE
+from ..gradual import plausible
 from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer
 from ..search.goals import in_target, leading, levels, required, shortfall
-from ..search.plausible import Plausibility, held_back
+from ..search.plausible import held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
 # %% auto #0
-__all__ = ['PLAUSIBLE', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
-           'out_of_range', 'measures', 'evaluate', 'plausible', 'strengths', 'lacks', 'bootstrap', 'confirm', 'summary',
-           'plot_summary']
+__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range', 'out_of_range',
+           'measures', 'evaluate', 'strengths', 'lacks', 'bootstrap', 'confirm', 'summary', 'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
 def n_changed(
@@ -246,21 +245,6 @@ def evaluate(
     took = time.perf_counter() - start
     seconds = pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])
     return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
-
-# %% ../../nbs/measures/00_metrics.ipynb #rd02
-def plausible(
-    strength:float=1., # How strict the demands are, in [0, 2]: 0 for the default settings, 2 for the median real row
-) -> Any:              # `Settings` of `GradualCF`, for tables
-    "Settings that demand plausible answers with a clear lead, the more the stronger; `ValueError` outside [0, 2]."
-    number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
-    if strength == 0: return TABLE
-    near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
-    bars = Plausibility(1 - .15*near - .35*more, 1 - .1*near - .4*more, 1 - .5*more if more else None)
-    return replace(TABLE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
-
-# %% ../../nbs/measures/00_metrics.ipynb #rc10
-PLAUSIBLE = plausible() # For tables: answers like real rows of the target
 
 # %% ../../nbs/measures/00_metrics.ipynb #8576d6ff
 def _usual_outliers(explainer, target:Tensor, held:Tensor) -> float: # Targets of answers; which rows judge, bool `(m,)`

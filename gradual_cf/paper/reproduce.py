@@ -22,9 +22,9 @@ from ..baselines.nearest import CEM, GrowingSpheres, Wachter
 from ..core import atomic, check_whole, take_rows
 from ..models.asking import predict
 from ..render import csv_text, subplots
-from ..gradual import PAPER, GradualCF, preset, Settings
+from ..gradual import PAPER, PLAUSIBLE, GradualCF, preset, Settings
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, target_score
-from ..measures.metrics import PLAUSIBLE, confirm, evaluate, l2_change, measures, n_changed, outliers
+from ..measures.metrics import confirm, evaluate, l2_change, measures, n_changed, outliers
 from ..scale.workers import _program, fingerprint, kept
 from ..data.datasets import Task, load_task
 

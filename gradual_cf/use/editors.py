@@ -19,13 +19,11 @@ from ..answers import CHANGED, Counterfactuals
 from ..core import take_rows
 from ..data.columns import _read_numbers
 from ..data.images import _block_names
-from ..gradual import GradualCF, PAPER, preset, PRESETS, _settled
-from ..measures.metrics import PLAUSIBLE
+from ..gradual import by_name, GradualCF, INTENTS, PRESETS, _settled
 from ..models.asking import Cancelled, cancelled_when
 from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, render, value_text
 from ..search.explainer import Explainer
-from ..search.goals import CLASSES
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _bounded
 from .alternatives import _beside, _with_cells
@@ -61,12 +59,9 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     "The ways to search that suit a domain and a model, the explainer's own first where they are none of the presets."
     own,domain,known,out = cf.settings, cf.domain, {}, {}
     if isinstance(cf, GradualCF) and domain.kind in PRESETS:
-        known['nearest'] = preset(domain) if domain.defaults else PRESETS[domain.kind]
-        if domain.features and cf.goal is CLASSES: known['believable'] = PLAUSIBLE
-        known['paper'] = replace(PAPER, legal=True)
-    for name,settings in known.items():
-        kept = replace(settings, tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)
-        try: settled = _settled(kept, domain, cf.model)
+        known = dict(legal=True, tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)
+    for name in INTENTS if known else ():
+        try: settled = _settled(replace(by_name(name, domain), **known), domain, cf.model)
         except ValueError: continue # not for this model
         out[name] = None if settled == own else settled
     return out if None in out.values() else {_FITTED: None} | out

@@ -62,7 +62,7 @@ _BUTTONS = dict(previous=(N_('Previous'), N_('The row before')), next=(N_('Next'
                 letter_button=(N_('Letter'), N_('Write this answer as a letter')),
                 release=(N_('Open everything'), N_('Remove all locks, limits and changes made by hand')))
 _NUMBERS = N_('first'), N_('second'), N_('third'), N_('fourth'), N_('fifth')
-_NAMED = N_('as fitted'), N_('nearest'), N_('believable'), N_('paper') # Presets
+_NAMED = N_('as fitted'), N_('sparse'), N_('robust'), N_('plausible'), N_('paper') # Presets
 
 def _widgets(desk:_Desk, target, preset:str) -> SimpleNamespace:
     "The widgets of a panel, by name."
@@ -309,7 +309,7 @@ def explorer(
     rows,                # Raw rows to look at, at least one; a frame's index names them
     target=None,         # Label of the wanted class, or (low, high) of a number; None for the second of two classes
     units:dict|None=None,# Column -> unit that is written behind its values
-    preset:str|None=None,# 'nearest', 'believable' or 'paper'; None for the settings of `cf`
+    preset:str|None=None,# 'sparse', 'robust', 'plausible' or 'paper'; None for the settings of `cf`
     k:int=5,             # Most answers side by side, in 1..5
     seed:int=0,          # Seed of every search
     names:dict|None=None,# Column -> what people call it
