@@ -151,7 +151,7 @@ def measured(case, flat, v, rows, **more):
 def ours(k, free):
     def run(case, flat):
         start = time.process_time()
-        cf = GradualCF(case.net, case.domain).fit(case.X)
+        cf = GradualCF(case.net, case.domain, 'sparse').fit(case.X)
         told = actions(cf, case.rows, k, 1, free=free, columns=COLUMNS)
         seconds = time.process_time() - start
         return measured(case, flat, flat.read(told.answers.raw), case.rows, actions=len(told), seconds=seconds, note='; '.join(told.words))
@@ -161,7 +161,7 @@ def ours(k, free):
 def alone(case, flat):
     "An answer for each row."
     start = time.process_time()
-    found = GradualCF(case.net, case.domain).fit(case.X).explain(case.rows, 1)
+    found = GradualCF(case.net, case.domain, 'sparse').fit(case.X).explain(case.rows, 1)
     seconds = time.process_time() - start
     many = len(found.changes().drop(columns=['row', 'index', 'before']).drop_duplicates())
     return measured(case, flat, flat.read(found.raw), case.rows, seconds=seconds, note=f'{many} different changes')

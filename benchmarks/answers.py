@@ -80,9 +80,9 @@ def explainers(t):
     x = domain.encode(t.X).x.float()
     net = train(tabular_mlp(x.shape[1], seed=0), x, torch.tensor(t.y), seed=0)
     trees = HistGradientBoostingClassifier(random_state=0, categorical_features='from_dtype').fit(t.X, t.y)
-    yield 'network', lambda **h: GradualCF(net, domain, **h).fit(t.X)
+    yield 'network', lambda **h: GradualCF(net, domain, 'sparse', **h).fit(t.X)
     yield 'network, PLAUSIBLE', lambda **h: GradualCF(net, domain, PLAUSIBLE, **h).fit(t.X)
-    yield 'boosting', lambda **h: GradualCF(predictor(trees, domain), domain, **h).fit(t.X)
+    yield 'boosting', lambda **h: GradualCF(predictor(trees, domain), domain, 'sparse', **h).fit(t.X)
 
 
 def ask(e, raw, target):

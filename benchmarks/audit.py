@@ -128,7 +128,7 @@ def audited(kind, seed, n=None, resamples=499):
     "One bank: what was found, and what by mistake."
     domain, net, people, rows = bank(kind, seed, n)
     start = time.process_time()
-    cf = GradualCF(net, domain).fit(people)
+    cf = GradualCF(net, domain, 'sparse').fit(people)
     told = audit(cf, rows, ['sex', 'age'], resamples=resamples, seed=seed)
     women = told.frame[(told.frame.group == 'woman') & (told.frame.measure == 'distance')].iloc[0]
     wrong = [l for l in told.differences.itertuples() if is_mistake(kind, l)]
@@ -187,7 +187,7 @@ def table_audit(name, most):
     net = network(domain.encode(data.X).x.float(), torch.as_tensor(data.y), 0)
     rows = pd.concat([data.held, data.pool]).iloc[:most]
     start = time.process_time()
-    told = audit(GradualCF(net, domain).fit(data.X), rows, groups_of(name, rows), target=data.wanted)
+    told = audit(GradualCF(net, domain, 'sparse').fit(data.X), rows, groups_of(name, rows), target=data.wanted)
     return told, dict(data=name, rows=len(rows), refused=int(told.refused.sum()), answered=int(told.answers.valid.sum()),
                       groups=told.frame.groupby(['by', 'group']).ngroups - 1, withheld=len(told.withheld),
                       compared=int(told.frame.corrected.notna().sum()), found=len(told.differences),

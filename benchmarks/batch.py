@@ -48,7 +48,7 @@ def explainer(d=8, width=32, grid=11, **settings):
     with torch.no_grad():
         model[-1].weight.div_(z.std(0)[:, None])
         model[-1].bias.copy_((model[-1].bias - z.mean(0))/z.std(0))
-    return GradualCF(model, domain, **settings).fit(train)
+    return GradualCF(model, domain, 'sparse', **settings).fit(train)
 
 
 def quick():

@@ -84,11 +84,11 @@ def explained(name, X, y, Xt, rows):
     "A fitted explainer, and refused rows that it did not learn from."
     if name == 'network':
         task = load_task('heloc')
-        cf = GradualCF(task.model, task.domain).fit(task.X)
+        cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
         z = cf.model(cf.encode(task.X_test).x)
         return cf, task.X_test[(z.argmax(1) == 0).numpy()].head(rows)
     model = MODELS[name]().fit(X, y)
-    return GradualCF(model, tabular(X)).fit(X), Xt[model.predict(Xt) == 0].head(rows)
+    return GradualCF(model, tabular(X), 'sparse').fit(X), Xt[model.predict(Xt) == 0].head(rows)
 
 
 def measured(name, cf, rows, optimal, seconds, gap):

@@ -57,10 +57,10 @@ def questions(rows):
         X, y, others = table(name)
         for make in ('XGBoost', 'LightGBM', 'HistGradientBoosting', 'forest of depth 8'):
             model = fitted(make, X, y)
-            cf = GradualCF(model, tabular(X)).fit(X)
+            cf = GradualCF(model, tabular(X), 'sparse').fit(X)
             yield name, make, cf, others[np.ravel(model.predict(others)) == 0].head(rows), None, 0.
     task = load_task('breast_cancer')
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     refused = (cf.model(cf.encode(task.X_test).x).argmax(1) == 0).numpy()
     yield 'breast_cancer', 'network', cf, task.X_test[refused].head(rows), 5., .02
 

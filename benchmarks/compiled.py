@@ -90,11 +90,11 @@ def line(part, rounds):
     task = load_task(data)
     model = (build(task) if build else task.model).eval()
     rows = take_rows(task.X_test, torch.arange(n) % len(task.X_test))
-    plain, made = GradualCF(model, task.domain).fit(task.X), {}
+    plain, made = GradualCF(model, task.domain, 'sparse').fit(task.X), {}
     target = (predict(model, plain.encode(rows).x).argmax(1) + 1) % len(task.classes)
     told = dict(part=part, data=data, rows=n, compile=', '.join(f'{k}={v}' for k, v in how.items()))
     def first():
-        made['cf'] = GradualCF(torch.compile(model, **how), task.domain).fit(task.X)
+        made['cf'] = GradualCF(torch.compile(model, **how), task.domain, 'sparse').fit(task.X)
         made['cfs'] = made['cf'].explain(rows, target)
     want = plain.explain(rows, target)
     try: cost = seconds(first)

@@ -58,7 +58,7 @@ def lines(name, X, y, target, fold, rows, methods):
     domain = tabular(A)
     net = network(domain, A, b, fold)
     others = bootstrap(lambda X, y: network(domain, X, y, fold + 100), A, b, NETWORKS, seed=fold)
-    base = GradualCF(net, domain).fit(A)
+    base = GradualCF(net, domain, 'sparse').fit(A)
     before = base.logits(B, base.encode(B).x).argmax(1).numpy()
     asked, real = B[before != target].head(rows), B[before == target]
     forest = IsolationForest(random_state=0).fit(base.encode(real).x.numpy())

@@ -101,7 +101,7 @@ def line(kind, name, model, k):
         if name == 'CatBoost, cut .8': model.set_probability_threshold(.8)
     except Exception: return None  # it is not for such rows
     try:
-        cf = GradualCF(model, tabular(X)).fit(X)
+        cf = GradualCF(model, tabular(X), 'sparse').fit(X)
         readings = _readings(cf, _grid_of(cf.domain.features))
     except ValueError as e: return known | dict(read='', asked='', decides=f'refused: {e}'[:90])
     p = cf.model.predictor

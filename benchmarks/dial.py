@@ -106,9 +106,9 @@ class Case:
         y = np.asarray(d.y)[i]
         self.domain = tabular(self.X, **d.rules)
         self.model = kind(self.domain, self.X, y)
-        self.base = GradualCF(self.model, self.domain).fit(self.X)
+        self.base = GradualCF(self.model, self.domain, 'sparse').fit(self.X)
         models = bootstrap(lambda X, y: kind(self.domain, X, y), self.X, y, seed=seed)
-        self.others = [GradualCF(m, self.domain).fit(self.X).model for m in models]
+        self.others = [GradualCF(m, self.domain, 'sparse').fit(self.X).model for m in models]
         held = d.held.iloc[:HELD]
         self.x = self.base.encode(held).x
         self.z = self.base.logits(held, self.x)

@@ -31,7 +31,7 @@ def drift(rows, seeds):
     for seed in range(seeds):
         net = network(x['now'], labels['now'], seed)
         for name, more in METHODS.items():
-            cfs = confirm(GradualCF(net, domain, **more).fit(X[now]).explain(some), tomorrow)
+            cfs = confirm(GradualCF(net, domain, 'sparse', **more).fit(X[now]).explain(some), tomorrow)
             stands = cfs.quality()[['changes', 'distance', 'typical', 'confirmed']].mean()
             lines.append(dict(data='uci', seed=seed, method=name, rows=len(some), valid=float(cfs.valid.mean())) | stands.to_dict())
         held = domain.encode(Xt[Xt.index >= middle]).x.float()

@@ -127,7 +127,7 @@ def explained(name, net, tokenizer, texts, rows, seed):
     for i in range(0, rows, PART):
         kept = cache_dir()/f'encoder-{name}-{seed}-{i}.json'
         if not kept.is_file():
-            if cf is None: cf = GradualCF(net, tokens(net, tokenizer, length=WORDS, reads=FILTERS[name](texts))).fit(texts[:300])
+            if cf is None: cf = GradualCF(net, tokens(net, tokenizer, length=WORDS, reads=FILTERS[name](texts)), 'sparse').fit(texts[:300])
             if not parts: cf.explain(some[:1])      # what is learnt once is not counted
             with atomic(kept) as f: f.write_text(json.dumps(part_of(cf, some[i:i + PART])))
         parts.append(json.loads(kept.read_text()))

@@ -69,7 +69,7 @@ if __name__ == '__main__':
     unit = fit_normalizers(X.to_numpy())
     spans = [c.span for c in tabular(X, integer=WHOLE).features]
     domain = tabular(X, integer=WHOLE, cost={name: span/u for name, span, u in zip(X, spans, unit)})
-    cf = GradualCF(model, domain).fit(X)
+    cf = GradualCF(model, domain, 'sparse').fit(X)
     theirs, goal = Explainer(model, background=X.to_numpy()), Target.probability(range=(0., .5))
     exact = lambda x: theirs.explain(x, goal, backend='exact', seed=0, time_budget_s=60.)
     ours = lambda row: cheapest(cf, row, 0, 'cost', start=False)

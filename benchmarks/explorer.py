@@ -115,7 +115,7 @@ def switched(panel, clock):
 def measured(name, questions):
     "One line of the table."
     task, rng = load_task(name), np.random.default_rng(0)
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     z = cf.logits(rows := take_rows(task.X_test, slice(600)), cf.encode(rows).x)
     target = 1 if z.shape[1] == 2 else 9
     refused = take_rows(rows, (z.argmax(1) != target).nonzero()[:ROWS, 0].numpy())

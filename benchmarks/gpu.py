@@ -104,7 +104,7 @@ def tasks(n, place):
         task = load_task(name)
         model = task.model.to(**place)
         rows = take_rows(task.X_test, torch.arange(n) % len(task.X_test))
-        cf = GradualCF(model, task.domain).fit(task.X)
+        cf = GradualCF(model, task.domain, 'sparse').fit(task.X)
         now = predict(model, task.domain.encode(rows).x.to(**place)).argmax(1)
         yield name, cf, rows, (now + 1) % len(task.classes)
 
@@ -135,7 +135,7 @@ def throughput(n, rounds, place):
     "Rows a second in default mode."
     model, x, domain = problem(22, max(n, 1000), 64)
     model, x = model.to(**place), x.to(**place)
-    cf = GradualCF(model, domain, batch_size=n).fit(x[:1000])
+    cf = GradualCF(model, domain, 'sparse', batch_size=n).fit(x[:1000])
     cf.explain(x[:n])
     took = [n/seconds(lambda: cf.explain(x[:n])) for _ in range(rounds)]
     most = f'{torch.cuda.max_memory_allocated()/2**20:.0f} MiB at most' if place['device'] == 'cuda' else ''

@@ -64,7 +64,7 @@ def asked(name, trees=False):
     domain = tabular(data.X, **data.rules)
     if trees: model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0).fit(data.X, data.y)
     else: model = network(domain.encode(data.X).x.float(), data.y, 0)
-    cf = GradualCF(model, domain).fit(data.X)
+    cf = GradualCF(model, domain, 'sparse').fit(data.X)
     return cf, *refused(data, cf)
 
 

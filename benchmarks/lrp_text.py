@@ -27,7 +27,7 @@ def record(rel, i, kind):
 if __name__ == '__main__':
     torch.set_num_threads(1)
     task = load_task('imdb', length=64)
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     cfs = cf.explain(list(SENTENCES), target=list(SENTENCES.values()))
     before = relevance(task.model, task.domain, list(SENTENCES), target=[1 - t for t in SENTENCES.values()])
     after = relevance(task.model, task.domain, cfs)

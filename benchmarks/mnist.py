@@ -114,7 +114,7 @@ def cpu(f):
 def speed(task, alone=40, rounds=1):
     "An inner step against the raw pass at batch 64; images one by one against some at once, for answers and for the raw pass, in CPU time."
     rows, target = np.array(task.X_test[:max(BATCHES)]), (task.y_test[:max(BATCHES)] + 1) % 10
-    cfs = {n: GradualCF(task.model, task.domain, batch_size=n).fit(task.X) for n in (1, *BATCHES)}
+    cfs = {n: GradualCF(task.model, task.domain, 'sparse', batch_size=n).fit(task.X) for n in (1, *BATCHES)}
     enc = cfs[64].encode(rows[:64])
     x, groups, cf = enc.x, cfs[64].groups(enc.x), cfs[64]
     start = cf.start(enc, torch.zeros(64, dtype=torch.long))

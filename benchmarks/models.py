@@ -185,7 +185,7 @@ def measured(case, method, found, seconds, note='', **more):
 def ours(case, method='ours', model=None, alone=20):
     "The default on all rows in one call, and on single rows."
     start = time.process_time()
-    cf = GradualCF(case.model if model is None else model, case.domain).fit(case.data.X)
+    cf = GradualCF(case.model if model is None else model, case.domain, 'sparse').fit(case.data.X)
     ready, start, single = time.process_time() - start, time.process_time(), []
     answer = cf.explain(case.data.rows, target=case.target)
     seconds = (time.process_time() - start)/len(case.target)

@@ -43,7 +43,7 @@ def network(rows):
     "The network of HELOC, rows to explain, and NICE on what the network reads."
     from nice import NICE
     task = load_task('heloc')
-    cf, some = GradualCF(task.model, task.domain).fit(task.X), task.X_test.iloc[:rows]
+    cf, some = GradualCF(task.model, task.domain, 'sparse').fit(task.X), task.X_test.iloc[:rows]
     def said(x):
         with torch.no_grad(): return task.model(torch.as_tensor(x, dtype=torch.float32)).softmax(1).numpy()
     x, new = cf.x_train.numpy(), cf.encode(some).x.numpy()
@@ -55,7 +55,7 @@ def network(rows):
 def fitted(name, rows):
     "The same of a model that is fitted on a raw frame."
     case = case_of(LOAD[MADE_OF[name]](rows), name)
-    return case.data.X, GradualCF(case.model, case.domain).fit(case.data.X), case.data.rows, nice(case)
+    return case.data.X, GradualCF(case.model, case.domain, 'sparse').fit(case.data.X), case.data.rows, nice(case)
 
 
 def singles(name, rows, few):
@@ -118,7 +118,7 @@ def large(n=30_000, columns=20, rows=10_000):
     models = dict(lightgbm=LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1),
                   linear=make_pipeline(StandardScaler(), LogisticRegression()))
     for name, model in models.items():
-        cf = GradualCF(model.fit(X, y), tabular(X)).fit(X)
+        cf = GradualCF(model.fit(X, y), tabular(X), 'sparse').fit(X)
         cf.explain(X.iloc[:50])
         yield dict(part='large', what=name, rows=rows, ms=cpu(lambda: cf.explain(X.iloc[:rows]))/rows)
 

@@ -66,17 +66,17 @@ def by_width(rounds, n=50):
         cf = GradualCF(model, domain, PAPER, sigma=20, max_changes=3).fit(x)
         yield line('columns', 'paper, 20 steps, at most 3 changes', n, cf, x[:n], x[:n], 1 - cf.z_train[:n].argmax(1), rounds, width=d)
         model, x, domain = problem(22, 1000, d)
-        cf = GradualCF(model, domain).fit(x)
+        cf = GradualCF(model, domain, 'sparse').fit(x)
         yield line('units', 'default', n, cf, x[:n], x[:n], 1 - cf.z_train[:n].argmax(1), rounds, width=d)
 
 
 def kinds(rounds):
     "A convolutional network on digits and a text network on toy reviews, both embedded."
     task = load_task('digits')
-    cf, rows = GradualCF(task.model, task.domain).fit(task.X), np.array(task.X_test[:64])
+    cf, rows = GradualCF(task.model, task.domain, 'sparse').fit(task.X), np.array(task.X_test[:64])
     yield line('kind', 'CNN, 8×8 digits, default', 64, cf, rows, cf.encode(rows).x, (task.y_test[:64] + 1) % 10, rounds)
     task = load_task('toy_reviews')
-    cf, rows = GradualCF(task.model, task.domain).fit(task.X), task.X_test[:16]
+    cf, rows = GradualCF(task.model, task.domain, 'sparse').fit(task.X), task.X_test[:16]
     yield line('kind', 'text CNN, toy reviews, default', len(rows), cf, rows, cf.encode(rows).x, None, rounds)
 
 
@@ -96,7 +96,7 @@ def memory(rounds):
     "Peak tensor memory a row in default mode, by rows in a batch."
     for n in (100, 1_000):
         model, x, domain = problem(22, n, 64)
-        cf = GradualCF(model, domain, batch_size=n).fit(x)
+        cf = GradualCF(model, domain, 'sparse', batch_size=n).fit(x)
         most = peak(lambda: cf.explain(x))
         yield dict(part='memory', what='default', rows=n, value=most/n/1024, unit='KiB a row', low=most/n/1024, high=most/n/1024)
 

@@ -52,7 +52,7 @@ def questions(task, rows, seed):
     "Random test rows, and random other classes where there are more than two."
     rng = np.random.default_rng(seed)
     some = take_rows(task.X_test, np.sort(rng.permutation(len(task.X_test))[:rows]))
-    z = predict(task.model, GradualCF(task.model, task.domain).encode(some).x)
+    z = predict(task.model, GradualCF(task.model, task.domain, 'sparse').encode(some).x)
     n, k = z.shape
     return some, None if k == 2 else (z.argmax(1).numpy() + rng.integers(1, k, n)) % k
 
@@ -62,7 +62,7 @@ def run(name, rows, seed=0):
     task = load_task(name)
     some, target = questions(task, rows, seed)
     for setting, changes in SETTINGS[name].items():
-        e = GradualCF(task.model, task.domain, **changes).fit(task.X)
+        e = GradualCF(task.model, task.domain, 'sparse', **changes).fit(task.X)
         cfs = e.explain(some, target, seed)
         for way, f in WAYS.items():
             start = time.perf_counter()

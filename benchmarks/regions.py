@@ -37,7 +37,7 @@ def german(name, most):
     X = df.drop(columns='default')
     X = X.astype({c: 'category' for c in X if X[c].dtype.kind not in 'if'})
     model = GERMAN[name]().fit(X, 1 - df['default'])
-    return GradualCF(model, tabular(X)).fit(X), X[model.predict(X) == 0].head(most)
+    return GradualCF(model, tabular(X), 'sparse').fit(X), X[model.predict(X) == 0].head(most)
 
 
 def drawn(cf, row, lines, many, rng):

@@ -238,12 +238,12 @@ def measured(name, t, rows, priced):
     draw = np.random.default_rng(1).permutation(len(t.rows))
     some = t.rows.iloc[draw[:rows]]
     domain = tabular(t.X, **t.told)
-    cf = GradualCF(t.model, domain).fit(t.X)
+    cf = GradualCF(t.model, domain, 'sparse').fit(t.X)
     begin = time.perf_counter()
     cfs = cf.explain(some)
     took = time.perf_counter() - begin
     free = tabular(t.X, **{k: v for k, v in t.told.items() if k not in ('relations', 'derive', 'causes')})
-    plain = GradualCF(t.model, free).fit(t.X)
+    plain = GradualCF(t.model, free, 'sparse').fit(t.X)
     begin = time.perf_counter()
     without = plain.explain(some)
     took_plain = time.perf_counter() - begin
@@ -266,7 +266,7 @@ def columns(cf, cfs):
 
 def costs(t, some):
     "Cost of answers against the least that trying all values of one and two columns meets."
-    cf = GradualCF(t.model, tabular(t.X, **t.told, cost=t.cost), tau_slack=0.).fit(t.X)  # the bar of the exhaustive search
+    cf = GradualCF(t.model, tabular(t.X, **t.told, cost=t.cost), 'sparse', tau_slack=0.).fit(t.X)  # the bar of the exhaustive search
     begin = time.perf_counter()
     cfs = cf.explain(some)
     took = time.perf_counter() - begin

@@ -70,7 +70,7 @@ def asked(name, X, y, seed, rows, seconds):
     ways = {'nearest': ({}, usual), 'fewest columns': ({}, {}), 'a lead': (dict(logit_margin=.35), usual),
             'PLAUSIBLE': (dict(settings=PLAUSIBLE), {}), 'Δ-robust, nearest': ({}, usual | firm)}
     for way, (settings, question) in ways.items():
-        cf = GradualCF(net, domain, **settings).fit(X)
+        cf = GradualCF(net, domain, 'sparse', **settings).fit(X)
         begin = time.process_time()
         a = cf.explain(refused, 1, **question)
         spent, ok = time.process_time() - begin, a.valid

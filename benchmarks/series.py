@@ -123,7 +123,7 @@ def lines_of(name, rows, seed, nets=networks):
         if method in STRICT:
             outlier, slack = STRICT[method]
             steps = partial(pasted, outlier=outlier), composed
-            xp = GradualCF(net, domain, steps=steps, tau_slack=slack).fit(X).explain(X_test[some], target).xp
+            xp = GradualCF(net, domain, 'sparse', steps=steps, tau_slack=slack).fit(X).explain(X_test[some], target).xp
         else:
             try: xp = theirs(method, net, X, x[some], target.numpy(), k)
             except ImportError: continue
@@ -169,12 +169,12 @@ def lines_of_others(name, rows):
     for model, make in others().items():
         make().fit(X, y) # compiled now, if not before
         models[model] = fitted(make, X, y)
-    adapted = {model: GradualCF(m, domain).fit(X).model for model, (m, _) in models.items()}
+    adapted = {model: GradualCF(m, domain, 'sparse').fit(X).model for model, (m, _) in models.items()}
     for model, (fit, took) in models.items():
         judge = adapted['MiniRocket' if model == 'forest on features' else 'forest on features']
         target = (predict(adapted[model], x[some]).argmax(1) + torch.as_tensor(np.random.default_rng(1).integers(1, k, rows))) % k
         for slack in (.9, 0.):
-            cf = GradualCF(fit, domain, tau_slack=slack).fit(X)
+            cf = GradualCF(fit, domain, 'sparse', tau_slack=slack).fit(X)
             start = time.process_time()
             xp = cf.explain(X_test[some], target.tolist()).xp
             seconds = (time.process_time() - start)/rows

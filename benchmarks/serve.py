@@ -30,7 +30,7 @@ def made(folder):
     from gradual_cf.all import GradualCF, load_loans, tabular
     X, y, X_test, _ = load_loans()
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0, max_iter=50).fit(X, y)
-    cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
+    cf = GradualCF(model, tabular(X, immutable=['age']), 'sparse').fit(X)
     cf.save(folder)
     refused = X_test[model.predict(X_test) == 'refused']
     return model, X, json.loads(refused.to_json(orient='records'))

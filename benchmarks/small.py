@@ -102,7 +102,7 @@ def measured(table, name, most):
     "One line of the table."
     X, y = TABLES[table]()
     model = piped(MODELS[name]()).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     columns = cf.domain.features
     frame, values, at = every_row(columns, X.dtypes)
     said = np.concatenate([lead(model, frame[i:i + 50_000]) for i in range(0, len(frame), 50_000)])

@@ -124,7 +124,7 @@ def measured(table, name, asked):
     model.fit(X, y)
     refused = X[np.asarray(model.predict(X)).reshape(-1) == 0]
     domain = tabular(X)
-    cf = GradualCF(model, domain).fit(X)
+    cf = GradualCF(model, domain, 'sparse').fit(X)
     rows = refused[:asked]
     if not len(rows): return None
     start = time.perf_counter()

@@ -61,7 +61,7 @@ def answers(X, y, model, rows, immutable):
     rng = np.random.default_rng(0)
     order = rng.permutation(len(X))
     train, test = X.iloc[order[rows:]], X.iloc[order[:rows]]
-    cf = GradualCF(model.fit(train, y.iloc[order[rows:]]), tabular(train, immutable=immutable)).fit(train)
+    cf = GradualCF(model.fit(train, y.iloc[order[rows:]]), tabular(train, immutable=immutable), 'sparse').fit(train)
     cf.explain(test.head(16))
     start = time.process_time()
     cfs = cf.explain(test)
@@ -80,7 +80,7 @@ def mean(v): return float(np.mean(v)) if len(v) else float('nan')
 
 def with_margin(cf, cfs, margin=.02):
     "Distances of answers that keep the margin of networks; missing where that takes another number of columns."
-    safe = GradualCF(cf.model, cf.domain, tau_slack=margin)
+    safe = GradualCF(cf.model, cf.domain, 'sparse', tau_slack=margin)
     safe.x_train, safe.z_train, safe.stats, safe.place = cf.x_train, cf.z_train, cf.stats, cf.place
     safe = safe.explain(cfs.data, cfs.target)
     groups = cf.groups(cfs.x)
@@ -114,7 +114,7 @@ def networks(rows, seconds):
     "Columns of the default's answers for the paper's networks."
     for name in ('heloc', 'uci_credit'):
         task = load_task(name)
-        cf = GradualCF(task.model, task.domain).fit(task.X)
+        cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
         some = task.X_test.head(rows)
         start = time.process_time()
         cfs = cf.explain(some)

@@ -64,12 +64,12 @@ def answers(name, task, rows, seed):
     kept = cache_dir()/f'wording-{name.replace(" ", "-")}-{rows}-{seed}.json'
     if kept.is_file(): return json.loads(kept.read_text())
     texts = task.X_test.iloc[fresh(len(task.X_test), rows, seed)]
-    cf = GradualCF(task.model, domain_of(name, task)).fit(task.X)
+    cf = GradualCF(task.model, domain_of(name, task), 'sparse').fit(task.X)
     cf.explain(texts.iloc[:1])                      # what is learnt once is not counted
     start = time.process_time()
     cfs = cf.explain(texts)
     took = time.process_time() - start
-    plain = GradualCF(task.model, task.domain).fit(task.X)  # knows nothing of places, and reads the answers' letters
+    plain = GradualCF(task.model, task.domain, 'sparse').fit(task.X)  # knows nothing of places, and reads the answers' letters
     p = plain.logits(cfs.raw, plain.encode(cfs.raw).x).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0]
     changes, reader = cfs.changes(), reader_of(cf.domain)
     found = dict(before=list(cfs.data), after=list(cfs.raw), valid=(p >= cfs.tau).tolist(), seconds=took,
@@ -154,7 +154,7 @@ def main():
             table = pd.DataFrame([*table.to_dict('records'), line_of(name, a.rows, seed, found, lines)])
             with atomic(a.csv) as f: table.round(4).to_csv(f, index=False)
             print(table.tail(1).round(3).to_string(header=False), flush=True)
-    cf = GradualCF(task.model, domain_of(list(WAYS)[2], task)).fit(task.X)
+    cf = GradualCF(task.model, domain_of(list(WAYS)[2], task), 'sparse').fit(task.X)
     told = heard(cf, task.X_test.iloc[fresh(len(task.X_test), a.rows, a.seeds[0])])
     with atomic(a.csv.with_name(f'{a.csv.stem}_heard.csv')) as f: told.round(3).to_csv(f, index=False)
     print(told.to_string())

@@ -48,7 +48,7 @@ def answers(name, rows, seed):
     if kept.is_file(): return json.loads(kept.read_text())
     task = load_task('imdb', **FILTERS[name](list(load_imdb()[0]['text'])[::2]))
     texts = task.X_test.iloc[fresh(len(task.X_test), rows, seed)]
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     cf.explain(texts.iloc[:1])                      # what is learnt once is not counted
     start = time.process_time()
     cfs = cf.explain(texts)

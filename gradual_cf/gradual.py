@@ -641,9 +641,10 @@ class GradualCF(Explainer):
     reaches_intervals = True
 
     def __init__(self, model, domain:Domain, settings:Settings|str|None=None, **changes):
+        asked = settings not in (None, 'sparse') or 'tau_slack' in changes
         if isinstance(settings, str) and hasattr(domain, 'encode'): settings = by_name(settings, domain)
         super().__init__(model, domain, settings, **changes)
-        self.settings = _settled(self.settings, domain, self.model, settings is not None or 'tau_slack' in changes)
+        self.settings = _settled(self.settings, domain, self.model, asked)
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.company:Any = None # How rows are compared with real ones, where the settings ask for that

@@ -69,4 +69,4 @@ def loans():
     X, y, X_test, _ = load_loans()
     X, y = X[:300], np.asarray(y[:300])
     model = pipeline(X, y, LogisticRegression())
-    return GradualCF(model, tabular(X, immutable=['age'])).fit(X), X_test[model.predict(X_test) == 'refused'][:4]
+    return GradualCF(model, tabular(X, immutable=['age']), 'sparse').fit(X), X_test[model.predict(X_test) == 'refused'][:4]

@@ -84,11 +84,11 @@ def fresh(k=2):
 
 
 @cache
-def cf(**told): return GradualCF(fresh(), domain(), **told).fit(X())
+def cf(**told): return GradualCF(fresh(), domain(), 'sparse', **told).fit(X())
 
 
 @cache
-def grades(): return GradualCF(fresh(3), domain()).fit(X())
+def grades(): return GradualCF(fresh(3), domain(), 'sparse').fit(X())
 
 
 @cache
@@ -114,13 +114,13 @@ def model(kind='line', labels='zero'):
 
 
 @cache
-def own(kind='line', labels='zero', /, **told): return GradualCF(model(kind, labels), tabular(N()), **told).fit(N())
+def own(kind='line', labels='zero', /, **told): return GradualCF(model(kind, labels), tabular(N()), 'sparse', **told).fit(N())
 
 
 @cache
 def of_table(kind='hist', /, **told):
     "An explainer of a model, of which the table was told more."
-    return GradualCF(model(kind), tabular(N(), **{k: dict(v) if k in ('cost', 'bounds') else list(v) for k, v in told.items()})).fit(N())
+    return GradualCF(model(kind), tabular(N(), **{k: dict(v) if k in ('cost', 'bounds') else list(v) for k, v in told.items()}), 'sparse').fit(N())
 
 
 @cache
@@ -130,7 +130,7 @@ def plain(): return toy.columns()
 @cache
 def bare():
     "An explainer of inputs of which nothing is known, with a domain written by hand."
-    return GradualCF(plain().model, plain().domain).fit(plain().x)
+    return GradualCF(plain().model, plain().domain, 'sparse').fit(plain().x)
 
 
 class Wrapped(nn.Module):
@@ -153,7 +153,7 @@ def pictures(channels=1):
 
 
 @cache
-def picture(): return GradualCF(pictures()[0], images(3), sigma=1).fit(pictures()[1])
+def picture(): return GradualCF(pictures()[0], images(3), 'sparse', sigma=1).fit(pictures()[1])
 
 
 class Level(nn.Module):
@@ -173,7 +173,7 @@ def waves(n=60):
 
 
 @cache
-def wave(): return GradualCF(Level(), series(waves(), ['ecg', 'pulse'], fs=100)).fit(waves())
+def wave(): return GradualCF(Level(), series(waves(), ['ecg', 'pulse'], fs=100), 'sparse').fit(waves())
 
 
 @cache
@@ -186,4 +186,4 @@ def reviews():
 @cache
 def reader():
     texts, vectors = reviews()
-    return GradualCF(lambda x: torch.stack([x.sum((1, 2)), -x.sum((1, 2))], 1), sentences(vectors, length=32, reads=None)).fit(texts[:40])
+    return GradualCF(lambda x: torch.stack([x.sum((1, 2)), -x.sum((1, 2))], 1), sentences(vectors, length=32, reads=None), 'sparse').fit(texts[:40])

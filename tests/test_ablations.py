@@ -27,7 +27,7 @@ def test_rows_and_targets_are_the_same_for_every_line():
     task = load_task('digits')
     (a, s), (b, t) = _some_rows(task, 5, 3), _some_rows(task, 5, 3)
     assert (a == b).all() and (s == t).all()
-    z = GradualCF(task.model, task.domain).fit(task.X)
+    z = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     assert (task.model(z.encode(a).x).argmax(1).numpy() != s).all()
 
 

@@ -43,13 +43,13 @@ MODELS = dict(network=network, line=line, trees=trees)
 @pytest.fixture(scope='module', params=MODELS)
 def explainer(request):
     domain = tabular(X, **RULES)
-    return GradualCF(MODELS[request.param](domain), domain).fit(X)
+    return GradualCF(MODELS[request.param](domain), domain, 'sparse').fit(X)
 
 
 @pytest.fixture(scope='module')
 def net():
     domain = tabular(X, **RULES)
-    return GradualCF(network(domain), domain).fit(X)
+    return GradualCF(network(domain), domain, 'sparse').fit(X)
 
 
 @pytest.fixture(scope='module')
@@ -177,7 +177,7 @@ def test_moves_respect_the_table(net):
 def test_special_codes_are_no_numbers():
     coded = pd.DataFrame(dict(seen=RNG.integers(0, 30, 200), other=RNG.random(200)))
     coded.loc[::4, 'seen'] = -9
-    cf = GradualCF(lambda x: torch.stack([0*x[:, 1], 9*(x[:, 1] - .5)], 1), tabular(coded)).fit(coded)
+    cf = GradualCF(lambda x: torch.stack([0*x[:, 1], 9*(x[:, 1] - .5)], 1), tabular(coded), 'sparse').fit(coded)
     rows, code = _SharedRows(cf, *cf.ask(coded)), np.array(coded.seen == -9)
     assert not rows.entries(_Move(0, 'by', 2.))[1][code].any()     # nothing is added to a code
     v, ok = rows.entries(_Move(0, 'least', 5.))
@@ -199,7 +199,7 @@ def owing():
 def test_what_hangs_together_and_prices():
     rows = owing()
     domain = tabular(rows, immutable=['age'], relations=['owed == debt + card'], cost=dict(income=5., debt='easy', late='never'))
-    cf = GradualCF(written.read('owing'), domain).fit(rows)
+    cf = GradualCF(written.read('owing'), domain, 'sparse').fit(rows)
     told = actions(cf, rows.iloc[:150], 2, 1)
     raw = told.answers.raw
     assert told.helped.any() and np.allclose(raw.owed, raw.debt + raw.card) and (raw.late == told.answers.data.late).all()
@@ -210,7 +210,7 @@ def test_what_hangs_together_and_prices():
 def test_numbers_and_intervals():
     plain = X.assign(debt=X.debt.fillna(3000.)).drop(columns='housing')
     domain = tabular(plain, immutable=['age'])
-    cf = GradualCF(LinearRegression().fit(plain, SCORE), domain).fit(plain)
+    cf = GradualCF(LinearRegression().fit(plain, SCORE), domain, 'sparse').fit(plain)
     told = actions(cf, plain.iloc[:150], 2, (2.5, None))
     assert told.helped.mean() > .8 and (told.answers.prob[torch.as_tensor(told.helped)] >= 2.5).all()
     assert told.apply(plain.iloc[:150]).valid.sum() == told.already + told.helped.sum()
@@ -235,7 +235,7 @@ def sizes(n=150):
 def test_levels_in_order_dates_siblings_and_quantiles(free):
     rows, _ = sizes()
     domain = tabular(rows, **SIZES)
-    cf = GradualCF(written.read('sizes'), domain).fit(rows)
+    cf = GradualCF(written.read('sizes'), domain, 'sparse').fit(rows)
     told = actions(cf, rows, 2, 1, free=free)
     old, new = told.answers.data, told.answers.raw
     assert told.helped.mean() > .8 and (said(cf, new) == told.helped).all() and domain.legal(old, new).all()
@@ -268,6 +268,6 @@ def test_nothing_helps(net):
 
 def test_names_are_escaped():
     rows = X[['income', 'late']].rename(columns={'income': '<b>income</b>', 'late': '<b>late</b>'})
-    cf = GradualCF(lambda x: torch.stack([0*x[:, 0], 9*(x[:, 0] - .5)], 1), tabular(rows)).fit(rows)
+    cf = GradualCF(lambda x: torch.stack([0*x[:, 0], 9*(x[:, 0] - .5)], 1), tabular(rows), 'sparse').fit(rows)
     text = actions(cf, rows, 1, 1)._repr_html_()
     assert '<b>' not in text and '&lt;b&gt;' in text

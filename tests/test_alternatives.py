@@ -42,14 +42,14 @@ def holds(e, many, k, target=None):
 def test_rows_of_which_each_has_a_best_single_change():
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 50, (80, 2)), columns=['a', 'b'])
     model = LogisticRegression().fit(X, X.a + 2*X.b > 75)     # a linear model is proven by default
-    many = GradualCF(model, tabular(X)).fit(X).explain_many(X[~model.predict(X)].head(1), 1)
+    many = GradualCF(model, tabular(X), 'sparse').fit(X).explain_many(X[~model.predict(X)].head(1), 1)
     assert len(many.answers) and many.answers.valid.all()
 
 
 @pytest.mark.parametrize('problem,how', cover(toy.PROBLEMS, ['default', 'paper', 'noise']))
 def test_answers_are_valid_distinct_and_irreducible(problem, how):
     t = toy.PROBLEMS[problem]()
-    e = dict(default=lambda: GradualCF(t.model, t.domain, sigma=20), noise=lambda: Noise(t.model, t.domain),
+    e = dict(default=lambda: GradualCF(t.model, t.domain, 'sparse', sigma=20), noise=lambda: Noise(t.model, t.domain),
              paper=lambda: GradualCF(t.model, t.domain, PAPER, sigma=30, legal=True))[how]().fit(t.x)
     target = (e.z_train.argmax(1)[:40] + 1) % e.z_train.shape[1]
     many = e.explain_many(t.x[:40], target, k=4)
@@ -64,14 +64,14 @@ def test_answers_are_valid_distinct_and_irreducible(problem, how):
 @given(st.integers(0, 10**6), st.integers(1, 7), st.floats(0, 1), st.floats(.3, .9))
 def test_any_question(seed, k, diversity, tau):
     t = toy.columns(3)
-    e = GradualCF(t.model, t.domain, tau=tau, sigma=5).fit(t.x)
+    e = GradualCF(t.model, t.domain, 'sparse', tau=tau, sigma=5).fit(t.x)
     target = torch.randint(3, (12,), generator=torch.Generator().manual_seed(seed))
     holds(e, e.explain_many(t.x[:12], target, k=k, diversity=diversity, max_changes=3), k)
 
 
 def test_the_first_answer_is_that_of_explain_without_idle_changes():
     t = toy.columns()
-    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
     one = e.explain(t.x[:40])
     many = e.explain_many(t.x[:40], k=3)
     first = many.answers[(many.number == 1).nonzero()[0].tolist()]
@@ -83,7 +83,7 @@ def test_the_first_answer_is_that_of_explain_without_idle_changes():
 
 def test_new_sets_of_columns_come_before_other_values():
     t = toy.columns()
-    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
     for i in range(0, 30, 3):
         some = e.explain_many(t.x[i:i + 1], k=6)[0]
         keys = [one.numpy().tobytes() for one in changed_groups(some.x, some.xp, t.groups)]
@@ -93,9 +93,9 @@ def test_new_sets_of_columns_come_before_other_values():
 
 def test_used_up_columns_give_other_values():
     t = toy.columns()
-    e = GradualCF(t.model, t.domain, sigma=20).fit(t.x)
+    e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
     enc = lambda raw: Encoded(torch.as_tensor(raw).clone(), torch.tensor([[True, False, True, True]]).repeat(len(raw), 1))
-    narrow = GradualCF(t.model, replace(t.domain, encode=enc), sigma=20).fit(t.x)
+    narrow = GradualCF(t.model, replace(t.domain, encode=enc), 'sparse', sigma=20).fit(t.x)
     many = narrow.explain_many(t.x[:60], k=3)
     holds(narrow, many, 3)
     table = many.diversity()
@@ -108,7 +108,7 @@ def test_diversity_covers_more_columns_and_costs_nearness():
     moved = on*np.array([.1, .2, .9, .3])[:, None]
     assert _select(on, moved, 2, 0.) == [0, 1] and _select(on, moved, 2, 1.) == [0, 2]
     task = load_task('breast_cancer')
-    e = GradualCF(task.model, task.domain).fit(task.X)
+    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     rows = task.X_test.iloc[:8]
     near,wide = (e.explain_many(rows, k=3, diversity=d) for d in (0., 1.))
     assert wide.diversity().features.mean() > near.diversity().features.mean()
@@ -125,7 +125,7 @@ def test_what_is_forbidden_next():
 
 def test_rows_that_are_there_or_cannot_get_there_have_no_answers():
     task = load_task('breast_cancer')
-    e = GradualCF(task.model, task.domain).fit(task.X)
+    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     said = e.domain.encode(task.X_test).x
     benign = task.X_test[(e.model(said.to(e.x_train)).argmax(1) == 1).numpy()].iloc[:2]
     for many in (e.explain_many(benign, target=1), e.explain_many(benign, target=0, immutable=list(benign))):
@@ -161,7 +161,7 @@ def fitted(kind, df, good):
     else:
         df = codes(df)
         wide,model = tabular(df, increase_only=['years']), GradientBoostingRegressor(random_state=0).fit(df, df.income - 50*df.debt + df.years)
-    return GradualCF(predictor(model, wide), wide).fit(df), df
+    return GradualCF(predictor(model, wide), wide, 'sparse').fit(df), df
 
 
 @pytest.mark.parametrize('kind', ['logistic', 'forest', 'numbers'])
@@ -200,7 +200,7 @@ def test_images_texts_and_tables(name):
     task = load_task(name)
     rows,k = take_rows(task.X_test, slice(0, 2)), len(task.classes)
     target = None if k == 2 else (np.asarray(task.y_test[:2]) + 1) % k
-    e = GradualCF(task.model, task.domain).fit(task.X)
+    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     state = torch.get_rng_state()
     many = e.explain_many(rows, target, k=3)
     assert torch.equal(state, torch.get_rng_state())
@@ -234,7 +234,7 @@ def test_irreducible_is_a_measure_and_agrees_with_brute_force():
 
 def test_answers_of_a_row_do_not_depend_on_its_neighbours():
     task = load_task('breast_cancer')
-    e = GradualCF(task.model, task.domain).fit(task.X)
+    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     rows = task.X_test.iloc[:12]
     whole = e.explain_many(rows, k=3)
     for i in (0, 5, 11):
@@ -255,7 +255,7 @@ def tied():
     "An explainer to which one column costs three times as much, and rows."
     df, good = tied_rows()
     domain = tabular(df, relations=['total == a + b', 'most >= c'], cost={'a': 3., 'b': 1., 'c': 1.})
-    return GradualCF(written.read('tied'), domain, tau=.8).fit(df), df[good == 0].iloc[:40]
+    return GradualCF(written.read('tied'), domain, 'sparse', tau=.8).fit(df), df[good == 0].iloc[:40]
 
 
 def test_what_hangs_together_moves_together(tied):
@@ -300,7 +300,7 @@ def test_sets_are_full_where_columns_of_levels_must_change_together():
         p = (sum(df[c].astype(object).map(points).astype(int) for c in rows) >= 5).to_numpy(float)*.8 + .1
         return np.column_stack([1 - p, p])
     domain = tabular(rows)
-    cf = GradualCF(predictor(chance, domain, names=list(rows)), domain).fit(rows)
+    cf = GradualCF(predictor(chance, domain, names=list(rows)), domain, 'sparse').fit(rows)
     some = rows[(rows == 'a').sum(axis=1) >= 2].sample(8, random_state=0)
     some = some[cf.explain(some, 1).before < .5].head(4)
     many = cf.explain_many(some, 1, k=4)

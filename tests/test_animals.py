@@ -21,7 +21,7 @@ def task(): return load_task('animals')
 
 @pytest.fixture(scope='module')
 def found(task):
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     return cf, cf.explain(np.array(task.X_test[:12]), (task.y_test[:12] + 1 + np.arange(12) % 4) % 5)
 
 

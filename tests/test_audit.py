@@ -41,7 +41,7 @@ def made(higher=1., n=600, **rules):
     "Rows with a region that the model does not read, and an explainer."
     rows = people(n)
     read = rows.drop(columns='region')
-    return GradualCF(Score(higher), tabular(read, immutable=['sex'], **rules), classes=('refused', 'granted')).fit(read), rows
+    return GradualCF(Score(higher), tabular(read, immutable=['sex'], **rules), 'sparse', classes=('refused', 'granted')).fit(read), rows
 
 
 @pytest.fixture(scope='module')
@@ -171,7 +171,7 @@ def test_a_ratio_to_next_to_nothing_has_no_upper_end_and_one_to_nothing_is_none(
 @pytest.mark.parametrize('kind', ['tokens', 'blocks'])
 def test_what_is_no_table_is_audited_by_groups_told_apart(kind):
     p = toy.PROBLEMS[kind]()
-    cf = GradualCF(p.model, p.domain, sigma=0).fit(p.x)
+    cf = GradualCF(p.model, p.domain, 'sparse', sigma=0).fit(p.x)
     a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), target=1, resamples=99)
     assert line(a, '1', 'refused').rows == 100 and 'group 0' in set(a.columns.column)
 
@@ -261,7 +261,7 @@ def test_numbers_have_an_interval_as_their_target():
     from sklearn.linear_model import LinearRegression
     rows = people()
     read = rows[['income', 'debt']]
-    cf = GradualCF(LinearRegression().fit(read, read.income - .5*read.debt), tabular(read)).fit(read)
+    cf = GradualCF(LinearRegression().fit(read, read.income - .5*read.debt), tabular(read), 'sparse').fit(read)
     a = audit(cf, rows, 'sex', target=(20.25, None), resamples=99)
     np.testing.assert_array_equal(a.refused, read.income - .5*read.debt < 20.25)
     assert 'at least 20.25' in a.text()

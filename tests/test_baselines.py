@@ -101,7 +101,7 @@ def test_cem_leaves_zero_only_where_it_pays(linear):
     "With threshold β at learning rate lr an entry leaves x only if c·|w| lr > β: below that nothing ever moves."
     x, model = linear
     top = .1/(.01*model.w.abs().max().item())
-    row = x[:12][GradualCF(model, plain(5), init='input', masking='gradient', sigma=0).fit(x).explain(x[:12], 1).before < .5]
+    row = x[:12][GradualCF(model, plain(5), 'sparse', init='input', masking='gradient', sigma=0).fit(x).explain(x[:12], 1).before < .5]
     for c, moves in ((.99*top, False), (1.5*top, True)):
         cfs = CEM(model, plain(5), rounds=1, c=c).fit(x).explain(row, 1)
         assert ((cfs.xp != cfs.x).any() == moves).item()
@@ -155,7 +155,7 @@ def test_lore_recovers_axis_and_threshold(stepped):
         assert why.rule.precision > .95 and why.rule.coverage == pytest.approx((df.income <= why.rule.conditions[0].high).mean(), abs=1e-9)
         assert why.others and why.others[0].changed[0].feature == 'income' and abs(why.others[0].changed[0].low - 1500) < 60
     assert cfs.valid.all() and set(cfs.changes().feature) == {'income'}
-    words = because(GradualCF(model, domain, sigma=0, classes=['denied', 'approved']).fit(df).explain(low, 'approved'), LORE(model, domain, classes=['denied', 'approved']).fit(df))
+    words = because(GradualCF(model, domain, 'sparse', sigma=0, classes=['denied', 'approved']).fit(df).explain(low, 'approved'), LORE(model, domain, classes=['denied', 'approved']).fit(df))
     assert words.sentence.str.fullmatch(r'denied because income ≤ 1,\d{3}(\.\d+)?; approved if income becomes 1,\d{3}(\.\d+)?').all()
     assert list(words.index) == list(low.index) and words.precision.gt(.95).all()
 
@@ -325,7 +325,7 @@ def test_neighbourhoods_are_near_and_balanced():
 def test_because_says_when_there_is_nothing_to_say():
     df, _, net = made.bank()
     lore = LORE(net, tabular(df), classes=['no', 'yes'], **QUICK[LORE]).fit(df)
-    cf = GradualCF(net, tabular(df, immutable=[c for c in df if c != 'age']), classes=['no', 'yes']).fit(df)
+    cf = GradualCF(net, tabular(df, immutable=[c for c in df if c != 'age']), 'sparse', classes=['no', 'yes']).fit(df)
     cfs = cf.explain(df.iloc[:20], target='yes')
     out = because(cfs, lore)
     assert list(out.valid) == cfs.valid.tolist() and out.valid.any() and not out.valid.all()

@@ -56,7 +56,7 @@ def explainer():
     with torch.no_grad():
         model[-1].weight.div_(z.std(0)[:, None]).mul_(2)
         model[-1].bias.copy_(2*(model[-1].bias - z.mean(0))/z.std(0))
-    return GradualCF(model, domain, sigma=10).fit(train)
+    return GradualCF(model, domain, 'sparse', sigma=10).fit(train)
 
 
 @pytest.fixture(scope='module')
@@ -88,7 +88,7 @@ def test_every_source_gives_what_explain_gives(cf, whole, tmp_path, kind):
 
 def test_parts_that_are_the_explainers_own_batches_give_its_bits_in_32_bits_too(tmp_path):
     task = load_task('breast_cancer')
-    cf, rows = GradualCF(task.model, task.domain, batch_size=16, sigma=10).fit(task.X), task.X_test[:64]
+    cf, rows = GradualCF(task.model, task.domain, 'sparse', batch_size=16, sigma=10).fit(task.X), task.X_test[:64]
     out = pd.read_parquet(explain_dataset(cf, rows, tmp_path/'out', batch_size=32))
     whole = cf.explain(rows)
     assert (out[[f'cf:{c}' for c in task.X]].to_numpy() == whole.raw.to_numpy()).all() and np.allclose(out.cf_prob, whole.prob, atol=1e-6)
@@ -110,7 +110,7 @@ def test_column_types_do_not_depend_on_the_part(cf, tmp_path):
 
 def test_images_of_the_hub(tmp_path):
     task,test = load_task('digits'), load_digits()[1].select(range(6))
-    cf = GradualCF(task.model, task.domain, sigma=2, max_changes=3, batch_size=2).fit(task.X[:300])
+    cf = GradualCF(task.model, task.domain, 'sparse', sigma=2, max_changes=3, batch_size=2).fit(task.X[:300])
     out = pd.read_parquet(explain_dataset(cf, test, tmp_path/'out', target=3, batch_size=4))
     whole = cf.explain(test, 3)
     assert (np.stack([np.stack(v) for v in out['cf:image']]) == np.asarray(whole.raw)).all() and np.allclose(out.cf_prob, whole.prob, atol=1e-5)
@@ -118,7 +118,7 @@ def test_images_of_the_hub(tmp_path):
 
 def test_texts(tmp_path):
     task = load_task('toy_reviews')
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     out = pd.read_parquet(explain_dataset(cf, task.X_test[:12], tmp_path/'out', batch_size=32))
     assert out['cf:text'].tolist() == list(cf.explain(task.X_test[:12]).raw)
 
@@ -233,7 +233,7 @@ def ends_at_row_70(cf, engine, out, monkeypatch, says):
     monkeypatch.setattr(crews, '_LOSSES', 1)
     df = loans(90)
     df.loc[70, 'debt'] = 66
-    deadly = GradualCF(cf.model, dataclasses.replace(cf.domain, encode=dies), sigma=0).fit(loans(400, 1).drop(columns='account'))
+    deadly = GradualCF(cf.model, dataclasses.replace(cf.domain, encode=dies), 'sparse', sigma=0).fit(loans(400, 1).drop(columns='account'))
     with pytest.raises(RuntimeError, match=says): engine(deadly, df, out, batch_size=10, workers=1)
     assert 7 not in _finished(out)
 
@@ -283,7 +283,7 @@ def test_a_part_keeps_rows_and_what_the_model_said_of_them(cf, tmp_path):
     assert [t['rows'] for t in told] == [[0, 19], [0, 29]] and told[0]['logits'] == told[1]['logits'] and told[0]['run'] != told[1]['run']
     model = copy.deepcopy(cf.model)
     with torch.no_grad(): model[-1].bias[0] += .001
-    other = GradualCF(model, cf.domain, sigma=10).fit(loans(400, 1).drop(columns='account'))
+    other = GradualCF(model, cf.domain, 'sparse', sigma=10).fit(loans(400, 1).drop(columns='account'))
     assert _told_by(_part_file(explain_dataset(other, loans(50), tmp_path/'o', batch_size=20), 0))['logits'] != told[0]['logits']
 
 
@@ -354,7 +354,7 @@ def test_a_helper_that_was_edited_is_told_apart():
 
 def changed(cf, **settings):
     "The same explainer with other settings."
-    return GradualCF(cf.model, cf.domain, **dict(sigma=10) | settings).fit(loans(400, 1).drop(columns='account'))
+    return GradualCF(cf.model, cf.domain, 'sparse', **dict(sigma=10) | settings).fit(loans(400, 1).drop(columns='account'))
 
 
 @pytest.fixture(scope='module')
@@ -371,8 +371,8 @@ def test_another_run_is_refused_and_nothing_is_touched(cf, begun, tmp_path, what
     with torch.no_grad(): model[-1].bias[0] += .001
     train = loans(400, 1).drop(columns='account')
     e = dict(sigma=lambda: changed(cf, sigma=11), term=lambda: changed(cf, match=lambda s: (s.logits - s.target.mu).pow(2).sum(1)),
-             abs=lambda: changed(cf, terms=dict(extra=(0., calls(torch.exp)))), default=lambda: changed(cf, terms=dict(extra=(0., second))), partial=lambda: changed(cf, terms=dict(extra=(0., partial(third, k=2)))), weights=lambda: GradualCF(model, cf.domain, sigma=10).fit(train),
-             immutable=lambda: GradualCF(cf.model, tabular(train, immutable=['income']), sigma=10).fit(train), train=lambda: GradualCF(cf.model, cf.domain, sigma=10).fit(train[:200])).get(what, lambda: cf)()
+             abs=lambda: changed(cf, terms=dict(extra=(0., calls(torch.exp)))), default=lambda: changed(cf, terms=dict(extra=(0., second))), partial=lambda: changed(cf, terms=dict(extra=(0., partial(third, k=2)))), weights=lambda: GradualCF(model, cf.domain, 'sparse', sigma=10).fit(train),
+             immutable=lambda: GradualCF(cf.model, tabular(train, immutable=['income']), 'sparse', sigma=10).fit(train), train=lambda: GradualCF(cf.model, cf.domain, 'sparse', sigma=10).fit(train[:200])).get(what, lambda: cf)()
     how = dict(batch_size=30) | dict(seed=dict(seed=1), batch_size=dict(batch_size=31), target=dict(target=1)).get(what, {})
     with pytest.raises(ValueError, match=says): explain_dataset(e, loans(60, 5 if what == 'rows' else 0), out, **how)
     assert content(out) == before
@@ -481,7 +481,7 @@ def waves(**display):
 def test_a_domain_written_by_hand(tmp_path):
     torch.manual_seed(0)
     rows, net = torch.rand(40, 12).double(), torch.nn.Linear(12, 2).double()
-    cf = GradualCF(net, waves(columns=('curve',)), sigma=0).fit(rows)
+    cf = GradualCF(net, waves(columns=('curve',)), 'sparse', sigma=0).fit(rows)
     df = pd.DataFrame(dict(id=range(40), curve=list(rows.numpy())))
     df.to_parquet(tmp_path/'r.parquet')
     for ds in (df, tmp_path/'r.parquet'):

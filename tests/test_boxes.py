@@ -47,7 +47,7 @@ MODELS = dict( # name -> model
 def fitted(rng, name='hist', **how):
     X = table(rng, category=name not in ('forest', 'logistic'))
     model = MODELS[name]().fit(X, labels(rng, X))
-    return GradualCF(model, tabular(X, integer=['c'], **how)).fit(X), model, X
+    return GradualCF(model, tabular(X, integer=['c'], **how), 'sparse').fit(X), model, X
 
 
 def test_decimals_near_a_cut():
@@ -55,7 +55,7 @@ def test_decimals_near_a_cut():
     X = pd.DataFrame(dict(u=rng.random(300), v=rng.integers(0, 5, 300)))
     model = tree.DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, (X.u + X.v/5 + rng.normal(0, .1, 300) > 1).astype(int))
     cut, rows = model.tree_.threshold[model.tree_.feature == 0][0], X.head(4)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     found = cheapest(cf, rows, 1 - model.predict(rows), 'distance', bounds={'u': (float(cut) - 2e-4, float(cut) + 2e-4)})
     step = 10.**-cf.domain.features[0].digits
     near = np.arange(np.ceil((cut - 2e-4)/step), np.floor((cut + 2e-4)/step) + 1)*step
@@ -79,7 +79,7 @@ def test_plateaus_have_answers_without_a_spare_change():
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (400, 10)), columns=[f'c{i}' for i in range(10)])
     y = (X.iloc[:, :7].sum(axis=1) >= 3).astype(int)
     model = neural_network.MLPClassifier((2,), solver='lbfgs', random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows = X[model.predict(X) == 0].head(12)
     p = cheapest(cf, rows, 1, start=False)
     grid = np.array(list(itertools.product((0, 1), repeat=10)))
@@ -94,7 +94,7 @@ def test_plateaus_are_explained_in_full(dtype, hidden):
     model = neural_network.MLPClassifier((2,), solver='lbfgs', random_state=0).fit(X, (X.iloc[:, :7].sum(axis=1) >= 3).astype(int))
     rows = X[model.predict(X) == 0]
     asked = predictor(lambda frame: model.predict_proba(frame)[:, 1], tabular(X)) if hidden else model
-    answers = GradualCF(asked, tabular(X)).fit(X).explain(rows, 1)
+    answers = GradualCF(asked, tabular(X), 'sparse').fit(X).explain(rows, 1)
     grid = np.array(list(itertools.product((0, 1), repeat=10)))
     there = model.predict(pd.DataFrame(grid, columns=X.columns).astype(dtype)) == 1
     fewest = [(grid[there] != row).sum(1).min() for row in rows.to_numpy()]
@@ -119,7 +119,7 @@ def test_a_way_names_the_level_of_a_category_of_several_columns():
     X = pd.DataFrame({'red': rng.integers(0, 2, 80), 'a': rng.integers(0, 9, 80)})
     X.insert(1, 'blue', 1 - X.red)
     model = tree.DecisionTreeClassifier(random_state=0).fit(X, X.red)
-    cf = GradualCF(model, tabular(X, categorical={'colour': ['red', 'blue']})).fit(X)
+    cf = GradualCF(model, tabular(X, categorical={'colour': ['red', 'blue']}), 'sparse').fit(X)
     menu = ways(cf, X[X.red == 0].head(1), 1, 1)
     assert menu[menu.proof == 'optimal'][['columns', 'values']].values.tolist() == [[('colour',), ('red',)]]
 
@@ -142,7 +142,7 @@ def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
 def test_answers_of_a_model_without_bounds_have_no_proof():
     from sklearn.svm import SVC
     X = table(np.random.default_rng(17), category=False)
-    assert GradualCF(SVC().fit(X, X.a > 2), tabular(X)).fit(X).explain(X.head(2)).proof == ['', '']
+    assert GradualCF(SVC().fit(X, X.a > 2), tabular(X), 'sparse').fit(X).explain(X.head(2)).proof == ['', '']
 
 
 def test_a_proof_is_asked_for_and_goes_along(tmp_path):
@@ -174,7 +174,7 @@ def test_when_the_time_is_over_rows_say_so(name):
     if name == 'svc':
         X = X[['a', 'b', 'c']]
         model = SVC().fit(X, labels(np.random.default_rng(20), X))
-        cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+        cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
     rows = pd.concat([X]*2, ignore_index=True)
     some = cf.explain(rows, 1 - model.predict(rows), seconds=1e-6)
     told = np.array(some.proof)
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_a_question_that_has_some_time(monkeypatch):
     rng = np.random.default_rng(21)
     X = table(rng, category=False)
     model = SVC().fit(X, labels(rng, X))
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows, search, calls = X.head(30), type(cf).search, []
     def interrupted(self, *asked):
         calls.append(1)
@@ -206,7 +206,7 @@ def test_a_region_without_bounds_is_counted():
     rng = np.random.default_rng(22)
     X = table(rng, category=False)
     model = SVC().fit(X, labels(rng, X))
-    cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+    cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
     answers = cf.explain(X.head(6))
     around = answers.region(free=['b'])
     assert around.how.eq('counted on 200 rows').all() and (around.high > around.low).any()
@@ -222,7 +222,7 @@ def test_a_column_of_many_values_is_asked_at_a_few(name, monkeypatch):
     last = ensemble.RandomForestClassifier(12, max_depth=5, random_state=0) if name == 'pipe_forest' else linear_model.LogisticRegression()
     model = pipeline.make_pipeline(preprocessing.StandardScaler(), last).fit(X, (X.u + X.v + 12*X.w + rng.normal(0, 9, 250) > 80).astype(int))
     def told():
-        cf = GradualCF(model, tabular(X, integer=['w'])).fit(X)
+        cf = GradualCF(model, tabular(X, integer=['w']), 'sparse').fit(X)
         found = cheapest(cf, X.head(25), 1 - model.predict(X.head(25)), 'distance')
         return found.frame().drop(columns=['seconds', 'boxes']), found.answers.raw, found.answers.region(['w'])
     every = told()
@@ -238,10 +238,10 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
     y = (X.income/2000 - X.late/2 > 1.6).astype(int)
     for last in (linear_model.LogisticRegression(), ensemble.RandomForestClassifier(10, max_depth=4, random_state=0)):
         model = pipeline.make_pipeline(preprocessing.StandardScaler(), last).fit(X, y)
-        answers = GradualCF(model, tabular(X)).fit(X).explain(X[model.predict(X) == 0].head(5), 1)
+        answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1)
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
-    assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X)).fit(X))
+    assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
 
 
 def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(monkeypatch):
@@ -250,7 +250,7 @@ def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(monkeypat
     X = pd.DataFrame(rng.integers(0, 30, (600, 8)), columns=list('abcdefgh'))
     y = (X.to_numpy() @ rng.normal(size=8) + X.a*X.b/20 + rng.normal(0, 9, 600) > 40).astype(int)
     model = ensemble.RandomForestClassifier(30, random_state=0, n_jobs=1).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows = X[model.predict(X) == 0][18:31]
     unbounded = cf.explain(rows, 1)
     monkeypatch.setattr(proven, '_BUDGET', 20_001.)
@@ -269,7 +269,7 @@ def test_levels_of_two_categories_go_together():
     X = pd.DataFrame({c: pd.Categorical(rng.choice(['m', 'n', 'o'], 400)) for c in ('a', 'b')} | dict(k=rng.integers(0, 4, 400)))
     y = ((X.a != 'o') & (X.b != 'o') & ~((X.a == 'n') & (X.b == 'n'))).astype(int)
     model = pipeline.make_pipeline(compose.make_column_transformer((preprocessing.OneHotEncoder(), ['a', 'b']), remainder='passthrough'), tree.DecisionTreeClassifier(random_state=0)).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows = X[(X.a == 'o') & (X.b == 'o')].head(3)
     around = cf.explain(rows, 1).region()
     for _, lines in around.groupby('row'):
@@ -285,7 +285,7 @@ def test_ends_of_a_region_are_legal_values():
     X.loc[::5, 'a'] = -7.
     y = (X.a.clip(0) + X.b.fillna(4) + X.c > 13).astype(int)
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X, integer=list('abc'), special=[-7])).fit(X)
+    cf = GradualCF(model, tabular(X, integer=list('abc'), special=[-7]), 'sparse').fit(X)
     refused = X[model.predict(X) == 0]
     rows = pd.concat([refused[refused.b.isna()].head(3), refused[refused.a == -7].head(3), refused[refused.b.notna()].head(2)])
     rows.iloc[-1, 2] = 40.
@@ -314,7 +314,7 @@ def test_a_picture_shades_what_does_as_well():
     assert sum(page.count('cfx-also') for page in pages) == (around.high > around.low).sum()
     assert any('(at least ' in page or '(at most ' in page for page in pages)
     numbers = table(np.random.default_rng(13), category=False)
-    asked = GradualCF(SVC().fit(numbers, labels(np.random.default_rng(13), numbers)), tabular(numbers, integer=['c'])).fit(numbers)
+    asked = GradualCF(SVC().fit(numbers, labels(np.random.default_rng(13), numbers)), tabular(numbers, integer=['c']), 'sparse').fit(numbers)
     counted = asked.explain(numbers.head(6))
     assert not shades(counted.plot()) and shades(counted.plot(ranges=True)) # unasked, nothing is drawn that is only counted
     assert 'cfx-also' not in ''.join(_picture(counted[i]) for i in range(6))
@@ -325,7 +325,7 @@ def test_a_region_that_is_counted_has_categories_too():
     rng = np.random.default_rng(33)
     X = table(rng)
     model = coded(preprocessing.StandardScaler(), SVC())
-    cf = GradualCF(model.fit(X, labels(rng, X)), tabular(X, integer=['c'])).fit(X)
+    cf = GradualCF(model.fit(X, labels(rng, X)), tabular(X, integer=['c']), 'sparse').fit(X)
     around = cf.explain(X.head(8)).region(free=['kind', 'a'])
     kinds = around[around.feature == 'kind']
     assert kinds.how.eq('counted on 200 rows').all() and kinds.levels.map(len).gt(1).any()
@@ -349,7 +349,7 @@ def test_who_breaks_the_question_is_certified_for_nothing(name):
     rng = np.random.default_rng(5)
     X = table(rng)
     model = MODELS_TOO[name]().fit(X, (X.a + X.b + rng.normal(0, .7, len(X)) > 3).astype(int))
-    cf = GradualCF(model, tabular(X, integer=['c'])).fit(X)
+    cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
     rows, target = X.head(40), 1 - model.predict(X.head(40))
     asked = cf.explain(rows, target, immutable=['a'], bounds={'b': (-1, 1)})
     free = cf.explain(rows, target, immutable=['c', 'kind'])
@@ -379,7 +379,7 @@ def many_levels(levels, seed=0, classes=2):
 def test_levels_that_were_left_out_are_in_no_better_answer(seed, classes, optimal):
     "Against every row there is."
     model, X = many_levels(20, seed, classes)
-    cf, rows = GradualCF(model, tabular(X, categorical=['a'])).fit(X), X.head(15)
+    cf, rows = GradualCF(model, tabular(X, categorical=['a']), 'sparse').fit(X), X.head(15)
     every = pd.DataFrame(itertools.product(X.a.cat.categories, ['u', 'v', 'w'], range(4)), columns=['a', 'b', 'c'])
     share = model.predict_proba(every)
     for target in sorted(set(model.predict(X))):
@@ -395,7 +395,7 @@ def test_levels_that_were_left_out_are_in_no_better_answer(seed, classes, optima
 def test_ten_times_the_levels_take_no_more_boxes_of_a_linear_model(monkeypatch):
     def looked(levels):
         model, X = many_levels(levels)
-        cf, seen = GradualCF(model, tabular(X, categorical=['a'])).fit(X), []
+        cf, seen = GradualCF(model, tabular(X, categorical=['a']), 'sparse').fit(X), []
         look = bounds._LayerBound.__call__
         with monkeypatch.context() as m:
             m.setattr(bounds._LayerBound, '__call__', lambda self, b, budget: (seen.append(len(b.row)*self.width), look(self, b, budget))[1])
@@ -414,7 +414,7 @@ def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_
     rng = np.random.default_rng(0)
     X = pd.DataFrame(dict(a=rng.integers(0, 50, 300), big=rng.integers(0, 2**bits, 300)))
     model = WIDE[name].fit(X, ((X.a/50 + X.big/2**bits) > 1.2).astype(int))
-    cf, rows = GradualCF(model, tabular(X)).fit(X), X[model.predict(X) == 0].head(15)
+    cf, rows = GradualCF(model, tabular(X), 'sparse').fit(X), X[model.predict(X) == 0].head(15)
     answers, spans = cf.explain(rows, 1), (X.max() - X.min()).astype(float)
     assert ((model.predict(answers.raw) == 1) == answers.valid).all() and answers.valid.all()
     if bits > 53:

@@ -41,7 +41,7 @@ class Bar:
 @pytest.fixture
 def cf():
     "Five jurors who ask for ever more."
-    cf = GradualCF(Score(), tabular(people())).fit(people())
+    cf = GradualCF(Score(), tabular(people()), 'sparse').fit(people())
     cf.jurors += [Bar(v) for v in (-.5, 0, .5, 1., 1.5)]
     return cf
 
@@ -117,7 +117,7 @@ def test_jurors_are_of_the_kind_of_the_model(kind):
     y = (X.income > X.debt).astype(int)
     model = dict(network=lambda: Score(0.), linear=lambda: LogisticRegression().fit(X, y), forest=lambda: RandomForestClassifier(5, random_state=0).fit(X, y),
                  function=lambda: lambda x: torch.stack([x[:, 1], x[:, 0]], 1)*4)[kind]()
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     weights, random = [p.clone() for p in getattr(model, 'parameters', list)()], torch.get_rng_state()
     some = jury(cf, 2)
     assert jury(cf, 2) == some and len(cf.jurors) == 2

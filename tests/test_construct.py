@@ -20,7 +20,7 @@ INIT = dict(paper='normal', default='input')
 
 def started(p, rows, mode, seed=0, match='mean', quantile=None, legal=True, target=None, **settings):
     "An explainer of a toy problem, and some of its rows at their inputs."
-    cf = GradualCF(p.model, p.domain, **MODES[mode] | settings, match=READINGS[match], quantile=quantile, legal=legal).fit(p.x)
+    cf = GradualCF(p.model, p.domain, 'sparse', **MODES[mode] | settings, match=READINGS[match], quantile=quantile, legal=legal).fit(p.x)
     x,z = p.x[rows], predict(p.model, p.x[rows])
     label = (z.argmax(1) + 1) % z.shape[1] if target is None else target
     frozen = p.frozen[rows]
@@ -100,7 +100,7 @@ def test_the_best_state_seen_equals_the_loop(problem, how):
 
 def test_a_row_that_ends_below_tau_returns_to_where_it_was_above():
     p = toy.tokens()
-    cf = GradualCF(p.model, p.domain, masking='gradient', keep='last', tau_slack=0., tau=.8, quantile=.02, sigma=5).fit(p.x)
+    cf = GradualCF(p.model, p.domain, 'sparse', masking='gradient', keep='last', tau_slack=0., tau=.8, quantile=.02, sigma=5).fit(p.x)
     label = 1 - cf.z_train.argmax(1)
     s = cf.start(Encoded(p.x, p.frozen), label)
     prob = lambda z: z.softmax(1).gather(1, label[:, None])[:, 0]
@@ -151,7 +151,7 @@ def test_a_group_that_is_on_is_changed_again_where_that_flips():
     domain = replace(toy.columns().domain, encode=lambda raw: Encoded(torch.as_tensor(raw).clone(), free[:len(raw)]), groups=lambda s: torch.arange(2),
                      propose=lambda x, g: torch.linspace(0, 1, 11, dtype=x.dtype)[None, :, None])
     x = torch.rand(400, 2, generator=torch.Generator().manual_seed(0))
-    cf = GradualCF(model, domain, sigma=0).fit(x)
+    cf = GradualCF(model, domain, 'sparse', sigma=0).fit(x)
     cfs = cf.explain(x[(cf.z_train.argmax(1) == 0)][:40], target=1)
     assert cfs.valid.all()
 

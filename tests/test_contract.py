@@ -203,7 +203,7 @@ def points(**how):
 def task(name, n=2):
     t = written.load_task(name)
     X = take_rows(t.X, np.arange(min(len(t.X), 200)))
-    cf = GradualCF(t.model, t.domain).fit(X)
+    cf = GradualCF(t.model, t.domain, 'sparse').fit(X)
     rows = take_rows(t.X_test, np.arange(n))
     target = None if name == 'toy_reviews' else predict(cf.model, cf.encode(t.domain.rows(rows)).x).argsort(1)[:, -2].numpy()
     asked = lambda raw: predict(t.model, cf.encode(raw).x)

@@ -24,7 +24,7 @@ def evil():
     x = domain.encode(df).x
     w = torch.linspace(1, 2, x.shape[1]).to(x)
     middle = (x @ w).median() + 1e-4
-    return df, GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, classes=(f'no {EVIL}', 'yes')).fit(df)
+    return df, GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse', classes=(f'no {EVIL}', 'yes')).fit(df)
 
 
 class Sum(torch.nn.Module):
@@ -112,7 +112,7 @@ def test_rows_of_the_explainer_take_the_place_of_encoded_ones(board, evil):
 
 def test_a_model_of_numbers_is_asked_for_its_interval(board, evil):
     df, _ = evil
-    cf = GradualCF(Sum(), tabular(df)).fit(df)
+    cf = GradualCF(Sum(), tabular(df), 'sparse').fit(df)
     tab = dashboard_tab(cf, (None, 12))(known(df))
     assert [o['label'] for o in tab.layout().find('ways-goal').told['options']] == ['at most 12']
     page = tab.page('100', 0)

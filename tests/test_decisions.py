@@ -36,7 +36,7 @@ def asked(name, k, how):
         if len(set(said)) < 2: pytest.skip('the model names one class')
         target = 1 if k == 2 else pd.Series(said).value_counts().index[1]
         rows, own = X[said != target].head(6), X[said == target].head(4)
-        cf = GradualCF(model, tabular(X)).fit(X)
+        cf = GradualCF(model, tabular(X), 'sparse').fit(X)
         return model, target, rows, cf.explain(rows, target), own, cf.explain(own, target)
 
 
@@ -82,7 +82,7 @@ def test_predict_has_the_last_word_where_a_comparison_saw_nothing():
     X = pd.DataFrame(dict(a=r.choice([-1., 0., 1., 2.], 300), b=r.choice([-1., -1.5, -2.], 300)))
     model = Stubborn().fit(X, (X.a > 0).astype(int))
     rows = X[model.predict(X) == 0].head(8)
-    cf = GradualCF(model, tabular(X, immutable=['b'])).fit(X)
+    cf = GradualCF(model, tabular(X, immutable=['b']), 'sparse').fit(X)
     answers = cf.explain(rows, 1, bounds={'a': (None, 2.)})
     assert (model.predict(answers.raw) == answers.valid).all()
     alone = pd.concat([cf.explain(rows.iloc[[i]], 1, bounds={'a': (None, 2.)}).raw for i in range(len(rows))])
@@ -100,7 +100,7 @@ def test_texts_tell_the_models_own_probability_and_its_cut(loans, cut, label):
     X, y = loans
     model = FixedThresholdClassifier(LogisticRegression(), threshold=cut, pos_label=label).fit(X, y)
     rows, own = X[model.predict(X) == 'no'].head(5), model.estimator_.predict_proba
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     a = cf.explain(rows, 'yes')
     needed = cut if label == 'yes' else 1 - cut
     np.testing.assert_allclose(a.before, own(rows)[:, 1], atol=1e-7)
@@ -118,7 +118,7 @@ def test_a_probability_that_is_asked_for_is_the_models_own(loans):
     X, y = loans
     model = FixedThresholdClassifier(LogisticRegression(), threshold=.3, pos_label='yes').fit(X, y)
     rows, own = X[model.predict(X) == 'no'].head(5), model.estimator_.predict_proba
-    low, high = (GradualCF(model, tabular(X), tau=tau).fit(X).explain(rows, 'yes', optimal='distance') for tau in (.2, .6))
+    low, high = (GradualCF(model, tabular(X), 'sparse', tau=tau).fit(X).explain(rows, 'yes', optimal='distance') for tau in (.2, .6))
     assert (own(low.raw)[:, 1] >= .3 - 1e-7).all() and (own(low.raw)[:, 1] < .6).any()  # the decision asks for more
     assert (own(high.raw)[:, 1] >= .6).all() and 'with a probability of at least 0.6' in repr(high)
     assert 'with a probability of at least 60%' in letter(high[:1], date='2026-11-25')[0]
@@ -132,8 +132,8 @@ def test_several_classes_ask_for_the_decision_and_nothing_else():
     model = RandomForestClassifier(12, max_depth=4, random_state=0).fit(X, y)
     t = pd.Series(model.predict(X)).value_counts().index[1]
     rows = X[model.predict(X) != t].head(8)
-    cf = GradualCF(model, tabular(X)).fit(X)
-    a, more = cf.explain(rows, t), GradualCF(model, tabular(X), tau=.5).fit(X).explain(rows, t)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
+    a, more = cf.explain(rows, t), GradualCF(model, tabular(X), 'sparse', tau=.5).fit(X).explain(rows, t)
     assert (model.predict(a.raw) == t).all() and all(p.startswith(('optimal', 'fewest columns; distance ')) for p in a.proof)
     assert a.changed.sum() < more.changed.sum() and (a.prob < .5).any() and (more.prob[more.valid] >= .5).all()
     assert prove(cf, a).verdict.str.startswith(('optimal', 'at most')).all()
@@ -147,7 +147,7 @@ def test_saved_explainers_decide_as_before(loans, tmp_path):
     model = FixedThresholdClassifier(LogisticRegression(), threshold=.7, pos_label='yes').fit(X, y)
     X5, y5 = table(5)
     for i, (m, F, target) in enumerate([(model, X, 'yes'), (SVC(decision_function_shape='ovo').fit(X5, y5), X5, 3), (kinds()['centroids'].fit(X5, y5), X5, 3)]):
-        cf = GradualCF(m, tabular(F)).fit(F)
+        cf = GradualCF(m, tabular(F), 'sparse').fit(F)
         cf.save(tmp_path/str(i))
         again = GradualCF.load(tmp_path/str(i))
         rows = F[m.predict(F) != target].head(5)
@@ -160,7 +160,7 @@ def test_whoever_names_the_cut_decides(loans):
     X, y = loans
     model = FixedThresholdClassifier(LogisticRegression(), threshold=.8, pos_label='yes').fit(X, y)
     domain = tabular(X)
-    own, named = (GradualCF(m, domain).fit(X) for m in (predictor(model, domain), predictor(model, domain, threshold=.4)))
+    own, named = (GradualCF(m, domain, 'sparse').fit(X) for m in (predictor(model, domain), predictor(model, domain, threshold=.4)))
     rows = X[model.estimator_.predict_proba(X)[:, 1] < .4].head(5)
     assert own.cut == pytest.approx(.8) and named.cut == .4
     assert ((model.estimator_.predict_proba(named.explain(rows, 'yes').raw)[:, 1] >= .4).all()) and (model.predict(own.explain(rows, 'yes').raw) == 'yes').all()
@@ -170,12 +170,12 @@ def test_labels_in_another_order_are_an_error(loans):
     X, y = loans
     model = LogisticRegression().fit(X, y)
     for turned in (['yes', 'no'], ['Yes', 'No'], np.array(['yes', 'no'])):
-        with pytest.raises(ValueError, match="order of the model, 'no', 'yes'.*{'no': …, 'yes': …}"): GradualCF(model, tabular(X), classes=turned)
-    named = GradualCF(model, tabular(X), classes={'yes': 'granted', 'no': 'refused'}).fit(X)
+        with pytest.raises(ValueError, match="order of the model, 'no', 'yes'.*{'no': …, 'yes': …}"): GradualCF(model, tabular(X), 'sparse', classes=turned)
+    named = GradualCF(model, tabular(X), 'sparse', classes={'yes': 'granted', 'no': 'refused'}).fit(X)
     assert named.classes == ('refused', 'granted')
     a = named.explain(X[model.predict(X) == 'no'].head(3), 'granted')
     assert (model.predict(a.raw) == 'yes').all()
-    with pytest.raises(ValueError, match='each label of the model'): GradualCF(model, tabular(X), classes={'yes': 'granted'})
+    with pytest.raises(ValueError, match='each label of the model'): GradualCF(model, tabular(X), 'sparse', classes={'yes': 'granted'})
 
 
 @pytest.mark.parametrize('depth, trees', [(3, 6), (None, 60)])
@@ -184,7 +184,7 @@ def test_an_interval_beyond_all_leaves_is_ruled_out(depth, trees):
     y = X.a + X.b**2
     model = RandomForestRegressor(trees, max_depth=depth, random_state=0).fit(X, y)
     most = np.mean([t.tree_.value.max() for t in model.estimators_])
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     for interval in ((most + .01, None), (1e4, 2e4), (None, -1e4)): assert cf.explain(X.head(3), interval).proof == ['none exists']*3
     assert 'none exists' not in cf.explain(X.head(3), (y.median(), None)).proof
 
@@ -192,7 +192,7 @@ def test_an_interval_beyond_all_leaves_is_ruled_out(depth, trees):
 def test_a_proof_of_another_row_is_an_error(loans, monkeypatch):
     X, y = loans
     model = RandomForestClassifier(6, max_depth=3, random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows = X[model.predict(X) == 'no'].head(4)
     assert all(isinstance(a.proof, list) for a in (cf.explain(rows, 'yes'), cf.explain(rows, 'yes', seconds=5.)))
     from gradual_cf.search import proven

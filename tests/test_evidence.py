@@ -25,7 +25,7 @@ def asked():
     "Decisions about a table of every kind of column with missing cells, and one row that cannot be read."
     df = people()
     domain = tabular(df, immutable=['member'])
-    cf = GradualCF(predictor(by_hand, domain), domain, classes=('no', 'yes')).fit(df)
+    cf = GradualCF(predictor(by_hand, domain), domain, 'sparse', classes=('no', 'yes')).fit(df)
     rows = df[by_hand(df) < .5][:6].copy()
     rows['job'] = rows.job.astype(object)
     rows.iloc[5, rows.columns.get_loc('job')] = 7
@@ -228,7 +228,7 @@ def test_reasons_stand_in_the_evidence(asked):
 def test_numbers_and_intervals():
     df = pd.DataFrame(dict(a=np.linspace(0, 9, 60).round(1), b=np.tile([1., 4., 2., 8., 5., 7.], 10)))
     domain = tabular(df)
-    cf = GradualCF(predictor(lambda d: d.a + d.b, domain, kind='number'), domain).fit(df)
+    cf = GradualCF(predictor(lambda d: d.a + d.b, domain, kind='number'), domain, 'sparse').fit(df)
     told = [json.loads(t) for t in evidence(cf.explain(df[:3], target=(12., None)))]
     assert all(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy(), ())) == [] for t in told)
     assert any(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy() + 1, ())) for t in told)
@@ -240,7 +240,7 @@ def test_columns_that_follow_others_may_change():
     df['sum'] = df.late + df.income
     ask = lambda d: 1/(1 + np.exp(-((d.income - 2400)/900 - .6*(d.late - 2)).to_numpy(float)))
     domain = tabular(df, derive={'sum': lambda d: d.late + d.income}, relations=['late <= age'])
-    cf = GradualCF(predictor(ask, domain), domain, classes=('no', 'yes')).fit(df)
+    cf = GradualCF(predictor(ask, domain), domain, 'sparse', classes=('no', 'yes')).fit(df)
     texts = evidence(cf.explain(df[ask(df) < .5][:12], 'yes'))
     told = [json.loads(t) for t in texts]
     assert any('sum' in t['answer']['changed'] for t in told) and all(checker.faults_of(t, (ask, ())) == [] for t in told)

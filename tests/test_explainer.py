@@ -26,8 +26,8 @@ OUTPUTS = dict(dict=lambda z: dict(loss=z.mean(), logits=z), object=Boxed, tuple
 def test_outputs_are_read_where_they_are_unambiguous(how):
     p = toy.columns()
     model = p.model.float()
-    plain = GradualCF(model, p.domain, sigma=0).fit(p.x.float()).explain(p.x[:12].float())
-    packed = GradualCF(lambda x: OUTPUTS[how](model(x)), p.domain, sigma=0).fit(p.x.float()).explain(p.x[:12].float())
+    plain = GradualCF(model, p.domain, 'sparse', sigma=0).fit(p.x.float()).explain(p.x[:12].float())
+    packed = GradualCF(lambda x: OUTPUTS[how](model(x)), p.domain, 'sparse', sigma=0).fit(p.x.float()).explain(p.x[:12].float())
     torch.testing.assert_close(packed.xp, plain.xp)
     assert packed.prob.dtype == plain.prob.dtype
 
@@ -58,7 +58,7 @@ def test_a_model_that_returns_float64_for_float32_is_probed_and_composed():
 def test_one_logit_is_read_as_two(one):
     p = toy.columns()
     net = p.model.float()
-    def answers(model): return GradualCF(model, p.domain).fit(p.x).explain(p.x[:20]).xp
+    def answers(model): return GradualCF(model, p.domain, 'sparse').fit(p.x).explain(p.x[:20]).xp
     assert torch.equal(answers(lambda x: one(net(x))), answers(lambda x: torch.stack([-net(x)[:, 0]/2, net(x)[:, 0]/2], 1)))
 
 
@@ -70,17 +70,17 @@ def test_the_hint_for_one_output_keeps_the_probability():
 def test_a_module_in_train_mode_is_switched_and_given_back_as_it_was():
     p = toy.columns()
     net = nn.Sequential(p.model.float(), nn.Dropout(.5)).train()
-    GradualCF(net, p.domain).fit(p.x)
+    GradualCF(net, p.domain, 'sparse').fit(p.x)
     assert net.training
 
 
 def test_one_logit_of_a_rare_class_is_no_log_probability():
-    cf = GradualCF(Wrapped(fresh(), lambda z: .01*z[:, :1].tanh() - 13), domain()).fit(X())  # a probability below .001 in every training row
+    cf = GradualCF(Wrapped(fresh(), lambda z: .01*z[:, :1].tanh() - 13), domain(), 'sparse').fit(X())  # a probability below .001 in every training row
     assert (cf.z_train.softmax(1)[:, 1] < 1e-3).all()
 
 
 def test_sigmoids_bring_a_warning():
-    with pytest.warns(UserWarning, match='sigmoid'): GradualCF(Wrapped(fresh(), torch.sigmoid), domain()).fit(X())
+    with pytest.warns(UserWarning, match='sigmoid'): GradualCF(Wrapped(fresh(), torch.sigmoid), domain(), 'sparse').fit(X())
 
 
 def detached(m): return lambda x: m(x.detach())
@@ -97,7 +97,7 @@ def quantized(m): return torch.ao.quantization.quantize_dynamic(m, {nn.Linear})
 def test_a_model_without_gradient_names_the_way_out(make):
     p = toy.columns()
     model,x = make(p.model.float()), p.x.float()
-    try: GradualCF(model, p.domain, sigma=0).fit(x).explain(x[:8])   # the way out works
+    try: GradualCF(model, p.domain, 'sparse', sigma=0).fit(x).explain(x[:8])   # the way out works
     except RuntimeError: pytest.skip('need a build of PyTorch that runs the model')
     for settings in (PAPER, replace(SPARSE, masking='gain')):
         with pytest.raises(ValueError, match='sigma=0'): GradualCF(model, p.domain, settings).fit(x).explain(x[:8])
@@ -108,7 +108,7 @@ def test_a_module_that_jit_froze_is_explained_as_any_other():
     p = toy.columns()
     net,x = p.model.float(), p.x.float()
     frozen = torch.jit.freeze(torch.jit.trace(net.eval(), torch.zeros(1, 6)))
-    torch.testing.assert_close(GradualCF(frozen, p.domain).fit(x).explain(x[:8]).xp, GradualCF(net, p.domain).fit(x).explain(x[:8]).xp)
+    torch.testing.assert_close(GradualCF(frozen, p.domain, 'sparse').fit(x).explain(x[:8]).xp, GradualCF(net, p.domain, 'sparse').fit(x).explain(x[:8]).xp)
 
 
 def test_settings_are_frozen_keyword_only_and_seen():
@@ -123,7 +123,7 @@ def test_settings_are_frozen_keyword_only_and_seen():
 def test_an_explainer_takes_the_domains_settings_a_preset_or_changes():
     p = toy.columns()
     domain = replace(p.domain, defaults=Settings(tau=.7, sigma=3))
-    assert GradualCF(p.model, domain).settings == Settings(tau=.7, sigma=3)
+    assert GradualCF(p.model, domain, 'sparse').settings == Settings(tau=.7, sigma=3)
     assert GradualCF(p.model, domain, PAPER).settings == PAPER
     assert GradualCF(p.model, domain, PAPER, sigma=4).settings == replace(PAPER, sigma=4)
     assert Explainer(p.model, domain).settings == Common(tau=.7)
@@ -138,16 +138,16 @@ def test_match_replaces_the_match_wherever_it_is_used():
     label = (z.argmax(1) + 1) % 3
     for rank,init in (('gain', 'prototype'), ('bounds', 'input'), ('probe', 'input')):
         how = dict(masking=rank, init=init, quantile=.5, sigma=0, keep='last')
-        a,b = (GradualCF(p.model, p.domain, match=m, **how).fit(p.x).explain(p.x[:40], label[:40]) for m in (logit_gap, doubled))
+        a,b = (GradualCF(p.model, p.domain, 'sparse', match=m, **how).fit(p.x).explain(p.x[:40], label[:40]) for m in (logit_gap, doubled))
         assert torch.equal(a.xp, b.xp)
-    other = GradualCF(p.model, p.domain, match=target_score, masking='gain', init='prototype', sigma=0, keep='last').fit(p.x).explain(p.x[:40], label[:40])
+    other = GradualCF(p.model, p.domain, 'sparse', match=target_score, masking='gain', init='prototype', sigma=0, keep='last').fit(p.x).explain(p.x[:40], label[:40])
     assert not torch.equal(other.xp, a.xp)
 
 
 def test_most_changes_come_with_the_question_also_row_by_row():
     p = toy.columns()
     open_rows = lambda raw: Encoded(torch.as_tensor(raw).clone(), torch.zeros(len(raw), 4, dtype=torch.bool))
-    cf = GradualCF(p.model, replace(p.domain, encode=open_rows), tau=.95).fit(p.x)
+    cf = GradualCF(p.model, replace(p.domain, encode=open_rows), 'sparse', tau=.95).fit(p.x)
     free = cf.explain(p.x[:30])
     most = torch.arange(30) % 3 + 1
     cfs = cf.explain(p.x[:30], max_changes=most)
@@ -161,7 +161,7 @@ def test_most_changes_come_with_the_question_also_row_by_row():
 
 def test_reprs_are_short():
     p = toy.columns()
-    cf = GradualCF(p.model, p.domain, tau=.9).fit(p.x)
+    cf = GradualCF(p.model, p.domain, 'sparse', tau=.9).fit(p.x)
     for thing in (cf, p.domain, cf.trace(p.x[:1]), cf.explain(p.x[:2])): assert len(repr(thing).splitlines()) <= 3 and len(repr(thing)) < 200
     assert 'tau=0.9' in repr(cf) and '200 training rows' in repr(cf)
 
@@ -171,7 +171,7 @@ def test_column_names_survive_a_file_or_are_refused(columns, tmp_path):
     import pandas as pd
     rows = pd.DataFrame([[1, 2.5], [3, 4.5]], columns=pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else columns)
     p = toy.columns()
-    cfs = replace(GradualCF(p.model, p.domain).fit(p.x).explain(p.x[:2]), data=rows, raw=rows)
+    cfs = replace(GradualCF(p.model, p.domain, 'sparse').fit(p.x).explain(p.x[:2]), data=rows, raw=rows)
     back = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), p.domain)
     pd.testing.assert_frame_equal(back.data, rows)
     pd.testing.assert_frame_equal(back.raw, rows)
@@ -180,7 +180,7 @@ def test_column_names_survive_a_file_or_are_refused(columns, tmp_path):
 def test_what_would_not_survive_a_file_is_refused_by_name(tmp_path):
     import pandas as pd
     p = toy.columns()
-    cfs = GradualCF(p.model, p.domain).fit(p.x).explain(p.x[:2])
+    cfs = GradualCF(p.model, p.domain, 'sparse').fit(p.x).explain(p.x[:2])
     intervals = pd.DataFrame({'band': pd.Categorical(pd.cut([1, 9], [0, 5, 10]))})
     with pytest.raises(ValueError, match="column 'band'"): replace(cfs, data=intervals).save(tmp_path/'a.zip')
     with pytest.raises(ValueError, match='0.5'): replace(cfs, data=pd.DataFrame({.5: [1, 2]})).save(tmp_path/'a.zip')
@@ -193,12 +193,12 @@ def test_one_row_that_the_model_is_sure_of_is_no_log_probability():
     sure = lambda x: torch.stack([0*x[:, 0], 90*(x[:, 0].float() - .5)], 1)
     x = torch.rand(40, 6, generator=torch.Generator().manual_seed(0))
     row = torch.zeros(1, 6)                                # logits 0 and -45: their log-sum-exp is 0
-    assert GradualCF(sure, replace(p.domain, encode=lambda raw: Encoded(raw.clone(), torch.zeros(len(raw), 4, dtype=torch.bool))), sigma=0).fit(x).explain(row).valid.all()
+    assert GradualCF(sure, replace(p.domain, encode=lambda raw: Encoded(raw.clone(), torch.zeros(len(raw), 4, dtype=torch.bool))), 'sparse', sigma=0).fit(x).explain(row).valid.all()
 
 
 def test_some_rows_of_a_question_are_answered_as_all_of_them_with_the_constraints_of_each():
     p = toy.columns()
-    e = GradualCF(p.model, p.domain, sigma=0).fit(p.x)
+    e = GradualCF(p.model, p.domain, 'sparse', sigma=0).fit(p.x)
     rows, some = p.x[:12], torch.arange(12) % 3 == 1
     question = e.ask(rows, None, max_changes=[1, 2]*6)
     data, enc, z, target = question

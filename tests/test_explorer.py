@@ -51,14 +51,14 @@ def decided(people):
 def bank():
     "Rows, and a fitted explainer of a small network."
     people = make_people()
-    return people, decided(people), GradualCF(written.read('people'), tabular(people)).fit(people)
+    return people, decided(people), GradualCF(written.read('people'), tabular(people), 'sparse').fit(people)
 
 
 @pytest.fixture
 def box(bank):
     "A panel at the first row that is refused."
     people, _, _ = bank
-    cf = GradualCF(written.read('people'), tabular(people), classes=('refused', EVIL)).fit(people)
+    cf = GradualCF(written.read('people'), tabular(people), 'sparse', classes=('refused', EVIL)).fit(people)
     box = explorer(cf, people, units=dict(income='€'), k=1)
     box.panel.w.refused.click()
     assert box.wait()
@@ -126,7 +126,7 @@ def test_levels_are_obeyed_by_trees(bank):
     plain = people[['income', 'housing']].astype({'housing': 'category'})
     trees = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1).fit(plain, granted)
     domain = tabular(plain)
-    desk = _Desk(GradualCF(trees, domain).fit(plain), plain)
+    desk = _Desk(GradualCF(trees, domain, 'sparse').fit(plain), plain)
     assert list(desk.presets) == ['sparse', 'robust', 'plausible']   # trees have no gradient for the paper's search
     rows = [i for i in range(200) if granted[i] == 0 and plain.housing.iloc[i] != 'own'][:8]
     for levels in ((), (('housing', ('rent', EVIL)),)):
@@ -149,7 +149,7 @@ def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, bank):
 
 def test_by_hand_the_rules_speak(bank):
     people, _, cf = bank
-    strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income'])).fit(people)
+    strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income']), 'sparse').fit(people)
     box = explorer(strict, people, k=1)
     line_of(box, 'income').hand.widget.value = 1200
     assert line_of(box, 'housing').lock.disabled and box.wait()
@@ -214,7 +214,7 @@ def test_presets_answer_as_explainers_of_their_own(bank):
 
 def test_presets_keep_the_bar_of_the_explainer(bank):
     people, _, cf = bank
-    high = GradualCF(cf.model, cf.domain, tau=.8, max_changes=2, sigma=3).fit(people)
+    high = GradualCF(cf.model, cf.domain, 'sparse', tau=.8, max_changes=2, sigma=3).fit(people)
     desk = _Desk(high, people)
     assert list(desk.presets) == ['as fitted', 'sparse', 'robust', 'plausible', 'paper']
     for name in desk.presets:
@@ -284,7 +284,7 @@ def test_columns_and_codes_are_called_as_people_call_them(bank):
     people, granted, _ = bank
     late = people.late.fillna(-7).astype(int)
     coded = people[['income']].assign(late=late)
-    cf = GradualCF(nn.Linear(2, 2), tabular(coded)).fit(coded)
+    cf = GradualCF(nn.Linear(2, 2), tabular(coded), 'sparse').fit(coded)
     told = dict(names=dict(late='payments <late>'), codes={-7: 'never <late>'})
     box, plain = (explorer(cf, coded.iloc[:1], k=1, **more) for more in (told, {}))
     assert line_of(box, 'late').lock.description == 'payments <late>' and 'never &lt;late&gt;' in line_of(box, 'late').now.value
@@ -296,7 +296,7 @@ def test_columns_and_codes_are_called_as_people_call_them(bank):
 
 def test_what_may_not_change_is_locked_to_the_eye(bank):
     people, _, cf = bank
-    strict = GradualCF(cf.model, tabular(people, immutable=['housing', 'income'])).fit(people)
+    strict = GradualCF(cf.model, tabular(people, immutable=['housing', 'income']), 'sparse').fit(people)
     box = explorer(strict, people, k=1)
     for name in ('housing', 'income'):
         line = line_of(box, name)
@@ -387,7 +387,7 @@ def test_other_answers_are_the_ways_that_are_proven(bank):
 
 def test_no_other_answer_is_longer_than_the_question_allows(bank):
     people, _, cf = bank
-    short = GradualCF(cf.model, cf.domain, max_changes=1).fit(people)
+    short = GradualCF(cf.model, cf.domain, 'sparse', max_changes=1).fit(people)
     _, several, said = known(short, people)
     assert 'of 6 single columns.' in said and several.answers.changed.sum(1).max() == 1
 
@@ -414,7 +414,7 @@ def test_longer_answers_are_searched_where_no_way_is_short(bank):
     steep = nn.Sequential(nn.Linear(8, 2))
     nn.init.constant_(steep[0].weight[0], 0.), nn.init.constant_(steep[0].weight[1], 1.)
     steep[0].bias.data = torch.tensor([4., 0.])  # all entries together have to be more
-    _, several, said = known(GradualCF(steep, cf.domain).fit(people), people)
+    _, several, said = known(GradualCF(steep, cf.domain, 'sparse').fit(people), people)
     assert said == 'Proven not to work: 21 of 21 sets of one or two columns.' and several.answers.changed.sum(1).min() > 2
 
 
@@ -457,7 +457,7 @@ def test_numbers_are_asked_for_an_interval(bank):
     class Price(nn.Module):
         kind = 'number'
         def forward(self, x): return 1000*x[:, :1] + 3
-    priced = GradualCF(Price(), cf.domain).fit(people)
+    priced = GradualCF(Price(), cf.domain, 'sparse').fit(people)
     box = explorer(priced, people, k=1)
     assert box.wait() and list(box.panel.desk.presets) == ['sparse', 'robust', 'plausible']
     box.panel.w.target.value = '900..'
@@ -469,7 +469,7 @@ def test_numbers_are_asked_for_an_interval(bank):
 
 def test_words():
     task = load_task('toy_reviews')
-    cf = GradualCF(task.model, task.domain, classes=task.classes).fit(task.X.iloc[:200])
+    cf = GradualCF(task.model, task.domain, 'sparse', classes=task.classes).fit(task.X.iloc[:200])
     box = explorer(cf, pd.DataFrame(dict(text=['The plot is awful. I found the cast awful. What a <b>plot</b>!'])))
     assert box.wait() and {'awful'} <= set(box.panel.shown[1].changes().before)
     locks = box.panel.knobs.locks
@@ -485,7 +485,7 @@ def test_words():
 
 def test_regions():
     task = load_task('digits')
-    cf = GradualCF(task.model, task.domain, sigma=2).fit(task.X[:200])
+    cf = GradualCF(task.model, task.domain, 'sparse', sigma=2).fit(task.X[:200])
     box = explorer(cf, task.X_test[:3], target=9, k=1)
     assert box.wait()
     changed = features(box)
@@ -502,7 +502,7 @@ def test_small_blocks_share_a_toggle():
 
 def test_other_kinds_have_a_panel_without_knobs():
     p = toy.columns()
-    box = explorer(GradualCF(p.model, p.domain).fit(p.x), p.x[:5])
+    box = explorer(GradualCF(p.model, p.domain, 'sparse').fit(p.x), p.x[:5])
     assert box.wait() and type(box.panel.knobs).__name__ == '_Knobs' and 'group' in box.panel.w.picture.value
     assert list(box.panel.desk.presets) == ['as fitted']
 

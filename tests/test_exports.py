@@ -29,7 +29,7 @@ def shop():
     x = domain.encode(df).x
     w = torch.as_tensor(rng.normal(size=x.shape[1])).to(x)
     middle = (x @ w).median() + 1e-4
-    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, classes=('<no>', '=yes')).fit(df)
+    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse', classes=('<no>', '=yes')).fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()]
     return cf, rows, cf.explain(rows, '=yes')
 
@@ -59,7 +59,7 @@ def test_json_of_what_is_infinite_or_no_table():
     from gradual_cf.render import json_value
     assert json_value([math.inf, -math.inf, math.nan, np.nan, pd.NA, None, np.bool_(True), datetime.date(2026, 3, 1)]) == ['inf', '-inf', None, None, None, None, True, '2026-03-01']
     from gradual_cf.all import images
-    cf = GradualCF(lambda x: torch.stack([x.sum((1, 2, 3)) - 8, 8 - x.sum((1, 2, 3))], 1), images(block=2)).fit(np.random.default_rng(0).random((20, 4, 4)))
+    cf = GradualCF(lambda x: torch.stack([x.sum((1, 2, 3)) - 8, 8 - x.sum((1, 2, 3))], 1), images(block=2), 'sparse').fit(np.random.default_rng(0).random((20, 4, 4)))
     told = json.loads(cf.explain(np.zeros((1, 4, 4)), 0).to_json(), parse_constant=refuse)
     assert told['columns'] is None and np.shape(told['answers'][0]['data']) == (4, 4)
 

@@ -44,7 +44,7 @@ class Failing(nn.Module):
     def forward(self, x): return self.fault(self.net(x), x)
 
 
-def failing(cf, fault, **how): return GradualCF(Failing(cf.model, fault), cf.domain, **how).fit(TRAIN)
+def failing(cf, fault, **how): return GradualCF(Failing(cf.model, fault), cf.domain, 'sparse', **how).fit(TRAIN)
 
 
 # ---- networks that fail
@@ -59,8 +59,8 @@ def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
     "Rows whose best single change lay there find another."
     apart = lambda df: df[(cf.domain.encode(df).x[:, 0].sub(.5).abs() > .12).numpy()]
     asked,train = apart(loans(60, 3).drop(columns='account')), apart(TRAIN)
-    cfs = GradualCF(Failing(cf.model, hole), cf.domain, **how).fit(train).explain(asked)
-    plain = GradualCF(cf.model, cf.domain, **how).fit(train).explain(asked)
+    cfs = GradualCF(Failing(cf.model, hole), cf.domain, 'sparse', **how).fit(train).explain(asked)
+    plain = GradualCF(cf.model, cf.domain, 'sparse', **how).fit(train).explain(asked)
     assert cfs.valid.sum() >= plain.valid.sum() - 1 and cfs.valid.mean() > .9
     assert not np.isnan(cfs.prob).any() and not cfs.xp.isnan().any()
 

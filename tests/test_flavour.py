@@ -22,7 +22,7 @@ def mixed():
     "An explainer of every kind of column with missing cells, and rows below the line."
     df = people()
     model = make_pipeline(ColumnTransformer([('age', 'passthrough', ['age'])]), LogisticRegression()).fit(df, (df.age > 40).astype(int))
-    return GradualCF(model, tabular(df)).fit(df), df[df.age < 40][:12]
+    return GradualCF(model, tabular(df), 'sparse').fit(df), df[df.age < 40][:12]
 
 
 def same(told, answers):
@@ -62,7 +62,7 @@ def test_a_row_that_cannot_be_read_says_so_and_the_others_are_answered(tmp_path)
 def test_numbers_have_intervals_as_targets(tmp_path):
     df = people()[['age', 'score', 'job']]
     model = make_pipeline(ColumnTransformer([('n', 'passthrough', ['age', 'score'])]), LinearRegression()).fit(df, df.age*1. + df.score)
-    cf = GradualCF(model, tabular(df)).fit(df)
+    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
     rows, model = df[df.age < 35][:3], _load_pyfunc(cf.save(tmp_path/'cf'))
     assert same(model.predict(rows, dict(target='40..')), cf.explain(rows, (40, None)))
     for bad in (None, 'high', '1'):
@@ -71,7 +71,7 @@ def test_numbers_have_intervals_as_targets(tmp_path):
 
 def test_names_that_are_numbers_labels_that_are_booleans(tmp_path):
     df = people()[['age', 'score']].astype(dict(score=float)).set_axis([0, 1], axis=1)
-    cf = GradualCF(LogisticRegression().fit(df, df[0] > 40), tabular(df)).fit(df)
+    cf = GradualCF(LogisticRegression().fit(df, df[0] > 40), tabular(df), 'sparse').fit(df)
     rows, model = df[df[0] < 40][:1], _load_pyfunc(cf.save(tmp_path/'labels'))
     own = cf.explain(rows, True)
     for asked in (rows, rows.set_axis(['0', '1'], axis=1), rows.to_dict('records')):
@@ -131,6 +131,6 @@ def test_explainers_without_a_file_or_a_table_are_refused(client):
     cf, _ = loans()
     X, source = load_loans()[0][:300], cf.model.predictor.source
     asked = predictor(lambda df: source.predict_proba(df), cf.domain, names=list(X))
-    own = GradualCF(asked, cf.domain, classes=list(cf.classes))
+    own = GradualCF(asked, cf.domain, 'sparse', classes=list(cf.classes))
     with pytest.raises(ValueError, match='cf must have a model that can be saved without pickle'): log_explainer(own.fit(X))
-    with pytest.raises(ValueError, match='fit'): log_explainer(GradualCF(cf.model, cf.domain))
+    with pytest.raises(ValueError, match='fit'): log_explainer(GradualCF(cf.model, cf.domain, 'sparse'))

@@ -59,10 +59,10 @@ def test_every_row_is_found_where_two_edits_suffice(name):
     df,y = some_rows(name)
     domain = tabular(df)
     net,tau = network(domain.encode(df).x, y), .8
-    cfs = GradualCF(net, domain, tau=tau, sigma=0).fit(df).explain(df.iloc[:200], max_changes=2)
+    cfs = GradualCF(net, domain, 'sparse', tau=tau, sigma=0).fit(df).explain(df.iloc[:200], max_changes=2)
     lost = np.flatnonzero(~cfs.valid).tolist()
     changed = (df.iloc[:200].astype(object).to_numpy() != cfs.raw.astype(object).to_numpy()).sum(1)
     assert changed.max() <= 2 and cfs.valid.mean() > .5
     for i in lost[:2]: assert not flips(df, df.iloc[i], net, domain, cfs.target[i].item(), tau + .005)
-    free = GradualCF(net, domain, tau=tau, sigma=0).fit(df).explain(df.iloc[:200])
+    free = GradualCF(net, domain, 'sparse', tau=tau, sigma=0).fit(df).explain(df.iloc[:200])
     assert free.valid[cfs.valid].all()          # more room never loses a row

@@ -84,7 +84,7 @@ def test_what_was_used_is_the_same_one():
     used.decode(used.encode(X[:3]).x, X[:3])
     assert any('between' in vars(c) for c in used.features)  # it was worked out
     assert fingerprint(used) == fingerprint(domain)
-    cf = GradualCF(LinearRegression().fit(X[['a', 'b']], X.a), tabular(X[['a', 'b']])).fit(X[['a', 'b']])
+    cf = GradualCF(LinearRegression().fit(X[['a', 'b']], X.a), tabular(X[['a', 'b']]), 'sparse').fit(X[['a', 'b']])
     before = fingerprint(cf.domain)
     cf.explain(X[['a', 'b']][:3], (3., None)).plan()
     assert fingerprint(cf.domain) == before
@@ -228,7 +228,7 @@ def quarters():
 
 def answering(model):
     df = quarters()
-    return GradualCF(model, tabular(df), sigma=0).fit(df)
+    return GradualCF(model, tabular(df), 'sparse', sigma=0).fit(df)
 
 
 @pytest.mark.parametrize('how', OTHERS)

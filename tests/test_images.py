@@ -58,7 +58,7 @@ def test_files(tmp_path):
 def test_blocks_bounds_and_untouched_pixels(block, channels):
     net,x = toy(channels)
     dom = images(block, channels=channels)
-    cf = GradualCF(net, dom, tau=.6, sigma=3).fit(x)
+    cf = GradualCF(net, dom, 'sparse', tau=.6, sigma=3).fit(x)
     cfs = cf.explain(x[:12], target=(predict(net, x[:12].double()/255).argmax(1) + 1) % 3)
     assert cfs.valid.any() and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
     assert cfs.xp[~cfs.mask].equal(cfs.x[~cfs.mask])
@@ -72,7 +72,7 @@ def test_blocks_bounds_and_untouched_pixels(block, channels):
 def test_other_bounds_and_floating_images():
     net,x = toy()
     v = x.double()/255*2 - 1
-    cf = GradualCF(net, images(3, bounds=(-1, 1)), tau=.6, sigma=2, quantile=None).fit(v)
+    cf = GradualCF(net, images(3, bounds=(-1, 1)), 'sparse', tau=.6, sigma=2, quantile=None).fit(v)
     cfs = cf.explain(v[:5], target=(predict(net, v[:5]).argmax(1) + 1) % 3)
     assert isinstance(cfs.raw, torch.Tensor) and ((cfs.raw >= -1) & (cfs.raw <= 1)).all() and cfs.raw[~cfs.mask].equal(v[:5][~cfs.mask])
     assert cfs.tensors.prob.allclose(predict(net, cfs.raw).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0])
@@ -81,10 +81,10 @@ def test_other_bounds_and_floating_images():
 def test_settings_do_not_depend_on_the_range():
     net,x = toy()
     target = (predict(net, x[:20].double()/255).argmax(1) + 1) % 3
-    want = GradualCF(net, images(3), tau=.6).fit(x).explain(x[:20], target)
+    want = GradualCF(net, images(3), 'sparse', tau=.6).fit(x).explain(x[:20], target)
     for low,high in ((0., 2.), (-.42, 2.82)):       # the first doubles and halves, so that no number is rounded
         scaled = nn.Sequential(Rescaled(*torch.tensor([low, high]).double()), net)
-        cfs = GradualCF(scaled, images(3, bounds=(low, high)), tau=.6).fit(x).explain(x[:20], target)
+        cfs = GradualCF(scaled, images(3, bounds=(low, high)), 'sparse', tau=.6).fit(x).explain(x[:20], target)
         assert cfs.mask.equal(want.mask) and np.array_equal(cfs.valid, want.valid)
         assert np.abs(cfs.raw.astype(int) - want.raw).max() <= (0 if low == 0 else 1)
 
@@ -94,8 +94,8 @@ def test_bounds_for_each_channel():
     low,high = torch.tensor([-2., 0., -1.]).view(3, 1, 1).double(), torch.tensor([2., 1., 3.]).view(3, 1, 1).double()
     scaled = nn.Sequential(Rescaled(low, high), net)
     dom = images(3, bounds=((-2, 2), (0, 1), (-1, 3)), channels=3)
-    cfs = GradualCF(scaled, dom, tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
-    want = GradualCF(net, images(3, channels=3), tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
+    cfs = GradualCF(scaled, dom, 'sparse', tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
+    want = GradualCF(net, images(3, channels=3), 'sparse', tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
     assert cfs.mask.equal(want.mask) and (cfs.raw.astype(int) - want.raw).max() <= 1
     inside = torch.rand(2, 3, 9, 10).double()*(high - low) + low
     assert dom.rows(inside).equal(inside) and dom.decode(dom.encode(inside).x, inside).equal(inside)
@@ -122,7 +122,7 @@ def test_without_legality_nothing_is_clipped(eight):
 
 def test_rows_of_the_target_need_no_prototype(monkeypatch):
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.34).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.34).fit(x)
     z = predict(net, x[:10].double()/255)
     seen = []
     monkeypatch.setattr(gradual, 'nearest_prototypes', lambda cf, s, groups, most: seen.append(len(s.x)) or s.x[:, None].clone())
@@ -134,7 +134,7 @@ def test_rows_of_the_target_need_no_prototype(monkeypatch):
 
 def test_blocks_held_fixed_by_a_question():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.6).fit(x)
     target = (predict(net, x[:6].double()/255).argmax(1) + 1) % 3
     free = cf.explain(x[:6], target)
     names = free.changes().groupby('row').feature.apply(list)
@@ -145,7 +145,7 @@ def test_blocks_held_fixed_by_a_question():
 
 def test_pasting_chooses_as_the_whole_search_would():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6, sigma=0, average=False).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=0, average=False).fit(x)
     enc = cf.encode(x[:20])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
     row = torch.arange(20).repeat_interleave(CANDIDATES)
@@ -192,7 +192,7 @@ def test_prototype_term_and_views():
 
 def test_one_image_can_be_selected_and_drawn():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6, sigma=1).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=1).fit(x)
     cfs = cf.explain(Image.fromarray(x[0, 0].numpy()), target=1)
     assert len(cfs[0].changes()) == len(cfs.changes()) and 'alt="image 0: to class 1' in cfs._repr_html_()
 
@@ -202,7 +202,7 @@ def test_the_same_options_on_a_table():
     t = columns(3)
     target = (predict(t.model, t.x[:20]).argmax(1) + 1) % 3
     for h in (dict(masking='gain', init='prototype', prototype_weight=.1, quantile=.9), dict(masking='bounds')):
-        cfs = GradualCF(t.model, t.domain, sigma=20, **h).fit(t.x).explain(t.x[:20], target=target)
+        cfs = GradualCF(t.model, t.domain, 'sparse', sigma=20, **h).fit(t.x).explain(t.x[:20], target=target)
         assert cfs.valid.mean() > .8 and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
 
 
@@ -222,7 +222,7 @@ def test_mnist_is_the_hubs():
 
 def test_the_finalist_that_suits_the_class_best_stays():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6, sigma=2).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=2).fit(x)
     enc = cf.encode(x[:12])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
     ends = [_best_of(cf, s, cf.steps(s)) for s in cf.starts(enc, target, 0)]
@@ -238,7 +238,7 @@ def test_the_finalist_that_suits_the_class_best_stays():
 
 def test_an_answer_that_did_not_arrive_is_no_finalist():
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6, sigma=1).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=1).fit(x)
     enc,target = cf.encode(x[:2]), torch.tensor([0, 1])     # two ends for each row, and one of them is of the class
     there = [x[int(predict(net, x.double()/255)[:, t].argmax())]/255 for t in (0, 1)]
     ends = torch.stack([torch.stack([there[1], there[1]]), torch.stack([there[0], there[0]])]).to(enc.x)
@@ -247,7 +247,7 @@ def test_an_answer_that_did_not_arrive_is_no_finalist():
 
 def test_what_stands_in_for_a_missing_prototype_comes_last(monkeypatch):
     net,x = toy()
-    cf = GradualCF(net, images(3), tau=.6).fit(x)
+    cf = GradualCF(net, images(3), 'sparse', tau=.6).fit(x)
     enc,target = cf.encode(x[:1]), (predict(net, x[:1].double()/255).argmax(1) + 1) % 3
     a,b = cf.x_train[(cf.z_train.argmax(1) == target).nonzero()[:2, 0]]
     monkeypatch.setattr(prototypes, '_nearest_typical', lambda *_: torch.stack([a, a, b, a])[None])
@@ -278,11 +278,11 @@ def test_no_block_is_needless_without_images():
 
 def test_colour_images_keep_no_needless_block():
     net,x = toy(3)
-    cf = GradualCF(net, images(3, channels=3), tau=.6, quantile=None).fit(x)
+    cf = GradualCF(net, images(3, channels=3), 'sparse', tau=.6, quantile=None).fit(x)
     cfs = cf.explain(x[:20], target=(predict(net, x[:20].double()/255).argmax(1) + 1) % 3)
     ids = cf.groups(cfs.x)
     for c in (cfs[i] for i in range(len(cfs)) if cfs.valid[i]):
         without = torch.cat([torch.where(ids == g, c.x, c.xp) for g in ids[c.mask[0]].unique()])
         assert (predict(cf.model, without).softmax(1)[:, c.target[0]] < .6).all()
-    grey = GradualCF(toy()[0], images(3))
+    grey = GradualCF(toy()[0], images(3), 'sparse')
     assert cf.settings.moves and not grey.settings.moves

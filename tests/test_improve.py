@@ -50,7 +50,7 @@ def holds(before, after):
 @pytest.mark.parametrize('problem', toy.PROBLEMS)
 def test_less_and_never_lost(problem, way):
     t = toy.PROBLEMS[problem]()
-    for e in (Noise(t.model, t.domain, tau=.6), GradualCF(t.model, t.domain, PAPER, sigma=30, legal=True), GradualCF(t.model, t.domain, quantile=.7, sigma=20)):
+    for e in (Noise(t.model, t.domain, tau=.6), GradualCF(t.model, t.domain, PAPER, sigma=30, legal=True), GradualCF(t.model, t.domain, 'sparse', quantile=.7, sigma=20)):
         e.fit(t.x)
         target = (e.z_train.argmax(1)[:60] + 1) % e.z_train.shape[1]
         before = e.explain(t.x[:60], target)
@@ -143,7 +143,7 @@ def test_heloc_in_both_settings():
 def bank():
     X, y, T, _ = load_loans()
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', max_iter=20, random_state=0).fit(X, y)
-    return model, GradualCF(model, tabular(X, bounds={'income': (None, 90_000)})).fit(X), T[model.predict(T) == 'refused'].head(6), T[model.predict(T) == 'granted'].head(6)
+    return model, GradualCF(model, tabular(X, bounds={'income': (None, 90_000)}), 'sparse').fit(X), T[model.predict(T) == 'refused'].head(6), T[model.predict(T) == 'granted'].head(6)
 
 
 def test_frames_of_another_method_are_answers_like_any_other(bank):

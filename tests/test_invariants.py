@@ -35,7 +35,7 @@ def test_constraints_hold_for_any_combination(data):
     bounds = {c: (float(df[c].quantile(.2)), float(df[c].quantile(.8))) for c in pick('bounded')}
     most = data.draw(st.sampled_from([None, 1, 2]), label='max_changes')
     domain = tabular(df, pick('immutable'), bounds, pick('up'), pick('down'), max_changes=most)
-    cfs = GradualCF(net, domain, sigma=data.draw(st.sampled_from([0, 10])), max_shared=data.draw(st.sampled_from([1, 2]))).fit(df).explain(df.iloc[:20])
+    cfs = GradualCF(net, domain, 'sparse', sigma=data.draw(st.sampled_from([0, 10])), max_shared=data.draw(st.sampled_from([1, 2]))).fit(df).explain(df.iloc[:20])
     old,new = df.iloc[:20], cfs.raw
     assert list(new.index) == list(old.index) and list(new.dtypes) == list(old.dtypes)
     for c in pick('immutable'): assert (new[c] == old[c]).all()
@@ -61,7 +61,7 @@ def test_paper_mode_says_what_it_did():
 
 def test_selecting_rows():
     df,y,net = made.bank()
-    cfs = GradualCF(net, tabular(df)).fit(df).explain(df.iloc[:9])
+    cfs = GradualCF(net, tabular(df), 'sparse').fit(df).explain(df.iloc[:9])
     assert len(cfs[2]) == 1 and list(cfs[2:4].raw.index) == ['id2', 'id3'] and len(cfs[cfs.valid]) == cfs.valid.sum()
     assert '→' in cfs[:2]._repr_html_() and 'valid' in repr(cfs)
 
@@ -70,7 +70,7 @@ def test_numbers_in_any_dtype():
     df,y,net = made.bank()
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
         other = deepcopy(net).to(dtype)
-        cf = GradualCF(other, tabular(df)).fit(df)
+        cf = GradualCF(other, tabular(df), 'sparse').fit(df)
         cfs = cf.explain(df.iloc[:20])
         assert cfs.xp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and tabular(df).legal(df.iloc[:20], cfs.raw).all()
         assert cfs.valid.mean() > .9 and {p.dtype for p in other.parameters()} == {dtype}
@@ -163,7 +163,7 @@ def numbers(n=120, seed=0): return pd.DataFrame(np.random.default_rng(seed).norm
 
 def test_a_pool_of_threads_gets_the_answers_of_one_and_leaves_the_mode():
     df, net = numbers(), dropping()
-    cf, before = GradualCF(net, tabular(df), sigma=4).fit(df), modes(net)
+    cf, before = GradualCF(net, tabular(df), 'sparse', sigma=4).fit(df), modes(net)
     rows = [df.iloc[i:i + 6] for i in range(0, 120, 6)]
     alone = [cf.explain(r, seed=0) for r in rows]
     for threads in (2, 8, 20):
@@ -185,7 +185,7 @@ def test_threads_may_share_parts_of_models_and_fail():
         def forward(self, x): return breaks(x)
     broken = Breaking()
     broken.training = False
-    cfs = [GradualCF(m, tabular(df), sigma=3).fit(df) for m in (one, two, broken)]
+    cfs = [GradualCF(m, tabular(df), 'sparse', sigma=3).fit(df) for m in (one, two, broken)]
     rows = [df.iloc[i:i + 4] for i in range(0, 40, 4)]
     alone = [cf.explain(r) for cf in cfs[:2] for r in rows]
     def ask(job):
@@ -200,7 +200,7 @@ def test_threads_may_share_parts_of_models_and_fail():
 
 def test_a_deadline_of_one_thread_is_not_that_of_another():
     df, net = numbers(), dropping()
-    cf = GradualCF(net, tabular(df), sigma=10).fit(df)
+    cf = GradualCF(net, tabular(df), 'sparse', sigma=10).fit(df)
     alone = cf.explain(df)
     with ThreadPoolExecutor(6) as pool:
         hasty = [pool.submit(cf.explain, df, seconds=.001) for _ in range(3)]
@@ -211,7 +211,7 @@ def test_a_deadline_of_one_thread_is_not_that_of_another():
 
 def test_what_was_asked_is_forgotten():
     net = dropping()
-    cf = GradualCF(net, tabular(df := numbers()), sigma=0).fit(df)
+    cf = GradualCF(net, tabular(df := numbers()), 'sparse', sigma=0).fit(df)
     cf.explain(df[:3])
     gone = weakref.ref(net)
     del net, cf
@@ -241,17 +241,17 @@ def test_a_network_that_writes_into_its_input_is_named_and_writes_nowhere(how):
     df = numbers()
     kept, domain = df.copy(), tabular(df)
     x = domain.encode(df).x.clone()
-    cf = GradualCF(Clamping(how), domain)
+    cf = GradualCF(Clamping(how), domain, 'sparse')
     with pytest.raises(ValueError, match='model must not modify its input, got one that writes into it'): cf.fit(df)
     assert df.equals(kept) and torch.equal(domain.encode(df).x, x)
     late = Clamping('none')
-    cf = GradualCF(late, domain, sigma=5).fit(df)
+    cf = GradualCF(late, domain, 'sparse', sigma=5).fit(df)
     learnt, late.how = cf.x_train.clone(), how
     with pytest.raises(ValueError, match='writes into it'): cf.explain(df[:9])
     with pytest.raises(ValueError, match='writes into it'): with_graph(late, x[:9].clone().requires_grad_()) if how in ('data', 'one cell') else predict(late, x)
     assert torch.equal(cf.x_train, learnt) and df.equals(kept)
     late.how = 'none'
-    assert torch.equal(cf.explain(df[:9]).xp, GradualCF(Clamping('none'), domain, sigma=5).fit(df).explain(df[:9]).xp)
+    assert torch.equal(cf.explain(df[:9]).xp, GradualCF(Clamping('none'), domain, 'sparse', sigma=5).fit(df).explain(df[:9]).xp)
 
 
 def sets(frame): frame['b'] = 0.
@@ -270,7 +270,7 @@ def test_a_function_of_frames_that_writes_edits_nobodys_rows(write):
         score = frame.a.to_numpy() - frame.b.to_numpy()
         if on[0]: write(frame)
         return np.stack([-score, score], 1)
-    def made(): return GradualCF(predictor(f, domain, kind='logit'), domain)
+    def made(): return GradualCF(predictor(f, domain, kind='logit'), domain, 'sparse')
     if write is adds: # a column of its own harms nobody
         here = made().fit(df).explain(df[:5])
         on[0] = False
@@ -295,5 +295,5 @@ def test_an_array_handed_to_a_model_is_no_window_on_the_rows():
             X[:] = 0.
             return p
     model = Writing().fit(df.to_numpy(), (df.a > df.b).astype(int))
-    GradualCF(model, tabular(df)).fit(df).explain(df[:5])
+    GradualCF(model, tabular(df), 'sparse').fit(df).explain(df[:5])
     assert df.equals(kept)

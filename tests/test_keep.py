@@ -60,7 +60,7 @@ def there_and_back(cf, tmp_path, rows, model=None, **asked):
 def test_tables_of_every_kind_of_column_come_back(told, tmp_path):
     df = people()
     domain = tabular(df, **told)
-    cf = GradualCF(predictor(by_hand, domain), domain).fit(df)
+    cf = GradualCF(predictor(by_hand, domain), domain, 'sparse').fit(df)
     target = np.where(by_hand(df[:8]) > .5, 0, 1)
     again, _ = there_and_back(cf, tmp_path, df[:8], by_hand_again(domain), target=target)
     assert again.x_train.equal(cf.x_train) and list(again.held) == list(cf.held)
@@ -92,7 +92,7 @@ def test_models_of_every_make_come_back(make, loans, tmp_path):
     X, y, X_test = loans
     if make == 'catboost': X, X_test = (v.astype(dict(housing=str)) for v in (X, X_test))
     form, model = of_make(make, X, y)
-    cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
+    cf = GradualCF(model, tabular(X, immutable=['age']), 'sparse').fit(X)
     refused = cf.classes.index('refused') if 'refused' in cf.classes else 0
     rows = X_test[(cf.logits(X_test, cf.encode(X_test).x).argmax(1) == refused).numpy()][:5]
     again, answers = there_and_back(cf, tmp_path, rows)
@@ -104,7 +104,7 @@ def test_numbers_and_their_intervals_come_back(loans, tmp_path):
     X, _, X_test = loans
     X, X_test = X.drop(columns='housing'), X_test.drop(columns='housing')
     model = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, X.income*.3 - X.debt)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     assert cf.numbers
     there_and_back(cf, tmp_path, X_test[:4], target=(12000., None))
     bare = GradualCF.load(cf.save(tmp_path/'bare', rows=False))
@@ -120,7 +120,7 @@ def test_networks_with_settings_of_their_own_come_back(tmp_path):
     net = evenly(tabular_mlp(2, 2, seed=3), x)
     there_and_back(GradualCF(net, domain, h, classes=('no', 'yes')).fit(df), tmp_path/'plain', df[:4])
     raw = predictor(evenly(tabular_mlp(2, 2, seed=3), torch.tensor(df.to_numpy()).float()), domain, scaled=False, threshold=.4)
-    there_and_back(GradualCF(raw, domain).fit(df), tmp_path/'scaled', df[:4])
+    there_and_back(GradualCF(raw, domain, 'sparse').fit(df), tmp_path/'scaled', df[:4])
 
 
 def evenly(net, x):
@@ -137,7 +137,7 @@ def test_images_and_series_come_back(tmp_path):
     cf = GradualCF(written.read('digits'), images(block=2), without_images()).fit(train['image'][:200])
     there_and_back(cf, tmp_path/'images', test['image'][:2], target=3)
     X, _, X_test, _ = load_cbf()
-    cf = GradualCF(written.read('cbf'), series(X), n_ref=5).fit(X)
+    cf = GradualCF(written.read('cbf'), series(X), 'sparse', n_ref=5).fit(X)
     there_and_back(cf, tmp_path/'series', X_test[:2], target=1)
 
 
@@ -146,7 +146,7 @@ def lone(tmp_path):
     "An explainer of a function, as a folder without a model."
     df = people()[['age', 'member']]
     domain = tabular(df)
-    cf = GradualCF(predictor(age_decides, domain), domain).fit(df)
+    cf = GradualCF(predictor(age_decides, domain), domain, 'sparse').fit(df)
     with pytest.warns(UserWarning, match='holds no model .* model='): folder = cf.save(tmp_path/'cf')
     return cf, folder, df
 
@@ -201,7 +201,7 @@ def test_saving_is_all_or_nothing(make, loans, tmp_path, monkeypatch):
     X, y = loans[0][:80].astype(dict(housing=str if make == 'catboost' else 'category')), loans[1][:80]
     if make == 'network': model, domain, rows = written.read('digits'), images(block=2), load_digits()[0]['image'][:60]
     else: model, domain, rows = of_make(make, X, y)[1], tabular(X), X
-    one, other = (GradualCF(model, domain, tau=tau).fit(rows) for tau in (.5, .7))
+    one, other = (GradualCF(model, domain, 'sparse', tau=tau).fit(rows) for tau in (.5, .7))
     folder, new = one.save(tmp_path/'cf'), tmp_path/'new'
     before, (soft, hard) = {p.name: p.read_bytes() for p in folder.iterdir()}, resource.getrlimit(resource.RLIMIT_FSIZE)
     (new/'.new-left').mkdir(parents=True)
@@ -225,14 +225,14 @@ def test_other_folders_are_left_alone(lone, tmp_path):
     (tmp_path/'mine'/'letter.txt').write_text('dear')
     with pytest.raises(ValueError, match="new, empty or one that save wrote, got .* with \\['letter.txt'\\]"): cf.save(tmp_path/'mine')
     with pytest.raises(ValueError, match='must be a folder, got the file'): cf.save(tmp_path/'mine'/'letter.txt')
-    with pytest.raises(ValueError, match='fit'): GradualCF(predictor(age_decides, cf.domain), cf.domain).save(tmp_path/'new')
+    with pytest.raises(ValueError, match='fit'): GradualCF(predictor(age_decides, cf.domain), cf.domain, 'sparse').save(tmp_path/'new')
     assert {p.name for p in tmp_path.iterdir()} == {'cf', 'mine'}
 
 
 def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
     X, y, X_test = loans
     X = X.assign(exact=np.random.default_rng(0).normal(size=len(X)))
-    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X)).fit(X)
+    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X), 'sparse').fit(X)
     folder = cf.save(tmp_path/'bare', rows=False)
     tensors = load_file(next(folder.glob('tensors-*')))
     rows = {tuple(row) for row in cf.x_train.tolist()}
@@ -240,13 +240,13 @@ def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
     assert kept and not rows & set(kept)
     a = X.income + np.arange(len(X))/100
     together = pd.DataFrame(dict(income=a, tax=(a*.3).round(2), rent=(a*.2 + 100).round(2)))  # a median is somebody
-    one = GradualCF(LogisticRegression().fit(together, y), tabular(together)).fit(together)
+    one = GradualCF(LogisticRegression().fit(together, y), tabular(together), 'sparse').fit(together)
     few = GradualCF.load(one.save(tmp_path/'together', rows=False))
     there = few.domain.decode(few.x_train, None, False).round(2)
     assert len(there) and not len(there.merge(together.round(2)))
     steps = X[['age', 'debt']].gt(X[['age', 'debt']].median()).astype(int)
     with pytest.raises(ValueError, match='a table of few different rows'):
-        GradualCF(LogisticRegression().fit(steps, y), tabular(steps)).fit(steps).save(tmp_path/'few', rows=False)
+        GradualCF(LogisticRegression().fit(steps, y), tabular(steps), 'sparse').fit(steps).save(tmp_path/'few', rows=False)
     assert max(t.shape[0] for t in tensors.values() if t.ndim) <= 101 < len(X)
     bare = GradualCF.load(folder)
     assert bare.summary and repr(bare) != repr(cf)
@@ -271,7 +271,7 @@ def test_a_model_that_keeps_rows_is_refused_by_name(estimator, name, tmp_path):
     for scaled in (False, True):
         if scaled and name.startswith('cluster'): continue  # the centre of one scaled row is no name's
         model = make_pipeline(StandardScaler(), base.clone(estimator)) if scaled else base.clone(estimator)
-        cf = GradualCF(model.fit(df, df.sum(axis=1) > 1.5), tabular(df)).fit(df)
+        cf = GradualCF(model.fit(df, df.sum(axis=1) > 1.5), tabular(df), 'sparse').fit(df)
         with pytest.raises(ValueError, match=f'keeps training rows, got False: .* has them in .*{name}'): cf.save(tmp_path/'cf', rows=False)
     assert not list(tmp_path.iterdir())
 
@@ -284,7 +284,7 @@ def test_an_onnx_model_that_keeps_rows_is_refused(estimator, tmp_path):
     model = make_pipeline(StandardScaler(), estimator).fit(df.to_numpy(), (df.sum(axis=1) > 1.5).astype(int))
     (tmp_path/'m.onnx').write_bytes(skl2onnx.to_onnx(model, df.to_numpy()[:1], options={'zipmap': False}).SerializeToString())
     domain, kind = tabular(df), 'decision' if isinstance(estimator, SVC) else 'proba'
-    cf = GradualCF(predictor(load_fitted(tmp_path/'m.onnx'), domain, kind=kind), domain).fit(df)
+    cf = GradualCF(predictor(load_fitted(tmp_path/'m.onnx'), domain, kind=kind), domain, 'sparse').fit(df)
     with pytest.raises(ValueError, match='the ONNX file has them in'): cf.save(tmp_path/'cf', rows=False)
 
 
@@ -303,7 +303,7 @@ def test_an_onnx_model_comes_back_to_the_last_bit(opened, tmp_path):
         options.intra_op_num_threads = 1
         session = runtime.InferenceSession(path.read_bytes(), options)
     domain = tabular(df)
-    cf = GradualCF(predictor(session, domain, threshold=.4), domain).fit(df)
+    cf = GradualCF(predictor(session, domain, threshold=.4), domain, 'sparse').fit(df)
     rows = df[model.predict_proba(df.to_numpy())[:, 1] < .4][:8]
     again, answers = there_and_back(cf, tmp_path, rows, target=1)
     kept, = (tmp_path/'cf').glob('model-*.onnx')
@@ -319,11 +319,11 @@ def test_an_onnx_model_of_texts_and_one_of_numbers_come_back(tmp_path):
     named = [('town', to.common.data_types.StringTensorType([None, 1])), ('age', to.common.data_types.Int64TensorType([None, 1])), ('score', to.common.data_types.FloatTensorType([None, 1]))]
     session = runtime.InferenceSession(to.to_onnx(model, initial_types=named).SerializeToString())
     domain = tabular(df)
-    cf = GradualCF(predictor(session, domain), domain).fit(df)
+    cf = GradualCF(predictor(session, domain), domain, 'sparse').fit(df)
     assert there_and_back(cf, tmp_path/'texts', df[model.predict(df) == 0][:6], target=1)[1].valid.any()
     some = df[['age', 'score']].astype('float32')
     line = GradientBoostingRegressor(n_estimators=9).fit(some.to_numpy(), some.age*2)
-    cf = GradualCF(predictor(runtime.InferenceSession(to.to_onnx(line, some.to_numpy()[:1]).SerializeToString()), domain := tabular(some)), domain).fit(some)
+    cf = GradualCF(predictor(runtime.InferenceSession(to.to_onnx(line, some.to_numpy()[:1]).SerializeToString()), domain := tabular(some)), domain, 'sparse').fit(some)
     assert there_and_back(cf, tmp_path/'numbers', some[some.age < 40][:6], target=(90., None))[1].valid.any()
 
 
@@ -332,7 +332,7 @@ def test_an_onnx_file_that_is_broken_or_another_is_refused(tmp_path):
     df = people()[['age', 'score']].astype('float32')
     made = lambda X: to.to_onnx(LogisticRegression().fit(X.to_numpy(), df.age > 40), X.to_numpy()[:1]).SerializeToString()
     domain = tabular(df)
-    folder = GradualCF(predictor(runtime.InferenceSession(made(df)), domain), domain).fit(df).save(tmp_path/'cf')
+    folder = GradualCF(predictor(runtime.InferenceSession(made(df)), domain), domain, 'sparse').fit(df).save(tmp_path/'cf')
     model, = folder.glob('model-*.onnx')
     for other in (b'', b'no model', made(df[['age']])):
         model.write_bytes(other)

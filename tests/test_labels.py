@@ -70,7 +70,7 @@ CASES = [(kind, 'linear') for kind in KINDS] + [('digits', 'forest'), ('sizes', 
 @pytest.mark.parametrize('kind,model', CASES)
 def test_who_asks_for_a_label_gets_it(kind, model):
     labels, m = KINDS[kind], fitted(kind, model)
-    cf = GradualCF(m, tabular(X), tau=.3 if len(labels) > 2 else .5).fit(X)
+    cf = GradualCF(m, tabular(X), 'sparse', tau=.3 if len(labels) > 2 else .5).fit(X)
     for label in labels:
         rows = X[m.predict(X) != label].iloc[:3]
         a = cf.explain(rows, target=label)
@@ -86,16 +86,16 @@ def test_who_asks_for_a_label_gets_it(kind, model):
 
 
 def test_what_no_label_is_needed_for_and_what_one_is():
-    cf = GradualCF(fitted('text'), tabular(X)).fit(X)
+    cf = GradualCF(fitted('text'), tabular(X), 'sparse').fit(X)
     a = cf.explain(X.iloc[:8])
     assert (a.target != fitted('text').predict(X.iloc[:8])).all()
-    many = GradualCF(fitted('digits'), tabular(X)).fit(X)
+    many = GradualCF(fitted('digits'), tabular(X), 'sparse').fit(X)
     assert '4 classes (3, 5, 8, 9)' in repr(many) and "2 classes ('granted', 'refused')" in repr(cf)
 
 
 def test_a_network_is_told_its_labels_once_and_everything_says_them():
     labels = 'refused', 'granted'
-    cf = GradualCF(network(), tabular(X), classes=labels).fit(X)
+    cf = GradualCF(network(), tabular(X), 'sparse', classes=labels).fit(X)
     rows = X[cf.logits(X, cf.encode(X).x).argmax(1).numpy() == 0].iloc[:12]
     a = cf.explain(rows, target='granted')
     assert 'refused → granted, probability' in a._repr_html_() and 'refused → ' not in cf.explain(a.raw, target='granted')._repr_html_()
@@ -106,7 +106,7 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     assert all('granted' in text and 'class 1' not in text and 'class 0' not in text for text in shown) and page is not None
     assert (check_letter(letter(a), cf, rows).flips).all() and 'target=granted' in letter(a[:1])[0]
     assert evaluate(cf, rows, 'granted', eps=()).set_index('metric').loc['valid', 'mean'] == 1
-    plain = GradualCF(network(), tabular(X)).fit(X)
+    plain = GradualCF(network(), tabular(X), 'sparse').fit(X)
     same = plain.explain(rows, 1)
     assert torch.equal(same.xp, a.xp) and same.target.tolist() == [1]*12 and 'class 1' in same.text()
     helped = actions(cf, rows, 2, target='granted')
@@ -121,40 +121,40 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
 
 def test_labels_of_a_fitted_model_can_be_renamed_and_positions_asked_for():
     m = fitted('signs')
-    cf = GradualCF(m, tabular(X), classes=['refused', 'granted']).fit(X)
+    cf = GradualCF(m, tabular(X), 'sparse', classes=['refused', 'granted']).fit(X)
     a = cf.explain(X[m.predict(X) == -1].iloc[:4], 'granted')
     assert (m.predict(a.raw) == 1).all() and a.target.tolist() == ['granted']*4
-    b = GradualCF(m, tabular(X), classes=range(2)).fit(X).explain(X[m.predict(X) == -1].iloc[:4], 1)
+    b = GradualCF(m, tabular(X), 'sparse', classes=range(2)).fit(X).explain(X[m.predict(X) == -1].iloc[:4], 1)
     assert torch.equal(a.xp, b.xp) and b.target.tolist() == [1]*4
 
 
 def test_numbers_have_no_labels():
     ask = predictor(lambda df: df.income.to_numpy(), tabular(X), kind='number')
-    assert GradualCF(ask, tabular(X)).fit(X).explain(X.iloc[:2], (1, None)).target.tolist() == [[1, np.inf]]*2
+    assert GradualCF(ask, tabular(X), 'sparse').fit(X).explain(X.iloc[:2], (1, None)).target.tolist() == [[1, np.inf]]*2
 
 
 def test_several_models_call_their_classes_alike():
     up = fitted('text')
-    both = GradualCF([up, fitted('text', 'forest')], tabular(X)).fit(X)
+    both = GradualCF([up, fitted('text', 'forest')], tabular(X), 'sparse').fit(X)
     a = both.explain(X.iloc[:5], 'granted')
     assert a.valid.all() and (up.predict(a.raw) == 'granted').all() and both.classes == ('granted', 'refused')
 
 
 def test_other_models_are_asked_by_label():
     m = fitted('text')
-    a = GradualCF(m, tabular(X)).fit(X).explain(X.iloc[:10], 'granted')
+    a = GradualCF(m, tabular(X), 'sparse').fit(X).explain(X.iloc[:10], 'granted')
     class Turned(ClassifierMixin, BaseEstimator):
         "The same answers, its columns the other way round."
         classes_, feature_names_in_ = m.classes_[::-1], list(X)
         def predict(self, df): return m.predict(df)
         def predict_proba(self, df): return m.predict_proba(df)[:, ::-1]
     assert (confirm(a, [Turned()]).confirmed == 1).all()
-    renamed = GradualCF(m, tabular(X), classes=['yes', 'no']).fit(X).explain(X.iloc[:10], 'yes')
+    renamed = GradualCF(m, tabular(X), 'sparse', classes=['yes', 'no']).fit(X).explain(X.iloc[:10], 'yes')
     assert (confirm(renamed, [Turned(), m]).confirmed == 1).all()
 
 
 def test_proofs_and_ways_take_labels():
-    cf = GradualCF(fitted('swapped', 'forest'), tabular(X)).fit(X)
+    cf = GradualCF(fitted('swapped', 'forest'), tabular(X), 'sparse').fit(X)
     rows = X[cf.model.predictor.source.predict(X) == 'refused'].iloc[:4]
     a = cf.explain(rows, 'granted', optimal='columns')
     assert len(ways(cf, rows, 'granted', k=1)) and a.valid.all()
@@ -163,7 +163,7 @@ def test_proofs_and_ways_take_labels():
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
-    cf = GradualCF(fitted(kind), tabular(X)).fit(X)
+    cf = GradualCF(fitted(kind), tabular(X), 'sparse').fit(X)
     a = cf.explain(X.iloc[:4], KINDS[kind][-1])
     b = Counterfactuals.load(a.save(tmp_path/'a.zip'), cf.domain)
     assert b.target.tolist() == a.target.tolist() and b.target.dtype == a.target.dtype and b.classes == a.classes
@@ -174,7 +174,7 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
 
 @pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes'])
 def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
-    labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X)).fit(X)
+    labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X), 'sparse').fit(X)
     wanted = X.iloc[:10].assign(goal=rng.choice(np.array(labels), 10))
     explain_dataset(cf, wanted, tmp_path/'each', target='goal', batch_size=8, workers=0)
     assert pd.read_parquet(tmp_path/'each').cf_target.tolist() == wanted.goal.tolist()
@@ -215,7 +215,7 @@ def copies(thing):
     lambda: fitted('text'), lambda: fitted('digits', 'forest'), network, lambda: [network(), network()],
     lambda: RandomForestClassifier(5, random_state=0).fit(X.to_numpy(), labelled(['a', 'b']))], ids=['linear', 'forest', 'network', 'two', 'of arrays'])
 def test_explainers_and_answers_are_copied_whole(make):
-    cf = GradualCF(make(), tabular(X)).fit(X)
+    cf = GradualCF(make(), tabular(X), 'sparse').fit(X)
     target = (cf.classes or (0, 1))[-1]
     a = cf.explain(X.iloc[:3], target)
     for other in copies(cf): assert torch.equal(other.explain(X.iloc[:3], target).xp, a.xp)
@@ -254,7 +254,7 @@ def test_explainers_of_every_table_are_copied_whole(rules, preset):
 
 
 def test_what_was_written_in_place_is_copied_by_those_who_can():
-    cf = GradualCF(HOUSE_MODEL, tabular(HOUSE, derive=dict(total=lambda df: df.income + df.debt))).fit(HOUSE)
+    cf = GradualCF(HOUSE_MODEL, tabular(HOUSE, derive=dict(total=lambda df: df.income + df.debt)), 'sparse').fit(HOUSE)
     want = cf.explain(HOUSE.iloc[:3])
     with pytest.raises((pickle.PicklingError, AttributeError), match='lambda'): pickle.dumps(cf)  # when it is written, not when it is read
     cloudpickle = pytest.importorskip('cloudpickle')
@@ -292,7 +292,7 @@ def made_elsewhere(kind, tmp_path):
 
 @pytest.mark.parametrize('kind', ['xgboost', 'ubj', 'lightgbm', 'txt', 'catboost', 'cbm', 'skops', 'function', 'scaled', 'session', 'onnx'])
 def test_explainers_of_models_from_elsewhere_are_copied_whole(kind, tmp_path):
-    cf = GradualCF(made_elsewhere(kind, tmp_path), tabular(X)).fit(X)
+    cf = GradualCF(made_elsewhere(kind, tmp_path), tabular(X), 'sparse').fit(X)
     target = (cf.classes or (0, 1))[-1]
     a = cf.explain(X.iloc[:3], target)
     for file in tmp_path.iterdir(): file.write_bytes(b'another model')  # what was read counts, not what stands there later
@@ -312,12 +312,12 @@ class Lent:
 
 @pytest.mark.parametrize('form', [Lent, pd.DataFrame.to_numpy, lambda df: df.to_dict('records')])
 def test_rows_of_any_make_are_read(form):
-    cf = GradualCF(network(), tabular(X)).fit(form(X))
+    cf = GradualCF(network(), tabular(X), 'sparse').fit(form(X))
     assert torch.equal(cf.explain(form(X.iloc[:3]), 1).xp, cf.explain(X.iloc[:3], 1).xp)
 
 
 def test_a_fit_that_fails_leaves_what_was():
-    cf = GradualCF(network(), tabular(X)).fit(X)
+    cf = GradualCF(network(), tabular(X), 'sparse').fit(X)
     before = cf.explain(X.iloc[:3], 1)
     for bad in (X[['age']], X.iloc[:0], X.assign(age='old')):
         with pytest.raises(ValueError): cf.fit(bad)
@@ -325,7 +325,7 @@ def test_a_fit_that_fails_leaves_what_was():
 
 
 def test_masks_and_numbers_of_answers_work_on_frames():
-    a = GradualCF(network(), tabular(X)).fit(X).explain(X.iloc[:9], 1)
+    a = GradualCF(network(), tabular(X), 'sparse').fit(X).explain(X.iloc[:9], 1)
     for mask in (a.valid, a.prob > .5, a.changed[:, 0], a.typical > .1, a.target == 1):
         assert isinstance(mask, np.ndarray) and len(a.raw[mask]) == mask.sum() == len(a[mask]) and len(a.raw.loc[mask]) == mask.sum()
     assert a.raw.assign(p=a.prob).p.tolist() == a.prob.tolist()
@@ -337,23 +337,23 @@ def test_masks_and_numbers_of_answers_work_on_frames():
 def test_one_of_several_outputs_is_chosen_by_name():
     domain, two = tabular(X), np.c_[labelled(['lost', 'repaid']), labelled(['a', 'b', 'c'])]
     both = RandomForestClassifier(10, random_state=0).fit(X, two)
-    a = GradualCF(predictor(both, domain, output=1), domain, tau=.6).fit(X).explain(X.iloc[:5], 'c')
+    a = GradualCF(predictor(both, domain, output=1), domain, 'sparse', tau=.6).fit(X).explain(X.iloc[:5], 'c')
     assert (both.predict(a.raw)[:, 1] == 'c')[a.valid].all() and a.valid.any()
     line = LinearRegression().fit(X, np.c_[SCORE, -SCORE])
-    a = GradualCF(predictor(line, domain, output=1), domain).fit(X).explain(X.iloc[:3], (1, None))
+    a = GradualCF(predictor(line, domain, output=1), domain, 'sparse').fit(X).explain(X.iloc[:3], (1, None))
     assert a.valid.all() and (line.predict(a.raw)[:, 1] >= 1 - 1e-9).all()
     class Heads(nn.Module):
         def __init__(self):
             super().__init__()
             self.one, self.other = network(), network()
         def forward(self, x): return self.one(x), -self.other(x)
-    a = GradualCF(predictor(Heads(), domain, output=1), domain).fit(X).explain(X.iloc[:3], 1)
-    b = GradualCF(predictor(Heads(), domain, output=0), domain).fit(X).explain(a.raw, 0)
+    a = GradualCF(predictor(Heads(), domain, output=1), domain, 'sparse').fit(X).explain(X.iloc[:3], 1)
+    b = GradualCF(predictor(Heads(), domain, output=0), domain, 'sparse').fit(X).explain(a.raw, 0)
     assert a.valid.all() and torch.equal(b.x, b.xp)
 
 
 def test_outlier_detectors_have_the_labels_of_outliers():
     odd = IsolationForest(random_state=0).fit(X)
-    cf = GradualCF(odd, tabular(X)).fit(X)
+    cf = GradualCF(odd, tabular(X), 'sparse').fit(X)
     a = cf.explain(X[odd.predict(X) == -1].iloc[:4], target=1)
     assert cf.classes == (-1, 1) and a.valid.all() and (odd.predict(a.raw) == 1).all()

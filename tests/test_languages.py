@@ -227,7 +227,7 @@ def test_a_number_not_a_class_in_words():
     from sklearn.linear_model import LinearRegression
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'rooms': rng.integers(1, 9, 100), 'size': rng.random(100).round(2)})
-    cf = GradualCF(LinearRegression().fit(df, df.rooms*1000 + df['size']*500), tabular(df)).fit(df)
+    cf = GradualCF(LinearRegression().fit(df, df.rooms*1000 + df['size']*500), tabular(df), 'sparse').fit(df)
     answer = cf.explain(df[df.rooms < 4].iloc[:3], (5000, None))
     for language, aim in dict(de='mindestens 5.000', es='como mínimo 5000', fr='au moins 5\u202f000', pl='co najmniej 5000').items():
         texts = letter(answer, language=language, reasons=2)

@@ -37,7 +37,7 @@ def linear(domain, df, weights=None, shift=1e-4):
     w = torch.as_tensor(np.random.default_rng(0).normal(size=x.shape[1]) if weights is None else weights).to(x)
     middle = (x @ w).median() + shift  # no row lies on it
     model = lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4
-    return GradualCF(model, domain).fit(df)
+    return GradualCF(model, domain, 'sparse').fit(df)
 
 
 def refused(cf, df, target=1): return df[(cf.logits(df, cf.encode(df).x).argmax(1) != target).numpy()]
@@ -299,8 +299,8 @@ def test_digests_follow_what_they_name(bank):
     own = _digests(cf)
     assert own == _digests(linear(cf.domain, df, [3, -2, .2, 0, .1, 1]))
     assert _digests(linear(cf.domain, df, [3, -1, .2, 0, .1, 1]))['model'] != own['model']
-    assert _digests(GradualCF(cf.model, cf.domain, tau=.7).fit(df))['settings'] != own['settings']
-    less = GradualCF(cf.model, cf.domain).fit(df.iloc[1:])
+    assert _digests(GradualCF(cf.model, cf.domain, 'sparse', tau=.7).fit(df))['settings'] != own['settings']
+    less = GradualCF(cf.model, cf.domain, 'sparse').fit(df.iloc[1:])
     assert _digests(less)['data'] != own['data']
 
 
@@ -310,7 +310,7 @@ def test_fitted_models_of_libraries():
     y, domain, named = (df.a + df.b/4 > 1).astype(int), tabular(df), []
     for seed, make in ((0, RandomForestClassifier), (0, RandomForestClassifier), (1, RandomForestClassifier), (0, LogisticRegression)):
         model = make(random_state=seed, **(dict(n_estimators=5) if make is RandomForestClassifier else {})).fit(df, y)
-        cf = GradualCF(model, domain).fit(df)
+        cf = GradualCF(model, domain, 'sparse').fit(df)
         answer = cf.explain(refused(cf, df).iloc[:5], 1)
         assert (check_letter(letter(answer, date=DAY), cf).flips == answer.valid).all()
         named.append(_digests(cf)['model'])
@@ -320,7 +320,7 @@ def test_fitted_models_of_libraries():
 def test_a_number_not_a_class():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'rooms': rng.integers(1, 9, 100), 'size': rng.random(100).round(2)})
-    cf = GradualCF(LinearRegression().fit(df, df.rooms*100 + df['size']*50), tabular(df)).fit(df)
+    cf = GradualCF(LinearRegression().fit(df, df.rooms*100 + df['size']*50), tabular(df), 'sparse').fit(df)
     rows = df[df.rooms < 4].iloc[:8]
     answer = cf.explain(rows, (500, None))
     texts = letter(answer, date=DAY)
@@ -366,7 +366,7 @@ def shop():
     df = df.set_index(pd.Index([f'r{i}' for i in range(n)]))
     y = df.income/1500 - df[EVIL_NAME].fillna(2)/2 + (df.home == 'own') + df.card/2 + df.years.clip(0)/20 > 1.6
     domain = tabular(df, categorical={'pays': ['card', 'cash']}, special=[-9], increase_only=['income'])
-    cf = GradualCF(HistGradientBoostingClassifier(max_iter=8, random_state=0, categorical_features='from_dtype').fit(df, y), domain).fit(df)
+    cf = GradualCF(HistGradientBoostingClassifier(max_iter=8, random_state=0, categorical_features='from_dtype').fit(df, y), domain, 'sparse').fit(df)
     return cf, df
 
 
@@ -495,7 +495,7 @@ def test_what_is_enough_is_enough(make):
     df = pd.DataFrame({'income': rng.gamma(6, 400, 300).round(1), 'debt': rng.gamma(2, 900, 300).astype(int), 'late': rng.poisson(2, 300),
                        'own': rng.integers(0, 2, 300)})
     model = make().fit(df, df.income/1500 - df.debt/900 - df.late/2 + df.own > 1)
-    cf = GradualCF(model, tabular(df, categorical=['own'])).fit(df)
+    cf = GradualCF(model, tabular(df, categorical=['own']), 'sparse').fit(df)
     rows = df[~model.predict(df)].head(25)
     answer = cf.explain(rows, 1)
     told = letter(answer, format='json')
@@ -505,5 +505,5 @@ def test_what_is_enough_is_enough(make):
             there = pd.DataFrame([row]).assign(**_corners(text, cf.domain, rng)).astype(float)
             assert model.predict(there[list(df)])[0]
     assert ('| enough |' in letter(answer[:1])[0]) and ('| enough |' not in letter(answer[:1], ranges=False)[0])
-    asked = GradualCF(lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 1.5], 1), tabular(df)).fit(df)
+    asked = GradualCF(lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 1.5], 1), tabular(df), 'sparse').fit(df)
     assert all('| enough |' not in l for l in letter(asked.explain(refused(asked, df)[:3], 1)))

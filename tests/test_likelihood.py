@@ -104,7 +104,7 @@ def explainer(df, model=chance, **asked):
     domain = tabular(df)
     numbers = dict(kind='number') if model is not chance else {}
     told = predictor(model, domain, names=list(df), **numbers)
-    return GradualCF(told, domain, plausibility=Plausibility(density=1., isolation=1., **asked)).fit(df)
+    return GradualCF(told, domain, 'sparse', plausibility=Plausibility(density=1., isolation=1., **asked)).fit(df)
 
 
 def test_answers_are_as_likely_as_asked():
@@ -149,6 +149,6 @@ def test_nothing_is_proven_of_it():
     from sklearn.linear_model import LogisticRegression
     df = table()
     model = LogisticRegression().fit(df, df.a > 0)
-    cf = GradualCF(model, tabular(df), plausibility=Plausibility(likelihood=.5)).fit(df)
+    cf = GradualCF(model, tabular(df), 'sparse', plausibility=Plausibility(likelihood=.5)).fit(df)
     some = df[df.a < -.5].head(3)
     assert not any(cf.explain(some, True).proof or [])

@@ -228,7 +228,7 @@ def test_words_can_be_read_without_colour():
 
 def test_counterfactuals_are_explained_for_their_target():
     task = load_task('digits')
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     cfs = cf.explain(task.X_test[:4], target=[(y + 1) % 10 for y in task.y_test[:4]])
     rel = relevance(task.model, task.domain, cfs)
     assert torch.equal(rel.target, cfs.tensors.target) and torch.equal(rel.x, cfs.xp)
@@ -249,7 +249,7 @@ def test_relevance_calls_classes_as_the_model_does():
     rel = relevance(net, domain, df.iloc[:2], '<b>granted</b>')
     assert rel.target.tolist() == [1, 1] and rel.name(0) == '<b>granted</b>'
     assert 'for <b>granted</b>: logit' in rel.plot().axes[0].get_title() and 'class 1' not in rel._repr_html_()
-    cfs = GradualCF(net, domain, classes=['no', 'yes']).fit(df)
+    cfs = GradualCF(net, domain, 'sparse', classes=['no', 'yes']).fit(df)
     if set(cfs.z_train.argmax(1).tolist()) == {0, 1}: assert relevance(net, domain, cfs.explain(df.iloc[:2], 'yes')).name(1) == 'yes'
     del net.classes_
     assert relevance(net, domain, df.iloc[:2], 1).name(0) == 'class 1'

@@ -106,7 +106,7 @@ def test_the_worst_ratio_of_wide_rows(kind):
 
 def test_redundant_counts_what_was_added_for_nothing():
     t = toy.columns()
-    e = GradualCF(t.model, t.domain).fit(t.x)
+    e = GradualCF(t.model, t.domain, 'sparse').fit(t.x)
     cfs = e.explain(t.x[:40])
     plain = _redundant(e, cfs)
     assert (plain == 0).double().mean() > .9
@@ -131,7 +131,7 @@ def test_evaluate_measures_everything_that_applies(name):
     task = load_task(name)
     rows = task.X_test[:4] if name == 'digits' else task.X_test.iloc[:8]
     target = (task.y_test[:4] + 1) % 10 if name == 'digits' else None
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     t,cfs = evaluate(cf, rows, target, judge=task.judge), cf.explain(rows, target)
     assert list(t.columns) == ['metric', 'eps', 'mean', 'std', 'share']
     want = {'valid', 'l1', 'l2', 'legal', 'in_range', 'out_of_range', 'logit_gap', 'plausibility', 'redundancy', 'minimal', 'seconds_per_row'}
@@ -145,7 +145,7 @@ def test_evaluate_measures_everything_that_applies(name):
 
 def test_measures_stack_for_several_explainers():
     t = toy.columns()
-    e = GradualCF(t.model, t.domain).fit(t.x)
+    e = GradualCF(t.model, t.domain, 'sparse').fit(t.x)
     cfs = e.explain(t.x[:20])
     assert measures(e, cfs, eps=()).metric.is_unique
 
@@ -161,6 +161,6 @@ def test_without_what_reads_texts_there_is_no_value_for_reading(monkeypatch):
     from gradual_cf.data import texts as text
     for module in (tasks, text): monkeypatch.setattr(module, '_can_tag', lambda: False)
     task = load_task('toy_reviews')
-    cf = GradualCF(task.model, task.domain).fit(task.X)
+    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     mean = evaluate(cf, task.X_test.iloc[:4], eps=()).set_index('metric')['mean']
     assert mean[['reads', 'tag_kept']].isna().all() and mean[['words', 'cosine', 'known']].notna().all()

@@ -75,7 +75,7 @@ def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 30, (300, 3)), columns=list('abc'))
     model = RandomForestClassifier(7, max_depth=5, random_state=0).fit(X, X.a + X.b > rng.integers(20, 40, 300))
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
     words = _words_of(nodes, np.ones(1))
     for g, left in enumerate(nodes.left):
@@ -92,7 +92,7 @@ def test_the_first_and_the_last_cell_of_each_leaf_are_those_that_every_bit_tells
     rng, n = np.random.default_rng(0), 900
     X = pd.DataFrame(rng.integers(0, 40, (n, 3)), columns=list('abc')).assign(d=np.where(rng.random(n) < .2, np.nan, rng.normal(size=n).round(1)))
     model = RandomForestClassifier(5, random_state=0).fit(X, X.a + X.b > rng.integers(0, 80, n)) # of several words a tree
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
     words = _words_of(nodes, np.ones(1))
     assert words.full.shape[1] > 1
@@ -188,7 +188,7 @@ class Told:
 def test_a_row_that_writes_a_level_in_another_way_is_answered_by_what_the_model_says_of_it():
     i = np.arange(300)
     X = pd.DataFrame(dict(c=pd.Series([[True, 'x', 'y'][k % 3] for k in i], dtype=object), m=i*7 % 20*1.))
-    cf = GradualCF(Told(), tabular(X, categorical=['c'])).fit(X)
+    cf = GradualCF(Told(), tabular(X, categorical=['c']), 'sparse').fit(X)
     answer = cf.explain(pd.DataFrame(dict(c=pd.Series([1], dtype=object), m=[3.])), 1)
     says = Told().predict_proba(answer.raw)[0, 1]
     assert np.isclose(float(answer.prob[0]), says) and bool(answer.valid[0]) == (says >= .5)
@@ -196,7 +196,7 @@ def test_a_row_that_writes_a_level_in_another_way_is_answered_by_what_the_model_
 
 def test_a_model_that_was_trained_on_is_asked_anew():
     X, model, domain = told()
-    cf = GradualCF(predictor(model, domain), domain).fit(X)
+    cf = GradualCF(predictor(model, domain), domain, 'sparse').fit(X)
     row = X[(model.model.predict(X) == 0)].iloc[[0]]
     before = cf.explain(row)
     model.model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X.a - X.b > 15)
@@ -207,7 +207,7 @@ def test_a_model_that_was_trained_on_is_asked_anew():
 
 def test_an_answer_is_put_to_the_model_no_more_often_than_before():
     X, model, domain = told()
-    cf = GradualCF(predictor(model, domain), domain).fit(X)
+    cf = GradualCF(predictor(model, domain), domain, 'sparse').fit(X)
     row = X[(model.model.predict(X) == 0)].iloc[[0]]
     model.asked.clear()
     answer = cf.explain(row)

@@ -111,7 +111,7 @@ def loan():
         p = 1/(1 + np.exp(5 - 3*said(f)))
         return np.stack([1 - p, p], 1)
     domain = tabular(df, increase_only=['income'])
-    return GradualCF(predictor(proba, domain, kind='proba'), domain, tau=.6).fit(df), df
+    return GradualCF(predictor(proba, domain, kind='proba'), domain, 'sparse', tau=.6).fit(df), df
 
 
 @settings(max_examples=10, deadline=None)
@@ -163,7 +163,7 @@ def test_numbers_come_nearer_to_their_interval():
     df = pd.DataFrame(rng.integers(0, 20, (200, 3)), columns=list('abc'))
     model = lambda f: (f.a + f.b + f.c).to_numpy(float)[:, None]
     domain = tabular(df)
-    e = GradualCF(predictor(model, domain, kind='number'), domain, max_shared=2).fit(df)
+    e = GradualCF(predictor(model, domain, kind='number'), domain, 'sparse', max_shared=2).fit(df)
     plan = e.explain(df[(df.sum(axis=1) < 12)].iloc[:5], target=(50, 54)).plan()
     far = (50 - plan.changes().number).clip(lower=0)
     assert len(plan.row) > 5 and (far.groupby(plan.changes().row).diff().dropna() <= 0).all()

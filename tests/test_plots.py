@@ -34,7 +34,7 @@ def pictures():
     granted = np.where(score > score.median(), 'granted', 'refused')
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, granted)
     domain = tabular(rows, bounds={'income of the household in a year': (None, 60_000)})
-    cf = GradualCF(model, domain).fit(rows)
+    cf = GradualCF(model, domain, 'sparse').fit(rows)
     refused = rows[model.predict(rows) == 'refused']
     answers = cf.explain(refused[:60], 'granted')
     groups = pd.Series(np.where(np.arange(n) % 3, 'tenants of a flat', 'owners of a house'), rows.index, name='housing')

@@ -78,7 +78,7 @@ GAPS = dict(hist=lambda: HistGradientBoostingClassifier(max_iter=30, categorical
 def test_rows_in_other_dtypes_are_read_as_the_model_wants_them(name):
     df, y = people()
     model = GAPS[name]().fit(df[:300], y[:300])
-    cf, test = GradualCF(model, tabular(df[:300])).fit(df[:300]), df[300:330]
+    cf, test = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300]), df[300:330]
     want = cf.explain(test).raw
     other = test.astype(dict(age=float, job=object, owner=int))
     for rows in (other, test.convert_dtypes(), pd.DataFrame(test.to_dict('records'), index=test.index)):
@@ -92,23 +92,23 @@ def test_rows_in_other_dtypes_are_read_as_the_model_wants_them(name):
 def test_batches_of_any_model(name, workers, tmp_path):
     df, y = people()
     model = GAPS[name]().fit(df[:300], y[:300])
-    cf = GradualCF(model, tabular(df[:300])).fit(df[:300])
+    cf = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300])
     want = cf.explain(df[300:])
     explain_dataset(cf, df[300:], tmp_path/'a', batch_size=30, workers=workers)
     got = pd.read_parquet(tmp_path/'a')
     assert got.cf_valid.all() and np.array_equal(got.cf_prob, want.prob)
     assert (got['cf:income'].to_numpy() == want.raw.income.to_numpy()).all()
     other = GAPS[name]().fit(df[:250], y[:250])
-    with pytest.raises(ValueError, match='out must be a new folder'): explain_dataset(GradualCF(other, tabular(df[:300])).fit(df[:300]), df[300:], tmp_path/'a', batch_size=30)
+    with pytest.raises(ValueError, match='out must be a new folder'): explain_dataset(GradualCF(other, tabular(df[:300]), 'sparse').fit(df[:300]), df[300:], tmp_path/'a', batch_size=30)
 
 
 def test_flat_ground_ends_the_search():
     df, y = people()
     model = GAPS['hist']().fit(df[:300], y[:300])
-    cf = GradualCF(model, tabular(df[:300])).fit(df[:300])
+    cf = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300])
     seen = []
     many = predictor(lambda f: seen.append(len(f)) or model.predict_proba(f), cf.domain)
-    cf = GradualCF(many, cf.domain).fit(df[:300])
+    cf = GradualCF(many, cf.domain, 'sparse').fit(df[:300])
     cf.explain(df[300:303], immutable=['income', 'owner'])   # rounding once looked like a gain, for ever
     assert len(seen) < 500
 
@@ -116,7 +116,7 @@ def test_flat_ground_ends_the_search():
 def test_catboost_is_taken_as_it_is():
     df, y = people(missing=False)
     model = catboost().fit(df[:300], y[:300])
-    cfs = GradualCF(model, tabular(df[:300])).fit(df[:300]).explain(df[300:])
+    cfs = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300]).explain(df[300:])
     assert (model.predict(cfs.raw) == 1 - model.predict(df[300:])).all() and cfs.valid.all()
 
 
@@ -126,7 +126,7 @@ def test_columns_go_by_name_in_the_order_of_the_model():
     other = df[['debt', 'owner', 'age', 'income']]
     lightgbm = pytest.importorskip('lightgbm')
     for model in (lgbm().fit(other, y), LogisticRegression(max_iter=500).fit(other, y), lightgbm.train(dict(objective='binary', verbose=-1), lightgbm.Dataset(other, y), 20)):
-        cf = GradualCF(model, tabular(df)).fit(df)
+        cf = GradualCF(model, tabular(df), 'sparse').fit(df)
         right = model.predict_proba(other)[:, 1] if hasattr(model, 'predict_proba') else model.predict(other)
         assert np.allclose(cf.z_train.softmax(1)[:, 1].numpy(), right, atol=1e-6)
 
@@ -135,7 +135,7 @@ def test_names_that_differ_by_a_blank_are_two_columns():
     df, y = people(missing=False)
     df = df[['income', 'debt']].set_axis(['a b', 'a_b'], axis=1)
     model = LogisticRegression().fit(df, y)
-    cf = GradualCF(model, tabular(df)).fit(df)
+    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
     assert np.allclose(cf.z_train.softmax(1)[:, 1].numpy(), model.predict_proba(df)[:, 1], atol=1e-6)
 
 
@@ -144,7 +144,7 @@ def test_names_that_differ_by_a_blank_are_two_columns():
 def test_a_function_of_a_frame(kind, ask):
     df, _ = people(missing=False)
     domain = tabular(df)
-    cfs = GradualCF(predictor(ask, domain, kind), domain).fit(df).explain(df[:20], target=1)
+    cfs = GradualCF(predictor(ask, domain, kind), domain, 'sparse').fit(df).explain(df[:20], target=1)
     assert (cfs.raw.income >= 30).all() and set(cfs.changes().feature) <= {'income'}
 
 
@@ -157,7 +157,7 @@ class Scored:
 
 def test_a_class_of_ones_own_with_predict_proba_is_enough():
     df, _ = people(missing=False)
-    cfs = GradualCF(Scored(), tabular(df)).fit(df).explain(df[df.income < 30][:5], target='yes')
+    cfs = GradualCF(Scored(), tabular(df), 'sparse').fit(df).explain(df[df.income < 30][:5], target='yes')
     assert cfs.valid.all() and (cfs.raw.income >= 30).all()
 
 
@@ -166,7 +166,7 @@ def test_a_threshold_moves_the_cut():
     model = encoded_pipeline(LogisticRegression()).fit(df, y)
     domain = tabular(df)
     for t in (.2, .9):
-        cfs = GradualCF(predictor(model, domain, threshold=t), domain).fit(df).explain(df[:40])
+        cfs = GradualCF(predictor(model, domain, threshold=t), domain, 'sparse').fit(df).explain(df[:40])
         old, new = (model.predict_proba(v)[:, 1] >= t for v in (df[:40], cfs.raw))
         assert (old != new).all() and cfs.valid.all()
 
@@ -176,7 +176,7 @@ def test_among_values_that_do_as_much_the_nearest_wins_alone_and_in_any_batch():
     df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
     domain = tabular(df)
     step = lambda f: np.where(f.a < 10, .2, np.where(f.b > 0, .9, .3)) + 1e-15*np.arange(len(f))
-    cf = GradualCF(predictor(step, domain), domain).fit(df)
+    cf = GradualCF(predictor(step, domain), domain, 'sparse').fit(df)
     once = cf.explain(df[:10], 1, immutable=['b']).raw
     assert (once.a[df.b[:10] == 0] == 10).all()
     for i in range(10): assert cf.explain(df[i:i + 1], 1, immutable=['b']).raw.a.item() == once.a[i]
@@ -186,9 +186,9 @@ def test_a_tie_goes_to_the_first_class():
     df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
     domain = tabular(df)
     half = predictor(lambda f: np.where(f.a < 10, .2, np.where(f.a < 30, .5, .8)), domain)
-    cfs = GradualCF(half, domain).fit(df).explain(df[:5], target=1)
+    cfs = GradualCF(half, domain, 'sparse').fit(df).explain(df[:5], target=1)
     assert (cfs.raw.a >= 30).all() and cfs.valid.all()
-    assert (GradualCF(half, domain).fit(df).explain(df[35:], target=0).raw.a < 30).all()
+    assert (GradualCF(half, domain, 'sparse').fit(df).explain(df[35:], target=0).raw.a < 30).all()
 
 
 @pytest.mark.parametrize('scaled', ['raw', 'scaler', 'module'])
@@ -202,7 +202,7 @@ def test_a_network_with_its_own_scaling(scaled):
     how = dict(raw=False, scaler=scaler, module=torch.nn.BatchNorm1d(3, affine=False))[scaled]
     if scaled == 'module': how(x); how.eval()
     domain = tabular(df)
-    cf = GradualCF(predictor(net, domain, scaled=how), domain).fit(df)
+    cf = GradualCF(predictor(net, domain, scaled=how), domain, 'sparse').fit(df)
     want = net(x if scaled == 'raw' else torch.tensor(scaler.transform(df.to_numpy()), dtype=torch.float32) if scaled == 'scaler' else how(x)).detach()[:, 0]
     assert torch.allclose(cf.z_train[:, 1] - cf.z_train[:, 0], want, atol=1e-3)
     assert cf.settings.sigma > 0 and cf.explain(df[:50]).valid.all()       # the gradient is there
@@ -224,7 +224,7 @@ def test_a_model_from_a_file_gives_the_same_answers(ending, tmp_path):
     elif ending == 'txt': (model := lgbm().fit(df, y)).booster_.save_model(path)
     elif ending == 'cbm': (model := pytest.importorskip('catboost').CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False).fit(df, y)).save_model(str(path))
     else: (model := xgb().fit(df, y)).save_model(path)
-    a, b = (GradualCF(m, tabular(df)).fit(df).explain(df[:60]) for m in (model, load_fitted(path)))
+    a, b = (GradualCF(m, tabular(df), 'sparse').fit(df).explain(df[:60]) for m in (model, load_fitted(path)))
     assert a.valid.all() and b.valid.all()
     pd.testing.assert_frame_equal(a.raw, b.raw)
 
@@ -233,7 +233,7 @@ def test_numbers_reach_their_interval_each_row_its_own():
     df, _ = people(missing=False)
     y = 2*df.income - df.debt + 10*df.owner
     for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(20, random_state=0))):
-        cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300])).fit(df[:300])
+        cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300]), 'sparse').fit(df[:300])
         own = [(v, v + 15) for v in np.linspace(50, 90, 10)]
         cfs = cf.explain(df[300:310], target=own)
         said = model.predict(cfs.raw)
@@ -250,7 +250,7 @@ def test_numbers_do_not_depend_on_their_unit():
     domain, answers = tabular(df), []
     for unit in (1e-6, 1., 1e6):
         model = predictor(lambda f: (2*f.income - f.debt)*unit, domain, 'number')
-        answers.append(GradualCF(model, domain).fit(df).explain(df[:30], target=(60*unit, 70*unit)).raw)
+        answers.append(GradualCF(model, domain, 'sparse').fit(df).explain(df[:30], target=(60*unit, 70*unit)).raw)
     for a in answers[1:]: pd.testing.assert_frame_equal(a, answers[0])
 
 
@@ -259,7 +259,7 @@ def test_a_network_of_numbers():
     df = df[['age', 'income', 'debt']]
     domain = tabular(df)
     with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-    cf = GradualCF(predictor(net, domain, 'number'), domain).fit(df)
+    cf = GradualCF(predictor(net, domain, 'number'), domain, 'sparse').fit(df)
     low, high = cf.z_train.quantile(.6).item(), cf.z_train.quantile(.7).item()
     cfs = cf.explain(df[:50], target=(low, high))
     assert cfs.valid.all() and ((cfs.tensors.prob >= low) & (cfs.tensors.prob <= high)).all()
@@ -288,11 +288,11 @@ def test_what_nobody_knows_is_answered_with_the_line_to_write(case):
     df, y = people(missing=False)
     df, (model, says) = df.drop(columns='job'), LINES[case]
     if case == 'several outputs': model.fit(df, np.c_[y, df.age > 40])
-    with pytest.raises(ValueError, match=re.escape(says)) as e: GradualCF(model, tabular(df))
+    with pytest.raises(ValueError, match=re.escape(says)) as e: GradualCF(model, tabular(df), 'sparse')
     assert 'labels only' not in str(e.value)
     line = dict(survival=lambda d: predictor(lambda rows: model.predict(rows), d, kind='number'), hazards=lambda d: predictor(lambda rows: model.predict_partial_hazard(rows), d, kind='proba'),
                 data=lambda d: predictor(lambda rows: rows.age/100, d, kind='proba')).get(case, lambda d: predictor(model, d, output=1))
-    assert len(GradualCF(line(tabular(df)), tabular(df)).fit(df).explain(df[:2], target=(.3, .4) if case == 'survival' else 1)) == 2
+    assert len(GradualCF(line(tabular(df)), tabular(df), 'sparse').fit(df).explain(df[:2], target=(.3, .4) if case == 'survival' else 1)) == 2
 
 
 @pytest.mark.parametrize('codes', ['whole', 'dropped', 'rising'])
@@ -313,10 +313,10 @@ def test_a_network_that_says_the_same_of_all_rows_may_want_raw_ones(caplog):
     with torch.no_grad():
         net.weight.zero_(); net.bias.copy_(torch.tensor([30., 0.])); net.weight[1, list(df).index('age')] = 1
     domain = tabular(df)
-    GradualCF(net, domain).fit(df)
+    GradualCF(net, domain, 'sparse').fit(df)
     assert "the network says 0 of all" in caplog.text and 'predictor(net, domain, scaled=False)' in caplog.text
     caplog.clear()
-    GradualCF(predictor(net, domain, scaled=False), domain).fit(df)
+    GradualCF(predictor(net, domain, scaled=False), domain, 'sparse').fit(df)
     assert not caplog.text
 
 
@@ -378,7 +378,7 @@ def test_pipelines_of_scikit_learn_are_read_from_skops_and_explained(tmp_path):
         io.dump(model.fit(X, y), tmp_path/'m.skops')
         back = load_fitted(tmp_path/'m.skops')
         assert (back.predict(X) == model.predict(X)).all()
-        if hasattr(model, 'predict_proba') and len(set(model.predict(X))) == 2: assert np.isfinite(GradualCF(back, tabular(X)).fit(X).explain(X[:2]).prob).all()
+        if hasattr(model, 'predict_proba') and len(set(model.predict(X))) == 2: assert np.isfinite(GradualCF(back, tabular(X), 'sparse').fit(X).explain(X[:2]).prob).all()
 
 
 def test_what_a_skops_file_would_call_is_refused_by_name(tmp_path):
@@ -419,7 +419,7 @@ def test_object_columns_in_xgboost_are_named_by_the_model():
     df, y = people(missing=False)
     model = xgb(enable_categorical=True).fit(df, y)
     text = df.assign(job=df.job.astype(str))
-    with pytest.raises(ValueError, match='model must accept the rows'): GradualCF(model, tabular(text)).fit(text)
+    with pytest.raises(ValueError, match='model must accept the rows'): GradualCF(model, tabular(text), 'sparse').fit(text)
 
 
 def test_questions_about_several_columns_share_a_call(monkeypatch):
@@ -430,7 +430,7 @@ def test_questions_about_several_columns_share_a_call(monkeypatch):
         asked.append(len(df))
         return model.predict_proba(df)
     domain = tabular(X)
-    cf = GradualCF(predictor(ask, domain, names=list(X)), domain).fit(X)
+    cf = GradualCF(predictor(ask, domain, names=list(X)), domain, 'sparse').fit(X)
     rows, answers, calls, most = X[model.predict(X) == 0].head(12), [], [], []
     for together in (module._TOGETHER, 1): # 1: each column by itself
         monkeypatch.setattr(module, '_TOGETHER', together)
@@ -465,7 +465,7 @@ def test_on_tables_that_nobody_made_for_it(name, label, missing):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         model = HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(df[:fit], y[:fit])
-    cf, test = GradualCF(model, tabular(df[:fit])).fit(df[:fit]), df[fit:fit + 20]
+    cf, test = GradualCF(model, tabular(df[:fit]), 'sparse').fit(df[:fit]), df[fit:fit + 20]
     known = test.apply(lambda c: c.isin(df[c.name][:fit]) | ~isinstance(c.dtype, pd.CategoricalDtype)).all(axis=1) & (test.isna() <= df[:fit].isna().any()).all(axis=1)
     test = test[known]
     old = model.predict(test)
@@ -481,7 +481,7 @@ def test_a_list_of_models_without_gradient_asks_for_none(tau):
     X = pd.DataFrame(dict(a=rng.integers(0, 6, 220), b=rng.integers(-3, 4, 220)))
     y = (X.a + X.b + rng.normal(0, 1, 220) > 3).astype(int)
     models = [RandomForestClassifier(8, max_depth=4, random_state=s).fit(X, y) for s in range(3)]
-    cf = GradualCF(models, tabular(X), tau=tau).fit(X)
+    cf = GradualCF(models, tabular(X), 'sparse', tau=tau).fit(X)
     rows = X[models[0].predict(X) == 0].head(5)
     cfs = cf.explain(rows, 1)
     agreed = np.min([m.predict_proba(cfs.raw)[:, 1] for m in models], 0) >= tau

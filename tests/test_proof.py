@@ -59,7 +59,7 @@ def test_logits_that_hardly_differ_are_valid_only_where_the_model_decides():
     domain = tabular(X.drop(columns='flag'))
     for dtype in (torch.float32, torch.float64):
         net = whispering(3, 2, 1).to(dtype)
-        cf = GradualCF(net, domain, tau_slack=0.).fit(X.drop(columns='flag'))
+        cf = GradualCF(net, domain, 'sparse', tau_slack=0.).fit(X.drop(columns='flag'))
         for target in (0, 1):
             answer = cf.explain(X.drop(columns='flag')[:200], target)
             says = (cf.logits(answer.raw, answer.xp).argmax(1) == target).numpy()
@@ -69,7 +69,7 @@ def test_logits_that_hardly_differ_are_valid_only_where_the_model_decides():
 def test_an_even_chance_is_decided_for_the_first_class():
     X = pd.DataFrame(dict(a=np.arange(10)))
     lead = lambda x: torch.where(x < .5, -1., torch.where(x < .8, 0., 1.)) # a tie at 5, 6, 7
-    cf = GradualCF(lambda x: torch.cat([0*x, lead(x)], 1), tabular(X), tau_slack=0.).fit(X)
+    cf = GradualCF(lambda x: torch.cat([0*x, lead(x)], 1), tabular(X), 'sparse', tau_slack=0.).fit(X)
     up, down = cf.explain(X, 1), cf.explain(X, 0)
     assert up.valid.all() and (up.raw.a >= 8).all() and (up.raw.a == X.a)[8:].all()
     assert up.already.tolist() == [False]*8 + [True]*2 and down.already.tolist() == [True]*8 + [False]*2
@@ -87,7 +87,7 @@ def stepped(seed=0):
 def test_three_columns_are_proven():
     X, y = stepped()
     model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
     told = prove(cf, answer)
     assert answer.valid.all() and told.verdict[0] == 'optimal in columns' and told['size'][0] == 3 and told.bound[0] == 3
@@ -99,7 +99,7 @@ def test_three_columns_are_proven():
 def test_what_greedy_missed_is_found():
     X, y = stepped()
     model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
     lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask), decided=np.zeros_like(answer.decided))
     told = prove(cf, lost)
@@ -108,7 +108,7 @@ def test_what_greedy_missed_is_found():
 
 def test_why_there_is_none():
     X, y = stepped()
-    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
     rows = pd.DataFrame([dict(a=1, b=2, c=3, d=4), dict(a=1, b=8, c=8, d=4)])
     for how in (dict(immutable=['a']), dict(bounds={'a': (0, 5)}), dict(decrease_only=['a'])):
         answer = cf.explain(rows, 1, **how)
@@ -120,7 +120,7 @@ def test_why_there_is_none():
 
 def test_rows_that_are_there_need_nothing():
     X, y = stepped()
-    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
     answer = cf.explain(X[y == 1].head(2), 1)
     told = prove(cf, answer)
     assert (told.verdict == 'optimal in columns').all() and (told['size'] == 0).all()
@@ -176,7 +176,7 @@ def own_network(how, seed):
 @pytest.mark.parametrize('how', ['raw', 'scaler', 'threshold', 'single', 'scaler single threshold'])
 def test_networks_with_their_own_scaling_equal_asking_everything(how, seed):
     X, model, domain, rng = own_network(how, seed)
-    cf = GradualCF(model, domain).fit(X)
+    cf = GradualCF(model, domain, 'sparse').fit(X)
     assert bounded(cf)
     answer = cf.explain(X.head(30), **rules(rng, list(X.columns)))
     told = prove(cf, answer)
@@ -187,13 +187,13 @@ def test_networks_with_their_own_scaling_equal_asking_everything(how, seed):
 def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
     X, model, domain, _ = own_network('threshold', 0)
     odd = nn.Sequential(nn.Linear(6, 6), nn.Tanh())
-    assert not bounded(GradualCF(predictor(network(6, 2, 0), domain, scaled=odd), domain).fit(X))
+    assert not bounded(GradualCF(predictor(network(6, 2, 0), domain, scaled=odd), domain, 'sparse').fit(X))
     class Twice(nn.Sequential):
         def forward(self, x): return 2*super().forward(x)
-    assert not bounded(GradualCF(Twice(*network(6, 2, 0)), domain).fit(X))
+    assert not bounded(GradualCF(Twice(*network(6, 2, 0)), domain, 'sparse').fit(X))
     certain = nn.Sequential(*network(6, 2, 0), nn.Softmax(1))
-    assert not bounded(GradualCF(predictor(certain, domain, kind='proba'), domain).fit(X))
-    assert bounded(GradualCF(predictor(network(6, 1, 0), domain, kind='number'), domain).fit(X))
+    assert not bounded(GradualCF(predictor(certain, domain, kind='proba'), domain, 'sparse').fit(X))
+    assert bounded(GradualCF(predictor(network(6, 1, 0), domain, kind='number'), domain, 'sparse').fit(X))
 
 
 def test_a_bound_of_what_was_asked_says_so():
@@ -203,7 +203,7 @@ def test_a_bound_of_what_was_asked_says_so():
 
 def test_other_models_are_tried_on_what_is_proposed():
     X, y = stepped()
-    cf = GradualCF(svm.SVC().fit(X, y), tabular(X)).fit(X)
+    cf = GradualCF(svm.SVC().fit(X, y), tabular(X), 'sparse').fit(X)
     answer = cf.explain(X.head(20), 1)
     told = prove(cf, answer)
     assert (told.how == 'all proposed values').sum() > 10 and (told.verdict == 'optimal in columns on all proposed values').any()
@@ -215,10 +215,10 @@ def test_certificates_hold_where_numbers_are_ranks():
     X = pd.DataFrame(dict(a=rng.exponential(5, 300).round(0).astype(int), b=rng.integers(0, 9, 300)))
     domain = tabular(X, scale='quantile')
     with seeded(1): net = torch.nn.Sequential(torch.nn.Linear(2, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2))
-    cf = GradualCF(net, domain).fit(X)
+    cf = GradualCF(net, domain, 'sparse').fit(X)
     z = cf.z_train[:, 1] - cf.z_train[:, 0]
     with torch.no_grad(): net[2].bias[1] -= z.median()  # both classes occur
-    cf = GradualCF(net, domain).fit(X)
+    cf = GradualCF(net, domain, 'sparse').fit(X)
     answers = cf.explain(X[:40])
     told = prove(cf, answers, norm='l0')
     every = pd.DataFrame([(a, b) for a in range(X.a.min(), X.a.max() + 1) for b in range(9)], columns=['a', 'b'])
@@ -254,7 +254,7 @@ def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
     domain, everywhere = tabular(df), pd.DataFrame(list(itertools.product(range(6), repeat=3)), columns=list('abc'))
     cells, said, share = everywhere.to_numpy(), m.predict(everywhere), m.predict_proba(everywhere)
     for tau in (.5, .7):
-        cf = GradualCF(m, domain, tau=tau).fit(df)
+        cf = GradualCF(m, domain, 'sparse', tau=tau).fit(df)
         assert 'read exactly' in cf.model.about
         assert np.allclose(cf.model.scores(domain.encode(everywhere).x).softmax(1), share, atol=1e-9)
         for k,label in enumerate(m.classes_):
@@ -312,7 +312,7 @@ def test_trees_of_several_folds_are_read_and_their_proofs_hold_for_all_rows(kind
     share, looked = m.predict_proba(every), 0
     sure = np.sort(share.max(1))[len(share)//2]*(1 - 3e-9) # a hair less than some rows have
     for tau,optimal in ((.5, 'columns'), (sure, None)):
-        cf = GradualCF(m, tabular(df), tau=tau).fit(df)
+        cf = GradualCF(m, tabular(df), 'sparse', tau=tau).fit(df)
         assert 'read exactly' in cf.model.about
         assert np.allclose(cf.model.scores(cf.encode(every).x).softmax(1), share, atol=1e-9)
         looked += sum(holds_everywhere(cf, every, k, optimal) for k in cf.model(cf.x_train).argmax(1).unique().tolist())
@@ -327,7 +327,7 @@ def test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row(kind, row):
         scores = getattr(c.estimator, 'decision_function', lambda x: c.estimator.predict_proba(x)[:, 1])
         end = scores(every)[row]
         c.calibrators = [isotonic.IsotonicRegression(out_of_bounds='clip').fit([end - 5e-11, end], [.2, .8])]
-    cf = GradualCF(m, tabular(df), tau=.8*(1 - 3e-9)).fit(df)
+    cf = GradualCF(m, tabular(df), 'sparse', tau=.8*(1 - 3e-9)).fit(df)
     assert 'read exactly' in cf.model.about and there_at(cf, every, 1)[row]
     assert holds_everywhere(cf, every, 1, 'columns') > 20
 
@@ -335,7 +335,7 @@ def test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row(kind, row):
 def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
     df, every, m = of_folds('forest', 'isotonic', 3)
     piped = pipeline.make_pipeline(StandardScaler(), m).fit(df, m.predict(df))
-    cf = GradualCF(piped, tabular(df)).fit(df)
+    cf = GradualCF(piped, tabular(df), 'sparse').fit(df)
     there, rows = there_at(cf, every, 1), every[::7]
     a = cf.explain(rows, 'yes', optimal='columns')
     fewest = (every.to_numpy()[there] != rows.to_numpy()[:, None]).sum(2).min(1)
@@ -343,10 +343,10 @@ def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
     flagged = df.assign(d=pd.Categorical(np.where(df.index % 3, 'x', 'y')))
     hist = CalibratedClassifierCV(ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5, categorical_features='from_dtype'), cv=4)
     hist.fit(flagged, np.where(df.a + 2*(flagged.d == 'x') > 3, 'yes', 'no'))
-    cf = GradualCF(hist, tabular(flagged)).fit(flagged)
+    cf = GradualCF(hist, tabular(flagged), 'sparse').fit(flagged)
     assert 'read exactly' in cf.model.about and cf.explain(flagged[:20], 'yes', optimal='columns').proof == ['optimal']*20
     df, every, m = of_folds('boosted', 'falling', 2)
-    cf = GradualCF(m, tabular(df)).fit(df)
+    cf = GradualCF(m, tabular(df), 'sparse').fit(df)
     again = pickle.loads(pickle.dumps(cf))
     assert torch.equal(again.model.scores(cf.x_train), cf.model.scores(cf.x_train))
 
@@ -358,9 +358,9 @@ def test_curves_that_are_not_read_are_asked():
     inner += [pipeline.make_pipeline(StandardScaler(), ensemble.RandomForestClassifier(5, random_state=0)), svm.LinearSVC()]
     for one,labels in [(v, y) for v in inner] + [(ensemble.RandomForestClassifier(5, random_state=0), df.a.clip(0, 2))]:
         for several in (False, True):
-            cf = GradualCF(CalibratedClassifierCV(one, ensemble=several, cv=3).fit(df, labels), tabular(df)).fit(df)
+            cf = GradualCF(CalibratedClassifierCV(one, ensemble=several, cv=3).fit(df, labels), tabular(df), 'sparse').fit(df)
             assert 'asked' in cf.model.about and cf.explain(df.iloc[:5], 1).valid.all()
     rare = df.assign(d=pd.Categorical(np.where(df.index == 7, 'rare', np.where(df.index % 2, 'x', 'y'))))
     hist = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features='from_dtype')
     for several,how in ((True, 'asked'), (False, 'read exactly')): # a fold that never saw a level
-        assert how in GradualCF(CalibratedClassifierCV(hist, ensemble=several, cv=3).fit(rare, y), tabular(rare)).fit(rare).model.about
+        assert how in GradualCF(CalibratedClassifierCV(hist, ensemble=several, cv=3).fit(rare, y), tabular(rare), 'sparse').fit(rare).model.about

@@ -83,7 +83,7 @@ def task(): return load_task('toy_reviews')
 def heard(task):
     "Toy reviews under a rule that needs no tagger."
     dom = sentences(task.domain.encode.args[0].vectors, length=40, reads=reads_well(tagger=None))
-    cf = GradualCF(task.model, dom).fit(task.X[:300])
+    cf = GradualCF(task.model, dom, 'sparse').fit(task.X[:300])
     return cf, cf.explain(task.X_test[:30])
 
 
@@ -103,7 +103,7 @@ def test_every_answer_is_legal_and_has_a_score(heard):
 def test_swaps_read_better_than_without(heard, task):
     cf, cfs = heard
     reader = cf.domain.note.args[0]
-    plain = GradualCF(task.model, sentences(reader.vectors, length=40, reads=None)).fit(task.X[:300]).explain(task.X_test[:30])
+    plain = GradualCF(task.model, sentences(reader.vectors, length=40, reads=None), 'sparse').fit(task.X[:300]).explain(task.X_test[:30])
     table = text._changes(reader, replace(plain, domain=cf.domain))
     assert cfs.changes().reads.median() > table.reads.median()
     assert 'reads' not in plain.changes() and 'reads' not in plain[0].text()
@@ -129,7 +129,7 @@ def test_the_whole_text_is_judged_at_the_end(heard):
 def test_what_is_learnt_belongs_to_the_explainer(heard, task):
     cf, _ = heard
     dom = sentences(cf.domain.note.args[0].vectors, length=40, reads=reads_well(tagger=None))
-    one, two = (GradualCF(task.model, dom).fit(task.X[part]) for part in (slice(50), slice(50, 90)))
+    one, two = (GradualCF(task.model, dom, 'sparse').fit(task.X[part]) for part in (slice(50), slice(50, 90)))
     assert [len(e.domain.note.args[0].reads.texts) for e in (one, two)] == [50, 40] and dom.note.args[0].reads.texts is None
     assert len(one.fit(task.X[:20]).domain.note.args[0].reads.texts) == 20
     reader = cf.domain.note.args[0]
@@ -150,8 +150,8 @@ def test_an_answer_is_not_given_up_for_none():
         calls.append(arrived.clone())
         rows = torch.arange(len(xp)) if len(calls) == 1 else torch.zeros(0, dtype=torch.long)
         return rows, enc._replace(frozen=torch.ones_like(enc.frozen))
-    once = GradualCF(p.model, p.domain).fit(p.x).explain(p.x[:40])
-    twice = GradualCF(p.model, replace(p.domain, again=again)).fit(p.x).explain(p.x[:40])
+    once = GradualCF(p.model, p.domain, 'sparse').fit(p.x).explain(p.x[:40])
+    twice = GradualCF(p.model, replace(p.domain, again=again), 'sparse').fit(p.x).explain(p.x[:40])
     assert len(calls) == 2 and np.array_equal(once.valid, twice.valid) and torch.equal(once.xp, twice.xp)
 
 
@@ -167,7 +167,7 @@ def test_tags_stand_where_words_do():
 @tagged
 def test_the_kind_of_a_word_is_kept(heard, task):
     reader = heard[0].domain.note.args[0]
-    both = GradualCF(task.model, sentences(reader.vectors, length=40)).fit(task.X[:300])
+    both = GradualCF(task.model, sentences(reader.vectors, length=40), 'sparse').fit(task.X[:300])
     kept = {}
     for name, cf in dict(plain=heard[0], both=both).items():
         table = evaluate(cf, task.X_test[:30], eps=())

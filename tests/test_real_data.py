@@ -36,7 +36,7 @@ LIMITS = dict(heloc=dict(accuracy=.708, l1=1.05, l2=.33, coherence=1.25),
 
 def test_default_mode_on_a_thousand_rows(loan):
     rows = loan.X_test.iloc[:1000]
-    table = evaluate(GradualCF(loan.model, loan.domain).fit(loan.X), rows)
+    table = evaluate(GradualCF(loan.model, loan.domain, 'sparse').fit(loan.X), rows)
     value = table.set_index('metric')['mean']
     most = LIMITS[loan.name]
     assert loan.accuracy() >= most['accuracy']
@@ -54,7 +54,7 @@ def test_paper_mode(loan):
 def test_codes_are_never_proposed(loan):
     if loan.name != 'heloc': pytest.skip('need special codes, which only HELOC has')
     rows = loan.X_test.iloc[:300]
-    new = GradualCF(loan.model, loan.domain).fit(loan.X).explain(rows).raw
+    new = GradualCF(loan.model, loan.domain, 'sparse').fit(loan.X).explain(rows).raw
     changed = (new != rows).to_numpy()
     assert changed.any() and (new.to_numpy()[changed] >= 0).all()
 

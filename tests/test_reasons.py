@@ -28,7 +28,7 @@ def people(n=400, seed=0):
 
 
 @pytest.fixture(scope='module')
-def cf(): return GradualCF(Score([*WEIGHTS.values()]), tabular(people())).fit(people())
+def cf(): return GradualCF(Score([*WEIGHTS.values()]), tabular(people()), 'sparse').fit(people())
 
 
 def by_hand(cf, row):
@@ -80,7 +80,7 @@ def test_where_four_exist_four_are_told():
     "Six columns of equal weight, all of them at their worst."
     names = list('abcdef')
     rows = pd.DataFrame({c: np.random.default_rng(i).integers(0, 101, 300) for i, c in enumerate(names)})
-    cf = GradualCF(Score([1.]*6, -3.), tabular(rows)).fit(rows)
+    cf = GradualCF(Score([1.]*6, -3.), tabular(rows), 'sparse').fit(rows)
     found = reasons(cf, pd.DataFrame({c: [0, 100] for c in names}))
     assert found.refused.tolist() == [True, False] and found.of(1) == []
     assert len(found.of(0)) == 4 and (found.frame['rank'] == [1, 2, 3, 4]).all()
@@ -123,7 +123,7 @@ def test_categories_missing_cells_and_numbers_as_a_target():
     from sklearn.preprocessing import OneHotEncoder
     worth = 10*(rows.job == 'judge') + rows.income.fillna(20)/10
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ['job']), remainder='passthrough'), HistGradientBoostingRegressor()).fit(rows, worth)
-    cf = GradualCF(model, tabular(rows)).fit(rows)
+    cf = GradualCF(model, tabular(rows), 'sparse').fit(rows)
     found = reasons(cf, pd.DataFrame(dict(job=['clerk', 'judge'], income=[np.nan, 90.])), target=(15, None))
     first = found.frame.iloc[0]
     assert found.refused.tolist() == [True, False] and (first['columns'], first.has, first.compared) == ('job', 'clerk', 'judge')
@@ -136,7 +136,7 @@ def test_what_is_derived_follows():
     rows = pd.DataFrame(dict(debt=rng.integers(1, 101, 300), income=rng.integers(50, 151, 300)))
     rows['ratio'] = rows.debt/rows.income
     domain = tabular(rows, derive=dict(ratio=lambda df: df.debt/df.income))
-    cf = GradualCF(Score([0., 0., -4.], 1.), domain).fit(rows)
+    cf = GradualCF(Score([0., 0., -4.], 1.), domain, 'sparse').fit(rows)
     bad = pd.DataFrame(dict(debt=[90], income=[100], ratio=[.9]))
     told = reasons(cf, bad).frame
     assert {'debt', 'income'} & set(told['columns'])
@@ -152,12 +152,12 @@ def test_the_state_of_the_program_is_left_as_it_was(cf):
 
 def test_classes_with_names_have_no_second_one():
     "'granted' stands before 'refused' in the alphabet: the second class is no wish."
-    named = GradualCF(Score([*WEIGHTS.values()]), tabular(people()), classes=('refused', 'granted')).fit(people())
+    named = GradualCF(Score([*WEIGHTS.values()]), tabular(people()), 'sparse', classes=('refused', 'granted')).fit(people())
     assert 'rows is not granted' in repr(reasons(named, people(5), target='granted'))
 
 
 def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_that_was_tried(cf):
-    ruled = GradualCF(cf.model, tabular(people(), immutable=['income'], decrease_only=['months'], increase_only=['debt'])).fit(people())
+    ruled = GradualCF(cf.model, tabular(people(), immutable=['income'], decrease_only=['months'], increase_only=['debt']), 'sparse').fit(people())
     rows = people(60, 1)
     a, b = reasons(cf, rows).frame, reasons(ruled, rows).frame
     pd.testing.assert_frame_equal(a, b)
@@ -166,7 +166,7 @@ def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_th
 
 def test_a_column_without_a_name_goes_by_it():
     df = people(60).rename(columns=dict(idle=' '))
-    cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df)).fit(df)
+    cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df), 'sparse').fit(df)
     assert reasons(cf, df[:10], codes=dict(income=('A1', 'Income')), never='debt').refused.any()
     assert reasons(cf, df[:10], never=None).refused.any()
 

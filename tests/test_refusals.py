@@ -68,11 +68,11 @@ def spoilt(): return X().astype({'job': object}).assign(job=lambda d: d.job.wher
 def holed():
     "An explainer of a network that has no answer for some incomes."
     net = fresh()
-    return GradualCF(lambda x: torch.where(in_hole(x)[:, None], torch.nan, net(x)), domain(),
+    return GradualCF(lambda x: torch.where(in_hole(x)[:, None], torch.nan, net(x)), domain(), 'sparse',
         sigma=0).fit(X()[~in_hole(domain().encode(X()).x).numpy()])
 def moved(change):
     "An explainer of a network that is changed after fit."
-    e = GradualCF(fresh(), domain()).fit(X())
+    e = GradualCF(fresh(), domain(), 'sparse').fit(X())
     change(e.model)
     return e
 
@@ -96,11 +96,11 @@ def moved(change):
     *each([(3, 2), (np.nan, 1)], number, 'target must … low ≤ high … got', 'a number of '),
     ('intervals of other rows', lambda: number([(0, 1)]*3), 'target must … one per row … got'),
     ('a class that is never predicted', lambda: GradualCF(r.Wrapped(fresh(), lambda z: z*0 + torch.tensor([9., 0.]) + .1*z),
-        domain()).fit(X()).explain(X().iloc[:2], 1),
+        domain(), 'sparse').fit(X()).explain(X().iloc[:2], 1),
      'target must be a class that the model predicts for some training row, got [1]'),
-    ('before fit', lambda: GradualCF(cf().model, domain()).explain(X()), 'fit must be called'),
-    ('a trace before fit', lambda: GradualCF(cf().model, domain()).trace(X()[:1]), 'fit must be called'),
-    ('several before fit', lambda: GradualCF(cf().model, domain()).explain_many(X()), 'fit must be called'),
+    ('before fit', lambda: GradualCF(cf().model, domain(), 'sparse').explain(X()), 'fit must be called'),
+    ('a trace before fit', lambda: GradualCF(cf().model, domain(), 'sparse').trace(X()[:1]), 'fit must be called'),
+    ('several before fit', lambda: GradualCF(cf().model, domain(), 'sparse').explain_many(X()), 'fit must be called'),
     *each([0, 1.5, [1, 2], 'two'], lambda v: ask(dict(max_changes=v)), 'max_changes must be … got', 'max_changes='),
     *[(f'{name} of inputs without names', lambda name=name, v=v: bare().explain(plain().x[:2], **{name: v}),
         f'{name} must be left out … got')
@@ -305,9 +305,9 @@ SETTINGS = dict(tau=[0, 1, 1.], tau_slack=[1, -.1], quantile=[1.5], sigma=[-1, 2
 
 
 def made(*given, net=cf, **told): return GradualCF(net().model, domain(), *given, **told)
-def refit(*rows): return GradualCF(cf().model, domain()).fit(*rows)
-def network(): return GradualCF(toy.sharpen(tabular_mlp(3, seed=0), tabular(N()).encode(N()).x.float()), tabular(N()))
-def by(net, of=domain, rows=X): return GradualCF(net, of()).fit(rows())
+def refit(*rows): return GradualCF(cf().model, domain(), 'sparse').fit(*rows)
+def network(): return GradualCF(toy.sharpen(tabular_mlp(3, seed=0), tabular(N()).encode(N()).x.float()), tabular(N()), 'sparse')
+def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows())
 
 
 @table(
@@ -322,7 +322,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of()).fit(rows())
     ('a name for another method', lambda: Wachter(cf().model, domain(), 'sparse'), "settings must be … got str"),
     ('a term that is a word', lambda: made(match='gap'), 'match must be a loss term … got'),
     ('several groups at once without a probe', lambda: made(masking='gain', max_shared=2), 'max_shared must be 1 unless … got'),
-    ('a probe where nothing is proposed', lambda: GradualCF(plain().model, replace(plain().domain, propose=None, probe=None),
+    ('a probe where nothing is proposed', lambda: GradualCF(plain().model, replace(plain().domain, propose=None, probe=None), 'sparse',
         masking='probe'), "for a domain that proposes no values, got 'probe'"),
     ('company without a probe', lambda: made(replace(PLAUSIBLE, masking='gradient')),
         "plausibility must be None unless masking='probe' on a table … got"),
@@ -339,13 +339,13 @@ def by(net, of=domain, rows=X): return GradualCF(net, of()).fit(rows())
     ('a label written in two ways', lambda: made(classes=[1, '1']), 'classes must … more than once'),
     ('more labels than outputs', lambda: made(classes=['a', 'b', 'c']).fit(X()),
         "classes must … a label for each of 2 outputs of the model, got 'a', 'b', 'c'"),
-    ('labels of numbers', lambda: GradualCF(model('number'), tabular(N()), classes=['low', 'high']), 'classes must be left out'),
+    ('labels of numbers', lambda: GradualCF(model('number'), tabular(N()), 'sparse', classes=['low', 'high']), 'classes must be left out'),
     ('labels beside the rows', lambda: refit(X(), [0]*90), 'fit takes the rows alone, got labels too (list): the model is fitted already'),
-    ('a domain in the place of a model', lambda: GradualCF(domain(), cf().model), 'model must come first and domain second … got'),
-    ('rows in the place of a domain', lambda: GradualCF(cf().model, X()),
+    ('a domain in the place of a model', lambda: GradualCF(domain(), cf().model, 'sparse'), 'model must come first and domain second … got'),
+    ('rows in the place of a domain', lambda: GradualCF(cf().model, X(), 'sparse'),
         'domain must be … as tabular, images and sentences make it, got DataFrame'),
     ('a frame of another library', lambda: tabular(Lent()), 'write df.to_pandas()'),
-    ('a network on meta', lambda: GradualCF(tabular_mlp(3).to('meta'), domain()), "model must be on a device with data, got 'meta'"),
+    ('a network on meta', lambda: GradualCF(tabular_mlp(3).to('meta'), domain(), 'sparse'), "model must be on a device with data, got 'meta'"),
     ('a network for other columns', lambda: by(tabular_mlp(3, seed=0)), 'model must accept … got'),
     ('a gradient without gradient', lambda: GradualCF(model('hist'), tabular(N()), PAPER), "masking must be 'probe'"),
     ('two models of other columns', lambda: by([cf().model, tabular_mlp(4)]), 'model must accept inputs … got'),

@@ -53,7 +53,7 @@ def found(): return cf().explain(low()[:6], 1)
 def priced(): return of_table('hist', cost=(('age', 1e-9), ('income', 1e-9), ('debt', 1e-9)))
 @cache
 def tied(): return of_table('hist', relations=('age falls -> income rises by 1',))
-def unfitted(): return GradualCF(cf().model, domain())
+def unfitted(): return GradualCF(cf().model, domain(), 'sparse')
 def written(name, content, d): (d/name).write_bytes(content if isinstance(content, bytes) else content.encode()); return d/name
 def loaded(d, e=cf): return Counterfactuals.load(answers().save(d/'a.zip'), e().domain)
 
@@ -120,7 +120,7 @@ def abs_gap(a, b): return abs(b - a)
 def derived():
     "An explainer of a table in which a column follows from another by a function."
     with pytest.warns(UserWarning): of = tabular(N(), derive=dict(debt=lambda df: df.income*1.))
-    return GradualCF(predictor(lambda df: 1/(1 + np.exp(40. - df.age.to_numpy(float))), of), of).fit(N())
+    return GradualCF(predictor(lambda df: 1/(1 + np.exp(40. - df.age.to_numpy(float))), of), of, 'sparse').fit(N())
 def kept(d): return saved().save(d/'cf')
 def shards(d, third):
     "Three files, of which the last is another."
@@ -136,7 +136,7 @@ def holding(d, name, content):
 @cache
 def curves():
     "An explainer of a domain written by hand, whose columns have no names."
-    return GradualCF(plain().model, plain().domain, sigma=0).fit(plain().x)
+    return GradualCF(plain().model, plain().domain, 'sparse', sigma=0).fit(plain().x)
 
 
 MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
@@ -192,7 +192,7 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
         'settings.match must be something that a file can store, got'),
     ('a column by a function', lambda d: derived().save(d/'out'), "must be sentences, got derive 'debt'"),
     ('an explainer of texts', lambda d: reader().save(d/'out'), 'domain must be a table, images or series to be saved'),
-    ('a summary of few rows', lambda d: GradualCF(model(), tabular(N())).fit(N()[:12]).save(d/'out', rows=False),
+    ('a summary of few rows', lambda d: GradualCF(model(), tabular(N()), 'sparse').fit(N()[:12]).save(d/'out', rows=False),
         'rows must be True for fewer than 10 training rows of each class'),
     ('images without rows', lambda d: picture().save(d/'out', rows=False), 'rows must be True for images'),
     ('plausible answers without rows', lambda d: GradualCF(model(), tabular(N()), PLAUSIBLE).fit(N()).save(d/'out', rows=False),
@@ -224,13 +224,13 @@ def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()
 def with_ways(others): return letter(of_table().explain(refused_by_trees()[:3], 1), others=others() if callable(others) else others)
 def wrong(text): return check_letter(text, cf())
 @cache
-def poor(): return GradualCF(own().model, tabular(N())).fit(low_by_line())
+def poor(): return GradualCF(own().model, tabular(N()), 'sparse').fit(low_by_line())
 @cache
 def low_by_line(): return N()[(own().z_train.argmax(1) == 0).numpy()]
 @cache
 def named(): return own('line', 'text')
 def audited(given, rows=X, by='job', **how): return audit(cf(), **dict(rows=rows(), by=by) | given)
-def of_today(): return GradualCF(cf().model, domain(), classes=('refused', 'granted')).fit(X())
+def of_today(): return GradualCF(cf().model, domain(), 'sparse', classes=('refused', 'granted')).fit(X())
 @cache
 def advice(): return of_today().explain(X(), 'granted')
 def result(n, seed):
@@ -438,8 +438,8 @@ CUBE = r'(n, length) or (n, channels, length)'
         ('a text', ['text'], 'data must be an image file, got'), ('a number', [3], 'data must be images … got'),
         ('nothing', [], 'at least one'),
         ('RGBA', Image.new('RGBA', (10, 9)), "got … RGBA"))],
-    ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(3)).fit(pictures()[1][:, :, :8]), 'shape'),
-    ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10)).fit(pictures()[1]), 'block must be in 1..9 … got 10'),
+    ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(3), 'sparse').fit(pictures()[1][:, :, :8]), 'shape'),
+    ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10), 'sparse').fit(pictures()[1]), 'block must be in 1..9 … got 10'),
     ('a value beyond the bounds of its channel', lambda: each_channel(((-2, 2), (0, 1), (-1, 3))).rows(torch.full((1, 3, 9, 10), 1.5)),
         '[-2, 2], [0, 1], [-1, 3], got 1.5'),
     *each([((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'], each_channel,
@@ -458,7 +458,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     *each([[[0., 1.]], [0, 1], [[0, 2]], [[-1, 0]]], lambda v: images(regions=v), 'regions must be … got', 'regions '),
     ('regions of three dimensions', lambda: images(regions=np.zeros((2, 2, 2), int)), 'regions must be … got'),
     ('no regions', lambda: images(regions=np.zeros((0, 3), int)), 'regions must be … got'),
-    ('one donor', lambda: GradualCF(redness, images(channels=3), quantile=.2).fit(few()).explain(few()[1:], 0),
+    ('one donor', lambda: GradualCF(redness, images(channels=3), 'sparse', quantile=.2).fit(few()).explain(few()[1:], 0),
         'quantile must be None for a class with one training row, got 0.2 and class [0]'),
     ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0),
         'donors must be at most 1 for class 0, got 2'),
@@ -499,7 +499,7 @@ CUBE = r'(n, length) or (n, channels, length)'
         ('one channel', lambda X: X[:, :1], 'data must be series (n, 2, 80) … got'),
         ('constant series', lambda X: X*0, 'constant series in row 0'),
         ('series with gaps', lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside'))],
-    ('series of one class', lambda: GradualCF(r.Level(), series(waves() + 5)).fit(waves() + 5).explain(waves()[:1] + 5, 0),
+    ('series of one class', lambda: GradualCF(r.Level(), series(waves() + 5), 'sparse').fit(waves() + 5).explain(waves()[:1] + 5, 0),
         'target must be a class that the model predicts for some training row, got'),
     ('a lock of a channel that is none', lambda: wave().explain(waves()[:8], 1, immutable=['heart']),
         "immutable must name channels … got 'heart'"),

@@ -51,7 +51,7 @@ SHARE = {'share': lambda df: df.loan/(df.card + df.loan + 1)}
 def domain(X, **more): return tabular(X, **dict(relations=TIES, derive=SHARE, increase_only=['age']) | more)
 
 
-def explainer(X, d, **more): return GradualCF(predictor(scores, d, kind='logit'), d, **more).fit(X)
+def explainer(X, d, **more): return GradualCF(predictor(scores, d, kind='logit'), d, 'sparse', **more).fit(X)
 
 
 def faults(a, b):
@@ -118,7 +118,7 @@ def test_moves_and_other_ranks_keep_them(X, more):
     with torch.no_grad():
         net.weight.copy_(w.T)
         net.bias.copy_(-(x @ w).mean(0))
-    cf = GradualCF(net, d, **more).fit(X)
+    cf = GradualCF(net, d, 'sparse', **more).fit(X)
     cfs = cf.explain(people(8, 4))
     assert not faults(cfs.data, cfs.raw).any() and cfs.valid.mean() > .4
 
@@ -158,7 +158,7 @@ def test_pairs_that_only_move_together(X):
     "Neither column may move alone; the rescue tries them together."
     d = tabular(X, immutable=[c for c in X if c not in ('card', 'loan')], relations=['card + loan >= total', 'card + loan <= total'])
     wish = lambda df: (df.loan - df.card - 500).to_numpy(float)
-    cf = GradualCF(predictor(lambda df: np.stack([-wish(df), wish(df)], 1)/500, d, kind='logit'), d).fit(X)
+    cf = GradualCF(predictor(lambda df: np.stack([-wish(df), wish(df)], 1)/500, d, kind='logit'), d, 'sparse').fit(X)
     rows = X[(X.total > 1500) & (X.card > 200) & (wish(X) < 0)].iloc[:30]
     cfs = cf.explain(rows, target=1)
     assert (cfs.raw.card + cfs.raw.loan == rows.total).all()
@@ -184,7 +184,7 @@ def test_children_follow_and_keep_their_residual():
     fitted = LinearRegression().fit(X[['income']], X.saved)
     d = tabular(X, causes={'saved': (['income'], fitted)})
     asks = lambda df: ((df.saved + .1*df.income - df.debt)/1000 - .2).to_numpy(float)
-    cf = GradualCF(predictor(lambda df: np.stack([-asks(df), asks(df)], 1), d, kind='logit'), d).fit(X)
+    cf = GradualCF(predictor(lambda df: np.stack([-asks(df), asks(df)], 1), d, kind='logit'), d, 'sparse').fit(X)
     cfs = cf.explain(savings(100, 1), target=1)
     a, b = cfs.data, cfs.raw
     moved = (a.income != b.income).to_numpy()
@@ -348,7 +348,7 @@ def test_forests_obey(X, more):
     d = tabular(X, **more)
     numbers = lambda df: df.assign(degree=df.degree.cat.codes, job=df.job.map({'none': 0, 'clerk': 1, 'nurse': 2}))
     forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(numbers(X), score(X) > 0)
-    cf = GradualCF(predictor(lambda df: forest.predict_proba(numbers(df)), d, kind='proba'), d).fit(X)
+    cf = GradualCF(predictor(lambda df: forest.predict_proba(numbers(df)), d, kind='proba'), d, 'sparse').fit(X)
     cfs = cf.explain(people(30, 14), target=1)
     assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.mean() > .8
     if 'relations' in more: assert not faults(cfs.data, cfs.raw).any()
@@ -369,14 +369,14 @@ def test_a_forest_that_is_read_exactly_obeys():
     forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X, X.income/3000 > X.total/2500)
     ties = ['total == card + loan', 'late_max >= late_last', 'card <= .5*income']
     d = tabular(X, relations=ties)
-    cf = GradualCF(forest, d).fit(X)
+    cf = GradualCF(forest, d, 'sparse').fit(X)
     rows = people(60, 15)[X.columns]
     cfs = cf.explain(rows)
     b = cfs.raw
     moved = (cfs.xp != cfs.x).any(1).numpy()
     kept = (b.total == b.card + b.loan) & (b.late_max >= b.late_last) & (b.card <= .5*b.income)
     assert kept[moved].all() and d.legal(rows, b).all() and cfs.valid.mean() > .8
-    assert GradualCF(forest, tabular(X)).fit(X).explain(rows).valid.all()
+    assert GradualCF(forest, tabular(X), 'sparse').fit(X).explain(rows).valid.all()
 
 
 def test_proofs_know_what_they_do_not_know(X, answers):
@@ -450,11 +450,11 @@ def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_pla
     model = lambda d: predictor(lambda df: 1/(1 + np.exp(-score(df).to_numpy())), d, kind='proba')
     rows = X[score(X) < 0].head(6)
     broken = lambda raw: (f(raw) != raw[name]).to_numpy()
-    plain = GradualCF(model(d), d).fit(X).explain(rows, target=1)
+    plain = GradualCF(model(d), d, 'sparse').fit(X).explain(rows, target=1)
     assert broken(plain.raw).any() and (plain.quality().contradictions == broken(plain.raw)).all()
     kept = GradualCF(model(d), d, PLAUSIBLE).fit(X).explain(rows, target=1)
     assert not broken(kept.raw).any() and not kept.quality().contradictions.any() and kept.changed.any() and kept.domain.legal(rows, kept.raw).all()
-    assert tabular(X, derive={}).told == () and 'contradictions' not in GradualCF(model(d), tabular(X, derive={})).fit(X).explain(rows, target=1).quality()
+    assert tabular(X, derive={}).told == () and 'contradictions' not in GradualCF(model(d), tabular(X, derive={}), 'sparse').fit(X).explain(rows, target=1).quality()
 
 
 def test_levels_that_never_meet_are_told_and_counted(caplog):
@@ -464,7 +464,7 @@ def test_levels_that_never_meet_are_told_and_counted(caplog):
     d = tabular(X)
     assert d.told == ("no training row has job 'clerk' beside boss 'none'; job 'none' beside boss 'bank'; job 'none' beside boss 'city'; job 'nurse' beside boss 'none'",)
     model = lambda df: np.where(df.job == 'nurse', .9, .1)
-    answers = GradualCF(predictor(model, d, kind='proba'), d).fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
+    answers = GradualCF(predictor(model, d, kind='proba'), d, 'sparse').fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
     assert (answers.quality().contradictions == (answers.raw.boss == 'none').to_numpy()).all() and (answers.raw.boss == 'none').any()
     kept = GradualCF(predictor(model, d, kind='proba'), d, PLAUSIBLE).fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
     assert kept.valid.all() and not kept.quality().contradictions.any() and (kept.raw.boss != X.boss[kept.raw.index]).any() # who had no job gets a boss, too

@@ -35,8 +35,8 @@ def test_every_network_of_nearly_these_weights_accepts_the_answer_and_no_cheaper
     X = table(rng, category=outputs == 2)
     domain = tabular(X, integer=['c'])
     net = small_network(rng, (len(X.columns) + 3*(outputs == 2), 6, outputs))
-    net[-1].bias.data -= net(GradualCF(net, domain).fit(X).x_train).mean(0).detach() # each class has rows
-    cf = GradualCF(net, domain).fit(X)
+    net[-1].bias.data -= net(GradualCF(net, domain, 'sparse').fit(X).x_train).mean(0).detach() # each class has rows
+    cf = GradualCF(net, domain, 'sparse').fit(X)
     z = cf.model(cf.x_train)
     rows = X[(z.argmax(1) == 0).numpy()].head(4)
     p = cheapest(cf, rows, 1, 'distance', robust=dict(weights=by))
@@ -133,7 +133,7 @@ def test_ways_have_what_the_settings_demand():
     cf, model, X = fitted(np.random.default_rng(3), 'hist')
     row = X[model.predict(X) == 0].head(1)
     plain = ways(cf, row, 1, k=2)
-    bold = ways(GradualCF(model, cf.domain, logit_margin=.5).fit(X), row, 1, k=2)
+    bold = ways(GradualCF(model, cf.domain, 'sparse', logit_margin=.5).fit(X), row, 1, k=2)
     both = plain.merge(bold, on='columns')
     assert (both.distance_y >= both.distance_x - 1e-9).all() and (both.distance_y > both.distance_x).any()
 
@@ -142,7 +142,7 @@ def test_noise_reaches_beyond_the_limits_of_a_question():
     "A bound says what may be proposed, not where somebody comes out."
     X = pd.DataFrame(dict(a=np.arange(40)))
     model = ensemble.HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2).fit(X, (X.a >= 20) & (X.a < 30))
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     ask = dict(optimal='distance', robust=dict(noise=dict(a=2)))
     assert cf.explain(X.iloc[[10]], 1, **ask).raw.a.tolist() == [22]
     assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, **ask).proof == [_NONE_EXISTS]
@@ -163,7 +163,7 @@ def test_company_is_counted_with_the_digits_that_the_search_counts_with():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(dict(a=rng.integers(0, 1000, 400), b=rng.integers(0, 2, 400)))
     model = ensemble.HistGradientBoostingClassifier(max_iter=10, max_leaf_nodes=4).fit(X, X.a + 15*rng.normal(size=400) > 700)
-    cf = GradualCF(model, tabular(X), plausibility=Plausibility(density=.2)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse', plausibility=Plausibility(density=.2)).fit(X)
     rows = X[model.predict(X) == 0].head(2)
     p = cheapest(cf, rows, 1, 'distance')
     every = pd.DataFrame(list(itertools.product(range(1000), (0, 1))), columns=['a', 'b'])
@@ -185,7 +185,7 @@ def test_a_column_that_may_not_change_has_noise_too():
     X, T = X.drop(columns='housing'), T.drop(columns='housing')
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
     rows, noise = T[model.predict(T) == 'refused'][:4], {'income': 300, 'age': 1}
-    answers = GradualCF(model, tabular(X)).fit(X).explain(rows, target='granted', robust=dict(noise=noise), immutable=['age'], seconds=60)
+    answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(rows, target='granted', robust=dict(noise=noise), immutable=['age'], seconds=60)
     assert answers.valid.any() and (answers.raw.age == rows.age).all()
     for i in np.flatnonzero(answers.valid):
         copies = answers.raw.iloc[[i]].loc[lambda f: f.index.repeat(3*601)]
@@ -197,7 +197,7 @@ def test_what_is_to_be_withstood_has_a_limit_of_time(monkeypatch):
     X, y, T, _ = load_loans()
     X, T = X.drop(columns='housing'), T.drop(columns='housing')
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     monkeypatch.setattr(proven, '_ROBUST_SECONDS', 1e-9)
     told = cf.explain(T[model.predict(T) == 'refused'][:2], target='granted', robust=dict(noise={'income': 300})).proof
     assert not {'optimal', 'none exists'} & set(told)

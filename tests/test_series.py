@@ -48,11 +48,11 @@ def task(): return written.load_task('cbf')
 
 
 @pytest.fixture(scope='module')
-def cf(task): return GradualCF(task.model, task.domain, classes=task.classes).fit(task.X)
+def cf(task): return GradualCF(task.model, task.domain, 'sparse', classes=task.classes).fit(task.X)
 
 
 @pytest.fixture(scope='module')
-def two(): return GradualCF(Level(), series(waves(), ['ecg', 'pulse'], fs=100)).fit(waves())
+def two(): return GradualCF(Level(), series(waves(), ['ecg', 'pulse'], fs=100), 'sparse').fit(waves())
 
 
 @pytest.fixture(scope='module')
@@ -86,7 +86,7 @@ def test_what_did_not_move_comes_back_as_it_was(c, length, seed):
 def test_series_of_several_lengths_are_padded_and_their_padding_stays():
     X = waves()
     rows = [v[:, :60 + i % 21] for i,v in enumerate(X)]
-    cf = GradualCF(Level(), series(rows)).fit(rows)
+    cf = GradualCF(Level(), series(rows), 'sparse').fit(rows)
     cfs = cf.explain(rows[:6], [1, 0]*3)
     assert cfs.valid.all() and cfs.raw.shape == (6, 2, 65)
     for i,v in enumerate(rows[:6]): assert np.isnan(cfs.raw[i, :, v.shape[1]:]).all() and not np.isnan(cfs.raw[i, :, :v.shape[1]]).any()
@@ -96,11 +96,11 @@ def test_series_of_several_lengths_are_padded_and_their_padding_stays():
 def test_missing_stretches_are_bridged_on_request_and_never_changed():
     X = waves()
     X[:4, 0, 52:58] = np.nan
-    cf = GradualCF(Level(), series(X, missing='bridge')).fit(X)
+    cf = GradualCF(Level(), series(X, missing='bridge'), 'sparse').fit(X)
     cfs = cf.explain(X[:4], [1, 0]*2)
     assert (cfs.xp[:, 0, 52:58] == cfs.x[:, 0, 52:58]).all() and np.allclose(cfs.raw[:, 0, 52:58], cfs.x[:, 0, 52:58]) and cfs.valid.all()
     X[7, 1] = np.nan # a channel that nobody measured
-    assert GradualCF(Level(), series(X, missing='bridge')).fit(X).explain(X[6:8], [1, 0]).valid.all()
+    assert GradualCF(Level(), series(X, missing='bridge'), 'sparse').fit(X).explain(X[6:8], [1, 0]).valid.all()
     bridge = cfs.x[0, 0, 51:59].diff()
     assert torch.allclose(bridge, bridge[:1].expand(7), atol=1e-6)
 
@@ -141,7 +141,7 @@ def test_locks_hold(two):
     for lock in (['ecg'], [slice(18, 42)]): assert (two.explain(X, [1, 0]*4, immutable=lock).xp[:, 0, 20:40] == torch.from_numpy(X).float()[:, 0, 20:40]).all()
     each = two.explain(X[:2], [1, 0], immutable=[['ecg'], []])
     assert (each.xp[0, 0] == each.x[0, 0]).all() and each.valid.tolist() == [False, True]
-    always = GradualCF(Level(), series(waves(), immutable=['channel 0'])).fit(waves()).explain(X[:1], 1)
+    always = GradualCF(Level(), series(waves(), immutable=['channel 0']), 'sparse').fit(waves()).explain(X[:1], 1)
     assert not always.valid.any() and (always.xp[:, 0] == always.x[:, 0]).all()
 
 
@@ -167,21 +167,21 @@ def test_bounds_and_directions_hold(two):
 def test_what_lies_outside_of_limits_keeps_its_value():
     X = waves()
     ragged = [v[:, :60 + i % 21] for i,v in enumerate(X)]
-    cfs = GradualCF(Level(), series(ragged)).fit(ragged).explain(ragged[:6:2], 1, bounds={'channel 0': (.1, None)}) # padding is 0
+    cfs = GradualCF(Level(), series(ragged), 'sparse').fit(ragged).explain(ragged[:6:2], 1, bounds={'channel 0': (.1, None)}) # padding is 0
     moved = cfs.xp != cfs.x
     assert moved.any() and (cfs.xp[:, :1][moved[:, :1]] >= .1 - 1e-6).all() and (cfs.xp[0, :, 60:] == 0).all()
     held = series(X, immutable=[slice(50, 80)], bounds={'channel 0': (.05, None)}) # most locked points lie below
-    assert GradualCF(Level(), held).fit(X).explain(waves(4, seed=3)[::2], 1).valid.all()
+    assert GradualCF(Level(), held, 'sparse').fit(X).explain(waves(4, seed=3)[::2], 1).valid.all()
     high = waves(2, seed=3)[:1]
     high[:, 0, 70] = 9. # beyond every training series
-    cfs = GradualCF(Level(), series(X)).fit(X).explain(high, 1, increase_only=['channel 0'])
+    cfs = GradualCF(Level(), series(X), 'sparse').fit(X).explain(high, 1, increase_only=['channel 0'])
     assert cfs.valid.all() and (cfs.xp >= cfs.x)[:, 0].all() and cfs.raw[0, 0, 70] == 9
 
 
 def test_no_jump_is_steeper_than_real_ones():
     X = waves()
     dom = series(X)
-    cfs = GradualCF(Level(), dom).fit(X).explain(waves(10, seed=4), [1, 0]*5)
+    cfs = GradualCF(Level(), dom, 'sparse').fit(X).explain(waves(10, seed=4), [1, 0]*5)
     most = torch.from_numpy(np.abs(np.diff(X, axis=2)).max((0, 2))).float()[:, None]
     new = cfs.xp.diff(dim=-1).abs()
     assert (new <= torch.maximum(most, cfs.x.diff(dim=-1).abs())*1.002).all() and cfs.valid.all()
@@ -198,7 +198,7 @@ def test_most_windows_changed(cf, task):
 
 def test_where_no_paste_arrives_values_are_composed():
     X = waves()
-    cf = GradualCF(Level(), series(X, bounds={'channel 0': (-9, 9)}, steepest=9.)).fit(X)
+    cf = GradualCF(Level(), series(X, bounds={'channel 0': (-9, 9)}, steepest=9.), 'sparse').fit(X)
     rows, lock = waves(4, seed=5)[::2], [('channel 0', slice(0, 33))]
     pasted = GradualCF(Level(), cf.domain, cf.settings, sigma=0).fit(X).explain(rows, 1, immutable=lock)
     cfs = cf.explain(rows, 1, immutable=lock)
@@ -209,7 +209,7 @@ def test_models_without_a_gradient_are_asked_window_by_window():
     X = waves()
     dom = series(X, ['ecg', 'pulse'])
     def ask(frame): return 1/(1 + np.exp(-8*frame.to_numpy().reshape(len(frame), 2, 80)[:, 0, 20:40].mean(1)))
-    cfs = GradualCF(predictor(ask, dom), dom).fit(X).explain(waves(6, seed=6), [1, 0]*3)
+    cfs = GradualCF(predictor(ask, dom), dom, 'sparse').fit(X).explain(waves(6, seed=6), [1, 0]*3)
     assert cfs.valid.all() and set(cfs.changes().channel) == {'ecg'} and n_segments(cfs.x, cfs.xp).max() <= 3
 
 
@@ -217,7 +217,7 @@ def test_classifiers_of_scikit_learn_are_read_as_they_are():
     from sklearn.neighbors import KNeighborsClassifier
     X = waves(c=1)[:, 0]
     known = KNeighborsClassifier(5).fit(X, np.arange(60) % 2)
-    cf = GradualCF(known, series(X)).fit(X)
+    cf = GradualCF(known, series(X), 'sparse').fit(X)
     assert cf.explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2).valid.all()
 
 
@@ -234,7 +234,7 @@ def test_there_is_an_answer_wherever_a_training_series_is_of_the_target(kind):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(50, 40)).cumsum(1), rng.integers(0, 3, 50) # labels that mean nothing
     model = make[kind]().fit(X, y)
-    cf = GradualCF(model, series(X)).fit(X)
+    cf = GradualCF(model, series(X), 'sparse').fit(X)
     rows = rng.normal(size=(12, 40)).cumsum(1)
     for label in range(3): assert in_target(cf.z_train, torch.tensor(label)).any() and cf.explain(rows, label).valid.all()
 
@@ -253,9 +253,9 @@ def test_classifiers_of_aeon_read_arrays(given):
     X, dom = waves(), series(waves(), ['ecg', 'pulse'])
     model = given(Kernels(), dom)
     for _ in range(2): # two explainers may hold one model
-        cf = GradualCF(model, dom).fit(X)
+        cf = GradualCF(model, dom, 'sparse').fit(X)
         cfs = cf.explain(waves(4, seed=6), ['high', 'low']*2)
-    again = GradualCF(cf.model, dom).fit(X).explain(waves(4, seed=6), ['high', 'low']*2)
+    again = GradualCF(cf.model, dom, 'sparse').fit(X).explain(waves(4, seed=6), ['high', 'low']*2)
     assert cfs.valid.all() and again.xp.equal(cfs.xp) and (cfs.changes().start < 40).all() and (cfs.changes().end > 20).all()
     assert ((cfs.xp != cfs.x).flatten(1).double().mean(1) < .2).all() # though no window alone moves a decision
 
@@ -272,7 +272,7 @@ def test_a_forest_on_features_is_a_pipeline():
     X = waves(c=1)[:, 0]
     known = make_pipeline(FunctionTransformer(summed), RandomForestClassifier(20, random_state=0)).fit(X, np.arange(60) % 2)
     dom = series(X)
-    cfs = GradualCF(predictor(known, dom), dom).fit(X).explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2)
+    cfs = GradualCF(predictor(known, dom), dom, 'sparse').fit(X).explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2)
     assert cfs.valid.all() and n_segments(cfs.x, cfs.xp).max() <= 3
 
 
@@ -280,7 +280,7 @@ def test_a_model_of_numbers_is_brought_into_an_interval():
     from sklearn.linear_model import LinearRegression
     X = waves(c=1)[:, 0]
     model = LinearRegression().fit(X, X[:, 20:40].mean(1))
-    cfs = GradualCF(model, series(X)).fit(X).explain(waves(4, 1, seed=7)[::2, 0], (.4, 2.))
+    cfs = GradualCF(model, series(X), 'sparse').fit(X).explain(waves(4, 1, seed=7)[::2, 0], (.4, 2.))
     assert cfs.valid.all() and ((cfs.prob >= .4 - 1e-5) & (cfs.prob <= 2.)).all() and n_segments(cfs.x, cfs.xp).max() <= 3
 
 
@@ -300,7 +300,7 @@ def test_answers_keep_the_company_that_is_asked_of_them(task):
     rows, bar = task.X_test[20:32], 1.06
     def answered(outlier):
         steps = partial(pasted, outlier=outlier), composed
-        cf = GradualCF(task.model, task.domain, classes=task.classes, steps=steps).fit(task.X)
+        cf = GradualCF(task.model, task.domain, 'sparse', classes=task.classes, steps=steps).fit(task.X)
         cfs = cf.explain(rows, 'bell')
         own = in_target(cf.z_train, torch.tensor(1))
         return cfs, _outlying([(torch.tensor(1), _crowd(cf.x_train[own]))], cfs.xp, cfs.tensors.target)[~torch.from_numpy(cfs.already)]
@@ -348,7 +348,7 @@ def test_answers_are_kept_traced_and_there_are_several(cf, task, answers, tmp_pa
 def test_a_network_in_train_mode_is_asked_in_eval_mode_and_left_as_it_is(task, answers):
     net = load_model(written.file_of('cbf')).train()
     before = {k: v.clone() for k, v in net.state_dict().items()}
-    again = GradualCF(net, task.domain, classes=task.classes).fit(task.X).explain(task.X_test[:20], answers.target)
+    again = GradualCF(net, task.domain, 'sparse', classes=task.classes).fit(task.X).explain(task.X_test[:20], answers.target)
     assert again.xp.equal(answers.xp) and net.training and all(v.equal(before[k]) for k, v in net.state_dict().items())
 
 
@@ -446,7 +446,7 @@ def test_counts_stay_counts(dtype, kind, rules):
     net = counting(5.6)
     label = net(torch.tensor(X).float()).argmax(1).numpy()
     model = net if kind == 'network' else RandomForestClassifier(20, random_state=0).fit(X, label)
-    cf = GradualCF(model, series(X)).fit(X)
+    cf = GradualCF(model, series(X), 'sparse').fit(X)
     rows = X[label == 0][:5]
     answers = cf.explain(rows, 1, **rules)
     raw = np.asarray(answers.raw)

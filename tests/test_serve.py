@@ -137,7 +137,7 @@ def test_a_failure_of_ours_is_counted_and_tells_nothing_of_the_row(saved, monkey
 
 def test_two_services_of_one_process_answer_with_their_own_models(saved, tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (100, 2)))
-    cf = GradualCF(LogisticRegression().fit(X.to_numpy(), X.sum(axis=1) > 8), tabular(X)).fit(X)
+    cf = GradualCF(LogisticRegression().fit(X.to_numpy(), X.sum(axis=1) > 8), tabular(X), 'sparse').fit(X)
     one, other = dict(rows=saved[3][:1], target='granted'), dict(rows=[{'0': 1, '1': 2}], target=True)
     with serving(saved[0]) as first, serving(cf.save(tmp_path/'other')) as second:
         assert [asked(*q)[0] for q in ((first, '/explain', one), (second, '/explain', other))] == [200, 200]
@@ -297,7 +297,7 @@ def test_dates_and_missing_cells_and_texts_come_through(tmp_path):
     from sklearn.pipeline import make_pipeline
     from sklearn.compose import ColumnTransformer
     model = make_pipeline(ColumnTransformer([('age', 'passthrough', ['age'])]), model).fit(df, (df.age > 40).astype(int))
-    cf = GradualCF(model, tabular(df)).fit(df)
+    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
     rows = df[df.age < 40][:4]
     as_json = [{k: None if pd.isna(v) else str(v) if not isinstance(v, (int, float, str)) else v for k, v in row.items()} for row in rows.astype(object).to_dict('records')]
     other = [as_json[0] | dict(since='2020-01-01'), as_json[1] | dict(since='2020-01-01T00:00:00', zoned='2020-01-01T00:00:00Z')]

@@ -247,7 +247,7 @@ def test_a_class_of_rows_that_are_all_alike_has_no_quantile():
 def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold():
     df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4], c=['x', 'y', 'x', 'y', 'x']))
     domain = tabular(df, increase_only=['b'])
-    cf = GradualCF(predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba'), domain).fit(df)
+    cf = GradualCF(predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba'), domain, 'sparse').fit(df)
     assert cf.settings.sigma == 0 and cf.settings.tau_slack == 0
     some = cf.propose(cf.x_train[:2], 0)[..., 0]
     held = cf.held[0]
@@ -255,12 +255,12 @@ def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold(
     cf.propose(cf.x_train[:2], 0)
     assert cf.held[0] is held
     assert all((some == v).any(1).all() for v in held) and cf.propose(cf.x_train[:2], 2).shape == domain.propose(cf.x_train[:2], 2).shape
-    asked = GradualCF(cf.model, domain, tau_slack=.3).fit(df)
+    asked = GradualCF(cf.model, domain, 'sparse', tau_slack=.3).fit(df)
     assert asked.settings.tau_slack == .3 and asked.settings.sigma == 0
 
 
 def solved(toy, **settings):
-    cf = GradualCF(toy.model, toy.domain, **settings).fit(toy.x)
+    cf = GradualCF(toy.model, toy.domain, 'sparse', **settings).fit(toy.x)
     x = toy.x[:30]
     return cf, Encoded(x, toy.frozen[:30]), 1 - toy.model(x).argmax(1)
 
@@ -291,7 +291,7 @@ def test_a_quick_search_goes_on_where_it_is_told(toy):
 
 
 def test_the_trace_of_a_row_that_is_there_has_no_step(toy):
-    cf = GradualCF(toy.model, toy.domain).fit(toy.x)
+    cf = GradualCF(toy.model, toy.domain, 'sparse').fit(toy.x)
     trace = cf.trace(toy.x[1:2], target=int(toy.model(toy.x[1:2]).argmax()))
     assert len(trace) == 0
 
@@ -307,7 +307,7 @@ def test_a_network_is_asked_about_the_values_of_the_domain_alone():
     domain = tabular(df)
     with seeded(1): net = nn.Linear(2, 2).double().eval()
     with torch.no_grad(): net.bias.sub_(net(domain.encode(df).x.double()).mean(0))
-    cf = GradualCF(net, domain).fit(df)
+    cf = GradualCF(net, domain, 'sparse').fit(df)
     assert torch.equal(cf.propose(cf.x_train, 0), domain.propose(cf.x_train, 0)) and cf.held == {0: None}
 
 
@@ -377,7 +377,7 @@ def test_what_has_arrived_is_better_then_the_nearest_then_what_lacks_less():
 
 def answered(toy, **settings):
     "Answers that have arrived, with more room than they need."
-    cf = GradualCF(toy.model, toy.domain, **settings).fit(toy.x)
+    cf = GradualCF(toy.model, toy.domain, 'sparse', **settings).fit(toy.x)
     label = 1 - toy.model(toy.x[:40]).argmax(1)
     return cf, cf.explain(toy.x[:40], label)
 
@@ -390,7 +390,7 @@ def state_of(cf, cfs):
 
 def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):
     _,cfs = answered(toy, tau=.7)
-    low = GradualCF(toy.model, toy.domain, tau=.5, tau_slack=0.).fit(toy.x)
+    low = GradualCF(toy.model, toy.domain, 'sparse', tau=.5, tau_slack=0.).fit(toy.x)
     better = improve(low, cfs)
     assert better is not cfs and better.tau == cfs.tau == .7 and np.array_equal(better.valid, cfs.valid)
     assert (better.prob[cfs.valid] >= .7 - 1e-6).all()
@@ -461,7 +461,7 @@ def test_a_row_may_be_left_after_its_first_failure():
 
 
 def test_sharing_a_change_counts_what_it_costs(toy):
-    cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), max_shared=3, tau=.6, moves=()).fit(toy.x)
+    cf = GradualCF(toy.model, replace(toy.domain, cost=dearer), 'sparse', max_shared=3, tau=.6, moves=()).fit(toy.x)
     s = state_of(*answered(toy, tau=.6))
     new = share(cf, s)
     before,after = dearer(s.x, s.xp), dearer(s.x, new.xp)
@@ -471,7 +471,7 @@ def test_sharing_a_change_counts_what_it_costs(toy):
 
 def test_a_currency_does_not_change_what_is_shared(toy):
     s = state_of(*answered(toy, tau=.6))
-    way = lambda price: share(GradualCF(toy.model, replace(toy.domain, cost=price), max_shared=3, tau=.6, moves=()).fit(toy.x), s).xp
+    way = lambda price: share(GradualCF(toy.model, replace(toy.domain, cost=price), 'sparse', max_shared=3, tau=.6, moves=()).fit(toy.x), s).xp
     assert torch.equal(way(lambda x, xp: 20*(xp - x).norm(dim=1)), way(lambda x, xp: (xp - x).norm(dim=1))) and (way(None) != s.xp).any()
 
 
@@ -484,7 +484,7 @@ def debts(**told):
     "A bank that minds the card, and answers about some debts."
     domain = tabular(DEBTS, **told)
     bank = predictor(lambda df: np.stack([df.card - 4.5, 4.5 - df.card], 1), domain, kind='logit')
-    return domain, GradualCF(bank, domain).fit(DEBTS)
+    return domain, GradualCF(bank, domain, 'sparse').fit(DEBTS)
 
 
 def test_a_table_measures_what_it_was_told():
@@ -589,7 +589,7 @@ def test_changes_of_a_row_come_in_the_order_of_the_columns():
     df = pd.DataFrame(np.random.default_rng(0).random((200, 6)).round(2), columns=list('fedcba'))
     domain = tabular(df)
     def net(v): return (v.sum(1, keepdim=True) - 3)*torch.tensor([-1., 1.]).to(v)
-    cf = GradualCF(net, domain, sigma=0).fit(df)
+    cf = GradualCF(net, domain, 'sparse', sigma=0).fit(df)
     cfs = cf.explain(df)
     moved = replace(cfs, xp=1 - cfs.x, mask=torch.ones_like(cfs.mask))
     lines = moved.changes()

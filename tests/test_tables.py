@@ -43,7 +43,7 @@ def explainer(df, k=2, domain=None, **told):
     domain = domain or tabular(df, **told)
     x = domain.encode(df).x.float()
     net = toy.sharpen(tabular_mlp(x.shape[1], k, seed=0), x)
-    return GradualCF(net, domain, sigma=0).fit(df)
+    return GradualCF(net, domain, 'sparse', sigma=0).fit(df)
 
 
 def filler(n, seed=0):
@@ -308,7 +308,7 @@ def test_ordered_levels_are_positions():
 def test_ordered_levels_obey_their_rules(sigma):
     df = sized()
     cf = explainer(df)
-    cf = GradualCF(cf.model, cf.domain, sigma=sigma).fit(df)
+    cf = GradualCF(cf.model, cf.domain, 'sparse', sigma=sigma).fit(df)
     for rules in ({}, dict(increase_only=['size']), dict(decrease_only=['size']), dict(bounds={'size': ('S', 'L')})):
         new = cf.explain(df, immutable=['x'], **rules).raw['size']
         assert new.dtype == df['size'].dtype and (new.isna() == df['size'].isna()).all() and 'M' not in set(new)
@@ -345,7 +345,7 @@ def test_a_scale_says_what_is_far_and_nothing_else(case):
     table,enc = domain.decode.args[0], domain.encode(df)
     pd.testing.assert_frame_equal(_written(table, enc.x), df)
     cf = explainer(df, domain=domain)
-    for how in (cf, GradualCF(cf.model, domain, sigma=20).fit(df)):
+    for how in (cf, GradualCF(cf.model, domain, 'sparse', sigma=20).fit(df)):
         cfs = how.explain(df, increase_only=['v'], bounds={'day': (DAYS[9], None)})
         assert domain.legal(df, cfs.raw).all() and len(cfs.changes()) and cfs.raw.n.dtype == int and (cfs.raw.v >= df.v).all()
     off = domain.decode(enc.x + .3, df)
@@ -433,7 +433,7 @@ def test_what_is_near_depends_on_how_many_lie_between():
     out = {}
     for scale in ('range', 'quantile'):
         domain = tabular(df, scale=scale)
-        out[scale] = GradualCF(predictor(ask, domain, kind='logit'), domain).fit(df).explain(one, target=1)
+        out[scale] = GradualCF(predictor(ask, domain, kind='logit'), domain, 'sparse').fit(df).explain(one, target=1)
         assert out[scale].valid.all() and domain.legal(one, out[scale].raw).all() and (wish(out[scale].raw) > 0).all()
     assert out['range'].raw.years.item() == 20 and out['quantile'].raw.income.item() == 1200
 
@@ -457,9 +457,9 @@ def test_a_forest_is_asked_where_numbers_are_ranks():
     from sklearn.ensemble import RandomForestClassifier
     df = pd.DataFrame({'a': np.exp(filler(200)), 'b': filler(200, 1)})
     forest,domain = RandomForestClassifier(9, random_state=0, n_jobs=1).fit(df, (df.a > df.b + 1).astype(int)), tabular(df, scale='quantile')
-    cf = GradualCF(forest, domain).fit(df)
+    cf = GradualCF(forest, domain, 'sparse').fit(df)
     cfs = cf.explain(df[:30])
-    assert not hasattr(cf.model, 'probe') and hasattr(GradualCF(forest, tabular(df)).model, 'probe')
+    assert not hasattr(cf.model, 'probe') and hasattr(GradualCF(forest, tabular(df), 'sparse').model, 'probe')
     assert cfs.valid.all() and (forest.predict(cfs.raw) != forest.predict(df[:30])).all() and domain.legal(df[:30], cfs.raw).all()
 
 
@@ -761,7 +761,7 @@ def test_a_broken_file_of_answers_is_an_error(tmp_path):
 def test_what_nobody_can_do_stays_forbidden_in_the_bank_whatever_else_is():
     from written import load_task
     task = load_task('loans', immutable=['debt'])
-    found = GradualCF(task.model, task.domain, classes=task.classes).fit(task.X).explain(task.X_test, 'granted')
+    found = GradualCF(task.model, task.domain, 'sparse', classes=task.classes).fit(task.X).explain(task.X_test, 'granted')
     for c in ('age', 'late_payments', 'debt'): assert (found.raw[c] == found.data[c]).all()
     assert (found.raw.months_in_job >= found.data.months_in_job).all() and found.changed.any(1).sum() > 50
 
@@ -801,7 +801,7 @@ def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak
     assert [r.message for r in caplog.records] == list(domain.told) and len(domain.told) == 3
     pd.testing.assert_frame_equal(_written(domain.decode.args[0], domain.encode(df).x), df)
     rows = df[~source.predict(df)].head(4)
-    cf = GradualCF(source, domain).fit(df)
+    cf = GradualCF(source, domain, 'sparse').fit(df)
     everything = np.stack(np.meshgrid(*[np.arange(c.width) if c.kind == 'category' else np.arange(18, 28) for c in domain.features], indexing='ij'), -1).reshape(-1, 4)
     entries = np.concatenate([np.eye(c.width)[v] if c.kind == 'category' else c.encoded(v)[:, None] for c, v in zip(domain.features, everything.T)], 1)
     there = source.predict(domain.decode(torch.from_numpy(entries)))
@@ -866,7 +866,7 @@ def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_th
     label = df.pay + 5*(df.job == 'clerk') + df.age/10 > 42
     if 'categor' in name: df['job'] = df.job.astype('category')
     model, reads = READS[name][0]().fit(df, label), READS[name][1]
-    cf = GradualCF(model, tabular(df)).fit(df)
+    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
     rows = df[~model.predict(df)].head(4).copy()
     plain = cf.explain(rows, True)
     new = rows.assign(job=['pilot', *rows.job[1:3], 'actor'])

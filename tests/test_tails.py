@@ -66,7 +66,7 @@ def against_training_values(rng, asked=6):
     says = lambda df: model.predict(df.fillna(-1.))
     rows = X[says(X) == 0].head(asked)
     if not len(rows): return 0
-    cf = GradualCF(f, domain).fit(X)
+    cf = GradualCF(f, domain, 'sparse').fit(X)
     for c in domain.features:
         others = [o for o in X if o != c.name]
         answers = cf.explain(rows, 1, immutable=others)
@@ -101,7 +101,7 @@ def test_an_outlier_leaves_small_ratios_their_steps(outlier):
     y = ((ratio > .001) & (ratio < .004)).astype(int)
     model = ensemble.RandomForestClassifier(20, random_state=0).fit(X, y)
     domain = tabular(X)
-    cf = GradualCF(model, domain).fit(X)
+    cf = GradualCF(model, domain, 'sparse').fit(X)
     rows = X[model.predict(X) == 0].head(20)
     answers = cf.explain(rows, target=1, immutable=['b'])
     assert answers.valid.all() and domain.legal(rows, answers.raw).all()
@@ -116,7 +116,7 @@ def test_floats_that_are_whole_are_whole():
     domain = tabular(X)
     assert [c.kind for c in domain.features] == ['integer', 'integer', 'number']
     f = predictor(lambda df: np.c_[1.37*df.dependents.fillna(0) - .0101*df.months + df.ratio], domain, kind='logit')
-    cf = GradualCF(f, domain).fit(X)
+    cf = GradualCF(f, domain, 'sparse').fit(X)
     answers = cf.explain(X[np.asarray(cf.model(domain.encode(X).x).argmax(1)) == 0].head(40), 1)
     changed = answers.changes()
     assert len(changed) and all(float(v).is_integer() for v in changed[changed.feature != 'ratio'].after)
@@ -128,7 +128,7 @@ def test_an_answer_has_no_more_decimals_than_its_column():
     domain = tabular(X)
     assert [c.digits for c in domain.features] == [1, 2, 1]
     f = predictor(lambda df: np.c_[df.grade - 3 + .2*np.log(df.income) - 1.6 + df.price - .5], domain, kind='logit')
-    cf = GradualCF(f, domain).fit(X)
+    cf = GradualCF(f, domain, 'sparse').fit(X)
     rows = X[np.asarray(cf.model(domain.encode(X).x).argmax(1)) == 0].head(30)
     answers = cf.explain(rows, 1, max_changes=1)
     after = answers.changes()
@@ -144,7 +144,7 @@ def test_no_value_on_the_way_to_a_single_change_does_as_well(shape):
     form = dict(line=lambda t: t, stairs=lambda t: np.floor(t/5)*5, wave=lambda t: t + 6*np.sin(t/4))[shape]
     say = lambda df: .08*form(df.tenure.to_numpy(float)) - .03*(df.fee.to_numpy(float) - 60) - 2.5
     domain = tabular(X)
-    cf = GradualCF(predictor(lambda df: np.c_[say(df)], domain, kind='logit'), domain).fit(X)
+    cf = GradualCF(predictor(lambda df: np.c_[say(df)], domain, kind='logit'), domain, 'sparse').fit(X)
     rows = X[say(X) < 0].head(60)
     answers = cf.explain(rows, 1)
     single = answers.changes().groupby('row').filter(lambda lines: len(lines) == 1)

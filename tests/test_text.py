@@ -84,7 +84,7 @@ def test_a_text_is_cut_into_tokens_once(toy):
         seen.append(text)
         return _word_spans(text)
     domain = sentences(v, length=40, tokenizer=cut, reads=None)
-    cf = GradualCF(net, domain).fit(tr['text'][:50])
+    cf = GradualCF(net, domain, 'sparse').fit(tr['text'][:50])
     seen.clear()
     cfs = cf.explain(te['text'][:6])
     assert domain.legal(cfs.data, cfs.raw).all() and set(cfs.data) | set(cfs.raw) <= set(seen) and len(seen) == len(set(seen))
@@ -118,7 +118,7 @@ def test_swaps_are_forward_passes(toy):
 def test_every_answer_is_legal_and_flips(toy, kw):
     tr, te, v, net = toy
     dom = sentences(v, length=40, **kw)
-    cf = GradualCF(net, dom).fit(tr)
+    cf = GradualCF(net, dom, 'sparse').fit(tr)
     cfs = cf.explain(te)
     assert cfs.valid.mean() > .9 and dom.legal(cfs.data, cfs.raw).all()
     assert torch.equal(cf.encode(cfs.raw).x, cfs.xp) and np.array_equal(cfs.found, cfs.prob)
@@ -129,13 +129,13 @@ def test_every_answer_is_legal_and_flips(toy, kw):
 
 def test_looking_ahead_changes_fewer_words(toy):
     tr, te, v, net = toy
-    words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, reads=None, **kw), tau=.97).fit(tr).explain(te).changes())
+    words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, reads=None, **kw), 'sparse', tau=.97).fit(tr).explain(te).changes())
     assert words(beam=6, depth=3) <= words(beam=1, depth=1)
 
 
 def test_a_network_in_train_mode_is_read_without_its_dropout(toy):
     tr, te, v, net = toy
-    cf, state = GradualCF(net, sentences(v, length=40, positions=6, words=8), tau=.97).fit(tr), torch.get_rng_state()
+    cf, state = GradualCF(net, sentences(v, length=40, positions=6, words=8), 'sparse', tau=.97).fit(tr), torch.get_rng_state()
     assert any(isinstance(m, torch.nn.Dropout) for m in net.modules())
     both = [cf.explain(te['text'][:20]).raw for _ in map(net.train, (True, False))]
     net.train()
@@ -152,7 +152,7 @@ def test_paper_route_reports_what_the_lookup_costs(toy):
 def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
     tr, te, v, net = toy
     text = te['text'][0]
-    cf = GradualCF(net, sentences(v, length=40, reads=None)).fit(tr['text'][:50])
+    cf = GradualCF(net, sentences(v, length=40, reads=None), 'sparse').fit(tr['text'][:50])
     several = cf.explain_many([text], immutable=[text[a:b] for a, b in _word_spans(text)])
     assert not len(several.answers)
     for nothing in (several, several.answers):
@@ -161,7 +161,7 @@ def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
 
 def test_words_held_fixed_by_a_question(toy):
     tr, te, v, net = toy
-    cf = GradualCF(net, sentences(v, length=40)).fit(tr)
+    cf = GradualCF(net, sentences(v, length=40), 'sparse').fit(tr)
     before = cf.explain(te['text'][:8]).changes()
     word = {i: str(c.before.iloc[0]).lower() for i, c in before.groupby('row')}
     held = cf.explain(te['text'][:8], immutable=[[word[i]] if i in word else [] for i in range(8)])
@@ -172,7 +172,7 @@ def test_words_held_fixed_by_a_question(toy):
 
 def test_html_is_escaped(toy):
     tr, _, v, net = toy
-    cf = GradualCF(net, sentences(v, length=40)).fit(tr)
+    cf = GradualCF(net, sentences(v, length=40), 'sparse').fit(tr)
     page = cf.explain('A <script>dull</script> film & a boring plot', target=1)._repr_html_()
     assert '<script>' not in page and '<del>' in page and '<ins>' in page
 
@@ -185,7 +185,7 @@ def test_real_reviews_are_read_trained_on_and_explained():
     net, log = text_cnn(100, filters=16, seed=0), []
     train(_Lookup(v, net), _word_ids(v, a, 100), torch.tensor(a['label']), epochs=4, batch_size=50, log=log)
     assert log[-1]['loss'] < log[0]['loss']
-    cf = GradualCF(net, sentences(v, length=100, reads=None), tau=.5).fit(a['text'][:300])
+    cf = GradualCF(net, sentences(v, length=100, reads=None), 'sparse', tau=.5).fit(a['text'][:300])
     cfs = cf.explain(b['text'])
     assert cfs.valid.any() and cf.domain.legal(cfs.data, cfs.raw).all()
     assert (predict(net, cfs.xp).argmax(1) == cfs.target)[cfs.valid].all()

@@ -82,7 +82,7 @@ def test_embeddings_give_what_the_model_gives(bert):
 def test_words_flip_the_decision(bert):
     model, tok, train, test = bert
     before = {n: p.grad for n, p in model.named_parameters()}
-    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:100])
+    cf = GradualCF(model, tokens(model, tok, length=80), 'sparse').fit(train['text'][:100])
     cfs = cf.explain(test['text'][:30])
     right = (predict(cf.model, cf.encode(test).x).argmax(1) == torch.tensor(test['label'])).float().mean()
     assert right > .85, right
@@ -107,7 +107,7 @@ def test_words_of_several_pieces_are_one_group(bert):
 
 def test_long_texts_keep_their_end_token_and_their_end(bert):
     model, tok, train, test = bert
-    cf = GradualCF(model, tokens(model, tok, length=12)).fit(train['text'][:100])
+    cf = GradualCF(model, tokens(model, tok, length=12), 'sparse').fit(train['text'][:100])
     long = ' '.join(test['text'][:5])
     cfs = cf.explain(long)
     assert cfs.raw[0][len(long)//2:].endswith(long[-60:])
@@ -118,7 +118,7 @@ def test_long_texts_keep_their_end_token_and_their_end(bert):
 def test_the_rule_for_reading_well_holds_for_pieces(bert):
     model, tok, train, test = bert
     rule = reads_well(train['text'][:200], tagger=None)
-    heard, plain = (GradualCF(model, tokens(model, tok, length=60, reads=r)).fit(train['text'][:40]) for r in (rule, None))
+    heard, plain = (GradualCF(model, tokens(model, tok, length=60, reads=r), 'sparse').fit(train['text'][:40]) for r in (rule, None))
     one, two = (cf.explain(test['text'][:8]) for cf in (heard, plain))
     assert one.valid.all() and heard.domain.legal(one.data, one.raw).all()
     reader = heard.domain.note.args[0]
@@ -136,14 +136,14 @@ def test_a_transformer_keeps_the_kind_of_a_word(bert):
     model, tok, train, test = bert
     told = {}
     for name, rule in dict(any=None, kind=reads_well(train['text'][:100])).items():
-        cf = GradualCF(model, tokens(model, tok, length=60, reads=rule)).fit(train['text'][:40])
+        cf = GradualCF(model, tokens(model, tok, length=60, reads=rule), 'sparse').fit(train['text'][:40])
         told[name] = cf.domain.measures(cf.explain(test['text'][:8]))['tag_kept'].mean()
     assert told['kind'] > max(.9, told['any'])
 
 
 def test_words_held_fixed_by_a_question(bert):
     model, tok, train, test = bert
-    cf = GradualCF(model, tokens(model, tok, length=80)).fit(train['text'][:100])
+    cf = GradualCF(model, tokens(model, tok, length=80), 'sparse').fit(train['text'][:100])
     word = cf.explain(test['text'][:1]).changes().before.iloc[0].lower()
     assert word not in set(cf.explain(test['text'][:1], immutable=[word]).changes().before.str.lower())
 

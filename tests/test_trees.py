@@ -82,7 +82,7 @@ def test_a_pair_that_looking_ahead_finds_arrives_and_is_promised_rightly(name):
     source, data = MADE[name]()
     trees, domain = read(source, data)
     how = {} if name == 'forest_number' else dict(quantile=.3, logit_margin=.2)
-    cf = GradualCF(trees, domain, **how).fit(data)
+    cf = GradualCF(trees, domain, 'sparse', **how).fit(data)
     target = {'forest_number': (14., 16.), 'forest_three': 1 - torch.tensor(Y[:60])}.get(name)
     _, enc, z, target = cf.ask(data.head(60), target)
     s = cf.start(enc, target)
@@ -132,7 +132,7 @@ def test_a_row_keeps_to_its_limits_and_offered_levels():
     source, data = MADE['hist']()
     domain = tabular(data, levels={'c': ['v', 'w']}, immutable=['b'])
     trees = exact(FrameModel(recognised(source), domain.write, domain.features), _parsed)
-    cf = GradualCF(trees, domain).fit(data)
+    cf = GradualCF(trees, domain, 'sparse').fit(data)
     rows = data.head(30)
     data_, enc, z, target = cf.ask(rows, None, increase_only=['a'], bounds={'d': (-.5, .4)})
     s = cf.start(enc, target)
@@ -149,7 +149,7 @@ def test_most_changes_of_one_leave_no_look_ahead():
     grid = pd.DataFrame(dict(a=rng.integers(0, 20, 800), b=rng.integers(0, 20, 800)))
     source = tree.DecisionTreeClassifier(max_depth=3, random_state=0).fit(grid, (grid.a > 12) & (grid.b > 13))
     trees, domain = read(source, grid)
-    cf = GradualCF(trees, domain).fit(grid)
+    cf = GradualCF(trees, domain, 'sparse').fit(grid)
     for most, arrives in ((1, False), (2, True)):
         got = cf.explain(pd.DataFrame(dict(a=[5], b=[5])), 1, max_changes=most)
         assert bool(got.valid) is arrives
@@ -175,7 +175,7 @@ def test_missing_cells_stay_missing_and_levels_may_be_missing():
     holes.loc[::3, 'a'] = np.nan
     holes['c'] = holes.c.mask(np.arange(len(X)) % 7 == 0)
     source = ensemble.HistGradientBoostingClassifier(max_iter=15, categorical_features='from_dtype', random_state=0).fit(holes, Y)
-    cf = GradualCF(source, tabular(holes)).fit(holes)
+    cf = GradualCF(source, tabular(holes), 'sparse').fit(holes)
     rows = holes.head(60)
     got = cf.explain(rows)
     assert type(cf.model).__name__ == '_Trees' and got.valid.mean() > .9
@@ -192,7 +192,7 @@ def test_a_cut_between_numbers_and_missing_cells_is_at_infinity():
     y = (holes.a.isna() ^ (holes.b > 0)).astype(int)
     source = ensemble.HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(holes, y)
     assert np.isinf(source._predictors[0][0].nodes['num_threshold']).any()
-    cf = GradualCF(source, tabular(holes)).fit(holes)
+    cf = GradualCF(source, tabular(holes), 'sparse').fit(holes)
     assert type(cf.model).__name__ == '_Trees' and all(np.isfinite(a.bounds).all() for a in cf.model.grown.axes)
     got = cf.explain(holes[:20])
     assert got.valid.all() and (source.predict(got.raw) == got.target).all()
@@ -205,7 +205,7 @@ def test_ordered_levels_that_are_numbers_are_read_as_these(make):
     trees, domain = read(source, data)
     x = domain.encode(data).x
     assert domain.features[1].kind == 'ordinal' and _agrees(trees.scores(x), trees(x))
-    got = GradualCF(trees, domain).fit(data).explain(data.head(30))
+    got = GradualCF(trees, domain, 'sparse').fit(data).explain(data.head(30))
     assert got.valid.all() and (source.predict(got.raw) == got.target).all()
 
 
@@ -219,16 +219,16 @@ def test_levels_that_are_cut_as_codes_are_read():
 def test_the_explainer_says_whether_a_model_is_read_or_asked():
     from sklearn.linear_model import LogisticRegression
     source, data = MADE['hist']()
-    cf = GradualCF(source, tabular(data)).fit(data)
+    cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     assert 'HistGradientBoostingClassifier, probabilities, 20 trees read exactly' in repr(cf) and 'read exactly' in repr(cf.model)
-    cf = GradualCF(LogisticRegression().fit(PLAIN, Y), tabular(PLAIN)).fit(PLAIN)
+    cf = GradualCF(LogisticRegression().fit(PLAIN, Y), tabular(PLAIN), 'sparse').fit(PLAIN)
     assert 'LogisticRegression, probabilities, asked' in repr(cf) and 'asked' in repr(cf.model)
 
 
 @pytest.mark.filterwarnings('error')
 def test_a_row_without_anything_to_try_stays_where_it_is():
     source, data = MADE['hist']()
-    cf = GradualCF(source, tabular(data)).fit(data)
+    cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     got = cf.explain(data.head(12), immutable=['a', 'b', 'c', 'flag'], bounds={'d': (.3, .4)})
     moved = ~torch.isclose(got.x, got.xp).all(1)
     assert got.xp.isfinite().all() and got.raw.d[moved.numpy()].between(.3, .4).all()
@@ -265,7 +265,7 @@ def test_one_hot_siblings_are_one_column():
     dummies = pd.concat([PLAIN.drop(columns='flag'), pd.get_dummies(X.c, prefix='c', dtype=int)], axis=1)
     source = ensemble.RandomForestClassifier(10, max_depth=5, random_state=0).fit(dummies, Y)
     trees, domain = read(source, dummies, categorical={'c': [c for c in dummies if c.startswith('c_')]})
-    cf = GradualCF(trees, domain).fit(dummies)
+    cf = GradualCF(trees, domain, 'sparse').fit(dummies)
     got = cf.explain(dummies.head(40))
     assert (got.raw.filter(like='c_').sum(axis=1) == 1).all() and got.valid.all()
     assert (source.predict(got.raw) == got.target).all()
@@ -273,7 +273,7 @@ def test_one_hot_siblings_are_one_column():
 
 def test_the_explainer_takes_it_by_itself():
     source, data = MADE['hist']()
-    cf = GradualCF(source, tabular(data)).fit(data)
+    cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     assert type(cf.model).__name__ == '_Trees' and '20 trees read exactly' in repr(cf.model)
     got = cf.explain(data.head(60))
     assert got.valid.all() and (source.predict(got.raw) == got.target).all()
@@ -298,7 +298,7 @@ def test_no_rows_have_an_answer_of_the_right_width():
 
 def test_other_answers_leave_alone_what_is_held_fixed():
     source, data = MADE['hist']()
-    cf = GradualCF(source, tabular(data)).fit(data)
+    cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     several = list(cf.explain_many(data[:6], k=3, immutable=['c']))
     assert max(map(len, several)) > 1
     for ways in several: assert len(ways) and ways.valid.all() and 'c' not in set(ways.changes().feature)

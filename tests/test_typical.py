@@ -62,7 +62,7 @@ def case():
 
 def test_preset_is_valid_legal_and_more_typical(case):
     X, _, domain, net, cf, rows = case
-    near, plain = cf.explain(rows, 1), GradualCF(net, domain).fit(X).explain(rows, 1)
+    near, plain = cf.explain(rows, 1), GradualCF(net, domain, 'sparse').fit(X).explain(rows, 1)
     assert near.valid.all() and domain.legal(near.data, near.raw).all()
     assert near.typical.mean() > plain.typical.mean() + .05 and near.typical.min() > plain.typical.min()
     assert (near.raw.home == rows.home).all() and (near.raw.age >= rows.age).all()
@@ -95,7 +95,7 @@ def test_validity_first(case):
     X, _, domain, net, cf, rows = case
     hard = GradualCF(net, domain, replace(PLAUSIBLE, plausibility=Plausibility(density=.01, isolation=.01), logit_margin=1.)).fit(X)
     few = dict(immutable=['income', 'gain', 'age'], max_changes=1)
-    plain = GradualCF(net, domain).fit(X).explain(rows, 1, **few)
+    plain = GradualCF(net, domain, 'sparse').fit(X).explain(rows, 1, **few)
     cfs = hard.explain(rows, 1, **few)
     assert (cfs.valid >= plain.valid).all()
     assert (changed_groups(cfs.x, cfs.xp, hard.groups(cfs.x)).sum(1) <= 1).all()
@@ -120,7 +120,7 @@ def test_trees_as_they_are():
     cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
     rows = X[model.predict(X) == 0].iloc[:10]
     cfs = cf.explain(rows, 1)
-    plain = GradualCF(model, tabular(X)).fit(X).explain(rows, 1)
+    plain = GradualCF(model, tabular(X), 'sparse').fit(X).explain(rows, 1)
     assert cfs.valid.all() and (model.predict(cfs.raw) == 1).all() and cfs.typical.mean() > plain.typical.mean()
 
 
@@ -171,7 +171,7 @@ def test_streamed_answers_are_the_same(case, tmp_path):
 
 def test_defaults_ask_for_no_company(case):
     X, _, domain, net, *_ = case
-    cf = GradualCF(net, domain).fit(X)
+    cf = GradualCF(net, domain, 'sparse').fit(X)
     target = cf.aim(torch.ones(2, dtype=torch.long))
     assert cf.company is None and target.company is None and target.lead is None and SPARSE.plausibility is None
 
@@ -220,7 +220,7 @@ def test_too_few_rows_say_nothing():
     from sklearn.linear_model import LogisticRegression
     X, y = people(60)
     X = X.drop(columns='home')
-    cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X)).fit(X).explain(X.iloc[:4])
+    cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X), 'sparse').fit(X).explain(X.iloc[:4])
     assert np.isnan(cfs.typical).all() and 'typical' not in repr(cfs) and 'typical' not in cfs.text()
 
 
@@ -313,7 +313,7 @@ def test_outliers_and_measures(case):
     fresh, _ = people(500, seed=4)
     cfs = cf.explain(rows, 1)
     table = measures(cf, cfs, eps=(), held=fresh).set_index('metric')['mean']
-    plain = GradualCF(net, domain).fit(X)
+    plain = GradualCF(net, domain, 'sparse').fit(X)
     nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
     assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
     x = cf.encode(fresh).x
@@ -334,7 +334,7 @@ def test_answers_have_the_decimals_of_the_data():
     X, _ = grades()
     domain = tabular(X)
     assert [c.digits for c in domain.features] == [2, 1, 0]
-    cfs = GradualCF(written.read('grades'), domain).fit(X).explain(X.iloc[:60])
+    cfs = GradualCF(written.read('grades'), domain, 'sparse').fit(X).explain(X.iloc[:60])
     assert cfs.valid.all() and (cfs.raw.income == cfs.raw.income.round(2)).all()
 
 
@@ -356,7 +356,7 @@ def test_three_classes_and_one_interval_a_row():
 def test_several_answers_in_company(case):
     X, _, domain, net, cf, rows = case
     some = rows.iloc[:6]
-    many, plain = cf.explain_many(some, 1, k=3), GradualCF(net, domain).fit(X).explain_many(some, 1, k=3)
+    many, plain = cf.explain_many(some, 1, k=3), GradualCF(net, domain, 'sparse').fit(X).explain_many(some, 1, k=3)
     assert many.answers.typical.min() > plain.answers.typical.min() and many.answers.typical.mean() > plain.answers.typical.mean()
     assert many.answers.valid.all() and len(many.answers) >= 6
 
@@ -455,7 +455,7 @@ def together(df, raw):
 
 def test_pairs_that_nobody_has_are_avoided():
     df, domain, net = tied_columns()
-    lenient, paired = (GradualCF(net, domain, plausibility=Plausibility(1., 1., p)).fit(df) for p in (None, .8))
+    lenient, paired = (GradualCF(net, domain, 'sparse', plausibility=Plausibility(1., 1., p)).fit(df) for p in (None, .8))
     rows = df[(paired.z_train.argmax(1) == 0).numpy()].head(40)
     plain, asked = (cf.explain(rows, 1) for cf in (lenient, paired))
     assert asked.valid.all() and domain.legal(asked.data, asked.raw).all()
@@ -507,7 +507,7 @@ def test_what_an_answer_lacks(case, tmp_path):
     assert said.pairs.notna().all() and lacks(cf, cfs).pairs.isna().all()
     again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)
     pd.testing.assert_frame_equal(lacks(strict, again), lacks(strict, replace(cfs, enc=None)))
-    plain = GradualCF(net, domain).fit(X)
+    plain = GradualCF(net, domain, 'sparse').fit(X)
     told = lacks(plain, plain.explain(rows[:3], 1))
     assert (told.probability == 0).all() and told.drop(columns='probability').isna().all().all()
     assert len(lacks(cf, cfs[:0])) == 0
@@ -523,7 +523,7 @@ def test_what_an_answer_of_numbers_lacks():
 
 def test_pairs_and_likelihood_together(case):
     X, _, domain, net, _, rows = case
-    cf = GradualCF(net, domain, plausibility=Plausibility(pairs=.8, likelihood=.2)).fit(X.iloc[:300])
+    cf = GradualCF(net, domain, 'sparse', plausibility=Plausibility(pairs=.8, likelihood=.2)).fit(X.iloc[:300])
     cfs = cf.explain(rows.iloc[:3], 1)
     told = lacks(cf, cfs)
     assert cfs.valid.all() and told.drop(columns='lead').notna().all().all()
@@ -715,9 +715,9 @@ def test_strengths_of_several_targets_intervals_and_rows_without_an_answer(case)
     both = strengths(cf, X.iloc[:12], tried=(.5,)) # the other class of each row
     assert len(both) == 1 and both.valid.all()
     numbers = X.drop(columns='home')
-    number = GradualCF(LinearRegression().fit(numbers, X.income - X.debt), tabular(numbers)).fit(numbers)
+    number = GradualCF(LinearRegression().fit(numbers, X.income - X.debt), tabular(numbers), 'sparse').fit(numbers)
     assert strengths(number, numbers.iloc[:4], (10, None), tried=(1,)).valid.all()
-    fixed = GradualCF(cf.model, tabular(X, immutable=['income', 'debt', 'gain', 'age'])).fit(X)
+    fixed = GradualCF(cf.model, tabular(X, immutable=['income', 'debt', 'gain', 'age']), 'sparse').fit(X)
     lost = rows[~fixed.explain(rows, 1).valid]
     none = strengths(fixed, lost.iloc[:3], 1, tried=(1,)).loc[1]
     assert none.valid == 0 and not none.enough and np.isnan(none['columns'])

@@ -42,7 +42,7 @@ def trees():
 @pytest.fixture(scope='module', params=[linear, trees])
 def asked(request):
     model, X = request.param()
-    return GradualCF(model, tabular(X)).fit(X), X[model.predict(X) == 0].head(12).set_axis(list('abcdefghijkl'))
+    return GradualCF(model, tabular(X), 'sparse').fit(X), X[model.predict(X) == 0].head(12).set_axis(list('abcdefghijkl'))
 
 
 def spoilt(rows, *bad):

@@ -29,7 +29,7 @@ def people(n=400, seed=0):
     return pd.DataFrame(dict(income=rng.integers(0, 101, n), debt=rng.integers(0, 101, n)))
 
 
-def lender(bar=1.2, **how): return GradualCF(Score(bar), tabular(people()), classes=('refused', 'granted'), **how).fit(people())
+def lender(bar=1.2, **how): return GradualCF(Score(bar), tabular(people()), 'sparse', classes=('refused', 'granted'), **how).fit(people())
 
 
 @pytest.fixture(scope='module')
@@ -103,7 +103,7 @@ def test_what_may_be_expected_is_what_bootstrapped_models_said(advice):
 def test_intervals_of_numbers():
     from sklearn.linear_model import LinearRegression
     price = lambda shift: LinearRegression().fit(people(), people().income - people().debt/2 - shift)
-    made = lambda shift: GradualCF(price(shift), tabular(people())).fit(people())
+    made = lambda shift: GradualCF(price(shift), tabular(people()), 'sparse').fit(people())
     answers = made(0.).explain(people(100, 2), (50., None))
     assert watch(answers).exit_code == 0 and watch(answers, model=made(5.)).exit_code == 1
 

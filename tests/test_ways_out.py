@@ -37,7 +37,7 @@ def shop():
     with torch.no_grad():
         net[0].weight.copy_(torch.stack([-w, w])*4)
         net[0].bias.copy_(torch.stack([middle, -middle])*4)
-    cf = GradualCF(net, domain).fit(df)
+    cf = GradualCF(net, domain, 'sparse').fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:20]
     return cf, rows, cf.explain(rows, 1)
 
@@ -48,7 +48,7 @@ def steers(text): return re.search(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]', re.sub(r'\x
 def test_a_terminal_is_not_steered(shop):
     cf, rows, answer = shop
     evil = (TITLE + 'no', TITLE + 'yes')
-    cf = GradualCF(cf.model, cf.domain, classes=evil).fit(cf.domain.decode(cf.x_train))
+    cf = GradualCF(cf.model, cf.domain, 'sparse', classes=evil).fit(cf.domain.decode(cf.x_train))
     answer = cf.explain(rows, evil[1])
     texts = [answer.text(colour=True), cf.explain_many(rows[:4], evil[1], k=3).text(), answer.plan().text(), audit(cf, rows, '-home', target=evil[1], least=2).text()]
     for text in texts: assert not steers(text) and '\\x1b]0;owned\\x07' in text

@@ -40,7 +40,7 @@ def asked(vectors):
     texts, v = vectors
     net = loud(v, texts)
     dom = wordings(v, insert=('not', 'hardly'), length=12, reads=reads_well(tagger=None))
-    return GradualCF(net, dom).fit(texts[:30]), net, texts
+    return GradualCF(net, dom, 'sparse').fit(texts[:30]), net, texts
 
 
 def test_what_a_missing_or_further_word_costs_is_the_difference_of_whole_texts():
@@ -136,8 +136,8 @@ def test_without_the_two_only_swaps_are_left(vectors):
     dom = wordings(v, insert=(), delete=False, length=12, reads=None)
     assert not dom.legal([TEXT], [TEXT.replace(' really', '')]).any()
     net = loud(v, texts)
-    one = GradualCF(net, dom).fit(texts[:30]).explain(texts[60:66], target=0)
-    two = GradualCF(net, sentences(v, length=12, reads=None)).fit(texts[:30]).explain(texts[60:66], target=0)
+    one = GradualCF(net, dom, 'sparse').fit(texts[:30]).explain(texts[60:66], target=0)
+    two = GradualCF(net, sentences(v, length=12, reads=None), 'sparse').fit(texts[:30]).explain(texts[60:66], target=0)
     assert one.raw == two.raw and torch.allclose(one.tensors.prob, two.tensors.prob, atol=1e-5)
 
 
@@ -184,7 +184,7 @@ def test_a_word_of_the_list_may_go_and_is_not_swapped(vectors):
 @tagged
 def test_only_adverbs_and_adjectives_before_nouns_go(vectors):
     texts, v = vectors
-    cf = GradualCF(loud(v, texts), wordings(v, length=12, insert=('not',))).fit(texts[:30])
+    cf = GradualCF(loud(v, texts), wordings(v, length=12, insert=('not',)), 'sparse').fit(texts[:30])
     text = 'It has a dull plot and really the cast was dull.'
     _, enc, _, target = cf.ask([text])
     reader, s = cf.domain.measures.args[0], cf.start(enc, target)

@@ -35,7 +35,7 @@ def small():
     df = frame()
     domain = tabular(df)
     x = domain.encode(df).x.float()
-    return GradualCF(toy.sharpen(tabular_mlp(x.shape[1], seed=0), x), domain, sigma=0).fit(df), df
+    return GradualCF(toy.sharpen(tabular_mlp(x.shape[1], seed=0), x), domain, 'sparse', sigma=0).fit(df), df
 
 
 def kept(path):
@@ -83,7 +83,7 @@ def ask_fitted(path):
     X = frame()[['a', 'b']]
     model = load_fitted(path)
     domain = tabular(X)
-    return GradualCF(model, domain, sigma=0).fit(X)
+    return GradualCF(model, domain, 'sparse', sigma=0).fit(X)
 
 
 def picture(path):

@@ -28,7 +28,7 @@ def test_valid_is_the_decision_and_tau(made, k, tau, tiny, dtype):
     net = network(domain.encode(made.train).x.to(dtype), k, made.seed)
     with torch.no_grad():
         for p in list(net.parameters())[-2:]: p.mul_(10.**tiny)
-    cf = GradualCF(net, domain, tau=tau, sigma=8).fit(made.train)
+    cf = GradualCF(net, domain, 'sparse', tau=tau, sigma=8).fit(made.train)
     target = other_class(cf, made.rows, k)
     cfs = answers(cf, made, target)
     for rows,valid in ((cfs.raw, cfs.valid), (made.rows, cfs.already)):
@@ -67,7 +67,7 @@ def test_who_writes_is_refused_and_nobodys_rows_change(made, how, at):
             if len(asked_of) > at and how == 'in place' and not x.requires_grad: x.mul_(.5).add_(1)
             if len(asked_of) > at and how == 'one cell': x.data[0, 0] += 1
             return self.net(x)
-    try: GradualCF(Late(), domain, sigma=4).fit(made.train).explain(made.rows, **asked(made))
+    try: GradualCF(Late(), domain, 'sparse', sigma=4).fit(made.train).explain(made.rows, **asked(made))
     except ValueError as e: assert 'writes into it' in str(e) or 'training row' in str(e), e
     check_same(made.train, before)
 
@@ -81,7 +81,7 @@ def test_functions_of_frames_edit_nobodys_rows(write, seed, n):
         score = frame.a.to_numpy() - frame.b.to_numpy()
         write(frame)
         return np.stack([-score, score], 1)
-    try: GradualCF(predictor(f, domain := tabular(df), kind='logit'), domain).fit(df).explain(df[:n])
+    try: GradualCF(predictor(f, domain := tabular(df), kind='logit'), domain, 'sparse').fit(df).explain(df[:n])
     except ValueError as e: assert "writes into 'b'" in str(e) and write is not adds
     else: assert write is adds
     assert df.equals(before)
@@ -92,7 +92,7 @@ def test_functions_of_frames_edit_nobodys_rows(write, seed, n):
 def test_threads_get_the_answers_of_one(threads, seed, size):
     df, net = numbers(60, seed), dropping(seed)
     for m in np.random.default_rng(seed).choice(len(net), 2): net[m].train(not net[m].training)
-    cf, before = GradualCF(net, tabular(df), sigma=3).fit(df), modes(net)
+    cf, before = GradualCF(net, tabular(df), 'sparse', sigma=3).fit(df), modes(net)
     if len(cf.z_train.argmax(1).unique()) < 2: return
     rows = [df[i:i + size] for i in range(0, 60, size)]
     alone = [cf.explain(r) for r in rows]

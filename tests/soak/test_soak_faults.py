@@ -40,7 +40,7 @@ def run_with(fault, rows, out, workers):
     sys.stderr = open(os.devnull, 'w')
     os.environ[FAULT] = fault
     cf = explainer()
-    frail = GradualCF(Frail(cf.model), cf.domain, sigma=5)
+    frail = GradualCF(Frail(cf.model), cf.domain, 'sparse', sigma=5)
     os.environ[FAULT] = ''
     frail.fit(loans(400, 1).drop(columns='account'))
     os.environ[FAULT] = fault

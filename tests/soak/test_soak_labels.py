@@ -42,7 +42,7 @@ class Sides:
 def test_what_was_asked_for_is_what_the_model_says(labels, form, seed, data):
     model = Sides(labels, seed)
     there = set(model.predict(X))
-    cf = GradualCF(model, tabular(X)).fit(X)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     wanted = data.draw(st.lists(st.sampled_from([v for v in labels if v in there]), min_size=3, max_size=3))
     target = FORMS['list' if isinstance(labels[0], str) and form == 'tensor' else form](wanted)
     a = cf.explain(X.iloc[:3], target)

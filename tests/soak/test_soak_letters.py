@@ -34,7 +34,7 @@ def bank():
     x = domain.encode(df).x
     w = torch.tensor([3, -2, .2, 0, .1, 1]).to(x)
     middle = (x @ w).median() + 1e-4
-    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain).fit(df)
+    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse').fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:12]
     answer = cf.explain(rows, 1)
     others = cf.explain_many(rows, 1, k=3)
