@@ -614,6 +614,7 @@ class GradualCF(Explainer):
     Settings = Settings
     presets = PRESETS
     reaches_intervals = True
+    rounds = True
 
     def __init__(self, model, domain:Domain, settings:Settings|None=None, **changes):
         super().__init__(model, domain, settings, **changes)

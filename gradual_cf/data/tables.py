@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
-                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS)
+                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text

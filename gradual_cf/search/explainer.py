@@ -524,6 +524,7 @@ class Explainer:
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
     greedy = False                 # Whether its search returns the best single change wherever one arrives
+    rounds = False                 # Whether its answers are in numbers that people would write, where that costs little
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)
