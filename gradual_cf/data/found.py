@@ -391,7 +391,8 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, step, special, integer, 
     for c in columns:
         stepped = (c.every or c.usual) and c.name not in (step or {})
         whole = type(c) is Integer and not c.form and c.name not in integer and pd.api.types.is_float_dtype(df[c.name])
-        words = dict(step=stepped, codes=c.codes and special is None and not c.levels, kind=whole or len(c.sources) > 1 and listed)
+        kind = whole or len(c.sources) > 1 and listed
+        words = dict(step=stepped, codes=c.codes and special is None and not c.levels, kind=kind)
         if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
     return out
 
@@ -415,7 +416,7 @@ def _described(table) -> pd.DataFrame: # Of a `_Table`; one line a column
                           guessed=table.guessed.get(c.name, '')))
     return pd.DataFrame(lines).astype({'column': object})
 
-def _finer_notes(columns:Sequence[Column], feature, after) -> list: # Of changes, a text each; '' where there is nothing to say
+def _finer_notes(columns:Sequence[Column], feature, after) -> list: # Of changes, a text each; '' for nothing to say
     "Which changed numbers lie between the steps of their columns, where only a training row has them."
     stepped = {c.name: c for c in columns if c.every and len(c.between)}
     out = []

@@ -737,7 +737,8 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
     unchosen = frozenset(np.flatnonzero(never & led).tolist())
-    return replace(table, columns=table.columns if ties is None else ties.columns, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
+    if ties is not None: table = replace(table, columns=ties.columns)
+    return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
                    computed=computed, relations=None if ties is None else _Relations(ties._replace(never=unchosen)),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
@@ -785,7 +786,8 @@ def tabular(
     _check_names(columns, **dict(levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
-    columns = _pointing(columns, dict.fromkeys(increase_only, _HIGHER) | dict.fromkeys(decrease_only, _LOWER) | (better or {}))
+    implied = dict.fromkeys(increase_only, _HIGHER) | dict.fromkeys(decrease_only, _LOWER)
+    columns = _pointing(columns, implied | (better or {}))
     guessed = _guesses(columns, df, step, special, integer, listed)
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed)

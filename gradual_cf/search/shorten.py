@@ -425,8 +425,9 @@ def _mirrored(c, own:float, v:float) -> list: # Raw numbers
 
 def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:Callable) -> tuple: # Changed, bool `(n, g)`
     "Rows and their tries, long `(q,)` and `(q, d)`; how many columns each leaves as they are, and which entries it set."
-    rows,kept,tries,put = [], [], [s.xp[:0]], []
-    numbers = {g: [c.exact(v[:, [starts[g]]].double().cpu().numpy())[:, 0] for v in (s.x, s.xp)] for g,c in enumerate(columns)
+    rows,kept,put = [], [], []
+    tries,raw = [s.xp[:0]], lambda c, v: c.exact(v.double().cpu().numpy()[:, None])[:, 0]
+    numbers = {g: [raw(c, v[:, starts[g]]) for v in (s.x, s.xp)] for g,c in enumerate(columns)
                if c.ordered and not c.levels and on[:, g].any()}
     for i in range(len(on)):
         new = {g: v for g,(own,now) in numbers.items() if on[i, g] and (v := beside(columns[g], own[i], now[i]))}
@@ -438,8 +439,8 @@ def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:
             rows.append(i), kept.append(len(new) - len(set_)), tries.append(xp), put.append(list(set_))
     return torch.tensor(rows, dtype=torch.long), torch.cat(tries), np.array(kept, int), put
 
-def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> Tensor: # Answers, with their targets -> `(n, d)`
-    "Answers with other numbers in the same columns that cost at most so much more, where these have all that was asked for."
+def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> Tensor: # Answers -> `(n, d)`
+    "Answers with other numbers in the same columns that cost little more, where these have all that was asked for."
     columns,price,groups = explainer.domain.features, explainer.ties['price'], explainer.groups(s.x)
     starts,on = [at.start for at in _entry_slices(columns)], changed_groups(s.x, s.xp, groups)
     row,tried,kept,put = _combinations(columns, starts, s, on.cpu().numpy(), beside)
@@ -450,7 +451,7 @@ def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> 
     xp = _with_followers(explainer, admissible(some, tried, explainer.project), s.x[row])
     cost = far(s.x[row], xp)
     fits = (cost <= most*far(s.x, s.xp)[row]) & (changed_groups(some.x, xp, groups) == on[row]).all(1)
-    fits &= torch.tensor([not len(at) or bool((a[at] - b[at]).abs().max() <= _SAME) for a,b,at in zip(xp, tried, put)]).to(fits)
+    fits &= torch.tensor([bool((a[at] - b[at]).abs().max() <= _SAME) for a,b,at in zip(xp, tried, put)]).to(fits)
     i = fits.nonzero()[:, 0]
     if not len(i): return s.xp
     own = row[i].unique() # … and whether the answers themselves have it
