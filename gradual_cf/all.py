@@ -48,7 +48,7 @@ from .scale.batch import batch_fn, explain_dataset, explain_ray
 from .use.explorer import explorer
 from .use.letter import check_letter, letter
 from .use.audit import Audit, audit
-from .use.reasons import Reasons, reasons
+from .use.reasons import against_direction, Reasons, reasons
 from .use.watch import Watch, watch
 from .use.actions import Actions, actions
 from .paper.survey import questions, survey, tally
@@ -66,5 +66,5 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
            'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions',
-           'survey', 'tally', 'reproduce',
+           'against_direction', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']

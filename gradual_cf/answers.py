@@ -141,7 +141,7 @@ def went(cfs, i:int) -> str: # Position of a row
 # %% ../nbs/90_answers.ipynb #c25
 def _shown(cfs, names=None) -> list:
     "What is shown of each row: name, goal, went, valid, lines of (feature, before, after)."
-    note = lambda l: ' (follows)' if getattr(l, 'follows', False) else f': {l.note}' if hasattr(l, 'note') else ''
+    note = lambda l: ' (follows)' if getattr(l, 'follows', False) else f': {l.note}' if getattr(l, 'note', '') else ''
     texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=value_text(l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}

@@ -4,7 +4,7 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import functools, json, os, secrets
+import functools, html, json, os, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -189,10 +189,19 @@ class Domain:
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     told:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_as_read    # (xp as found, the same decoded and encoded again) -> xp to be measured
+    about:Callable|None=None     # () -> a frame that says what is known of each group; None where there is no more to say
 
     def __repr__(self):
         few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
         return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
+
+    def text(self) -> str: # What is known of each group, for a terminal
+        "The groups as a table of plain text, and what was found in the training rows."
+        return '\n'.join([repr(self) if self.about is None else self.about().to_string(index=False), *self.told])
+
+    def _repr_html_(self):
+        if self.about is None: return html.escape(repr(self))
+        return self.about().to_html(index=False, border=0) + ''.join(f'<p>{html.escape(told)}</p>' for told in self.told)
 
 # %% ../nbs/00_core.ipynb #g41
 def column_groups(

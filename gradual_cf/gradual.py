@@ -639,6 +639,7 @@ class GradualCF(Explainer):
     Settings = Settings
     presets = PRESETS
     reaches_intervals = True
+    rounds = True
 
     def __init__(self, model, domain:Domain, settings:Settings|str|None=None, **changes):
         asked = settings not in (None, 'sparse') or 'tau_slack' in changes

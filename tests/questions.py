@@ -26,7 +26,7 @@ from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
-             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns']  # by chance, at night
+             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns']  # by chance, at night
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
 HAIR = 1e-6   # What is so near to a bar may count either way
@@ -55,6 +55,9 @@ KINDS = dict(
     float32=Kind(single, 'float32'), float16=Kind(half, 'float16'), nullable=Kind(single, 'Float32'),
     holes=Kind(range(6), 'float64', gone=.2), leave=Kind(range(6), 'float64', dict(missing='level'), .2),
     codes=Kind(range(6), how=dict(special=[-9]), code=-9), inner=Kind([0, 1, 2, 3, 4, 5, 7, 8], how=dict(special=[6]), code=6), constant=Kind([3]),
+    hundreds=Kind(range(100, 900, 100)), sparse=Kind([0, 50, 100, 130, 150, 200, 250, 260], how=dict(step={'u': 50})),
+    quarters=Kind([*np.arange(7)/4, 1.6], 'float64', dict(step={'u': .25})), stepped_code=Kind([0, 5, 10, 12, 15, 20], how=dict(step={'u': 5}, special=[7]), code=7),
+    stepped32=Kind(np.array([0, .5, .7, 1, 1.5, 2], 'f4').tolist(), 'float32', dict(step={'u': .5})),
     bool=Kind([False, True], 'bool'), ordered=Kind(list('qpsr'), levels(list('qpsr'), ordered=True)), unused=Kind(list('pqr'), levels(list('pqrst'))),
     gaps=Kind(list('pqr'), levels(list('pqr')), gone=.2), text=Kind(list('pqr'), object),
     one_level=Kind(['p'], levels(['p'])), one_truth=Kind([True], 'bool'))

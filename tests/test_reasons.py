@@ -157,7 +157,7 @@ def test_classes_with_names_have_no_second_one():
 
 
 def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_that_was_tried(cf):
-    ruled = GradualCF(cf.model, tabular(people(), immutable=['income'], decrease_only=['months'], increase_only=['debt']), 'sparse').fit(people())
+    ruled = GradualCF(cf.model, tabular(people(), immutable=['income'], increase_only=['months'], decrease_only=['debt']), 'sparse').fit(people())
     rows = people(60, 1)
     a, b = reasons(cf, rows).frame, reasons(ruled, rows).frame
     pd.testing.assert_frame_equal(a, b)

@@ -846,7 +846,7 @@ def test_a_few_cells_with_decimals_leave_the_others_whole(share, decimals, scale
     moved = answers.raw.pay[answers.raw.pay != rows.pay]
     assert len(moved) and domain.legal(rows, answers.raw).all()
     assert share == .2 or (moved % 1 == 0).all()
-    assert domain.legal(df[:1], df[:1].assign(pay=df.pay.min() + 10.**-decimals))[0, 0] == (share == .2)
+    assert domain.legal(df[:1], df[:1].assign(pay=df.pay.min() + 10.**-decimals))[0, 0] == (share > .01)  # the step of 99%
 
 
 # Levels that no training row has

@@ -151,7 +151,9 @@ def _on_the_way(levels:np.ndarray, c:Tensor, x:Tensor) -> Tensor: # Encoded leve
 
 def _off_codes(c:Column, v:np.ndarray, own:np.ndarray) -> np.ndarray: # Raw numbers `(n, w)` each
     "Legal numbers, of which a special code moves on toward the row's own."
-    for _ in c.codes: v = np.where(np.isin(v, c.codes), v + np.sign(np.round(own - v, c.digits))*c.step, v) # in a row
+    for _ in c.codes: # in a row
+        way = np.sign(np.nan_to_num(np.round(own - v, c.digits)))
+        v = np.where(np.isin(v, c.codes) & (way != 0), c.at(c.place(v) + way.astype(np.int64)), v)
     return v
 
 def _one_of(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)`, entries `(…, w)` each
@@ -165,10 +167,11 @@ _FEW = 3 # An integer with fewer values than three grids offers them all
 
 def _candidates(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
     "Numbers of a column to try."
-    if c.unit and 0 <= c.high - c.low < _FEW*grid: raw = np.arange(c.low, c.high + 1)
+    if (c.unit or c.every) and 0 <= c.high - c.low < _FEW*grid*c.step:
+        raw = np.arange(np.ceil(c.low/c.step), np.floor(c.high/c.step) + 1)*c.step
     elif c.knots is None: raw = np.linspace(c.low, c.high, grid)
     else: raw = c.decoded(np.linspace(*c.encoded(np.array([c.low, c.high])).tolist(), num=grid)).clip(c.low, c.high)
-    if c.unit: raw = np.unique(raw.round())
+    if c.unit or c.every: raw = np.unique(c.on_steps(raw))
     return raw[~np.isin(raw, c.codes)]
 
 # %% ../../nbs/data/00_columns.ipynb #20b447c4
@@ -178,15 +181,15 @@ def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole 
     "The place of the last legal number up to each."
     k = np.floor(np.clip(v/c.step, -_FARTHEST_PLACE, _FARTHEST_PLACE))
     for _ in range(2): # what rounding moved
-        k = np.where(c.stored(np.round((k + 1)*c.step, c.digits)) <= v, k + 1, k)
-        k = np.where(c.stored(np.round(k*c.step, c.digits)) > v, k - 1, k)
+        k = np.where(c.multiple(k + 1) <= v, k + 1, k)
+        k = np.where(c.multiple(k) > v, k - 1, k)
     return k.astype(np.int64) + np.searchsorted(c.between, v, side='right')
 
 def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
     "The legal number at each place."
     places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of values between steps
     before = np.searchsorted(places, place)
-    v = c.stored(np.round((place - before)*c.step, c.digits) + 0.)
+    v = c.multiple(place - before)
     if not len(places): return v
     near = np.minimum(before, len(places) - 1)
     return np.where(places[near] == place, c.between[near], v)
@@ -206,7 +209,7 @@ def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bo
     if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound, too
         ends = ends.astype(dtype).astype(float)
     ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
-    ok &= np.abs(c.rounded(b) - b) <= _SAME*c.step + _rounding(dtype)*np.abs(b)
+    ok &= np.abs(c.rounded(b) - b) <= _SAME*c.grain + _rounding(dtype)*np.abs(b)
     if up: ok &= ~(b < a)
     if down: ok &= ~(b > a)
     return ok
@@ -224,12 +227,14 @@ class Column:
     levels:tuple=()     # Levels of a category or an ordinal, these in their order
     offered:tuple=()    # Those of them that may be proposed
     codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
-    unit:float=0.       # Raw distance between legal values; 0 for any
+    unit:float=0.       # Raw distance between values that can be written, where they are whole; 0 for decimals
     digits:int=0        # Decimals of a legal number
+    every:float=0.      # Raw distance between legal values, where they are coarser than what can be written; 0 elsewhere
+    usual:float=0.      # That of the values that are preferred, where they are coarser still
+    better:int=0        # Which way is better for who is asked about: 1 for higher, -1 for lower, 0 where nobody says
     bits:str=''         # Dtype of cells of fewer than 64 bits; '' for all others
     form:str=''         # How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone:Any=None       # Time zone of a date
-    rare:bool=False     # Whether so few training numbers have more decimals that nobody is offered such a one
     trained:Any=None    # Smallest and largest training number, raw; None where there is none
     missing:bool=False  # Whether cells are missing in the training rows
     blank:Any=None      # A missing cell, as it is written
@@ -246,7 +251,12 @@ class Column:
     @property
     def width(self) -> int: return 1 # Encoded entries
     @property
-    def step(self) -> float: return self.unit or 10.**-self.digits # Raw distance between values that can be written
+    def grain(self) -> float: return self.unit or 10.**-self.digits # Raw distance between values that can be written
+    @property
+    def step(self) -> float: return self.every or self.grain # Raw distance between legal values
+    @property
+    def parts(self) -> float: # What can be written, in parts of a step
+        return float(np.rint(self.every*10.**self.digits)) if self.every else 1.
     @property
     def even(self) -> tuple: # Raw distance, origin and span where values lie evenly; (0, 0, 1) elsewhere
         return (self.step, self.origin, self.span) if self.knots is None else (0., 0., 1.)
@@ -256,8 +266,8 @@ class Column:
     def places(self) -> int: # Decimals that cells have
         return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
     @cached_property
-    def between(self) -> np.ndarray: # Legal numbers between the steps: training numbers with more decimals, ascending
-        if self.levels or self.known is None or self.rare: return np.zeros(0)
+    def between(self) -> np.ndarray: # Legal numbers between the steps, which training rows have, ascending
+        if self.levels or self.known is None: return np.zeros(0)
         return self.known[~self.written(self.known)]
 
     def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
@@ -275,13 +285,17 @@ class Column:
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
-    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers have no more decimals than the column, bool `(n,)`
-        return np.abs(self.stored(v.round(self.digits)) - v) <= _SAME*self.step
+    def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
+        return self.stored(np.round(k*self.step, self.digits) + 0.)
+    def on_steps(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest numbers on the steps
+        return self.multiple(np.rint(v/self.every)) if self.every else self.stored(v.round(self.digits) + 0.)
+    def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers are on the steps of the column, bool `(n,)`
+        return np.abs(self.on_steps(v) - v) <= _SAME*self.grain
     def stored(self, v:Any) -> Any: # Numbers -> the numbers that cells of its dtype hold
         if not self.bits: return v
         with np.errstate(over='ignore'): return np.asarray(v, float).astype(self.bits).astype(float)
     def rounded(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest legal numbers, bounds apart
-        near = self.stored(v.round(self.digits) + 0.)
+        near = self.on_steps(v)
         if not len(self.between): return near
         other = _nearest(self.between, v)
         return np.where(np.abs(other - v) < np.abs(near - v), other, near)
@@ -538,16 +552,16 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
     return (Integer if cls is Column and not form and _are_whole(there) else cls), form
 
 # %% ../../nbs/data/00_columns.ipynb #c82
-def _upward(v, scale): # Where scaling rounds below `v`, one step more
-    "The smallest numbers that can be written and are not less than `v`."
-    step = np.ceil(v*scale)
-    up = np.where(step/scale < v, step + 1, step)/scale
-    return np.where(np.rint(v*scale)/scale == v, v, up)
+def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
+    "The smallest numbers on steps that are not less than `v`."
+    step = np.ceil(v*scale/parts)
+    up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
+    return np.where(np.rint(v*scale/parts)*parts/scale == v, v, up)
 
-def _inward(low, high, digits) -> tuple: # The nearest values inside that can be written
-    "Move bounds inward to what can be written."
+def _inward(low, high, digits, parts=1.) -> tuple: # Decimals, and how many of the last one make a step
+    "Move bounds inward to the steps of numbers."
     scale = 10.**np.asarray(digits)
-    return _upward(low, scale), -_upward(-high, scale)
+    return _upward(low, scale, parts), -_upward(-high, scale, parts)
 
 def _inside_cells(c:Column, low, high) -> tuple:
     "The same where cells have fewer bits, and round a bound as they round a number."
@@ -566,7 +580,7 @@ def _inside_cells(c:Column, low, high) -> tuple:
 def _inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
     "Move bounds inward to what is legal."
     if c.bits: return _inside_cells(c, low, high)
-    ends = _inward(low, high, c.digits)
+    ends = _inward(low, high, c.digits, c.parts)
     if not len(c.between): return ends
     at = np.searchsorted(c.between, low), np.searchsorted(c.between, high, side='right')
     first,last = np.r_[c.between, np.inf][at[0]], np.r_[-np.inf, c.between][at[1]]
@@ -585,6 +599,7 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     if low <= high: return low, high
     if ends[0] > ends[1]: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
     form = 'whole numbers' if c.unit else f'numbers with {c.digits} decimals'
+    if c.every: form = f'multiples of {value_text(c.every)}'
     raise ValueError(f'bounds must have low ≤ high with a legal value between, got {c.name!r}, {form}: {tuple(pair)}')
 
 # %% ../../nbs/data/00_columns.ipynb #c89
@@ -621,16 +636,6 @@ def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
         same = lambda part, d: (np.round(part, d).astype(dtype) == part.astype(dtype)).all()
         return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
 
-_FEW_NUMBERS = .05 # Share of numbers that may have more decimals than their column
-
-def _usual_decimals(v:np.ndarray, most:int) -> int:
-    "With how many decimals all but few numbers are written: a few incomes with cents leave the others whole."
-    number,counts = np.unique(v, return_counts=True)
-    same = lambda d: _SAME*min(10.**-d, _range_of(v)) # numbers may all be smaller than a step
-    odd = lambda d: (np.abs(number.round(d) - number) > same(d)).astype(float) # rows may repeat one of few numbers
-    few = lambda d: max(odd(d).mean(), odd(d) @ counts/len(v)) <= _FEW_NUMBERS
-    return next((d for d in range(most) if few(d)), most)
-
 def _digits_that_tell(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
     "Decimals that tell numbers apart where they are densest."
     gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
@@ -642,17 +647,15 @@ def _digits_that_are_known(v:np.ndarray) -> int: # Below zero for tens, hundreds
     return int(np.ceil(_KNOWN - np.log10(usual)))
 
 def _precise(c:Column, v:np.ndarray) -> Column:
-    "A column that remembers its numbers where they have more decimals than it has, or are not restored."
+    "A column that remembers its numbers where they are not on its steps, or are not restored."
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
-    return c if (restored & c.written(v)).all() else replace(c, known=np.unique(v))
+    return replace(c, known=None if (restored & c.written(v)).all() else np.unique(v))
 
 def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
     "A column whose answers have as many decimals as its numbers."
     if c.unit: return _precise(c, v)
     digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
     digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
-    usual = _usual_decimals(v, digits)
-    c,digits = replace(c, rare=usual < digits), usual
     most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
     bits = dtype.name if dtype.itemsize < 8 else ''
     return _precise(replace(c, digits=int(min(digits, most)), bits=bits), v)
@@ -726,8 +729,14 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
                    known=pd.Categorical([*levels, None], dtype=s.dtype), **_blank(s))
 
 # %% ../../nbs/data/00_columns.ipynb #c111
-def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None) -> list[Column]:
-    "Read the columns of a frame, as `tabular` was told about them."
+def _unstepped(columns, groups) -> tuple: # Columns, and positions of some
+    "The same columns, some of which take what can be written: what follows from others cannot be rounded."
+    return tuple(replace(c, every=0., usual=0.) if g in groups and (c.every or c.usual) else c for g,c in enumerate(columns))
+
+def _as_it_is(c:Column, s:pd.Series) -> Column: return c # A column of which no more is to be learnt
+
+def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=_as_it_is) -> list[Column]:
+    "Read the columns of a frame, as `tabular` was told about them; `more`: what else is learnt of each."
     owner,out = {c: name for name,cols in siblings.items() for c in cols.sources}, {}
     by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
     for name,s in df.items():
@@ -737,6 +746,7 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
         else:
             cls,form = _kind(s, integer, categorical, decided)
             c = by_levels[cls](s, levels.get(name)) if cls in by_levels else _fit_numbers(cls, s, form, special)
+            c = more(c, s)
         out[c.name] = _bounded(c, bounds.get(c.name))
     return list(out.values())
 

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import Column
+from .columns import _unstepped, Column
 from ..core import Encoded, State, bisected
 
 # %% auto #0
@@ -719,7 +719,8 @@ def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed
     _check_moves(told, columns, fixed)
     led = [f for f in map(_consequence, told) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
-    env,ties = _numbers_of(columns, df), _Ties(tuple(columns), at, told, _in_order([*computed, *led], columns), derive)
+    columns = _unstepped(columns, {f.group for f in (*computed, *led)})
+    env,ties = _numbers_of(columns, df), _Ties(columns, at, told, _in_order([*computed, *led], columns), derive)
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)
     return ties

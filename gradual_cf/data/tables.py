@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
-                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS)
+                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
 from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import (_as_relation, _contradictions, _found_categories, _hanging, _hanging_told,
-                                   _named_category, _tell, Indicators)
+from .found import (_as_relation, _contradictions, _described, _finer_notes, _found_categories, _guesses,
+                                   _hanging, _hanging_told, _HIGHER, _LOWER, _named_category, _pointing, _tell, _with_step,
+                                   Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
@@ -32,7 +33,8 @@ class _Scales(NamedTuple):
     "How entries are scaled and written, as arrays over all of them."
     origin:np.ndarray # Raw value that is encoded as 0, `(d,)`; 0 for levels
     span:np.ndarray   # Raw distance that is encoded as 1, `(d,)`; 1 for levels
-    digits:np.ndarray # Decimals of legal numbers, `(d,)`
+    digits:np.ndarray # Decimals of legal numbers, `(d,)` …
+    parts:np.ndarray  # … and how many units of the last one make a step, `(d,)`
     scale:np.ndarray  # Parts of one that cells tell apart, `(d,)`
     uneven:list       # Columns with knots, and where their entries stand
     between:list      # Columns with legal numbers between their steps, and where
@@ -46,7 +48,7 @@ def _scales(table) -> _Scales: # Of a `_Table`
     even = [(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns]
     origin,span = np.array(even, float)[table.group].T
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
-    return _Scales(origin, span, table.entries('digits'), table.entries('scale'),
+    return _Scales(origin, span, table.entries('digits'), table.entries('parts'), table.entries('scale'),
                    [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
                    [(c, at) for (c,at),one in zip(each, alike) if not one],
                    [g for g,c in enumerate(table.columns) if c.missing],
@@ -71,6 +73,7 @@ class _Table:
     told:tuple=()     # What was found in the training rows, in sentences
     hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
     unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
+    guessed:dict=field(default_factory=dict) # Column -> what of it nobody said, in words
 
     @cached_property
     def names(self) -> list: return list(self.labels)
@@ -161,7 +164,7 @@ def _frame(table:_Table, data) -> pd.DataFrame:
 # %% ../../nbs/04_tables.ipynb #c16
 def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
     "Limits moved inward to legal values."
-    ends = [end.copy() for end in _inward(low, high, table.scales.digits)]
+    ends = [end.copy() for end in _inward(low, high, table.scales.digits, table.scales.parts)]
     for c,at in table.scales.between:
         i = at.start
         ends[0][:, i],ends[1][:, i] = _inside(c, low[:, i], high[:, i])
@@ -475,6 +478,7 @@ def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position
         if led is not None: follows += led[rows, g].tolist()
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     if led is not None: out['follows'] = np.array(follows, bool)
+    if any(notes := _finer_notes(table.columns, out.feature, out.after)): out['note'] = notes
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
 # %% ../../nbs/04_tables.ipynb #c61
@@ -565,13 +569,14 @@ def _check_frame(df, integer, siblings, categorical):
     for cols in siblings.values(): _check_names(raw, categorical=cols)
 
 # %% ../../nbs/04_tables.ipynb #c65
-def _check_words(grid, max_changes, missing, cost):
+def _check_words(grid, max_changes, missing, **more):
     "Raise `ValueError` for options that `tabular` does not know."
     check_whole(2, grid=grid)
     if max_changes is not None: check_whole(max_changes=max_changes)
     if missing not in ('keep', 'level', 'fill'):
         raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
-    if not isinstance(cost, (dict, type(None))): raise ValueError(f'cost must be a dict of columns, got {cost!r}')
+    for name,told in more.items():
+        if not isinstance(told, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {told!r}')
 
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
@@ -650,7 +655,7 @@ def _domain(table:_Table) -> Domain:
                   keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_measures, table),
-                  offer=partial(_offering, table), told=table.told)
+                  offer=partial(_offering, table), told=table.told, about=partial(_described, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
 def _offering(table:_Table, levels:dict) -> Domain:
@@ -665,11 +670,12 @@ def _keeping(table:_Table) -> Domain|None:
     if table.relations is not None or table.price is not None: return None
     told = tuple(_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
     led = [f for f in map(_consequence, told) if f and not table.frozen[f.group]]
-    try: ties = _Ties(table.columns, table.at, told, _in_order(led, table.columns), {})
+    columns = _unstepped(table.columns, [f.group for f in led])
+    try: ties = _Ties(columns, table.at, told, _in_order(led, columns), {})
     except ValueError: return None # a circle
     computed = np.isin(np.arange(len(table.columns)), ties.always)
     if (table.frozen | computed).all(): return None
-    return _domain(replace(table, relations=_Relations(ties), computed=computed))
+    return _domain(replace(table, columns=ties.columns, relations=_Relations(ties), computed=computed))
 
 # %% ../../nbs/04_tables.ipynb #4780a644
 _MOST_UNSEEN = 50 # New levels of a column in one question
@@ -731,6 +737,7 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     computed = computed | (never & led)
     free = [c.name for c,on in zip(columns, computed) if on]
     unchosen = frozenset(np.flatnonzero(never & led).tolist())
+    if ties is not None: table = replace(table, columns=ties.columns)
     return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
                    computed=computed, relations=None if ties is None else _Relations(ties._replace(never=unchosen)),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
@@ -754,6 +761,8 @@ def tabular(
     derive:dict|None=None,# Column -> function of a frame that recomputes it after every change; {}: look for none
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
+    step:dict|None=None,  # Column -> distance of its legal numbers, None for any decimals; others are learnt; {}: learn none
+    better:dict|None=None,# Column -> 'higher' or 'lower': a hint; what may only increase or decrease implies it, unless None
 ) -> Domain:
     "Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions."
     siblings,listed = {}, not isinstance(categorical, dict) # 0/1 columns of one category; a list of one is a whole one
@@ -761,23 +770,27 @@ def tabular(
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     _check_frame(df, integer, siblings, categorical)
-    _check_words(grid, max_changes, missing, cost)
+    _check_words(grid, max_changes, missing, cost=cost, step=step, better=better)
     bounds,levels,told = bounds or {}, levels or {}, ()
     siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
         own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
-                   relations=_names_in(relations, df.columns))
+                   step=step or (), better=better or (), relations=_names_in(relations, df.columns))
         siblings,told = _found_categories(df, own)
         immutable = _whole(siblings.values(), immutable)
-    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special)
-    named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (),
-                                increase_only=increase_only, decrease_only=decrease_only)
+    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special,
+                           partial(_with_step, step))
+    named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
+                                better=better or (), increase_only=increase_only, decrease_only=decrease_only)
     _check_names(columns, **dict(levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
+    implied = dict.fromkeys(increase_only, _HIGHER) | dict.fromkeys(decrease_only, _LOWER)
+    columns = _pointing(columns, implied | (better or {}))
+    guessed = _guesses(columns, df, step, special, integer, listed)
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told)
+    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed)
     table = _fit_table(df, columns, named, relations, derive, causes, cost, **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, _frame(table, df))

@@ -159,7 +159,7 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
     decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
     model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
-    columns = [(c.name, c.kind, c.low, c.high, c.digits) for c in explainer.domain.features]
+    columns = [(c.name, c.kind, c.low, c.high, c.digits, c.every) for c in explainer.domain.features]
     settings = _name_of(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
     return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
 

@@ -18,7 +18,7 @@ __all__ = []
 
 # %% ../../nbs/search/08_boxes.ipynb #c6
 _MISSING = -2**60 # Position of a missing number
-_CLOSE = 1e-5     # Rounding of a number on its way through encoded units of 32 bits, in steps
+_CLOSE = 1e-5     # Rounding of a number on its way through encoded units of 32 bits, in parts that can be written
 _FARTHEST = 1e300 # Stands for an open end
 
 class _Grid(NamedTuple):
@@ -45,7 +45,7 @@ class _Grid(NamedTuple):
         under,over = self.numbers(g, below), self.numbers(g, below + 2)
         nearer = over - raw < raw - under
         near = np.where(nearer, over, under)
-        slack = np.maximum(_CLOSE*self.columns[g].step, _CLOSE**2*np.abs(near))
+        slack = np.maximum(_CLOSE*self.columns[g].grain, _CLOSE**2*np.abs(near))
         return np.where(np.abs(raw - near) < slack, below + 2*nearer, below + 1)
 
     def encoded(self, g:int, at:np.ndarray) -> np.ndarray: # In encoded units
@@ -74,7 +74,7 @@ def _alike(columns:Sequence) -> list:
     "Columns of numbers, those of the same steps together."
     groups:dict = {}
     for g,c in enumerate(columns):
-        if c.ordered: groups.setdefault(g if len(c.between) else (c.step, c.digits), []).append(g)
+        if c.ordered: groups.setdefault(g if len(c.between) else (c.step, c.digits, c.bits), []).append(g)
     return list(groups.values())
 
 _KEPT = 16        # Tables whose grids are kept
@@ -325,15 +325,15 @@ def _own_only(q:_Question, b:_Boxes, where:np.ndarray) -> tuple: # bool `(b, g)`
     own = _as_sets(q, q.rows.own[b.row])
     return np.where(where, own, b.low), np.where(where, own, b.high)
 
-_HAIR = 1e-6 # Room for rounding in a limit, in steps
+_HAIR = 1e-6 # Room for rounding in a limit, in parts that can be written
 
 def _reached(q:_Question, g:int, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
     "The last legal step on the way to a number."
     c = q.grid.columns[g]
     v = np.clip(c.decoded(far), -_FARTHEST, _FARTHEST)
-    if side is np.floor: return q.grid.up_to(g, v + _HAIR*c.step)
-    first = q.grid.up_to(g, v - _HAIR*c.step)
-    return first + 2*(q.grid.numbers(g, first) < v - _HAIR*c.step)
+    if side is np.floor: return q.grid.up_to(g, v + _HAIR*c.grain)
+    first = q.grid.up_to(g, v - _HAIR*c.grain)
+    return first + 2*(q.grid.numbers(g, first) < v - _HAIR*c.grain)
 
 def _open(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns that may have another value than the row's own."

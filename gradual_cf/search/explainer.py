@@ -237,7 +237,7 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         if not len(c.between): continue
         i = at.start
         ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
-        first,last = _inward(*ends, digits=c.digits)
+        first,last = _inward(*ends, c.digits, c.parts)
         none = torch.as_tensor(first > last).to(frozen.device)
         own = lambda v: torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low))
         low[:, i],high[:, i] = own(first), own(last)
@@ -524,6 +524,7 @@ class Explainer:
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
     greedy = False                 # Whether its search returns the best single change wherever one arrives
+    rounds = False                 # Whether its answers are in numbers that people would write, where that costs little
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .goals import arrived, at_level, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
-from .shorten import _best_pair
+from .shorten import _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _LOWEST, _worse_levels
 from .readings import _arrived, _conditions_kept, _out_of_reach, _readings
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
@@ -212,8 +212,7 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
     n = len(target)
     out = []
     xp = q.rows.x.copy()
-    left = len(target)
-    seconds = limits.seconds
+    seconds,left = limits.seconds, n
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     together = min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE)
     parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]
@@ -406,7 +405,8 @@ def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:s
 def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
     limits = _Limits(until=until, calm=calm, work=_BUDGET)
-    return _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
+    known,begun = _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
+    return _known_rounder(cf, enc, target, known), begun
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
@@ -419,7 +419,8 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
     if _usual(cf):
         known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
         return known.xp, begun
-    return find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
+    xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
+    return _rounder(cf, enc, target, xp), begun
 
 _ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
 
@@ -443,8 +444,7 @@ def answered(
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
-        answers = cf.measure(data, enc, z, xp, target)
-        return _with_begun(answers, begun)
+        return _with_begun(cf.measure(data, enc, z, _rounder(cf, enc, target, xp), target), begun)
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)

@@ -6,16 +6,17 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, cost, lacking, levels, most_groups, spent, target_prob
+from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, target_prob
 from .composition import admissible
 from ..answers import _asked_by, _check_answers, Counterfactuals
-from ..data.columns import _entry_slices
+from ..data.columns import _entry_slices, _SAME
 from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
@@ -403,3 +404,77 @@ def _best_pair(cf, s, groups):
                        project=cf.project, **cf.ties)
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
+
+# %% ../../nbs/search/04_shorten.ipynb #c6c2a2bb
+_ROUNDER = 1.1 # Most of the cost that rounder numbers may have
+_TRIED = 40    # Combinations of a row
+
+def _beside(c, own:float, v:float) -> list: # Raw numbers
+    "Rounder numbers than a changed one: on in its direction first, none past the row's own."
+    out,way = [], np.sign(v - own)
+    for step in (c.usual, c.every):
+        k = v/step if step else 0.
+        if abs(k - np.rint(k)) <= _SAME: break # it is on this one, or there is none
+        first = np.ceil(way*k)
+        out += [float(c.stored(np.round(way*(first + i)*step, c.digits))) for i in (0, 1, -1)]
+    return [u for u in out if (u - own)*way > 0]
+
+def _mirrored(c, own:float, v:float) -> list: # Raw numbers
+    "The same change the other way, where it goes the worse way."
+    return [2*own - v] if (v - own)*c.better < 0 else []
+
+def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:Callable) -> tuple: # Changed, bool `(n, g)`
+    "Rows and their tries, long `(q,)` and `(q, d)`; how many columns each leaves as they are, and which entries it set."
+    rows,kept,put = [], [], []
+    tries,raw = [s.xp[:0]], lambda c, v: c.exact(v.double().cpu().numpy()[:, None])[:, 0]
+    numbers = {g: [raw(c, v[:, starts[g]]) for v in (s.x, s.xp)] for g,c in enumerate(columns)
+               if c.ordered and not c.levels and on[:, g].any()}
+    for i in range(len(on)):
+        new = {g: v for g,(own,now) in numbers.items() if on[i, g] and (v := beside(columns[g], own[i], now[i]))}
+        for some in list(product(*([*v, None] for v in new.values())))[:_TRIED] if new else ():
+            set_ = {starts[g]: float(columns[g].encoded(np.array(v))) for g,v in zip(new, some) if v is not None}
+            if not set_: continue
+            xp = s.xp[i:i + 1].clone()
+            xp[0, list(set_)] = torch.tensor(list(set_.values())).to(xp)
+            rows.append(i), kept.append(len(new) - len(set_)), tries.append(xp), put.append(list(set_))
+    return torch.tensor(rows, dtype=torch.long), torch.cat(tries), np.array(kept, int), put
+
+def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> Tensor: # Answers -> `(n, d)`
+    "Answers with other numbers in the same columns that cost little more, where these have all that was asked for."
+    columns,price,groups = explainer.domain.features, explainer.ties['price'], explainer.groups(s.x)
+    starts,on = [at.start for at in _entry_slices(columns)], changed_groups(s.x, s.xp, groups)
+    row,tried,kept,put = _combinations(columns, starts, s, on.cpu().numpy(), beside)
+    if not len(row): return s.xp
+    row = row.to(s.x.device)
+    far = lambda x, xp: (xp - x).abs().sum(1) if price is None else price(x, xp)
+    some = s.enc.take(row)
+    xp = _with_followers(explainer, admissible(some, tried, explainer.project), s.x[row])
+    cost = far(s.x[row], xp)
+    fits = (cost <= most*far(s.x, s.xp)[row]) & (changed_groups(some.x, xp, groups) == on[row]).all(1)
+    fits &= torch.tensor([bool((a[at] - b[at]).abs().max() <= _SAME) for a,b,at in zip(xp, tried, put)]).to(fits)
+    i = fits.nonzero()[:, 0]
+    if not len(i): return s.xp
+    own = row[i].unique() # … and whether the answers themselves have it
+    rows,both = torch.cat([own, row[i]]), torch.cat([s.xp[own], xp[i]])
+    enc,label = s.enc.take(rows), target[rows]
+    ok = arrived(predict(explainer.model, both), label, explainer.tau) & explainer.content(enc, both, label)
+    good = torch.zeros(len(s.xp), dtype=torch.bool, device=ok.device).index_copy_(0, own, ok[:len(own)])
+    out,i = s.xp.clone(), i[ok[len(own):] & good[row[i]]]
+    order = np.lexsort([cost[i].double().cpu().numpy(), kept[i.cpu().numpy()]])[::-1] # the best of a row is written last
+    for j in i[torch.from_numpy(order.copy()).to(i.device)].tolist(): out[row[j]] = xp[j]
+    return out
+
+def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to rows of a table -> `(n, d)`
+    "Answers in numbers that people would write, which go the better way where that costs the same."
+    columns,h = explainer.domain.features, explainer.settings
+    if not (explainer.rounds and h.legal and any(c.every or c.usual or c.better for c in columns)): return xp
+    for beside,most in ((_mirrored, 1 + _SAME), (_beside, _ROUNDER)):
+        xp = _instead(explainer, State(enc, xp, None, None), target, beside, most)
+    return xp
+
+def _known_rounder(explainer, enc, target:Tensor, known): # What is known of answers, with `xp` and `distance`
+    "The same in numbers that people would write; what is proven of the nearest stays."
+    xp = _rounder(explainer, enc, target, known.xp)
+    moved = (xp != known.xp).any(1).cpu().numpy()
+    far = (xp - enc.x).abs().sum(1).double().cpu().numpy()
+    return known._replace(xp=xp, distance=np.where(moved, far, known.distance))

@@ -46,7 +46,8 @@ def _sayable(c, v:float) -> float:
     "A number with few digits that the column can hold."
     if v == 0 or c.measure or not c.scalable: return float(np.round(v, c.digits))
     places = _DIGITS_THAT_COUNT - 1 - int(np.floor(np.log10(abs(v))))
-    return float(np.round(v, min(places, c.digits))) + 0.
+    v = float(np.round(v, min(places, c.digits))) + 0.
+    return float(c.multiple(np.rint(v/c.every) or np.sign(v))) if c.every else v
 
 def _threshold(c, v:float) -> float:
     "A sayable number inside the column's bounds."
@@ -56,7 +57,7 @@ def _threshold(c, v:float) -> float:
 def _moved_by(c, v:np.ndarray, move:_Move) -> np.ndarray: # Raw numbers `(n,)` each
     "Numbers after a move."
     new = dict(by=np.add, least=np.maximum, most=np.minimum)[move.way](v, move.value)
-    return np.where(new == v, v, np.round(new, c.digits) + 0.)
+    return np.where(new == v, v, c.rounded(new))
 
 # %% ../../nbs/use/02_actions.ipynb #c18
 _ROOM = 1e-6 # What a bound may be missed by in 32 bits
@@ -304,7 +305,7 @@ def _other_sizes(c, move:_Move) -> list:
     if not c.ordered: return []
     if move.way == 'by': near = {_sayable(c, move.value*f) for f in _FACTORS}
     else: near = {_threshold(c, move.value + share*(c.high - c.low)) for share in _AWAY}
-    if c.unit: near |= {move.value - c.unit, move.value + c.unit}
+    if c.unit or c.every: near |= {move.value - c.step, move.value + c.step}
     return [move._replace(value=v) for v in sorted(near - {move.value}) if move.way != 'by' or v*move.value > 0]
 
 def _variants(rows, action:tuple, singles:Sequence, most:int, free:bool) -> list:

@@ -23,7 +23,7 @@ from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
 
 # %% auto #0
-__all__ = ['HMDA', 'Reasons', 'reasons']
+__all__ = ['HMDA', 'Reasons', 'reasons', 'against_direction']
 
 # %% ../../nbs/use/08_reasons.ipynb #r9
 _LEAST = 1e-6 # Least that a refused row lacks: it may be a tie
@@ -69,30 +69,52 @@ def _with_value(cf, x:Tensor, entries:Tensor, v:Tensor) -> Tensor: # Rows `(n, d
     xp[:, entries] = v
     return _with_followers(cf, xp, x)
 
-def _asked_column(cf, x, label, base, entries, crowds) -> _Column: # Leads of the rows `(n,)`; (values, shares) of both
-    "Ask about every value of a column."
+def _asked_column(cf, x, label, base, entries, crowds, way:int=0) -> _Column: # Leads `(n,)`; (values, shares) of both
+    "Ask about every value of a column; the best one lies where that is better, 1 for above, -1 for below, 0 for anywhere."
     n,gains = len(x), []
     for values,_ in crowds:
         some = values.repeat(n, 1)
         rows = torch.arange(n, device=x.device).repeat_interleave(len(values))
         tried = leading_by(cf, _with_value(cf, x[rows], entries, some), label[rows])
         gains.append(tried.view(n, -1) - base[:, None])
-    gain,at = gains[0].max(1)
+    own,other = x[:, entries[:1]], crowds[0][0][:, 0]
+    worse = ((other - own)*way < 0) & (own != MISSING) & (other != MISSING)
+    gain,at = gains[0].masked_fill(worse, -torch.inf).max(1)
     near,every = ((g*share.to(g)).sum(1) for g,(_,share) in zip(gains, crowds))
     best = torch.where((gain > 0)[:, None], crowds[0][0][at], x[:, entries])
     return _Column(best, gain.clamp_min(0), near, every)
+
+# %% ../../nbs/use/08_reasons.ipynb #cfc0c2f5
+_CLEAR,_ASKED = .9, 100 # Kendall's tau of a clear direction; training rows that are asked
+
+def _trend(cf, label:Tensor, entries:Tensor) -> int: # One target; entries of a number -> 1, -1, or 0 where it is not clear
+    "Which way the model says more for the target, all in all."
+    from scipy.stats import kendalltau
+    x = cf.x_train[::max(1, len(cf.x_train)//_ASKED)]
+    x,v = x[(x[:, entries] != MISSING).all(1)], _values(cf.x_train[:, entries], True)[0]
+    v = v[v[:, 0] != MISSING].unique(dim=0) # ascending
+    if len(v) < 3 or not len(x): return 0
+    tried = _with_value(cf, x.repeat_interleave(len(v), 0), entries, v.repeat(len(x), 1))
+    lead = leading_by(cf, tried, label.expand(len(tried), *label.shape)).view(len(x), -1).mean(0)
+    tau = kendalltau(np.arange(len(v)), lead.cpu().numpy()).statistic
+    return int(np.sign(tau)) if abs(tau) >= _CLEAR else 0
+
+def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for each column
+    "Which way is better: as the table says, else as the model does."
+    return [c.better or (_trend(cf, label, at) if c.ordered else 0) for c,at in zip(cf.domain.features, places)]
 
 def _every_column(cf, x:Tensor, label:Tensor, base:Tensor, places:list, progress:bool) -> list: # `_Column` each
     "What every column holds back; rows of different targets are compared with different crowds."
     targets,of = label.unique(dim=0, return_inverse=True)
     near,out = [_at_cut_off(cf, t) for t in targets], []
-    for feature,entries in zip(tqdm(cf.domain.features, desc='columns', disable=not progress), places):
+    ways = [_ways(cf, t, places) for t in targets]
+    for g,(feature,entries) in enumerate(zip(tqdm(cf.domain.features, desc='columns', disable=not progress), places)):
         whole = _Column(x[:, entries].clone(), *(torch.zeros_like(base) for _ in range(3)))
         for t,crowd in enumerate(near):
             crowds = [_values(v[:, entries], feature.ordered) for v in (crowd, cf.x_train)]
             size = max(1, _NUMBERS//(x.shape[1]*max(len(v) for v,_ in crowds)))
             for i in (of == t).nonzero()[:, 0].split(size):
-                part = _asked_column(cf, x[i], label[i], base[i], entries, crowds)
+                part = _asked_column(cf, x[i], label[i], base[i], entries, crowds, ways[t][g])
                 for to,v in zip(whole, part): to[i] = v
         out.append(whole)
     return out
@@ -350,3 +372,30 @@ def reasons(
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
     return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
+
+# %% ../../nbs/use/08_reasons.ipynb #742600b8
+_HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Columns of the list
+
+def against_direction(
+    cf:Explainer, # Fitted, of a table whose `better`, `increase_only` or `decrease_only` says which way is better
+    rows,         # Raw rows, those refused and those not
+    target=None,  # Target of the rows: a label, or an interval; None for the second of two without names
+) -> pd.DataFrame:# One line a column: refused rows, how many a worse value helps, and the row that it helps most
+    "Where a worse value brings refused rows nearer to the target; raises `ValueError` unless it is a table with a direction."
+    columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
+    if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
+    cf.check_rows('against_direction')
+    (data,enc,z,aims),_ = _where_read(cf, rows, _second(cf) if target is None else target)
+    at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
+    x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
+    base,out = leading_by(cf, x, label).clamp_max(-_LEAST), []
+    for g,c in columns if len(x) else ():
+        entries = (groups == g).nonzero()[:, 0]
+        crowd = _values(cf.x_train[:, entries], True)
+        found = _asked_column(cf, x, label, base, entries, [crowd, [v[:1] for v in crowd]], -c.better)
+        closes = torch.where(x[:, entries[0]] == MISSING, 0, found.gain/-base).cpu().numpy()
+        best,n = int(closes.argmax()), int((closes >= _SLIGHT).sum())
+        read = lambda v: c.text(c.exact(v[[best]].double().cpu().numpy())[0, 0]) if n else ''
+        out.append((c.name, {1: 'higher', -1: 'lower'}[c.better], len(x), n, n/len(x), int((closes >= 1).sum()),
+                    data.index[best] if n else None, read(x[:, entries]), read(found.best)))
+    return pd.DataFrame(out, columns=_HELD_AGAINST)
