@@ -30,7 +30,8 @@ from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
-from .proven import answered, by_default, region
+from .proven import answered, by_default
+from .ranges import region
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
