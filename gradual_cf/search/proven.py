@@ -20,9 +20,10 @@ from .masking import probe
 from .shorten import _best_pair
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _worse_levels
 from .readings import _arrived, _out_of_reach, _readings
+from .real import _lawful_rows, _never_farther
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _checked, _distance_price, _Found, _Grid, _grid_of,
-                                     _lawful, _of_one_target, _positions_of, _Price, _Question,
+                                     _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at, _Search, _too_far)
 from ..data.columns import MISSING
 from ..answers import _asked_by, _check_answers, Counterfactuals, _SHORT_PROOFS
@@ -69,6 +70,7 @@ def _price_of(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
 _FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything
+_REAL = 'no farther than a real row, as fewer columns would be' # Of answers that real rows led to
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 @dataclass(frozen=True, repr=False)
@@ -253,11 +255,6 @@ def _nothing_known(enc:Encoded) -> _Known:
     far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
     return _Known(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
 
-def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # bool `(n,)`
-    "Whether answers change what the question allows, to legal values."
-    q = _question_of(_grid_of(cf.domain.features), enc, most)
-    return _lawful(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
-
 def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     known,begin = _nothing_known(enc), enc.x.clone()
@@ -405,7 +402,17 @@ def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:s
 def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
     limits = _Limits(until=until, calm=calm, work=_BUDGET)
-    return _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
+    known,begun = _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
+    xp,new = _never_farther(cf, enc, target, known.xp, begun & (known.bound < np.inf), until)
+    if new.any(): _put_nearer(cf, known, np.flatnonzero(new), enc, xp)
+    return known, begun
+
+def _put_nearer(cf, known:_Known, i:np.ndarray, enc:Encoded, xp:Tensor):
+    "Put in answers that real rows led to; what is proven of columns stays, and of distance where these are as many."
+    at = torch.from_numpy(i)
+    size,far = _measured_size(cf, enc.take(at), xp[at], np.ones(len(i), bool), _COLUMNS)
+    near = np.where(size == known.size[i], known.distance_bound[i], 0.)
+    known.put(i, known.take(i)._replace(xp=xp[at], size=size.astype(float), distance=far, distance_bound=near))
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
@@ -418,7 +425,8 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
     if _usual(cf):
         known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
         return known.xp, begun
-    return find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
+    xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
+    return _never_farther(cf, enc, target, xp, begun, until)[0], begun
 
 _ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
 
@@ -442,6 +450,7 @@ def answered(
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
+        xp,_ = _never_farther(cf, enc, target, xp, begun, until)
         answers = cf.measure(data, enc, z, xp, target)
         return _with_begun(answers, begun)
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
