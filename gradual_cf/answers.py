@@ -217,10 +217,19 @@ def as_array(v) -> Any: # None stays
     if not isinstance(v, Tensor): return v
     return (v.float() if v.dtype == torch.bfloat16 else v).detach().cpu().numpy()
 
+def _nearest_row(cfs) -> np.ndarray: # `(n,)`
+    "How far the nearest real row with all that was asked is from each row; NaN where nobody knows, or no change is needed."
+    out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread(cfs) & ~cfs.already)
+    if cfs.explainer is None or cfs.enc is None or not len(i): return out
+    at = torch.from_numpy(i).to(cfs.x.device)
+    out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
+    return out
+
 def _standing(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
     far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
+    columns['nearest_row'] = _nearest_row(cfs)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 

@@ -20,7 +20,8 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded
 from gradual_cf.measures.metrics import plausible
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import cheapest, prove, region, ways
+from gradual_cf.search.proven import cheapest, prove, ways
+from gradual_cf.search.ranges import region
 from gradual_cf.search.readings import _readings
 from gradual_cf.use.evidence import answer_schema, evidence
 

@@ -20,7 +20,8 @@ from gradual_cf.models.fitted import predictor
 from gradual_cf.search.goals import arrived
 from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import _verdict, prove, region
+from gradual_cf.search.proven import _verdict, prove
+from gradual_cf.search.ranges import region
 from gradual_cf.data.tables import tabular
 
 INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'

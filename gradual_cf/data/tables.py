@@ -496,12 +496,15 @@ def _track(ax, y:float, c:Column, line):
         ax.annotate(plot_text(value_text(value)), (at, y), (shift, 7), **style)
 
 # %% ../../nbs/04_tables.ipynb #c62
+_TIPS:dict[str, Any] = {'': (None, None), 'low': ('<', [0]), 'high': ('>', [1]), 'both': ('d', [0, 1])} # Of open sides
+
 def _shade(ax, y:float, c:Column, line): # A line of a region
     "What does as well as the answer: a range, or levels."
     style = dict(color=CHANGED, alpha=.3, zorder=1.5)
     if line.levels: ax.plot([c.share(v) for v in line.levels], [y]*len(line.levels), 'o', ms=9, mew=0, **style)
     elif line.high > line.low:
-        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
+        tip,at = _TIPS[line.open]
+        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', marker=tip, ms=13, mew=0, markevery=at, **style)
 
 _WRAP = 37 # Characters of a line beside a track
 
@@ -513,7 +516,7 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
-    if around: ax.set_xlabel('shaded: values that are as good', fontsize=8)
+    if around: ax.set_xlabel('shaded: values that are as good; a tip: all that follow, too', fontsize=8)
     first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
     stands = [plot_text(went(cfs, l.row), _WRAP) if first[l.row] == y else '' for y,l in enumerate(lines)]
     names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]

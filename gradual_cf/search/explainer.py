@@ -30,7 +30,9 @@ from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
-from .proven import answered, by_default, region
+from .proven import answered, by_default
+from .ranges import region
+from .real import _nearest_real
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
@@ -722,6 +724,7 @@ class Explainer:
         return _measured(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
+    def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
 
     def explain_many(self,
         data,            # Raw inputs, as `fit` takes them: many rows or one

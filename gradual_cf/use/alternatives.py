@@ -22,6 +22,7 @@ from ..render import (change_text, count_text, plot_text, render, subplots, term
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
+from ..search.real import _never_farther
 from ..search.proven import _check_limits, _MENU, _with_begun, by_default
 from ..search.shorten import _group_sizes
 from .plans import _Between, _lawful, _own_changes
@@ -566,7 +567,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     e,xp = pool.explainer, pool.enc.x.clone()
     there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
     best = one.take(there & (e.greedy and hasattr(e.model, 'each')))
-    xp[best.row] = best.xp
+    xp[best.row] = _never_farther(e, pool.enc.take(best.row), pool.target[best.row], best.xp)[0]
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
     if not len(left): return xp
     for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.enc.take(i), pool.z[i], pool.target[i], seed)

@@ -324,9 +324,9 @@ def _enough_said(c:Column, line, way:str, unit:str, lang:Language=ENGLISH) -> st
         return f' {word} '.join(texts) if len(line.levels) > 1 else ''
     if line.low == line.high: return ''
     low,high = (_number_said(c, float(end), unit, lang) for end in (line.low, line.high))
-    if way == 'up' and line.high >= c.high:
+    if line.open == 'high' or line.open == 'both' and way == 'up':
         return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
-    if way == 'down' and line.low <= c.low:
+    if line.open == 'low' or line.open == 'both' and way == 'down':
         return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
     return lang.say(N_('{low} to {high}'), low=low, high=high)
 
