@@ -143,7 +143,9 @@ def _answer_types(cf, tidy:bool) -> dict:
     if tidy: return dict.fromkeys(('cf_column', 'cf_from', 'cf_to'), pa.string()) | told
     if cf.domain.words: return {f'cf:{_columns(cf)[0]}': pa.string()} | told
     one = _by_column(_columns(cf), cf.domain.decode(cf.x_train[:_SOME], None, cf.settings.legal))
-    return {f'cf:{c}': _arrow_type(v) for c,v in one.items()} | told
+    types = {f'cf:{c}': _arrow_type(v) for c,v in one.items()}
+    whole = lambda t: pa.types.is_integer(t) and not cf.settings.legal # in the paper's own setting, answers are fractions
+    return {c: pa.float64() if whole(t) else t for c,t in types.items()} | told
 
 _SOME = 64 # Rows whose values have the types of all
 

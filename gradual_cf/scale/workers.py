@@ -236,8 +236,8 @@ def _memory_source(ds):
     else:
         table = pa.Table.from_pandas(ds, preserve_index=False) if isinstance(ds, pd.DataFrame) else arrow_table(ds)
         if table is None:
-            got = f'{type(ds).__module__}.{type(ds).__qualname__}: where an engine holds the rows, give it as_batches(…)'
-            raise ValueError(f'ds must be a frame, a Dataset, a file or a folder, got {got}')
+            got = str(type(ds)).split("'")[1] # with its module
+            raise ValueError(f'ds must be a frame, a Dataset, a file or a folder, got {got}: give an engine as_batches(…)')
         table = table.replace_schema_metadata(None)
         tables, rows, schema = lambda: [table], len(table), table.schema
     digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
