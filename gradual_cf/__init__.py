@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .use.actions import actions as actions
     from .answers import Counterfactuals as Counterfactuals
     from .use.audit import audit as audit
-    from .scale.batch import explain_dataset as explain_dataset
+    from .scale.batch import as_batches as as_batches, explain_dataset as explain_dataset
     from .use.explorer import explorer as explorer
     from .gradual import IMAGE as IMAGE, PAPER as PAPER, PLAUSIBLE as PLAUSIBLE
     from .gradual import ROBUST as ROBUST, SPARSE as SPARSE, TEXT as TEXT
@@ -36,7 +36,7 @@ _HOMES = {  # Module -> names
     'data.series': 'series', 'data.datasets': 'load_task',
     'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate confirm',
     'search.shorten': 'improve', 'search.proven': 'prove',
-    'scale.batch': 'explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
+    'scale.batch': 'as_batches explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
     'use.audit': 'audit', 'use.actions': 'actions'}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 __all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]

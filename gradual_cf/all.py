@@ -44,7 +44,7 @@ from .measures.relevance import lrp, relevance
 from .measures.metrics import (bootstrap, coherence, confirm, evaluate, judged, l2_change, lacks, measures,
                                          n_changed, neighbours, plausibility, plot_summary, strengths, summary)
 from .use.drawing import frames, save_page, stepper
-from .scale.batch import batch_fn, explain_dataset, explain_ray
+from .scale.batch import as_batches, explain_dataset
 from .use.explorer import explorer
 from .use.letter import check_letter, letter
 from .use.audit import Audit, audit
@@ -64,7 +64,7 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'wordings', 'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
-           'batch_fn', 'explain_dataset', 'explain_ray', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
+           'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
            'check_letter', 'letter', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions',
            'against_direction', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']

@@ -336,14 +336,6 @@ def _evaluate(
     _say(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/92_cli.ipynb #c53
-def _engine(name, workers, address):
-    "The function of an engine with its own options."
-    from gradual_cf.scale.batch import explain_dataset, explain_ray
-    if name == 'ray': return explain_ray, dict(workers=workers or 2, address=address)
-    if name != 'local': raise ValueError(f"engine must be 'local' or 'ray', got {name!r}")
-    if address: raise ValueError(f"address must be left out unless engine is 'ray', got {address!r}")
-    return explain_dataset, dict(workers=workers)
-
 def _trained_on(model, dataset):
     "The data set that is named, or the one a model file was trained on."
     from gradual_cf.data.datasets import RECIPES
@@ -383,8 +375,6 @@ def _batch(
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, if its file does not name it.'),
     target:Optional[str]=typer.Option(None, '--target',
                                       help='Label of a class, or a column of labels; by default the other class.'),
-    engine:str=typer.Option('local', '--engine', help='local: this machine; ray: actors here or elsewhere.'),
-    address:Optional[str]=typer.Option(None, '--address', help="A running Ray cluster, 'auto' for this machine's."),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
     batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows per part; a crash loses at most one part.'),
     picture:Optional[Path]=typer.Option(None, '--picture', help='Plot to this file how often each feature changes.'),
@@ -396,16 +386,16 @@ def _batch(
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
     with _clear_errors():
-        run, told = _engine(engine, workers, address)
-        how:Any = told | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        from gradual_cf.scale.batch import explain_dataset
+        how:Any = dict(workers=workers) | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
         task = _asked_task(dataset=name, csv=csv or rows, model=model, data=data, seed=seed, relations=relations,
                            cost=cost, trust=trust)
         cf = _fitted(task, preset)
         known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
         wanted = next((label for label in known if str(label) == target), target) # else a column
-        try: run(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
-        except (OSError, ImportError, RuntimeError) as e: raise ValueError(str(e)) from None
+        try: explain_dataset(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        except (OSError, RuntimeError) as e: raise ValueError(str(e)) from None
         except KeyboardInterrupt:
             _say('stopped; finished parts are kept: run the same command again to resume', err=True)
             raise typer.Exit(130) from None

@@ -321,6 +321,24 @@ def check_whole(least:int=1, /, **told): # Arguments by their names
         if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) or v < least:
             raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
 
+# %% ../nbs/00_core.ipynb #ar0w0002
+def arrow_table(data) -> Any: # None for what does not speak Arrow
+    "Rows of whatever speaks Arrow's protocol, as an Arrow table; a lazy frame of Polars is collected."
+    if hasattr(data, 'with_format'): return data.with_format('arrow')[:] # of `datasets`
+    if type(data).__name__ == 'LazyFrame': data = data.collect()
+    if not any(hasattr(data, f'__arrow_c_{kind}__') for kind in ('stream', 'array')): return None
+    import pyarrow as pa
+    try: return pa.table(data)
+    except (pa.ArrowException, TypeError): return None # a single column, say
+
+def read_once(data) -> Any: # The same, or an Arrow table
+    "What can be read a single time, or costs a query each time, as a table; all else as it is."
+    return arrow_table(data) if hasattr(data, 'read_next_batch') or type(data).__name__ in ('LazyFrame', 'DuckDBPyRelation') else data
+
+def arrow_frame(table) -> Any: # A `pd.DataFrame`
+    "An Arrow table as a frame of pandas; whole numbers stay whole, dates are times."
+    return table.to_pandas(integer_object_nulls=True, date_as_object=False)
+
 # %% ../nbs/00_core.ipynb #c49
 def cache_dir() -> Path: # The folder; it need not exist yet
     "The folder for what can be computed again: `GRADUAL_CF_CACHE`, or else the user's cache folder."

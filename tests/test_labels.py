@@ -26,7 +26,7 @@ from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF,
 from gradual_cf.baselines.lore import LORE, because
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.models.fitted import load_fitted
-from gradual_cf.scale.batch import batch_fn, explain_dataset
+from gradual_cf.scale.batch import as_batches, explain_dataset
 from gradual_cf.search.goals import CLASSES
 from gradual_cf.search.proven import prove, ways
 from gradual_cf.use.drawing import frames, stepper
@@ -178,7 +178,7 @@ def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     wanted = X.iloc[:10].assign(goal=rng.choice(np.array(labels), 10))
     explain_dataset(cf, wanted, tmp_path/'each', target='goal', batch_size=8, workers=0)
     assert pd.read_parquet(tmp_path/'each').cf_target.tolist() == wanted.goal.tolist()
-    assert batch_fn(cf, labels[0])({c: X[c].to_numpy()[:2] for c in X})['cf_target'].tolist() == [labels[0]]*2
+    assert as_batches(cf, labels[0])(X[:2])['cf_target'].tolist() == [labels[0]]*2
     if kind == 'text':
         one = pd.read_parquet(explain_dataset(cf, X.iloc[:10], tmp_path/'one', target=labels[-1], batch_size=8))
         assert one.cf_target.tolist() == [labels[-1]]*10

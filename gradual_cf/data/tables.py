@@ -17,7 +17,7 @@ from torch import Tensor
 from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import CHANGED, Counterfactuals, _ranges, went
-from ..core import Display, Domain, Encoded, Entrywise, chain, check_whole, comparable, steps
+from ..core import arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded, Entrywise, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
 from .found import (_as_relation, _contradictions, _described, _finer_notes, _found_categories, _guesses,
@@ -135,9 +135,10 @@ def _framed(rows:list) -> pd.DataFrame:
 def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
     "Rows of any type as a frame; raises `ValueError` if there are none."
     if isinstance(data, pd.DataFrame): return data
-    if hasattr(data, 'to_pandas'): return data.to_pandas() # frames of Polars, Arrow and others
     if isinstance(data, dict): return _framed([data])
     if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
+    if (there := arrow_table(data)) is not None: return arrow_frame(there) # of Arrow, Polars, DuckDB and others
+    if hasattr(data, 'to_pandas'): return data.to_pandas()
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _framed(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
         return pd.DataFrame(data, columns=list(names)).infer_objects()
@@ -146,20 +147,19 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
     raise ValueError(f'data must be {wanted}, got {got}')
 
 def _frame(table:_Table, data) -> pd.DataFrame:
-    "Raw rows as a frame of the fitted columns in their order; raises `ValueError` if the columns differ."
+    "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."
     df = _as_frame(data, table.names)
     names = table.names
     got = names if df.columns.equals(table.labels) else list(df.columns)
+    if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
     if got == names:
         other = [c for (c,dtype),own in zip(table.dtypes.items(), df.dtypes) if own is not dtype and own != dtype]
         df = _with_columns(df, {c: _cast(df[c], table.dtypes[c]) for c in other})
         gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
         return _with_columns(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
     missing,extra = [c for c in names if c not in got], [c for c in got if c not in names]
-    if missing or extra:
-        raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
-    if len(got) > len(names): raise ValueError(f'data must have distinct columns, got {got}')
-    raise ValueError(f'data must have its columns in the fitted order {names}, got {got}')
+    if missing: raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
+    raise ValueError(f'data must have distinct columns, got {got}')
 
 # %% ../../nbs/04_tables.ipynb #c16
 def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
@@ -747,7 +747,7 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
 
 # %% ../../nbs/04_tables.ipynb #c94
 def tabular(
-    df:pd.DataFrame,      # Training rows; scaling and levels are fitted on them
+    df,                   # Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
     bounds:dict|None=None,# Column -> (low, high) for counterfactuals, raw units; None takes that side from the data
     increase_only:Sequence=(), # Columns that may only increase
@@ -772,6 +772,7 @@ def tabular(
     if isinstance(categorical, dict):
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
+    if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
     _check_frame(df, integer, siblings, categorical)
     _check_words(grid, max_changes, missing, cost=cost, step=step, better=better)
     bounds,levels,told = bounds or {}, levels or {}, ()

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/00_workers.ipynb #c4
 from __future__ import annotations
-import copy, dis, functools, hashlib, os, pickle, platform, sys, sysconfig
+import dis, functools, hashlib, os, pickle, platform, sys, sysconfig
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -20,8 +20,8 @@ from filelock import FileLock
 from pandas.util import hash_pandas_object
 from torch import nn, Tensor
 
-from ..core import atomic, cache_dir
-from ..models.asking import _Agreed, _Asked, place
+from ..core import arrow_table, atomic, cache_dir
+from ..models.asking import _Agreed, _Asked
 
 # %% auto #0
 __all__ = []
@@ -230,14 +230,18 @@ def _without_categories(schema):
 
 # %% ../../nbs/scale/00_workers.ipynb #c67
 def _memory_source(ds):
-    "A frame, or a `datasets.Dataset`."
+    "A `datasets.Dataset`, or a frame of any library that speaks Arrow; raises `ValueError` for anything else."
     import pyarrow as pa
-    if isinstance(ds, pd.DataFrame):
-        table = pa.Table.from_pandas(ds, preserve_index=False).replace_schema_metadata(None)
-        tables, schema = lambda: [table], table.schema
-    else: tables, schema = lambda: ds.with_format('arrow').iter(1 << 16), ds.data.schema
+    if hasattr(ds, 'with_format'): tables, rows, schema = lambda: ds.with_format('arrow').iter(1 << 16), len(ds), ds.data.schema
+    else:
+        table = pa.Table.from_pandas(ds, preserve_index=False) if isinstance(ds, pd.DataFrame) else arrow_table(ds)
+        if table is None:
+            got = str(type(ds)).split("'")[1] # with its module
+            raise ValueError(f'ds must be a frame, a Dataset, a file or a folder, got {got}: give an engine as_batches(…)')
+        table = table.replace_schema_metadata(None)
+        tables, rows, schema = lambda: [table], len(table), table.schema
     digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
-    return Source(type(ds).__name__, len(ds), digest, _without_categories(schema), tables)
+    return Source(type(ds).__name__, rows, digest, _without_categories(schema), tables)
 
 # %% ../../nbs/scale/00_workers.ipynb #c70
 @contextmanager
@@ -312,14 +316,12 @@ def _csv_source(path):
         return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
 
 # %% ../../nbs/scale/00_workers.ipynb #c92
-def open_source(ds) -> Source: # A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
+def open_source(ds) -> Source: # A frame that speaks Arrow, a `datasets.Dataset`, a parquet or CSV file, a folder of parquet
     "Make anything that holds rows a `Source`; raises `ValueError` where there is no row or a file cannot be read."
-    if isinstance(ds, pd.DataFrame) or hasattr(ds, 'with_format'): s = _memory_source(ds)
-    elif not isinstance(ds, (str, Path)):
-        raise ValueError(f'ds must be a Dataset, a DataFrame, a file or a folder, got {type(ds).__name__}')
-    elif not Path(ds).exists(): raise ValueError(f'ds must be an existing file or folder, got {str(ds)!r}')
-    elif Path(ds).suffix.lower() in ('.csv', '.gz'): s = _csv_source(Path(ds))
-    else: s = _parquet_source(Path(ds))
+    path = Path(ds) if isinstance(ds, (str, Path)) else None
+    if path is None: s = _memory_source(ds)
+    elif not path.exists(): raise ValueError(f'ds must be an existing file or folder, got {str(ds)!r}')
+    else: s = _csv_source(path) if path.suffix.lower() in ('.csv', '.gz') else _parquet_source(path)
     if not s.rows: raise ValueError(f'ds must have at least one row, got none in {s.name!r}')
     return s
 
@@ -377,61 +379,3 @@ def processes(work, parts, count:int): # As `serial` -> iterator of (number, ans
         finally: crew.shutdown(kill_workers=bool(held))
     which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
     raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
-
-# %% ../../nbs/scale/00_workers.ipynb #c118
-def _on_device(explainer, device):
-    "The explainer on another device."
-    from torch.utils._pytree import tree_map
-    explainer, there = copy.copy(explainer), lambda v: v.to(device) if isinstance(v, (Tensor, nn.Module)) else v
-    vars(explainer).update(tree_map(there, vars(explainer)))
-    explainer.place = place(explainer.model)
-    return explainer
-
-# %% ../../nbs/scale/00_workers.ipynb #c121
-class _Actor:
-    "A worker under Ray: one thread, one part at a time."
-    def __init__(self, work, device):
-        torch.set_num_threads(1)
-        self.work = work
-        if device: work.explainer = _on_device(work.explainer, device)
-
-    def answer(self, k, part): return self.work(k, part)
-
-# %% ../../nbs/scale/00_workers.ipynb #c125
-def joined_ray(address:str|None): # None for what is initialised, that of `RAY_ADDRESS`, or to start a cluster here
-    "Ray, started here or joined at `address`; raises `ImportError` with a hint where it is missing."
-    try: import ray
-    except ImportError as e: raise ImportError('explain_ray needs Ray: pip install "gradual_cf[ray]"') from e
-    if ray.is_initialized(): return ray
-    address = address or os.environ.get('RAY_ADDRESS')
-    start:dict[str, Any] = {} if address else dict(include_dashboard=False)
-    try: ray.init(address=address or 'local', log_to_driver=False, **start)
-    except ConnectionError as e:
-        hint = 'where it asks for a token, set RAY_AUTH_MODE=token'
-        raise ValueError(f'address must be that of a running Ray cluster ({hint}), got {address!r}: {e}') from e
-    return ray
-
-# %% ../../nbs/scale/00_workers.ipynb #c127
-def actors(
-    ray,       # The module, initialised
-    work,      # As in `serial`
-    parts,     # Pairs of number and Arrow table
-    count:int, # Actors, ≥ 1
-    gpus:float,# GPUs for each, fractions to share one
-):             # Iterator of (number, answer) in the order of their ends
-    "Work in `count` Ray actors."
-    kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_LOSSES - 1)(_Actor)
-    shared, held = ray.put(work), {}
-    has = {kind.remote(shared, 'cuda' if gpus else None): [] for _ in range(count)} # actor -> parts on their way to it
-    def submit(k, part):
-        for actor,jobs in has.items(): has[actor] = [j for j in jobs if not j.done()]
-        actor = min(has, key=lambda a: len(has[a]))
-        has[actor].append(actor.answer.remote(k, part).future())
-        return has[actor][-1]
-    try: yield from _in_flight(submit, parts, held, 2*count)
-    except ray.exceptions.RayTaskError as e: raise e.cause from None
-    except ray.exceptions.RayError as e:
-        which = f'one that was lost {_LOSSES} times, with parts {sorted(held)} on their way'
-        raise RuntimeError(f'actors must survive their parts, got {which}: {e}') from e
-    finally:
-        for actor in has: ray.kill(actor)

@@ -22,7 +22,7 @@ from ..answers import _asked_by, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward
 from ..data.found import _tell
 from ..data.tables import _cast
-from ..core import Domain, Encoded, Target, changed_groups, take_rows
+from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
 from .plausible import crowd, held_back, lonelier
 from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
 from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
@@ -685,6 +685,7 @@ class Explainer:
     ) -> Counterfactuals:
         "Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read."
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
+        data = read_once(data)
         if (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
                                    seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
@@ -736,6 +737,7 @@ class Explainer:
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
         "Find several answers for each row: different groups first, then different values; no change is idle."
+        data = read_once(data)
         if (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
         with remembering():

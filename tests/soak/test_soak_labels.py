@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from test_soak_tables import QUICK
 
 from gradual_cf.all import Counterfactuals, GradualCF, check_letter, letter, tabular
-from gradual_cf.scale.batch import batch_fn
+from gradual_cf.scale.batch import as_batches
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(0, 1, (120, 2)).round(2), columns=['a', 'b'])
@@ -57,6 +57,6 @@ def test_what_was_asked_for_is_what_the_model_says(labels, form, seed, data):
         else: raise AssertionError(unknown)
     with tempfile.TemporaryDirectory() as d: again = Counterfactuals.load(a.save(Path(d)/'a.zip'), cf.domain)
     assert again.target.tolist() == wanted and again.classes == cf.classes and torch.equal(again.tensors.target, a.tensors.target)
-    assert batch_fn(cf, wanted[0])({c: X[c].to_numpy()[:2] for c in X})['cf_target'].tolist() == [wanted[0]]*2
+    assert as_batches(cf, wanted[0])(X[:2])['cf_target'].tolist() == [wanted[0]]*2
     refused = a[[i for i in range(3) if a.before[i] < .5 and model.predict(X.iloc[[i]])[0] != wanted[i]]]
     if len(refused): assert (check_letter(letter(refused, date='1 May'), cf).flips == refused.valid).all()
