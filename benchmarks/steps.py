@@ -1,6 +1,6 @@
 """Numbers on the steps that training rows are written in: before and after steps are learnt, and what it costs.
 
-    GRADUAL_CF_DATA=... python benchmarks/steps.py > benchmarks/results/steps.csv
+    GRADUAL_CF_DATA=... python benchmarks/steps.py > benchmarks/results/steps.csv     # all tables, or those that are named
 """
 import sys
 import time
@@ -61,6 +61,7 @@ def main():
     warnings.simplefilter('ignore')
     out = []
     for name, X, y, rest, wanted in tables():
+        if sys.argv[1:] and name not in sys.argv[1:]: continue
         for kind, model in models(X).items():
             model.fit(X, y)
             rows = rest[model.predict(rest) != wanted].head(ROWS)
