@@ -160,6 +160,13 @@ def test_explain(row, tmp_path): refuses(row, tmp_path)
 # A table: `tabular`
 
 CONSTRAINTS = {
+    'a step that is none': (dict(step={'income': -1}), "step must be a positive number or None … got -1 for the"),
+    'a step of an unknown column': (dict(step={'incom': 5}), "step must name columns of df, got ['incom']"),
+    'a step of names': (dict(step={'job': 5}), "step must be a positive number or None for a column of numbers, got 5 for the category 'job'"),
+    'steps in a list': (dict(step=['income']), "step must be a dict of columns, got ['income']"),
+    'a direction that is none': (dict(better={'income': 'up'}), "better must be 'higher', 'lower' or None … got 'up' for the"),
+    'a direction of names': (dict(better={'job': 'higher'}), "better must be … with an order, got 'higher' for the category 'job'"),
+    'a direction of an unknown column': (dict(better={'incom': 'higher'}), "better must name columns of df, got ['incom']"),
     'all immutable': (dict(immutable=list(X())), 'immutable must leave … got'),
     'low above high': (dict(bounds={'age': (60, 20)}), "bounds must have low ≤ high, got 'age': (60, 20)"),
     'bounds beyond the data': (dict(bounds={'age': (900, 999)}), 'bounds must overlap with what training rows have, from '),

@@ -372,8 +372,10 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
 _HIGHER,_LOWER = 'higher', 'lower'
 _DIRECTIONS = {_HIGHER: 1, _LOWER: -1, None: 0}
 
-def _pointing(columns:Sequence[Column], better:dict) -> list: # Column -> 'higher', 'lower' or None
+def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence) -> list: # Column -> 'higher', 'lower' or None
     "Columns that know which way is better; raises `ValueError` for a direction that is none."
+    implied = dict.fromkeys(up, _HIGHER) | dict.fromkeys(down, _LOWER)
+    better = {c.name: implied[c.name] for c in columns if c.ordered and c.name in implied} | better
     for c in columns:
         if c.name not in better: continue
         way = better[c.name]

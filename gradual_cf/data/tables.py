@@ -21,7 +21,7 @@ from ..core import arrow_frame, arrow_table, chain, check_whole, comparable, Dis
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
 from .found import (_as_relation, _contradictions, _described, _finer_notes, _found_categories, _guesses,
-                                   _hanging, _hanging_told, _HIGHER, _LOWER, _named_category, _pointing, _tell, _with_step,
+                                   _hanging, _hanging_told, _named_category, _pointing, _tell, _with_step,
                                    Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
@@ -790,8 +790,7 @@ def tabular(
     _check_names(columns, **dict(levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
-    implied = dict.fromkeys(increase_only, _HIGHER) | dict.fromkeys(decrease_only, _LOWER)
-    columns = _pointing(columns, implied | (better or {}))
+    columns = _pointing(columns, better or {}, increase_only, decrease_only)
     guessed = _guesses(columns, df, step, special, integer, listed)
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed)

@@ -441,7 +441,8 @@ def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:
 
 def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> Tensor: # Answers -> `(n, d)`
     "Answers with other numbers in the same columns that cost little more, where these have all that was asked for."
-    columns,price,groups = explainer.domain.features, explainer.ties['price'], explainer.groups(s.x)
+    columns,price = explainer.domain.features, explainer.ties['price']
+    groups = explainer.groups(s.x)
     starts,on = [at.start for at in _entry_slices(columns)], changed_groups(s.x, s.xp, groups)
     row,tried,kept,put = _combinations(columns, starts, s, on.cpu().numpy(), beside)
     if not len(row): return s.xp
