@@ -99,6 +99,7 @@ def _those_with_all(cf, s:State, below:Tensor, met=None) -> _Near: # Rows of one
 # %% ../../nbs/search/15_real.ipynb #nr10
 _SAME = 1e-4  # Relative difference of two distances that counts as none
 _WALKED = 2   # Real rows of each row that are walked back, by each distance
+_FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
 def _walked_back(cf, s:State, near:_Near, met=None) -> tuple: # Rows that have such real rows -> answers, whether one is there
     "The answers of fewest columns that come of the nearest real rows and are no farther than any."
@@ -107,17 +108,22 @@ def _walked_back(cf, s:State, near:_Near, met=None) -> tuple: # Rows that have s
     row = torch.arange(n, device=at.device).repeat_interleave(k)
     big = s.take(row)
     real = _put_over(cf, big.enc, near.real[at.flatten()])
-    whole = big._replace(xp=real, logits=predict(cf.model, real))
-    xp = torch.cat([line_search(cf, put_back(cf, whole)).xp, real])
-    row = row.repeat(2)
-    ok = _asked_at(cf, s.take(row), xp, met, row)
-    over = (_far(cf, s.x[row], xp)/near.bound[:, row].clamp_min(1e-12)).amax(0).clamp_min(1 + _SAME) # beyond one of the bounds
-    columns = changed_groups(s.x[row], xp, cf.groups(xp)).sum(1)
-    worth = torch.stack([over.masked_fill(~ok, torch.inf), columns.double(), _far(cf, s.x[row], xp)[-1]]).view(3, 2, n, k).permute(0, 2, 1, 3)
-    worth = worth.flatten(2).cpu().numpy() # `(3, n, 2·k)`
-    best = torch.from_numpy(np.lexsort(worth[::-1], axis=1)[:, 0]).to(at.device)
-    i = torch.arange(n, device=at.device)
-    return xp.view(2, n, k, -1).transpose(0, 1).flatten(1, 2)[i, best], torch.from_numpy(np.isfinite(worth[0])).to(at.device)[i, best]
+    less = put_back(cf, big._replace(xp=real, logits=predict(cf.model, real)))
+    best = _best_of(cf, big, less.xp, near, row, met).view(n, k).argmin(1) + k*torch.arange(n, device=at.device)
+    nearer = line_search(cf, less.take(best)).xp
+    each = torch.arange(n, device=at.device)
+    xp,row = torch.cat([nearer, less.xp[best], real]), torch.cat([each, each, row])
+    worth = _best_of(cf, s.take(row), xp, near, row, met)
+    worth = torch.cat([worth[:2*n].view(2, n), worth[2*n:].view(n, k).T])
+    (least,i),place = worth.min(0), torch.cat([torch.arange(2*n, device=at.device).view(2, n), 2*n + torch.arange(n*k, device=at.device).view(n, k).T])
+    return xp[place[i, each]], least.isfinite()
+
+def _best_of(cf, s:State, xp:Tensor, near:_Near, row:Tensor, met) -> Tensor: # `(q,)`, least where best
+    "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
+    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)
+    over = (far/near.bound[:, row].clamp_min(1e-12)).amax(0).clamp_min(1 + _SAME) - 1 - _SAME
+    columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
+    return (over*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
