@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State, changed_groups, rows_of
-from ..data.columns import MISSING
+from ..data.columns import _entry_slices, MISSING
 from ..models.asking import _Over, _until, predict
 from .boxes import _grid_of, _lawful, _positions_of, _question_of
 from .composition import admissible
 from .goals import arrived, lacking, in_target, most_groups, required
+from .plausible import _legal_numbers
 from .shorten import line_search, put_back
 
 # %% auto #0
@@ -28,23 +29,31 @@ def _far(cf, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, d)` each -> `(2, n)`, o
     price = cf.ties['price']
     return torch.stack([(xp - x).norm(dim=1), (xp - x).abs().sum(1)] if price is None else [price(x, xp)]).double()
 
-def _put_over(cf, enc:Encoded, real:Tensor) -> Tensor: # As many rows of each, `(n, d)`
+def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
+    "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
+    out = real != MISSING
+    for c,at in zip(cf.domain.features, _entry_slices(cf.domain.features)):
+        if c.ordered: out[:, at] &= _legal_numbers(c, real[:, at])
+        else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
+    return out
+
+def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many rows of each, `(n, d)`
     "Real rows under the rules of rows."
-    still = enc.frozen[:, cf.groups(enc.x)] | (real == MISSING)
+    still = enc.frozen[:, cf.groups(enc.x)] | ~known
     return admissible(enc, torch.where(still, enc.x, real), cf.project)
 
-_NUMBERS = 2**23 # Numbers that are compared at once
+_NUMBERS = 2**22 # Numbers that are compared at once
 
-def _all_ways(cf, enc:Encoded, real:Tensor) -> Tensor: # Rows `(n, d)`, real rows `(m, d)` -> `(2 or 1, n, m)`
-    "How far each real row is under the rules of each row, before rounding to legal values."
+def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, real rows `(m, d)` -> `(2 or 1, n, m)`
+    "How far each real row is under the rules of each row."
     size,out = max(1, _NUMBERS//max(1, real.numel())), []
     for i in torch.arange(len(enc.x), device=enc.x.device).split(size):
-        some = enc.take(i.repeat_interleave(len(real)))
-        still = some.frozen[:, cf.groups(enc.x)]
-        t = real.repeat(len(i), 1)
-        still |= t == MISSING
-        if some.low is not None: t = t.clamp(some.low, some.high)
-        out.append(_far(cf, some.x, torch.where(still, some.x, t)).view(-1, len(i), len(real)))
+        some,t = enc.take(i.repeat_interleave(len(real))), real.repeat(len(i), 1)
+        if cf.ties['relations'] is not None: t = _put_over(cf, some, t, known.repeat(len(i), 1))
+        else: # real rows have legal values already
+            still = some.frozen[:, cf.groups(enc.x)] | ~known.repeat(len(i), 1)
+            t = torch.where(still, some.x, t if some.low is None else torch.where(t == some.x, t, t.clamp(some.low, some.high)))
+        out.append(_far(cf, some.x, t).view(-1, len(i), len(real)))
     return torch.cat(out, 1)
 
 # %% ../../nbs/search/15_real.ipynb #nr8
@@ -66,6 +75,7 @@ class _Near(NamedTuple):
     "Real rows that have all that is asked, for some rows."
     way:Tensor  # How far each real row is, `(2 or 1, n, m)`; inf where it lacks something, or was farther than asked for
     real:Tensor # The real rows, `(m, d)`
+    cells:Tensor # Which of their cells an answer may have, bool `(m, d)`
 
     def nearest(self, k:int) -> Tensor: return torch.cat([v.topk(min(k, v.shape[1]), 1, largest=False).indices for v in self.way], 1)
     @property
@@ -76,7 +86,8 @@ _FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times a
 def _those_with_all(cf, s:State, below:Tensor, met=None) -> _Near: # Rows of one target; how far is too far, `(2 or 1, n)`
     "Look for the nearest real rows that have all: the nearest are asked first, then more, until some has."
     real = cf.x_train[in_target(cf.z_train, s.target.label[0])]
-    way = _all_ways(cf, s.enc, real) if len(real) else below.new_zeros(*below.shape, 0)
+    cells = _known_cells(cf, real)
+    way = _all_ways(cf, s.enc, real, cells) if len(real) else below.new_zeros(*below.shape, 0)
     known = torch.full(way.shape[1:], torch.nan, dtype=torch.double, device=way.device) # 0: has all, inf: lacks something
     for v,far in zip(way, below):
         size = _FIRST
@@ -88,13 +99,12 @@ def _those_with_all(cf, s:State, below:Tensor, met=None) -> _Near: # Rows of one
             if not len(row): break
             j = near.indices[row, at]
             some = s.take(row)
-            xp = _put_over(cf, some.enc, real[j])
+            xp = _put_over(cf, some.enc, real[j], cells[j])
             ok = _asked_at(cf, some, xp, met, row) & (xp != some.x).any(1)
             known[row, j] = torch.where(ok, 0., torch.inf).double()
-            exact = _far(cf, some.x, xp)
-            way[:, row, j] = exact # with what rounding to legal values did
+            way[:, row, j] = _far(cf, some.x, xp) # with what rounding to legal values did
             size *= _MORE
-    return _Near(way + known.nan_to_num(torch.inf, torch.inf), real)
+    return _Near(way + known.nan_to_num(torch.inf, torch.inf), real, cells)
 
 # %% ../../nbs/search/15_real.ipynb #nr10
 _SAME = 1e-4  # Relative difference of two distances that counts as none
@@ -107,7 +117,7 @@ def _walked_back(cf, s:State, near:_Near, met=None) -> tuple: # Rows that have s
     n,k = at.shape
     row = torch.arange(n, device=at.device).repeat_interleave(k)
     big = s.take(row)
-    real = _put_over(cf, big.enc, near.real[at.flatten()])
+    real = _put_over(cf, big.enc, *(v[at.flatten()] for v in (near.real, near.cells)))
     less = put_back(cf, big._replace(xp=real, logits=predict(cf.model, real)))
     best = _best_of(cf, big, less.xp, near, row, met).view(n, k).argmin(1) + k*torch.arange(n, device=at.device)
     nearer = line_search(cf, less.take(best)).xp
