@@ -500,7 +500,8 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
     if line.levels: ax.plot([c.share(v) for v in line.levels], [y]*len(line.levels), 'o', ms=9, mew=0, **style)
     elif line.high > line.low:
         tip,at = _TIPS[line.open]
-        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', marker=tip, ms=13, mew=0, markevery=at, **style)
+        style |= dict(marker=tip, ms=13, mew=0, markevery=at)
+        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
 _WRAP = 37 # Characters of a line beside a track
 

@@ -61,7 +61,8 @@ class _Between:
     def asked(self, rows, made) -> tuple[Tensor, Tensor, Tensor]:
         "How high such rows stand, whether they are legal, and whether they are at the target, `(q,)` each."
         parts = [self.measured(i, on) for i,on in zip(rows.split(_AT_ONCE), made.split(_AT_ONCE))]
-        return tuple(torch.cat([of(p) for p in parts]) for of in (lambda p: p.goal.height(p), _lawful, lambda p: p.tensors.valid))
+        every = lambda of: torch.cat([of(p) for p in parts])
+        return every(lambda p: p.goal.height(p)), every(_lawful), every(lambda p: p.tensors.valid)
 
 # %% ../../nbs/use/01_plans.ipynb #c10
 def _lawful(cfs):
