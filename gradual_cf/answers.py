@@ -99,7 +99,7 @@ def _proof_text(cfs, i:int) -> str:
     return f', {words}{among}'*bool(words)
 
 _HAD_IT = 'had it already' # Of rows that have the target and stay as they are
-_SHORT_PROOFS = {r'; distance .*': '', r'^within .*': 'with a gap'} # What is left out where proofs are counted
+_SHORT_PROOFS = {r'; (distance|at least) .*': '', r'^within .*': 'with a gap'} # What is left out where proofs are counted
 
 def _unmoved(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows have the target already, and did not change."
@@ -157,6 +157,7 @@ _MEANINGS = { # Words of `went` -> what they mean
     'optimal': 'it is proven that no allowed answer {less}',
     'fewest columns': 'it is proven that no allowed answer changes fewer columns',
     'within': 'it is proven that no allowed answer is smaller by more than this',
+    'no farther than a real row': 'the nearest real row of the target led to it; fewer columns may do, at a larger distance',
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
     'with a lead': 'the model decides for the target by a margin that is usual for real rows'}
@@ -224,6 +225,13 @@ def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     at = torch.from_numpy(i).to(cfs.x.device)
     out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
     return out
+
+def _beside_real(cfs) -> list: # A text for each row
+    "How far each answer and the nearest real row are; '' where that is not known."
+    near,price = _nearest_row(cfs), cfs.domain.cost
+    own = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1) if price is None else price(cfs.x, cfs.xp))
+    what = 'distance' if price is None else 'cost'
+    return [f'{what} {a:.3g}, nearest real row {b:.3g}' if found and b == b else '' for found,a,b in zip(cfs.valid, own, near)]
 
 def _standing(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."

@@ -67,7 +67,9 @@ def test_every_row_on_the_way_is_legal_and_no_order_is_better(seed, m, share):
     assert allowed[chain].all() and chain[-1] == 2**m - 1
     p = heights(e, m)
     p = (p - p.min())/(p.max() - p.min())
-    best = max(worth(c, p) for c in chains(m, allowed))
+    rises = lambda c: all(p[t] >= p[s] for s,t in zip([0, *c], c))
+    assert rises(chain) or len(chain) == 1
+    best = max(worth(c, p) for c in chains(m, allowed) if rises(c) or len(c) == 1)
     assert worth(chain, p)[0] == best[0] and worth(chain, p)[1] == pytest.approx(best[1], abs=1e-5)
 
 
@@ -78,19 +80,21 @@ def test_beyond_ten_changes_every_row_is_legal_too(seed, m):
     a,b,c,d = rng.permutation(m)[:4]               # a only with b, and d not before c
     made = lambda j: (np.arange(2**m) >> j & 1) == 1
     allowed = (made(a) == made(b)) & (made(c) | ~made(d))
-    _,found = world(m, allowed, seed)
+    e,found = world(m, allowed, seed)
     plan = found.plan()
-    chain = [0, *chain_of(plan)]
-    assert not plan.exact.any() and allowed[chain].all()
-    assert sorted((t ^ s).bit_count() for s,t in zip(chain, chain[1:])) == [1]*(m - 2) + [2]
+    chain,p = [0, *chain_of(plan)], heights(e, m)
+    assert not plan.exact.any() and allowed[chain].all() and chain[-1] == 2**m - 1
+    assert len(chain) == 2 or (np.diff(p[chain]) >= -1e-6).all()  # no step lowers what was reached
 
 
 def test_greedy_and_exact_start_from_the_same_rows_and_exact_is_no_worse():
     for seed in range(20):
         e,found = world(5, seed=seed)
         between,rows = _Between(e, found), torch.tensor([0])
-        area = lambda on: between.asked(torch.zeros(5, dtype=torch.long), on)[0].sum().item()
-        assert area(_exact_paths(between, rows, 5)[0]) >= area(_greedy_paths(between, rows)[0]) - 1e-6
+        p = heights(e, 5)
+        exact,greedy = (worth(numbered(paths[0].float()).tolist(), (p - p.min())/(p.max() - p.min()))
+                        for paths in (_exact_paths(between, rows, 5), _greedy_paths(between, rows)))
+        assert exact[0] > greedy[0] or exact[0] == greedy[0] and exact[1] >= greedy[1] - 1e-5
 
 
 def test_an_answer_that_is_not_legal_itself_can_be_planned():

@@ -17,6 +17,7 @@ from ..core import Encoded, take_rows
 from ..models.asking import _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
+from .real import _never_farther
 
 # %% auto #0
 __all__ = ['jury', 'until_confirmed']
@@ -150,6 +151,10 @@ def until_confirmed(
         xp[at[better]],best[live[better]],took[live] = found[better], now[better], i
         live = live[best[live] < share]
         if not len(live): break
+    def enough(v, i): # answers of rows `i`
+        lead = _leads(models, v, target[i])
+        return torch.from_numpy(np.minimum(_expected(lead), (lead > 0).mean(0)) >= share).to(v.device)
+    xp,_ = _never_farther(cf, enc, target, xp, met=enough)
     answers = cf.measure(data, enc, z, xp, target)
     agree = np.where(answers.valid, _agreed(models, answers.xp, target), np.nan)
     said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a == a else ''

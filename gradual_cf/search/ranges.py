@@ -30,7 +30,8 @@ _FEW_LOOKS = 8 # The same once the good sides are known
 
 def _certified(q:_Question, kept:list, most:np.ndarray, row, low, high) -> np.ndarray: # Looks of each row -> bool `(b,)`
     "Whether every row of boxes keeps its decision; a box of which a bound says too little is looked at in parts."
-    out,looks,of = np.ones(len(row), bool), np.zeros(len(row), int), np.arange(len(row))
+    out,of = np.ones(len(row), bool), np.arange(len(row))
+    looks = np.zeros(len(row), int)
     while len(of):
         b = _boxed(q, row[of], low, high)
         some = np.isfinite(b.cost).all(1) # parts without a legal row keep everything
@@ -71,7 +72,8 @@ def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.nd
 
 def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:np.ndarray):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column and one side for each row."
-    i,own,way = np.arange(len(row)), q.rows.own[row, g], np.where(up, 1, -1)
+    i,own = np.arange(len(row)), q.rows.own[row, g]
+    way = np.where(up, 1, -1)
     base = own - way*(own & 1)
     room = np.where(up, q.rows.high[row, g] - base, base - q.rows.low[row, g])//2
     still = (q.rows.low[row, g] > q.rows.high[row, g]) | q.grid.named[g] | (own < _LOWEST)
@@ -145,7 +147,8 @@ def region(
     open_ = np.broadcast_to(np.isin(names, list(free)), changed.shape)
     at = enc._replace(x=answers.xp, frozen=torch.from_numpy(~(changed | open_)).to(enc.frozen.device))
     q = _question_of(grid, at, np.full(len(changed), len(names)))
-    valid,good,lines = answers.valid, _upwards(cf, grid, enc.x, answers.xp), []
+    valid,lines = answers.valid, []
+    good = _upwards(cf, grid, enc.x, answers.xp)
     for label,i in _of_one_target(answers.tensors.target):
         i = i[valid[i]]
         if not len(i): continue

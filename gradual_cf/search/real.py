@@ -5,19 +5,19 @@
 # %% ../../nbs/search/15_real.ipynb #nr3
 from __future__ import annotations
 import time
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups, rows_of
-from ..data.columns import MISSING
+from ..core import Encoded, State, changed_groups
+from ..data.columns import _entry_slices, MISSING
 from ..models.asking import _Over, _until, predict
 from .boxes import _grid_of, _lawful, _positions_of, _question_of
 from .composition import admissible
 from .goals import arrived, lacking, in_target, most_groups, required
-from .shorten import line_search, put_back
+from .plausible import _legal_numbers
+from .shorten import _best_of_each, line_search, put_back
 
 # %% auto #0
 __all__ = []
@@ -28,23 +28,32 @@ def _far(cf, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, d)` each -> `(2, n)`, o
     price = cf.ties['price']
     return torch.stack([(xp - x).norm(dim=1), (xp - x).abs().sum(1)] if price is None else [price(x, xp)]).double()
 
-def _put_over(cf, enc:Encoded, real:Tensor) -> Tensor: # As many rows of each, `(n, d)`
+def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
+    "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
+    out = real != MISSING
+    for c,at in zip(cf.domain.features, _entry_slices(cf.domain.features)):
+        if c.ordered: out[:, at] &= _legal_numbers(c, real[:, at])
+        else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
+    return out
+
+def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many rows of each, `(n, d)`
     "Real rows under the rules of rows."
-    still = enc.frozen[:, cf.groups(enc.x)] | (real == MISSING)
+    still = enc.frozen[:, cf.groups(enc.x)] | ~known
     return admissible(enc, torch.where(still, enc.x, real), cf.project)
 
-_NUMBERS = 2**23 # Numbers that are compared at once
+_NUMBERS = 2**22 # Numbers that are compared at once
 
-def _all_ways(cf, enc:Encoded, real:Tensor) -> Tensor: # Rows `(n, d)`, real rows `(m, d)` -> `(2 or 1, n, m)`
-    "How far each real row is under the rules of each row, before rounding to legal values."
+def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(2 or 1, n, m)`
+    "How far each real row is under the rules of each row."
     size,out = max(1, _NUMBERS//max(1, real.numel())), []
     for i in torch.arange(len(enc.x), device=enc.x.device).split(size):
-        some = enc.take(i.repeat_interleave(len(real)))
-        still = some.frozen[:, cf.groups(enc.x)]
-        t = real.repeat(len(i), 1)
-        still |= t == MISSING
-        if some.low is not None: t = t.clamp(some.low, some.high)
-        out.append(_far(cf, some.x, torch.where(still, some.x, t)).view(-1, len(i), len(real)))
+        some,t = enc.take(i.repeat_interleave(len(real))), real.repeat(len(i), 1)
+        if cf.ties['relations'] is not None: t = _put_over(cf, some, t, known.repeat(len(i), 1))
+        else: # real rows have legal values already
+            still = some.frozen[:, cf.groups(enc.x)] | ~known.repeat(len(i), 1)
+            if some.low is not None: t = torch.where(t == some.x, t, t.clamp(some.low, some.high))
+            t = torch.where(still, some.x, t)
+        out.append(_far(cf, some.x, t).view(-1, len(i), len(real)))
     return torch.cat(out, 1)
 
 # %% ../../nbs/search/15_real.ipynb #nr8
@@ -59,25 +68,18 @@ def _asked_at(cf, s:State, xp:Tensor, met=None, i=None) -> Tensor: # Rows, other
     own = changed_groups(s.x, xp, cf.groups(xp))
     if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
     ok = (lacking(cf, s._replace(xp=xp, logits=z)) <= 0) & arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
-    if cf.ties['relations'] is None: ok &= torch.from_numpy(_lawful_rows(cf, s.enc, xp, most.cpu().numpy())).to(ok.device)
+    if cf.ties['relations'] is None: ok &= torch.from_numpy(_lawful_rows(cf, s.enc, xp, most.cpu().numpy())).to(ok)
     return ok if met is None else ok & met(xp, i)
 
-class _Near(NamedTuple):
-    "Real rows that have all that is asked, for some rows."
-    way:Tensor  # How far each real row is, `(2 or 1, n, m)`; inf where it lacks something, or was farther than asked for
-    real:Tensor # The real rows, `(m, d)`
+_FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then …
+_TOGETHER = 4096    # … this many at a time
 
-    def nearest(self, k:int) -> Tensor: return torch.cat([v.topk(min(k, v.shape[1]), 1, largest=False).indices for v in self.way], 1)
-    @property
-    def bound(self) -> Tensor: return self.way.amin(2) # `(2 or 1, n)`; inf where there is none
-
-_FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then
-
-def _those_with_all(cf, s:State, below:Tensor, met=None) -> _Near: # Rows of one target; how far is too far, `(2 or 1, n)`
-    "Look for the nearest real rows that have all: the nearest are asked first, then more, until some has."
+def _those_with_all(cf, s:State, below:Tensor, met=None) -> tuple: # Rows of one target; what is too far, `(2 or 1, n)`
+    "How far real rows that have all are, `(2 or 1, n, m)`, inf for others; these rows and their cells: nearest first."
     real = cf.x_train[in_target(cf.z_train, s.target.label[0])]
-    way = _all_ways(cf, s.enc, real) if len(real) else below.new_zeros(*below.shape, 0)
-    known = torch.full(way.shape[1:], torch.nan, dtype=torch.double, device=way.device) # 0: has all, inf: lacks something
+    cells = _known_cells(cf, real)
+    way = _all_ways(cf, s.enc, real, cells) if len(real) else below.new_zeros(*below.shape, 0)
+    known = torch.full_like(way[0], torch.nan) # 0: has all, inf: lacks something
     for v,far in zip(way, below):
         size = _FIRST
         while len(real):
@@ -87,56 +89,65 @@ def _those_with_all(cf, s:State, below:Tensor, met=None) -> _Near: # Rows of one
             row,at = near.values.isfinite().nonzero().unbind(1)
             if not len(row): break
             j = near.indices[row, at]
-            some = s.take(row)
-            xp = _put_over(cf, some.enc, real[j])
-            ok = _asked_at(cf, some, xp, met, row) & (xp != some.x).any(1)
-            known[row, j] = torch.where(ok, 0., torch.inf).double()
-            exact = _far(cf, some.x, xp)
-            way[:, row, j] = exact # with what rounding to legal values did
+            for i in torch.arange(len(row), device=row.device).split(_TOGETHER):
+                r,k = row[i], j[i]
+                some = s.take(r)
+                xp = _put_over(cf, some.enc, real[k], cells[k])
+                ok = _asked_at(cf, some, xp, met, r) & (xp != some.x).any(1)
+                known[r, k] = torch.where(ok, 0., torch.inf).double()
+                way[:, r, k] = _far(cf, some.x, xp) # with what rounding to legal values did
             size *= _MORE
-    return _Near(way + known.nan_to_num(torch.inf, torch.inf), real)
+    return way + known.nan_to_num(torch.inf, torch.inf), real, cells
 
 # %% ../../nbs/search/15_real.ipynb #nr10
 _SAME = 1e-4  # Relative difference of two distances that counts as none
-_WALKED = 2   # Real rows of each row that are walked back, by each distance
+_WALKED = 4   # Real rows of each row that are walked back, by each distance
+_FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
-def _walked_back(cf, s:State, near:_Near, met=None) -> tuple: # Rows that have such real rows -> answers, whether one is there
-    "The answers of fewest columns that come of the nearest real rows and are no farther than any."
-    at = near.nearest(_WALKED)
-    n,k = at.shape
-    row = torch.arange(n, device=at.device).repeat_interleave(k)
+def _walked_back(cf, s:State, way:Tensor, real:Tensor, cells:Tensor, met=None) -> tuple: # As `_those_with_all` tells
+    "The answers of fewest columns that come of the nearest real rows and are no farther than any; is there one?"
+    at = torch.cat([v.topk(min(_WALKED, len(real)), 1, largest=False).indices for v in way], 1)
+    n,bound = len(at), way.amin(2)
+    row,each = torch.arange(n, device=at.device).repeat_interleave(at.shape[1]), torch.arange(n, device=at.device)
     big = s.take(row)
-    real = _put_over(cf, big.enc, near.real[at.flatten()])
-    whole = big._replace(xp=real, logits=predict(cf.model, real))
-    xp = torch.cat([line_search(cf, put_back(cf, whole)).xp, real])
-    row = row.repeat(2)
-    ok = _asked_at(cf, s.take(row), xp, met, row)
-    over = (_far(cf, s.x[row], xp)/near.bound[:, row].clamp_min(1e-12)).amax(0).clamp_min(1 + _SAME) # beyond one of the bounds
-    columns = changed_groups(s.x[row], xp, cf.groups(xp)).sum(1)
-    worth = torch.stack([over.masked_fill(~ok, torch.inf), columns.double(), _far(cf, s.x[row], xp)[-1]]).view(3, 2, n, k).permute(0, 2, 1, 3)
-    worth = worth.flatten(2).cpu().numpy() # `(3, n, 2·k)`
-    best = torch.from_numpy(np.lexsort(worth[::-1], axis=1)[:, 0]).to(at.device)
-    i = torch.arange(n, device=at.device)
-    return xp.view(2, n, k, -1).transpose(0, 1).flatten(1, 2)[i, best], torch.from_numpy(np.isfinite(worth[0])).to(at.device)[i, best]
+    xp = _put_over(cf, big.enc, real[at.flatten()], cells[at.flatten()])
+    less = put_back(cf, big._replace(xp=xp, logits=predict(cf.model, xp)))
+    best,_ = _best_of_each(row, _worth(cf, big, less.xp, bound, row, met), n)
+    xp,row = torch.cat([line_search(cf, less.take(best)).xp, less.xp[best], xp]), torch.cat([each, each, row])
+    best,least = _best_of_each(row, _worth(cf, s.take(row), xp, bound, row, met), n)
+    return xp[best], least.isfinite()
+
+def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
+    "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
+    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)
+    over = (far/bound[:, row].clamp_min(1e-12)).amax(0).clamp_min(1 + _SAME) - 1 - _SAME
+    columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
+    return (over*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
-    return bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal and cf.summary is None and cf.x_train is not None
+    here = cf.x_train is not None and cf.summary is None
+    return here and bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal
 
 def _state(cf, enc:Encoded, target:Tensor) -> State:
     "Rows at their inputs, and what they must have."
     return State(enc, enc.x.clone(), None, required(cf, cf.aim(target, enc)), on=None, c=None)
 
-def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, their real rows
+def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and as `_those_with_all`
     "Answers that are farther than some real row with all that is asked, or are none."
-    there = lacking(cf, s._replace(xp=xp, logits=predict(cf.model, xp))) <= _LEEWAY
+    z = predict(cf.model, xp)
+    there = lacking(cf, s._replace(xp=xp, logits=z)) <= _LEEWAY
     if met is not None: there = there & met(xp, torch.arange(len(xp), device=xp.device))
+    there |= (xp == s.x).all(1) & arrived(z, s.target.label, cf.tau) # what has the target and stayed is no answer
     far = torch.where(there, _far(cf, s.x, xp), torch.inf)
-    near = _those_with_all(cf, s, far, met)
-    i = (near.bound < far*(1 - _SAME)).any(0).nonzero()[:, 0]
-    return i, near._replace(way=near.way[:, i])
+    way,*real = _those_with_all(cf, s, far, met)
+    i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
+    return i, way[:, i], *real
 
 _LEEWAY = 1e-5 # Room for the rounding of a logarithm
+
+_PAIRS = 2**21 # Rows and real rows whose distances are known at once
+def _rows_at_once(cf) -> int: return max(1, min(cf.settings.batch_size, _PAIRS//max(1, len(cf.x_train))))
 
 def _never_farther(
     cf,            # A fitted explainer
@@ -155,16 +166,16 @@ def _never_farther(
         with _until(cf.model, until):
             for label in target.unique(dim=0):
                 mine = ((target == label).view(len(target), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
-                for i in mine.split(cf.settings.batch_size): _held(cf, enc, target, xp, new, i, met)
+                for i in mine.split(_rows_at_once(cf)): _held(cf, enc, target, xp, new, i, met)
     except _Over: pass
     return xp, new
 
 def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, new:np.ndarray, i:Tensor, met):
     "The same for some rows of one target; writes to `xp` and `new`."
     s,more = _state(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
-    j,near = _too_far(cf, s, xp[i], more)
+    j,*real = _too_far(cf, s, xp[i], more)
     if not len(j): return
-    found,there = _walked_back(cf, s.take(j), near, None if met is None else lambda v, k: met(v, i[j][k]))
+    found,there = _walked_back(cf, s.take(j), *real, None if met is None else lambda v, k: met(v, i[j][k]))
     at = i[j][there]
     xp[at] = found[there]
     new[at.cpu().numpy()] = True
@@ -180,8 +191,8 @@ def _nearest_real(
     if not _has_rows(cf): return out
     for label in target.unique(dim=0):
         mine = (target == label).view(len(target), -1).all(1).nonzero()[:, 0]
-        for i in mine.split(cf.settings.batch_size):
+        for i in mine.split(_rows_at_once(cf)):
             s = _state(cf, enc.take(i), target[i])
-            far = _those_with_all(cf, s, torch.full((len(_far(cf, s.x[:1], s.x[:1])), len(i)), torch.inf, dtype=torch.double))
-            out[i.cpu().numpy()] = far.bound[0].cpu().numpy()
+            way = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x), torch.inf))[0]
+            if way.shape[2]: out[i.cpu().numpy()] = way[0].amin(1).cpu().numpy()
     return np.where(np.isfinite(out), out, np.nan)

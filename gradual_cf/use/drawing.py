@@ -21,6 +21,7 @@ from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
 from .letter import _enough_said, _ways
+from .plans import _step_marks
 
 # %% auto #0
 __all__ = ['frames', 'stepper', 'save_page']
@@ -96,6 +97,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str
     facts = {lang.say(N_('changes')): lang.number(f'{one.changes:,}')}
     if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
     else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
+    if one.nearest_row == one.nearest_row: facts[lang.say(N_('nearest real row'))] = lang.number(f'{one.nearest_row:.3g}')
     if one.typical == one.typical:
         told = lang.say(N_('{percent} of real rows are more unusual'), percent=lang.percent(f'{one.typical:.0%}'))
         facts[lang.say(N_('typical'))] = told
@@ -110,8 +112,10 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str
 def _plan_picture(plan, terms:_Terms=_PLAIN) -> str: # Of one answer
     "The steps of a plan as an ordered list."
     domain,goal,steps = plan.answers.domain, plan.answers.goal, []
-    for _,part in plan.changes().groupby('step'):
-        then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang)
+    marks = _step_marks(plan.enough)
+    for number,part in plan.changes().groupby('step'):
+        mark = marks[number - 1]
+        then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang) + (mark and f', {terms.lang.say(mark)}')
         steps.append(dict(changes=[_changed(domain, line, terms) for line in part.itertuples()], then=then))
     return render('drawing/plan', 'html', terms.lang, steps=steps)
 

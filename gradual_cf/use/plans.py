@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, needed, _row_names, went
 from ..core import changed_groups, take_rows
-from ..render import change_text, count_text, plot_text, render, subplots, terminal, without_math
+from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 
 # %% auto #0
 __all__ = ['Plan']
@@ -58,10 +58,11 @@ class _Between:
         data,z,target = take_rows(cfs.data, rows), self.z[rows], cfs.tensors.target[rows]
         return replace(self.explainer.measure(data, enc, z, xp, target, standing=False), tau=cfs.tau)
 
-    def asked(self, rows, made) -> tuple[Tensor, Tensor]:
-        "How high such rows stand, and whether they are legal, `(q,)` each."
+    def asked(self, rows, made) -> tuple[Tensor, Tensor, Tensor]:
+        "How high such rows stand, whether they are legal, and whether they are at the target, `(q,)` each."
         parts = [self.measured(i, on) for i,on in zip(rows.split(_AT_ONCE), made.split(_AT_ONCE))]
-        return torch.cat([p.goal.height(p) for p in parts]), torch.cat([_lawful(p) for p in parts])
+        every = lambda of: torch.cat([of(p) for p in parts])
+        return every(lambda p: p.goal.height(p)), every(_lawful), every(lambda p: p.tensors.valid)
 
 # %% ../../nbs/use/01_plans.ipynb #c10
 def _lawful(cfs):
@@ -81,8 +82,9 @@ def _proper_subsets(s:int) -> np.ndarray: # Numbers of choices
     while u: out,u = [*out, u], (u - 1) & s
     return np.array([*out, 0])
 
-def _ways_back(height:np.ndarray, legal:np.ndarray) -> np.ndarray: # `(n, 2**m)` each; heights in [0, 1]
-    "The choice before each choice on the best way to it, `(n, 2**m)`."
+def _ways_back(height:np.ndarray, legal:np.ndarray, there=None) -> np.ndarray: # `(n, 2**m)` each; heights in [0, 1]
+    "The choice before each choice on the best way to it that never falls, `(n, 2**m)`."
+    there = np.zeros(height.shape, bool) if there is None else there # at the target
     m = height.shape[1].bit_length() - 1
     best,before = np.full(height.shape, -np.inf), np.zeros(height.shape, int)
     best[:, 0] = 0
@@ -90,7 +92,9 @@ def _ways_back(height:np.ndarray, legal:np.ndarray) -> np.ndarray: # `(n, 2**m)`
         u = _proper_subsets(s)
         wait = np.array([(s ^ int(v)).bit_count() - 1 for v in u])
         value = best[:, u] + (m + 1) + wait*height[:, u]  # one more step outweighs any area
-        before[:, s] = u[value.argmax(1)]
+        falls = (height[:, u] > height[:, s, None]) | there[:, u] & ~there[:, s, None]
+        value = np.where(falls, -np.inf, value)
+        before[:, s] = np.where(np.isfinite(value).any(1), u[value.argmax(1)], 0) # else all at once
         best[:, s] = np.where(legal[:, s], value.max(1) + height[:, s], -np.inf)
     return before
 
@@ -109,11 +113,11 @@ def _exact_paths(between, rows, m:int) -> list: # A bool `(steps, g)` for each r
     places = between.on[rows].nonzero()[:, 1].view(n, m)
     made = torch.zeros(n, 2**m, between.on.shape[1], dtype=torch.bool, device=rows.device)
     made.scatter_(2, places[:, None].expand(n, 2**m, m), choices.expand(n, 2**m, m))
-    height,legal = (v.view(n, -1) for v in between.asked(rows.repeat_interleave(2**m), made.flatten(0, 1)))
+    height,legal,there = (v.view(n, -1) for v in between.asked(rows.repeat_interleave(2**m), made.flatten(0, 1)))
     low,high = height.amin(1, keepdim=True), height.amax(1, keepdim=True)
     height = (height - low)/(high - low).clamp_min(1e-12)
     legal = legal | ~legal[:, -1:]  # where the answer itself is not legal, no step can be asked to be
-    ways = _ways_back(height.double().cpu().numpy(), legal.cpu().numpy())
+    ways = _ways_back(height.double().cpu().numpy(), legal.cpu().numpy(), there.cpu().numpy())
     return [on[_path(way)] for on,way in zip(made, ways)]
 
 # %% ../../nbs/use/01_plans.ipynb #c22
@@ -129,13 +133,15 @@ def _further(between, rows, made, size:int) -> tuple:
 
 # %% ../../nbs/use/01_plans.ipynb #c25
 def _greedy_step(between, rows, made):
-    "What is made after one more step of each row."
+    "What is made after one more step of each row; none lowers what was reached, or stands higher than the answer."
+    (least,_,was),(most,_,_) = between.asked(rows, made), between.asked(rows, between.on[rows])
     new,stuck = between.on[rows].clone(), torch.ones_like(rows, dtype=torch.bool)
     for size in (1, 2):
         live = stuck.nonzero()[:, 0]
         at,then = _further(between, rows[live], made[live], size)
         if not len(at): break
-        height,legal = between.asked(rows[live[at]], then)
+        height,legal,there = between.asked(rows[live[at]], then)
+        legal &= (height >= least[live[at]]) & (height <= most[live[at]]) & (there | ~was[live[at]])
         height = height.masked_fill(~legal, -torch.inf)
         best = height.new_full((len(live),), -torch.inf).scatter_reduce(0, at, height, 'amax')
         won = ((height == best[at]) & legal).nonzero()[:, 0].flip(0) # the first of equals is written last
@@ -176,12 +182,21 @@ def _taken(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row o
     return replace(b, x=a.xp, data=a.raw, before=a.prob, mask=mask, found=None, enc=None), rows
 
 # %% ../../nbs/use/01_plans.ipynb #c31
+_STEPS_MARKED = {True: N_('enough from here'), False: N_('to stay there')} # The first step that is enough; those that follow
+
+def _step_marks(enough) -> list: # Whether each step of one answer is enough -> a mark, '' for none
+    "What is said of the first step from which the target is reached and stays, if further ones follow, and of these."
+    first = list(enough).index(True) if any(enough) else len(enough)
+    return [_STEPS_MARKED[i == first] if first <= i and first < len(enough) - 1 else '' for i in range(len(enough))]
+
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
     cfs,goal,steps = plan.answers, plan.answers.goal, {}
-    for (i,number),part in plan.changes().groupby(['row', 'step']):
-        lines = list(part.itertuples())
-        then = dict(value=lines[-1][-1], then=goal.text(lines[-1][-1], '.3f'))
+    changes = plan.changes()
+    marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
+    for (i,number),part in changes.groupby(['row', 'step']):
+        lines,mark = list(part.itertuples()), marks[i][number - 1]
+        then = dict(value=lines[-1][-1], then=goal.text(lines[-1][-1], '.3f') + f', {mark}'*bool(mark), mark=mark)
         what = ', '.join(map(change_text, lines))
         steps.setdefault(i, []).append(dict(number=number, lines=lines, what=what, **then))
     def head(i, name):
@@ -210,6 +225,8 @@ def _stair(ax, plan, i:int, steps:list):
     ax.step(range(len(y)), y, where='post', color='.6', lw=1.2)
     ax.plot(range(len(y)), y, 'o', color=CHANGED, ms=5)
     ax.plot(0, y[0], 'o', mfc='w', mec='.3', ms=6)
+    for at,s in enumerate(steps, 1):
+        if s['mark'] == _STEPS_MARKED[True]: ax.plot(at, s['value'], 'o', mfc='none', mec=CHANGED, ms=11)
     for v in goal.bars(cfs.target[i], needed(cfs, i)): ax.axhline(v, color='.5', lw=.8, ls='--')
     ax.set_xticks(range(len(y)), ['now', *range(1, len(y))], fontsize=8)
     ax.set_xlim(-.3, len(y) - .7)
@@ -239,7 +256,7 @@ def _plot_plan(plan, most:int=10):
 # %% ../../nbs/use/01_plans.ipynb #c35
 @dataclass(frozen=True, repr=False)
 class Plan:
-    "The order in which the changes of answers are made: every row on the way is legal, the target comes near early."
+    "The order in which the changes of answers are made: every row on the way is legal, no step loses what was reached."
     answers:Counterfactuals # What is planned
     taken:Counterfactuals   # One row for each step: the row before it, and the row after it
     row:np.ndarray          # Position of the answer that each step belongs to, ascending, `(q,)`
@@ -249,12 +266,18 @@ class Plan:
         "Whether all orders of an answer were compared; beyond ten changes they are not."
         return self.answers.changed.sum(1) <= _MOST_COMPARED
 
-    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, probability (number)
-        "Every step as lines of a tidy frame, with the probability (number) after it."
+    @property
+    def enough(self) -> np.ndarray: # bool `(q,)`
+        "Whether the target is reached after each step, and stays."
+        left = pd.Series(~self.taken.valid)[::-1].groupby(self.row[::-1]).cumsum()[::-1] # steps from here on that miss it
+        return left.to_numpy() == 0
+
+    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, enough, probability (number)
+        "Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough."
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
         at = df.row.to_numpy(int)
         name = self.answers.goal.said
-        df = df.assign(row=self.row[at], **{name: self.taken.prob.astype(float)[at]})
+        df = df.assign(row=self.row[at], enough=self.enough[at], **{name: self.taken.prob.astype(float)[at]})
         df.insert(1, 'step', step[at])
         return df
 
