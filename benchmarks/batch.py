@@ -1,15 +1,13 @@
-"""Data sets of any size: steady cost per row, bounded memory, kill −9 and resume, processes and Ray actors.
+"""Data sets of any size: steady cost per row, bounded memory, kill −9 and resume, processes.
 
     python benchmarks/batch.py                                   # all that take minutes, in small
     python benchmarks/batch.py --only kill --rows 200000 --workers 2
     python benchmarks/batch.py --only memory --rows 1000000
-    python benchmarks/batch.py --only kill_ray ray               # needs Ray; also starts a cluster and joins it by address
 
 Costs per row are CPU seconds of this process, in turns, so that other programs on the machine do not count; speed-ups of workers are wall seconds, with the machine's load beside them.
 """
 import argparse
 import hashlib
-import importlib.util
 import json
 import os
 import random
@@ -27,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gradual_cf.scale.batch import _finished, _part_file, explain_dataset, explain_ray
+from gradual_cf.scale.batch import _finished, _part_file, explain_dataset
 from gradual_cf.core import atomic
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
@@ -94,15 +92,15 @@ import torch; torch.set_num_threads(1)
 from batch import *
 if __name__ == '__main__':
     cf, base = quick(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    {engine}(cf, Path({rows!r}), Path({out!r}), batch_size={size}, workers={workers})
+    explain_dataset(cf, Path({rows!r}), Path({out!r}), batch_size={size}, workers={workers})
     print(base/1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss/1024)
 """
 
 
-def child(folder, rows, out, workers=0, size=1000, engine='explain_dataset'):
+def child(folder, rows, out, workers=0, size=1000):
     "A run in a process of its own."
     script = folder/'child.py'
-    script.write_text(CHILD.format(here=str(Path(__file__).resolve().parent), rows=str(rows), out=str(out), workers=workers, size=size, engine=engine))
+    script.write_text(CHILD.format(here=str(Path(__file__).resolve().parent), rows=str(rows), out=str(out), workers=workers, size=size))
     one = os.environ | dict(OMP_NUM_THREADS='1')
     return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=one)
 
@@ -117,45 +115,30 @@ def memory(folder, rows=(10_000, 1_000_000)):
         yield dict(what='peak resident memory', rows=n, value=peak, unit='MiB', note=f'{base:.0f} MiB before the first row; file {path.stat().st_size/2**20:.0f} MiB, answers {size/2**20:.0f} MiB, {time.perf_counter() - start:.0f} s')
 
 
-def actors_of():
-    "Processes of Ray's actors on this machine."
-    name = lambda p: (p/'cmdline').read_bytes().split(b'\0')[0].decode()
-    return [int(p.name) for p in Path('/proc').iterdir() if p.name.isdigit() and name(p).startswith('ray::') and 'Actor' in name(p)]
-
-
-def kill(folder, rows=200_000, workers=0, kills=3, seed=0, engine='explain_dataset'):
-    "Kill −9 at random moments, resume, compare with a run that was left alone; under Ray an actor dies shortly before its driver."
+def kill(folder, rows=200_000, workers=0, kills=3, seed=0):
+    "Kill −9 at random moments, resume, compare with a run that was left alone."
     path, rng = write_rows(folder/'k.parquet', rows), random.Random(seed)
-    whole, out, total = child(folder, path, folder/'whole', workers), folder/'out', -(-rows//1000)  # the run that is left alone has no Ray
+    whole, out, total = child(folder, path, folder/'whole', workers), folder/'out', -(-rows//1000)
     whole.wait()
     assert whole.returncode == 0
-    goals, kept, hit = sorted(rng.sample(range(1, total - 1), kills)), {}, 0
+    goals, kept = sorted(rng.sample(range(1, total - 1), kills)), {}
     for goal in goals:
-        p = child(folder, path, out, workers, engine=engine)
+        p = child(folder, path, out, workers)
         while len(list(out.glob('part-*'))) < goal and p.poll() is None: time.sleep(.005)
-        for pid in actors_of()[:1] if engine == 'explain_ray' else ():
-            os.kill(pid, signal.SIGKILL)
-            hit += 1
-        time.sleep(rng.random()*(3 if engine == 'explain_ray' else .1))
+        time.sleep(rng.random()*.1)
         p.send_signal(signal.SIGKILL)
         p.wait()
         now = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out)}
         assert kept.items() <= now.items(), 'a finished part was lost or made again'
         kept = now
-    p = child(folder, path, out, workers, engine=engine)
+    p = child(folder, path, out, workers)
     p.wait()
     again = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in kept}
     seen = pd.read_parquet(out, columns=['cf_row']).cf_row
     same = digest(out) == digest(folder/'whole')
     assert p.returncode == 0 and same and kept == again and (seen.to_numpy() == np.arange(rows)).all()
-    who = f'{workers} Ray actors, one killed too' if engine == 'explain_ray' else f'{workers or "no"} workers'
-    yield dict(what=f'killed {kills} times, {who}: byte-equal', rows=rows, value=float(same), unit='yes', note=f'killed at parts {goals} of {total}; {len(kept)} finished parts untouched, each row once' + (f'; {hit} actors killed' if hit else ''))
-
-
-def kill_ray(folder, rows=20_000):
-    "The same under Ray."
-    if importlib.util.find_spec('ray') is None: yield dict(what='kill_ray', rows=0, value=float('nan'), unit='', note='skipped: Ray is not installed')
-    else: yield from kill(folder, rows, 2, engine='explain_ray')
+    who = f'{workers or "no"} workers'
+    yield dict(what=f'killed {kills} times, {who}: byte-equal', rows=rows, value=float(same), unit='yes', note=f'killed at parts {goals} of {total}; {len(kept)} finished parts untouched, each row once')
 
 
 def wall(f):
@@ -183,30 +166,8 @@ def workers(folder, rows=100_000):
     yield speedup('processes', folder, rows, lambda p, out, w: explain_dataset(cf, p, out, batch_size=1000, workers=w))
 
 
-def ray(folder, rows=100_000):
-    "Two actors over one, on a Ray started here and on a cluster by its address; the folders against one process."
-    try: import ray as r
-    except ImportError:
-        yield dict(what='ray', rows=0, value=float('nan'), unit='', note='skipped: Ray is not installed')
-        return
-    torch.set_num_threads(1)
-    os.environ['RAY_AUTH_MODE'] = 'disabled'  # a cluster for this run alone; else it asks for a token wherever one was ever made
-    cf, tool, port = explainer(), Path(sys.executable).parent/'ray', 26379
-    head = subprocess.Popen([tool, 'start', '--head', '--block', f'--port={port}', '--num-cpus=2', '--include-dashboard=false', '--disable-usage-stats'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=os.environ | dict(OMP_NUM_THREADS='1'))
-    try:
-        time.sleep(20)
-        r.init(address=f'127.0.0.1:{port}', log_to_driver=False)
-        yield speedup('ray actors, by address', folder, rows, lambda p, out, w: explain_ray(cf, p, out, batch_size=1000, workers=w, address=f'127.0.0.1:{port}'))
-        explain_dataset(cf, folder/'w.parquet', folder/'plain', batch_size=1000)
-        same = digest(folder/'plain') == digest(folder/'ray actors, by address0-2')
-        yield dict(what='ray: byte-equal to one process', rows=rows, value=float(same), unit='yes', note='')
-        assert same
-        r.shutdown()
-    finally: os.killpg(head.pid, signal.SIGTERM), head.wait()
-
-
 def main():
-    parts = dict(steady=steady, memory=memory, kill=kill, kill_ray=kill_ray, workers=workers, ray=ray)
+    parts = dict(steady=steady, memory=memory, kill=kill, workers=workers)
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--only', nargs='*', choices=parts, default=list(parts)); a.add_argument('--rows', type=int); a.add_argument('--workers', type=int, default=0)
     a.add_argument('--folder', type=Path); a.add_argument('--out', type=Path, default=Path('benchmarks/results/batch.csv'))

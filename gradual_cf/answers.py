@@ -19,7 +19,7 @@ from markupsafe import escape, Markup
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import (count_text, ENGLISH, excel_file, json_value, Language, plot_text, render, subplots, terminal,
+from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, render, subplots, terminal,
                                value_text, without_math)
 from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
@@ -423,11 +423,27 @@ def _html_page(cfs) -> str:
     parts = [without_math(show(cfs[i:i + _AT_A_TIME])) for i in range(0, len(cfs), _AT_A_TIME)]
     return render('answers/page', title=repr(cfs), parts=[Markup(p) for p in parts])
 
-def _sheets(cfs) -> dict: # Name of a sheet -> frame
-    "Answers as sheets of a workbook."
+def _named_answers(cfs) -> pd.DataFrame:
+    "A line a row, under its name."
     own = cfs.df()
     own.insert(0, 'cf_row', list(map(str, _row_names(cfs))))
-    return dict(answers=own, changes=cfs.changes(), quality=cfs.quality())
+    return own
+
+def _tidy(cfs) -> pd.DataFrame:
+    "A line a change: row, column, before, after, probability (or number), proof, plausibility; one for a row without."
+    changes = cfs.changes().set_index('row')[['feature', 'before', 'after']].astype(object)
+    lines = pd.DataFrame(index=pd.RangeIndex(len(cfs))).join(changes).rename(columns=dict(feature='column'))
+    typical = np.full(len(cfs), np.nan) if cfs.typical is None else cfs.typical
+    said = pd.DataFrame({cfs.goal.said: cfs.prob, 'proof': cfs.proof, 'plausibility': typical}).iloc[lines.index]
+    row = np.array(list(map(str, _row_names(cfs))), object)[lines.index]
+    return pd.concat([pd.DataFrame(dict(row=row)), lines.reset_index(drop=True), said.reset_index(drop=True)], axis=1)
+
+def _lookup(cfs) -> pd.DataFrame:
+    "What was read and what was answered, each distinct row and target once; raises `ValueError` unless rows have columns."
+    if not isinstance(cfs.data, pd.DataFrame): raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
+    told, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
+    table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, told)], axis=1)
+    return table.drop_duplicates([*cfs.data, *cfs.goal.told[:-2]], ignore_index=True)
 
 # %% ../nbs/90_answers.ipynb #b00c5b05
 def _explanation(cfs):
@@ -471,7 +487,7 @@ def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inpu
     return enough if cfs.decided is None else enough & cfs.decided[:, i]
 
 @dataclass(frozen=True, repr=False)
-class Counterfactuals:
+class Counterfactuals(Exports):
     "A batch of inputs, their changes, and what the model predicts now."
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
@@ -607,29 +623,12 @@ class Counterfactuals:
         "The effect of each change, for shap's plots; raises `ImportError` without shap, `ValueError` without a model."
         return _explanation(self)
 
-    def to_json(self,
-        path:str|Path|None=None, # A file to write as well, atomically
-    ) -> str:
-        "All answers as strict JSON that names its version."
-        text = _json_text(self)
-        if path is not None:
-            with atomic(path) as tmp: tmp.write_text(text + '\n', encoding='utf-8', errors='backslashreplace')
-        return text
+    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(), quality=lambda cfs: cfs.quality(),
+                   lookup=_lookup)
 
-    def to_html(self,
-        path:str|Path, # The file; written atomically
-    ) -> Path:         # `path`
-        "Write all answers as a self-contained web page."
-        with atomic(path) as tmp: tmp.write_text(_html_page(self), encoding='utf-8', errors='backslashreplace')
-        return Path(path)
-
-    def to_excel(self,
-        path:str|Path, # The file; written atomically
-    ) -> Path:         # `path`
-        "Write answers, changes and quality as sheets of a workbook without formulas; `ImportError` without openpyxl."
-        file = excel_file(_sheets(self))
-        with atomic(path) as tmp: tmp.write_bytes(file)
-        return Path(path)
+    def _json(self): return _json_text(self)
+    def _page(self): return _html_page(self)
+    def _sheets(self): return {name: self.table(name) for name in ('answers', 'changes', 'quality')}
 
     def save(self,
         path:str|Path, # The file, such as `answers.zip`; its folder is made where missing

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date as _Date, time as _Time
 from decimal import Decimal
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ import pandas as pd
 from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, TemplateError, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape, Markup
+
+from .core import atomic
 
 # %% auto #0
 __all__ = []
@@ -447,6 +450,75 @@ def json_value(v):
     if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return None
     if isinstance(v, (str, bool, int)) or isinstance(v, float) and np.isfinite(v): return v
     return v.isoformat() if isinstance(v, (_Date, _Time)) else str(v)
+
+# %% ../nbs/91_render.ipynb #ex000002
+def _typed(frame:pd.DataFrame) -> Any: # An Arrow table
+    "A frame with a type for each column."
+    import pyarrow as pa
+    def column(s):
+        try: return pa.array(s, from_pandas=True)
+        except pa.ArrowException: return pa.array(s.astype(object).map(str, na_action='ignore'), from_pandas=True)
+    return pa.table({str(c): column(frame.iloc[:, i]) for i,c in enumerate(frame.columns)})
+
+class Exports:
+    "Results that are written to files: what has tables, and a page of itself."
+    _TABLES:dict = {} # Name -> function of the result that gives the frame; the first is usual
+
+    def table(self,
+        name:str|None=None, # Which of its tables; None for the first
+    ) -> pd.DataFrame:
+        "One of the tables of a result; raises `ValueError` for a name that it has none of."
+        if name is None: name = next(iter(self._TABLES))
+        if name not in self._TABLES: raise ValueError(f'table must be one of {list(self._TABLES)}, got {name!r}')
+        return self._TABLES[name](self)
+
+    def to_csv(self,
+        path,       # The file; written atomically
+        table:str|None=None, # Which of its tables; None for the first
+    ): # `path`, a `Path`
+        "Write a table as CSV without formulas."
+        return _written(path, csv_text(self.table(table)).encode('utf-8', 'backslashreplace'))
+
+    def to_parquet(self,
+        path,       # The file; written atomically
+        table:str|None=None, # Which of its tables; None for the first
+    ): # `path`, a `Path`
+        "Write a table as parquet."
+        import pyarrow.parquet as pq
+        pq.write_table(_typed(self.table(table)), file := io.BytesIO())
+        return _written(path, file.getvalue())
+
+    def to_excel(self,
+        path, # The file; written atomically
+    ): # `path`, a `Path`
+        "Write all tables as sheets of a workbook without formulas; raises `ImportError` without openpyxl."
+        return _written(path, excel_file(self._sheets()))
+
+    def to_html(self,
+        path, # The file; written atomically
+    ): # `path`, a `Path`
+        "Write a self-contained web page."
+        return _written(path, self._page().encode('utf-8', 'backslashreplace'))
+
+    def to_json(self,
+        path=None, # A file to write as well, atomically
+    ) -> str:
+        "All of it as strict JSON."
+        text = self._json()
+        if path is not None: _written(path, (text + '\n').encode('utf-8', 'backslashreplace'))
+        return text
+
+    def __arrow_c_stream__(self, requested_schema=None): return _typed(self.table()).__arrow_c_stream__(requested_schema)
+
+    def _sheets(self) -> dict: return {name: self.table(name) for name in self._TABLES}
+    def _page(self) -> str: return render('answers/page', title=repr(self), parts=[Markup(self._repr_html_())])
+    def _json(self) -> str:
+        lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in t.astype(object).itertuples(index=False, name=None)]
+        return json.dumps({name: lines(self.table(name)) for name in self._TABLES}, ensure_ascii=False, allow_nan=False)
+
+def _written(path, raw:bytes) -> Path:
+    with atomic(path) as tmp: tmp.write_bytes(raw)
+    return Path(path)
 
 # %% ../nbs/91_render.ipynb #d3ac3280
 def plot_text(v, wide:int|None=None) -> str: # Most characters of a line

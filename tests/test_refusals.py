@@ -27,7 +27,7 @@ from gradual_cf.models.fitted import recognised
 
 FRAMES = {
     'a missing column': (lambda d: d.drop(columns='income'), "data must … missing ['income']"),
-    'a column twice': (lambda d: d.iloc[:, [0, 0, 1, 2, 3]], 'data must have distinct columns, got'),
+    'a column twice': (lambda d: d.iloc[:, [0, *range(d.shape[1])]], 'data must have distinct columns, got'),
     'NaN': (lambda d: d.assign(income=np.nan), "data must … got nan in column 'income'"),
     'infinity': (lambda d: d.assign(income=np.inf), "data must … got inf in column 'income'"),
     'an unknown category': (lambda d: d.assign(job='actor'), "data must … known levels … 'job', got 'actor'"),

@@ -4,8 +4,8 @@
 
 # %% ../../nbs/scale/01_batch.ipynb #c4
 from __future__ import annotations
-import errno, functools, hashlib, inspect, io, json, platform, re, tempfile, threading, warnings
-from contextlib import contextmanager
+import errno, functools, hashlib, inspect, io, json, platform, re, sys, tempfile, threading, warnings
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -87,7 +87,13 @@ def _question(explainer, target, seed, constraints):
         try: json.dumps(v)
         except TypeError:
             raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
+    rules = {k: v for k,v in constraints.items() if k in _RULES}
+    if rules and not explainer.domain.words: # wrong ones are said now, and not of each row
+        one = explainer.domain.decode(explainer.x_train[:1], None)
+        explainer.ask(one, explainer.goal.anything(explainer.classes), **rules)
     return question
+
+_RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes'
 
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
@@ -190,6 +196,14 @@ def _loaded(files:tuple) -> GradualCF: # Pairs of name and bytes
         for name,raw in files: (Path(room)/name).write_bytes(raw)
         return GradualCF.load(room)
 
+def _lightgbm_alone():
+    "Import LightGBM without scikit-learn, where neither was imported."
+    if 'lightgbm' in sys.modules or 'sklearn' in sys.modules: return
+    sys.modules['sklearn'] = None # pyright: ignore[reportArgumentType]
+    try:
+        with suppress(ImportError): import_module('lightgbm')
+    finally: del sys.modules['sklearn']
+
 def _explainer(source): return _loaded(source) if isinstance(source, tuple) else source
 
 def _to_travel(explainer): # Files with their names, or the explainer itself
@@ -253,6 +267,10 @@ class Batches:
         try: self.keep = {c: pa.type_for_alias(t) if isinstance(t, str) else pa.field(c, t).type for c,t in dict(keep or {}).items()}
         except (TypeError, ValueError): raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
         if both := sorted(set(self.keep) & set(self.told)): raise ValueError(f'keep must not name columns that are added, got {both}')
+
+    def __setstate__(self, state): # in a worker
+        vars(self).update(state)
+        if isinstance(self.source, tuple) and any(name.endswith('.txt') for name,_ in self.source): _lightgbm_alone()
 
     @property
     def schema(self): return import_module('pyarrow').schema([*self.keep.items(), *self.told.items()])

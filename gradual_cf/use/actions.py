@@ -17,7 +17,7 @@ from ..answers import Counterfactuals, _row_names
 from ..core import changed_groups, check_whole, Encoded, take_rows
 from ..data.columns import _entry_slices, _numbers
 from ..data.tables import _Cost
-from ..render import count_text, plot_text, render, subplots, value_text, without_math
+from ..render import count_text, Exports, plot_text, render, subplots, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import leading_by
 from .alternatives import several
@@ -506,8 +506,9 @@ def _applied(rows, moves, action:int|None, terms:_Terms) -> Counterfactuals:
 
 # %% ../../nbs/use/02_actions.ipynb #c80
 @dataclass(frozen=True, repr=False)
-class Actions:
+class Actions(Exports):
     "A few actions for many rows: in words, as frames, as a picture, and to be applied."
+    _TABLES = dict(moves=lambda a: a.df(), rows=lambda a: a.rows())
     explainer:Any             # What was asked
     moves:tuple               # The moves of each action
     terms:_Terms              # What was asked for

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, _unread_text
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows, Target
-from ..render import (change_text, count_text, plot_text, render, subplots, terminal, value_text,
+from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
@@ -417,8 +417,9 @@ def _apart(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q,
     return dict(apart=jaccard.mean(), distance=(xp[a] - xp[b]).norm(dim=1).mean().item())
 
 @dataclass(frozen=True, repr=False)
-class Alternatives:
+class Alternatives(Exports):
     "Several answers to each question, the best first: distinct, and without idle changes."
+    _TABLES = dict(answers=lambda a: a.df(), changes=lambda a: a.changes())
     first:Counterfactuals   # Each row with its first answer; as it was where there is none
     answers:Counterfactuals # All answers, those of one row together
     row:np.ndarray          # Position of the row that each answer belongs to, ascending, `(m,)`

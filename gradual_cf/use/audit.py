@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name
 from ..core import check_whole, comparable, take_rows
-from ..render import plot_text, render, subplots, terminal, value_text, without_math
+from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import spent
 
@@ -324,8 +324,9 @@ def _audit_plot(audit):
 
 # %% ../../nbs/use/03_audit.ipynb #c69
 @dataclass(frozen=True, repr=False)
-class Audit:
+class Audit(Exports):
     "How far groups of rows have to go, what sets them apart, and what chance explains."
+    _TABLES = dict(groups=lambda a: a.frame, columns=lambda a: a.columns)
     frame:pd.DataFrame      # One line for each measure of each group
     columns:pd.DataFrame    # One line for each column of each group
     answers:Counterfactuals # Of the rows that are refused

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..core import check_whole
 from ..data.columns import MISSING
-from ..render import (ENGLISH, Language, language_of, N_, plot_text, render, subplots, terminal, value_text,
+from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..search.explainer import Explainer, _where_read
 from ..search.goals import in_target, leading_by
@@ -249,8 +249,9 @@ def _reasons_plot(told):
     return fig
 
 @dataclass(frozen=True, repr=False)
-class Reasons:
+class Reasons(Exports):
     "The principal reasons of each row that the model refuses."
+    _TABLES = dict(reasons=lambda r: r.frame, agreement=lambda r: r.agreement)
     frame:pd.DataFrame     # A line a reason: row, rank, code, reason, columns, has, compared, alone, put_back, …
     agreement:pd.DataFrame # A line for each method of the commentary: rows, share of the same reasons, Kendall's tau
     refused:np.ndarray     # Which rows the model refuses, bool `(n,)`

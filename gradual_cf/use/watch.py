@@ -14,7 +14,7 @@ import pandas as pd
 from ..answers import Counterfactuals, told_of
 from ..core import take_rows
 from ..measures.metrics import _frames
-from ..render import plot_text, render, subplots, terminal, without_math
+from ..render import Exports, plot_text, render, subplots, terminal, without_math
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent
 from .audit import _amount_line, _axis_limits, _cohorts, _holm, _read_by, _share_line, _told_apart
@@ -161,8 +161,9 @@ def _watch_plot(watched):
     return fig
 
 @dataclass(frozen=True, repr=False)
-class Watch:
+class Watch(Exports):
     "How earlier advice fares today."
+    _TABLES = dict(watch=lambda w: w.frame)
     frame:pd.DataFrame # A line for each measure of each group: then, now, intervals, p, corrected
     least:float        # Share of the advice that is expected to hold, in (0, 1)
     level:float        # Corrected p-value up to which a line is an alarm
