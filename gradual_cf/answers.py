@@ -239,6 +239,8 @@ def _standing(cfs) -> pd.DataFrame:
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
     columns['nearest_row'] = _nearest_row(cfs)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    missed = cfs.explainer.missed(cfs) if hasattr(cfs.explainer, 'missed') and not cfs.unread.any() else None
+    if missed is not None: columns |= dict(missed=missed)
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 # %% ../nbs/90_answers.ipynb #c37

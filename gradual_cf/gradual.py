@@ -11,12 +11,14 @@ from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
+from .search.confirmed import _FOREST, _of_unseen, Agreed, is_rare, kind_of, panel, promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _suited, setting, told
 from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
@@ -61,6 +63,8 @@ class Settings(Common):
     logit_margin:float|None=setting(None, "Stop only if the target's logit leads as far as in this share of its rows",
                             least=0, most=1, none=True)
     plausibility:Any=setting(None, 'Stop only among real rows of the target: a `Plausibility`, or None', none=True)
+    agree:float|None=setting(None, 'Share of models of the same kind, trained again, that should give an answer too: the '
+                             'margin of each target follows, and for rare ones who must agree', above=0, most=1, none=True)
     sparsity_weight:float=setting(0., 'Price of a changed group during the search among real rows, in logits', least=0)
     n_prototypes:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
     max_shared:int=setting(1, 'Groups that may share a change, if that is a tenth nearer; 1 for fewest', least=1)
@@ -87,7 +91,7 @@ def plausible(
     return replace(SPARSE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
 
 PLAUSIBLE = plausible() # For tables: answers like real rows of the target
-ROBUST = replace(plausible(.5), logit_margin=PLAUSIBLE.logit_margin) # For tables: answers that other models give too
+ROBUST = replace(plausible(.5), logit_margin=.35, agree=.85) # For tables: answers that other models give too
 
 # %% ../nbs/07_gradual.ipynb #c15
 PRESETS = dict(table=SPARSE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
@@ -156,6 +160,8 @@ def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether
     return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
 
 # %% ../nbs/07_gradual.ipynb #c27
+_TWO = 2 # Models that were trained again
+
 def _least_lead(z, label, share):
     "The lead of a class that a share of its training rows does not reach, for each row."
     out = torch.zeros_like(label, dtype=z.dtype)
@@ -163,6 +169,19 @@ def _least_lead(z, label, share):
         own = z[z.argmax(1) == t]
         if not len(own): continue
         out[label == t] = lead_of(own, torch.full_like(own[:, 0], t, dtype=torch.long)).quantile(share)
+    return out
+
+def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
+    "The lead that settings ask for; among real rows a forest, which knows its own, is asked for that of rows it never saw."
+    h,out = cf.settings, torch.zeros_like(label, dtype=cf.z_train.dtype)
+    for t in label.unique().tolist():
+        if t not in cf.leads:
+            share = h.logit_margin if h.agree is None else cf.promise(t).margin
+            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and kind_of(cf) == _FOREST else ()
+            lead = lead[lead > 0] if len(lead) else lead
+            cf.leads[t] = float(np.quantile(lead, share)) if len(lead) else \
+                _least_lead(cf.z_train, label.new_tensor([t]), share).item()
+        out[label == t] = cf.leads[t]
     return out
 
 def _reachable(stats, label, quantile):
@@ -192,7 +211,8 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.logit_margin is not None: lead = Lead(_least_lead(cf.z_train, label, h.logit_margin)),
+    if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
+    if h.agree is not None: lead += _jurors_for(cf, label)
     return Target(label, level, mu, demands=match + lead)
 
 # %% ../nbs/07_gradual.ipynb #c31
@@ -204,6 +224,12 @@ def _aim_inside(cf, interval:Tensor) -> Target:
     ahead = _BEYOND*cf.spread
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
+
+def _jurors_for(cf, label:Tensor) -> tuple: # Demands
+    "That jurors decide for a rare target too."
+    rare = torch.tensor([is_rare(cf, t) for t in label.tolist()], device=label.device)
+    if not rare.any(): return ()
+    return Agreed(torch.where(rare, 0., -torch.inf).to(cf.z_train), panel(cf)),
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
@@ -434,7 +460,7 @@ def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     lost = _refused(cf, s)
     if not len(lost): return
     now = s.take(lost)
-    plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead'))
+    plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead', 'ahead'))
     for plain in _run(cf, plain, steps):
         s.put(lost, plain)
         yield s
@@ -633,6 +659,26 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
     return Trace(steps, chosen, curves, enc.x, z, s.target, sample, cf.groups(enc.x), cf.domain, data,
                  cf.settings.tau, cf.classes, cf.cut)
 
+# %% ../nbs/07_gradual.ipynb #in02
+_MISSED = 1e-4 # Room for rounding, in logits
+_ASKED_FOR = dict(lead='the lead', company='company', ahead='other models') # Field of a demand -> what it is about
+
+def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the target
+    "What answers miss of that which the settings ask for, in words; '' where nothing."
+    h = cf.settings
+    if h.plausibility is None or cf.x_train is None or cf.summary is not None: return None
+    enc,target = cf.encode(cfs.data) if cfs.enc is None else cfs.enc, cfs.tensors.target
+    s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
+    words:list = [[] for _ in range(len(cfs))]
+    for d in required(cf, s.target).demands:
+        name = next((text for field,text in _ASKED_FOR.items() if field in d._fields), None)
+        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if name else (): words[i].append(name)
+    for i,t in enumerate(target):
+        if not cf.company.compares(t): words[i].append('company (too few rows)')
+        p = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
+        if p is not None and p.agreed is not None and p.agreed < min(h.agree, p.usual): words[i].append(f'agreement ({p.agreed:.0%} expected)')
+    return [', '.join(w) for w in words]
+
 # %% ../nbs/07_gradual.ipynb #c83
 class GradualCF(Explainer):
     "Counterfactuals by gradual construction (Algorithm 1)."
@@ -648,6 +694,9 @@ class GradualCF(Explainer):
         self.settings = _settled(self.settings, domain, self.model, asked)
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
+        self.leads:dict = {}    # Class -> the lead that answers must have
+        self.promises:dict = {} # Class -> what is asked for there, where the settings leave that to jurors
+        self.panel:list = []    # Models that must decide for rare targets too
         self.company:Any = None # How rows are compared with real ones, where the settings ask for that
         self.density:Any = None # How likely rows are, once the settings ask for that
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
@@ -659,12 +708,13 @@ class GradualCF(Explainer):
         "Learn where each class lies in logit space; returns the explainer. If that fails, it stays unchanged."
         with _as_it_was(self):
             super().fit(data, y)
-            self.held,self.density = {}, None
+            self.held,self.density,self.panel = {}, None, []
             return self._learn()
 
     def _learn(self):
         "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
+        self.leads,self.promises = {}, {}
         self.spread = self.goal.spread(z)
         self.loss = self._loss_at(self.spread)
         self.stats = self.goal.address(z, h.n_ref, h.match)
@@ -721,6 +771,15 @@ class GradualCF(Explainer):
         aim = _AIMS[self.goal](self, label)
         if self.company is None or enc is None: return aim
         return aim._replace(demands=(*aim.demands, self.company.aim(enc, label)))
+
+    def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
+
+    def promise(self, label:int) -> Any: # `Promise`
+        "What answers towards a class are asked for where settings leave that to jurors, and what is expected; made once."
+        if label not in self.promises: self.promises[label] = promise_for(self, label)
+        return self.promises[label]
+
+    def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
         "What the loop may start from, the most promising first."

@@ -34,6 +34,7 @@ from ..models.fitted import _Affine, _ONNX_MODELS, _READERS, load_fitted, predic
 from ..models.networks import load_model, save_model
 from ..search.explainer import _checked
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
+from ..search.confirmed import Promise
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
@@ -405,7 +406,8 @@ def _check_summary(cf):
     "Raise `ValueError` for settings that need training rows."
     h,needs = cf.settings, 'rows must be True for {}, got False: {} compares with training rows'
     if cf.domain.kind != 'table': raise ValueError(needs.format(cf.domain.kind + 's', 'it'))
-    if h.plausibility is not None: raise ValueError(needs.format('settings with plausibility', 'the search'))
+    if h.plausibility is not None:
+        raise ValueError(needs.format('settings with plausibility', 'the search') + "; explainer.under('sparse') can be saved")
     if h.logit_margin is not None: raise ValueError(needs.format('settings with logit_margin', 'the search'))
     if h.init == 'prototype': raise ValueError(needs.format("settings with init='prototype'", 'the start'))
     learning = [name for name,(_,term) in h.terms.items() if hasattr(term, 'fit')]
@@ -501,6 +503,11 @@ def _room_in(folder:Path) -> Iterator[Path]:
         with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
 
 # %% ../../nbs/scale/02_keep.ipynb #k27
+def _learnt(cf) -> dict:
+    "Training rows, what the model says of them and, if told, their labels; what jurors said of targets so far."
+    known = None if cf.labels is None else torch.as_tensor(cf.labels)
+    return dict(x=cf.x_train, z=cf.z_train, labels=known, promises={str(t): list(p) for t,p in cf.promises.items()})
+
 def save_explainer(
     cf,             # A fitted `GradualCF`
     folder:str|Path,# Where it goes
@@ -512,7 +519,7 @@ def save_explainer(
     if rows: cf.check_rows('save with rows=True')
     folder,tensors = Path(folder), {}
     _check_place(folder)
-    domain,learnt = (cf.domain, dict(x=cf.x_train, z=cf.z_train)) if rows else _without_rows(cf)
+    domain,learnt = (cf.domain, _learnt(cf)) if rows else _without_rows(cf)
     told:dict[str, Any] = dict(domain=_written_domain(domain, tensors), settings=_settings_told(cf, tensors))
     told |= dict(classes=_packed(cf.classes, tensors, 'classes'), learnt=_packed(learnt, tensors, 'learnt'))
     versions = {m.__name__: m.__version__ for m in (torch, np, pd)} | dict(python=platform.python_version())
@@ -552,7 +559,11 @@ def _remembered(cf, learnt:dict, manifest:dict, given:bool):
     cf.model,z = _checked(cf, raw, few)
     _check_same_model(cf, z, known[:_ASKED_ROWS], given)
     cf.x_train,cf.z_train = x, known
-    if manifest['rows']: return cf._learn()
+    if manifest['rows']:
+        known = learnt.get('labels')
+        cf.labels = None if known is None else known.numpy()
+        cf._learn().promises = {int(t): Promise(*p) for t,p in learnt.get('promises', {}).items()}
+        return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']
     cf.held = {g: there(v) for g,v in learnt['held'].items()}

@@ -385,11 +385,17 @@ def _check_domain(model, domain):
         raise ValueError(f'model must come first and domain second, got {model!r} and then {type(domain).__name__}')
     raise ValueError(f'domain must be a Domain, as tabular, images and sentences make it, got {type(domain).__name__}')
 
-def _check_no_labels(y):
-    "Raise `ValueError` for labels of training rows."
-    if y is None: return
-    raise ValueError(f'fit takes the rows alone, got labels too ({type(y).__name__}): the model is '
-                     'fitted already, and the explainer learns from its output')
+def _known_labels(cf, y) -> np.ndarray|None: # Labels of training rows, as the model names them -> their positions `(n,)`
+    "What training rows really were; raises `ValueError` for labels of numbers, too few of them, or unknown ones."
+    if y is None: return None
+    if cf.numbers: raise ValueError(f'y must be left out for a model that answers with numbers, got {type(y).__name__}')
+    if np.shape(y) != (len(cf.x_train),):
+        raise ValueError(f'y must be a label for each of {len(cf.x_train)} rows, got shape {np.shape(y)}')
+    names = dict.fromkeys([cf.classes, class_labels(own) if (own := labels_of(cf.model)) else cf.classes]) # new ones, its own
+    for known in names:
+        try: return cf.goal.read(np.asarray(y), cf.z_train, known).cpu().numpy()
+        except ValueError as e: why = str(e)
+    raise ValueError('y' + why.removeprefix('target'))
 
 def _check_rows_there(cf, name:str):
     "Raise `ValueError` where training rows are needed and an explainer was saved without them."
@@ -553,6 +559,7 @@ class Explainer:
         self.z_train:Any = None
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
+        self.labels:Any = None # Positions of the classes of training rows, where somebody told them
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
         self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
@@ -593,15 +600,15 @@ class Explainer:
     # What it learns, and how it reads
     def fit(self,
         data, # Training rows, raw
-        y=None, # Leave out: the model is fitted already
+        y=None, # Their labels, if at hand: for models that are trained again alone
     ):
         "Learn from the training data; returns the explainer. If that fails, it stays unchanged."
-        _check_no_labels(y)
         with _as_it_was(self):
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
             self.crowds = {}
             self.jurors = []
+            self.labels = None
             self.summary = None
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
@@ -609,6 +616,7 @@ class Explainer:
             self.model = settled(self.model, data)
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
+            self.labels = _known_labels(self, y)
             if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
         return self
 

@@ -299,14 +299,10 @@ def _only_near(cf) -> bool:
     return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
 
 def _usual(cf) -> bool:
-    "Whether the fewest columns are what an explainer proves by itself."
-    h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    if not isinstance(cf.model, FrameModel) or _likely(cf): return False
-    if not _demanding(cf): near = _only_near(cf) and not h.tau_slack
-    else: near = not tied and h.legal and h.quantile is None and (h.logit_margin is not None or not h.tau_slack)
-    if not near: return False # of margins, boxes know a lead only
+    "Whether the fewest columns are what an explainer proves by itself; behind demands that takes long and finds little."
+    if not isinstance(cf.model, FrameModel) or _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
     if _too_far(_grid_of(cf.domain.features)): return False
-    return isinstance(cf.model, _Trees) and not _demanding(cf) or _light_readings(cf) is not None
+    return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
     "Put in what a search found of some rows: the smaller answer, the larger bound."

@@ -1,0 +1,135 @@
+"""The three intents of a first answer: what each promises, once."""
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import written
+from lightgbm import LGBMClassifier
+from made import table
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from gradual_cf.all import PAPER, PLAUSIBLE, ROBUST, SPARSE, GradualCF, load_breast_cancer, tabular
+from gradual_cf.gradual import by_name, preset
+from gradual_cf.search.confirmed import _of_unseen, kind_of
+
+MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1), network=lambda: MLPClassifier((8,), max_iter=60),
+              boosted=lambda: LGBMClassifier(n_estimators=10, num_leaves=5, verbose=-1, n_jobs=1), linear=lambda: LogisticRegression())
+
+
+def loans(n=240, seed=0, share=.5):
+    "Three numbers and who was granted, a share of all."
+    r = np.random.default_rng(seed)
+    X = pd.DataFrame(dict(income=r.normal(50, 12, n).round(1), debt=r.normal(20, 6, n).round(1), months=r.integers(0, 180, n)))
+    score = (X.income - 50)/12 - (X.debt - 20)/6 + X.months/180 + r.normal(0, .5, n)
+    return X, (score > score.quantile(1 - share)).astype(int).to_numpy()
+
+
+def fitted(kind, settings, y=False, **how):
+    "An explainer, its rows and their labels."
+    X, labels = loans(**how)
+    model = MODELS[kind]().fit(X, labels)
+    return GradualCF(model, tabular(X), settings).fit(X, labels if y else None), X, model
+
+
+@pytest.fixture(scope='module', params=MODELS)
+def robust(request):
+    "An explainer of each kind of model, refused rows and their answers."
+    cf, X, model = fitted(request.param, 'robust')
+    rows = X[model.predict(X) == 0].head(5)
+    return request.param, cf, model, rows, cf.explain(rows, 1)
+
+
+def test_a_name_is_read_wherever_settings_are():
+    "What is no table has its own default under 'sparse'."
+    cf, X, _ = fitted('linear', 'sparse')
+    assert cf.settings.plausibility is None and cf.under('plausible').settings.plausibility == PLAUSIBLE.plausibility
+    assert cf.under('robust').settings.agree == ROBUST.agree and by_name('paper', cf.domain) is PAPER
+    digits = written.load_task('digits')
+    assert GradualCF(digits.model, digits.domain, 'sparse').settings == GradualCF(digits.model, digits.domain).settings == preset(digits.domain)
+
+
+def test_what_is_robust_has_what_it_is_asked_for(robust):
+    "The model decides so by its own `predict`; the lead and the company are there, or `quality` says what is missed."
+    kind, cf, model, rows, answers = robust
+    assert kind_of(cf) == dict(linear='').get(kind, kind) and (model.predict(answers.raw) == 1).all()
+    met = cf.content(answers.enc, answers.xp, answers.tensors.target).numpy()
+    missed = answers.quality().missed.to_numpy()
+    assert np.array_equal(np.array([w.partition('agreement')[0] == '' for w in missed]), met) and met.any()
+
+
+def test_no_change_of_it_is_idle(robust):
+    "Each change put back alone costs the decision or something that the intent asks for."
+    _, cf, model, rows, answers = robust
+    for i in np.flatnonzero(answers.quality().missed == ''):
+        for c in rows.columns[answers.changed[i]]:
+            raw = answers.raw.iloc[[i]].assign(**{c: rows[c].iloc[[i]].astype(answers.raw[c].dtype)})
+            xp, one = cf.encode(raw).x, torch.tensor([1])
+            assert model.predict(raw)[0] == 0 or not cf.content(cf.encode(rows.iloc[[i]]), xp, one)
+
+
+def test_a_row_alone_a_copy_and_a_folder_answer_alike(robust, tmp_path):
+    "And nothing that is random is touched."
+    _, cf, _, rows, answers = robust
+    before = np.random.get_state()[1].copy(), torch.get_rng_state()
+    again = cf.under('robust').explain(rows.head(2), 1)
+    assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])
+    cf.save(tmp_path/'folder')
+    loaded = GradualCF.load(tmp_path/'folder')
+    assert loaded.settings == cf.settings and loaded.promises == cf.promises
+    for other in (again, cf.explain(rows.iloc[:1], 1), loaded.explain(rows.head(2), 1), pickle.loads(pickle.dumps(cf)).explain(rows.head(2), 1)):
+        pd.testing.assert_frame_equal(other.raw, answers.raw.head(len(other)))
+
+
+def test_other_questions_go_with_it():
+    "What must be proven, withstood or confirmed speaks of answers that the intent allows; labels are for jurors alone."
+    cf, X, model = fitted('boosted', 'robust', y=True)
+    rows = X[model.predict(X) == 0].head(2)
+    for asked in (dict(optimal='columns', seconds=5.), dict(confirmed=.6), dict(max_changes=2)):
+        assert (model.predict(cf.explain(rows, 1, **asked).raw) == 1).all()
+    assert 'plausible answers with a lead' in cf.explain(rows, 1, optimal='columns', seconds=5.).among
+
+
+def test_jurors_decide_for_a_rare_target():
+    "With a tenth of the rows each of three jurors gives the answers too, as far as `quality` says so; with half of them nobody is asked."
+    cf, X, model = fitted('boosted', 'robust', n=400, share=.12)
+    rows = X[model.predict(X) == 0].head(6)
+    answers = cf.explain(rows, 1)
+    each = torch.stack([m(answers.xp).argmax(1) == 1 for m in cf.panel]).all(0).numpy()
+    assert len(cf.panel) == 3 and each[answers.quality().missed == ''].all() and each.any()
+    assert cf.aim(torch.tensor([0])).of('ahead') is None
+
+
+def test_a_forest_is_asked_for_the_lead_of_rows_that_it_never_saw():
+    cf, X, _ = fitted('forest', 'plausible')
+    asked, unseen = cf.aim(torch.tensor([1])).lead.item(), _of_unseen(cf, 1, 2)
+    z = cf.z_train[cf.z_train.argmax(1) == 1]
+    assert asked == pytest.approx(np.quantile(unseen[unseen > 0], PLAUSIBLE.logit_margin), abs=1e-5)
+    assert asked < (z[:, 1] - z[:, 0]).quantile(PLAUSIBLE.logit_margin).item()
+
+
+def test_labels_are_read_by_any_name():
+    X, y = loans(60)
+    names = np.array(['refused', 'granted'])[1 - y]
+    cf = GradualCF(LogisticRegression().fit(X, names), tabular(X), classes={'granted': 'no', 'refused': 'yes'})
+    assert np.array_equal(cf.fit(X, names).labels, cf.fit(X, np.where(names == 'granted', 'no', 'yes')).labels)
+    for bad, says in ((y[:5], 'y must be a label for each of 60 rows'), (np.full(60, 'other'), 'y must be')):
+        with pytest.raises(ValueError, match=says): cf.fit(X, bad)
+
+
+def test_numbers_labels_alone_and_few_rows():
+    "A model of numbers, one without probabilities, and a target of a handful of rows: each gets what can be had, and says so."
+    from sklearn.svm import LinearSVC
+    X, y = loans(200)
+    cf = GradualCF(LinearRegression().fit(X, X.income - X.debt), tabular(X), 'robust').fit(X)
+    assert cf.explain(X.head(2), (45., None)).valid.all() and 'missed' in cf.explain(X.head(1), (45., None)).quality()
+    with pytest.raises(ValueError, match='y must be left out'): cf.fit(X, y)
+    svc = LinearSVC().fit(X, y)
+    assert (svc.predict(GradualCF(svc, tabular(X), 'robust').fit(X).explain(X[svc.predict(X) == 0].head(2), 1).raw) == 1).all()
+    few = X.head(30)
+    cf = GradualCF(svc, tabular(few), 'robust').fit(few)
+    with pytest.warns(UserWarning, match='plausibility is left out'): answers = cf.explain(few[svc.predict(few) == 0].head(2), 1)
+    assert answers.valid.all() and answers.quality().missed.str.contains('too few rows').all()
