@@ -76,6 +76,7 @@ _CSV = typer.Option(None, '--csv', help='Rows in a CSV file, with a fitted --mod
 _MANY = typer.Option(1000, '--rows', min=1, help='Number of random rows of the data set.')
 _TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default the other class.')
 _COST = typer.Option(None, '--cost', help='A JSON file of costs: column to weight, [up, down] or difficulty.')
+_BETTER = typer.Option(None, '--better', help='NAME=higher or NAME=lower, a hint which way is better; repeatable.')
 
 # %% ../nbs/92_cli.ipynb #c13
 def _task(name, data, seed, model=None, full=False, **domain):
@@ -114,6 +115,13 @@ def _bound(text):
     low, dots, high = span.partition('..')
     if not (name and dots): raise ValueError(f'bound must look like NAME=LOW..HIGH, got {text!r}')
     return name, (_limit(low), _limit(high))
+
+def _ways(better):
+    "Which way is better, column by column; None where nobody says."
+    parts = [text.rpartition('=') for text in better or ()]
+    if bad := [text for text,(name,_,way) in zip(better or (), parts) if not (name and way)]:
+        raise ValueError(f'better must look like NAME=higher or NAME=lower, got {bad[0]!r}')
+    return {name: way for name,_,way in parts} or None
 
 def _constraints(immutable, bound, increase_only, decrease_only, max_changes):
     "The constraints that were given, as `explain` takes them."
@@ -278,7 +286,7 @@ def _explain(
     language:str=_LANGUAGE, reasons:Optional[int]=_REASONS,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
     data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, preset:Optional[str]=_PRESET,
     trust:Optional[List[str]]=_TRUST,
 ):
@@ -288,7 +296,7 @@ def _explain(
         _check_letter_options(letter_, language, reasons)
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
-                           trust=trust, full=full, block=block)
+                           better=_ways(better), trust=trust, full=full, block=block)
         rows = _given_rows(task, csv if dataset else None, image, text)
         cf = _fitted(task, preset)
         asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
@@ -381,7 +389,8 @@ def _batch(
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
     data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
+    trust:Optional[List[str]]=_TRUST,
     csv:Optional[Path]=typer.Option(None, '--csv', help='Training rows of a fitted model; else the rows themselves.'),
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
@@ -390,7 +399,7 @@ def _batch(
         how:Any = dict(workers=workers) | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
         task = _asked_task(dataset=name, csv=csv or rows, model=model, data=data, seed=seed, relations=relations,
-                           cost=cost, trust=trust)
+                           cost=cost, better=_ways(better), trust=trust)
         cf = _fitted(task, preset)
         known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
         wanted = next((label for label in known if str(label) == target), target) # else a column
@@ -417,7 +426,8 @@ def _audit(
     target:Optional[str]=_TO, least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'),
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
+    trust:Optional[List[str]]=_TRUST,
     data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Compare how far groups of rows have to go to reach the target."
@@ -425,7 +435,7 @@ def _audit(
     with _clear_errors():
         rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
-                               cost=cost, trust=trust, rows=rows, preset=preset)
+                               cost=cost, better=_ways(better), trust=trust, rows=rows, preset=preset)
         goal = dict(target=_wanted(cf, target)) if target else {}
         if csv is not None: some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
         found = audit(cf, some, list(by), least=least, seed=seed, progress=sys.stderr.isatty(), **goal, **rules)
@@ -437,7 +447,8 @@ def _actions(
     count:int=typer.Option(4, '--count', min=1, help='Most actions.'), target:Optional[str]=_TO,
     immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
     decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
+    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
+    trust:Optional[List[str]]=_TRUST,
     data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Find a few actions that together help as many rows as possible."
@@ -445,7 +456,7 @@ def _actions(
     with _clear_errors():
         rules:dict[str, Any] = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
         cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
-                               cost=cost, trust=trust, rows=rows, preset=preset)
+                               cost=cost, better=_ways(better), trust=trust, rows=rows, preset=preset)
         found = actions(cf, some, count, _wanted(cf, target), seed=seed, **rules)
     told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
-from ..answers import CHANGED, Counterfactuals, _ranges, went
+from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded, Entrywise, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
@@ -504,7 +504,8 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
     if line.levels: ax.plot([c.share(v) for v in line.levels], [y]*len(line.levels), 'o', ms=9, mew=0, **style)
     elif line.high > line.low:
         tip,at = _TIPS[line.open]
-        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', marker=tip, ms=13, mew=0, markevery=at, **style)
+        style |= dict(marker=tip, ms=13, mew=0, markevery=at)
+        ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
 _WRAP = 37 # Characters of a line beside a track
 
@@ -518,7 +519,9 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
     if around: ax.set_xlabel('shaded: values that are as good; a tip: all that follow, too', fontsize=8)
     first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
-    stands = [plot_text(went(cfs, l.row), _WRAP) if first[l.row] == y else '' for y,l in enumerate(lines)]
+    real = _beside_real(cfs)
+    told = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}'.rstrip() for l in lines]
+    stands = [text if first[l.row] == y else '' for y,(l,text) in enumerate(zip(lines, told))]
     names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])

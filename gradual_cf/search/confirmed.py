@@ -4,9 +4,11 @@
 
 # %% ../../nbs/search/12_confirmed.ipynb #cf4
 from __future__ import annotations
+import warnings
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -14,23 +16,25 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from ..core import Encoded, take_rows
-from ..models.asking import _Asked, predict
+from ..models.asking import _Agreed as _Several, _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
 from .real import _never_farther
+from .goals import arrived, lead_of
 
 # %% auto #0
-__all__ = ['jury', 'until_confirmed']
+__all__ = ['jury', 'until_confirmed', 'kind_of', 'Promise', 'promise_for', 'Agreed', 'panel', 'is_rare']
 
 # %% ../../nbs/search/12_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
 
-def _drawn(z:Tensor, seed:int) -> tuple: # Logits of training rows `(n, k)` -> rows, and their labels, arrays `(m,)`
-    "Rows and labels as they might have been; each class that there is has at least two rows."
+def _drawn(z:Tensor, seed:int, known:np.ndarray|None=None) -> tuple: # Logits of training rows `(n, k)`; their labels
+    "Rows and labels as they might have been, or as they are known; each class that there is has at least two rows."
     rng,n = np.random.default_rng(seed), len(z)
     rows = rng.integers(0, n, min(n, _ROWS))
     share = z.double().softmax(1).cpu().numpy()
     label = (share[rows].cumsum(1) < rng.random((len(rows), 1))).sum(1).clip(0, z.shape[1] - 1)
+    if known is not None: label = known[rows]
     for t in range(z.shape[1]):
         best = np.argsort(-share[:, t], kind='stable')[:2]
         rows,label = np.r_[rows, best], np.r_[label, [t]*len(best)]
@@ -57,11 +61,12 @@ def _logits(model, rows) -> Tensor: # A fitted classifier -> `(n, k)`
     else: share = np.eye(len(model.classes_))[np.searchsorted(model.classes_, model.predict(rows))]
     return torch.from_numpy(np.log(np.clip(share, _SURE, None)))
 
-def _fitted_again(model:FrameModel, x:Tensor, label:np.ndarray, seed:int):
-    "A clone of a fitted model that learnt from a draw."
+def _fitted_again(cf, model:FrameModel, x:Tensor, label:np.ndarray, seed:int):
+    "A clone of a fitted model that learnt from a draw, by another seed, and is read as the model is."
     from sklearn.base import clone
-    new = clone(model.predictor.source).fit(model.write(x), label)
-    return lambda x: _logits(new, model.write(x))
+    new = clone(model.predictor.source)
+    new.set_params(**{name: seed for name in new.get_params() if name.split('__')[-1] == 'random_state'})
+    return partial(predict, cf.domain.adapt(new.fit(model.write(x), label)))
 
 def _stand_in(x:Tensor, label:np.ndarray, seed:int):
     "Gradient boosting that learnt from a draw."
@@ -71,12 +76,12 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
 
 def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
     "One more model of the kind that an explainer asks."
-    rows,label = _drawn(cf.z_train, seed)
+    rows,label = _drawn(cf.z_train, seed, cf.labels)
     x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
     model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
-        return _fitted_again(model, x, label, seed)
+        return _fitted_again(cf, model, x, label, seed)
     whole = isinstance(model, nn.Module) and not isinstance(model, FrameModel) and cf.z_train.shape[1] > 1
     if whole and any(p.is_floating_point() for p in model.parameters()): return _network_again(model, x, label, seed)
     return _stand_in(x, label, seed)
@@ -84,7 +89,10 @@ def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
 def jury(cf, k:int) -> list: # Functions of encoded rows
     "Models of the same kind, trained again on resampled rows; made once for a fitted explainer."
     cf.check_rows('confirmed')
-    while len(cf.jurors) < k: cf.jurors.append(_juror(cf, len(cf.jurors) + 1))
+    while len(cf.jurors) < k:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore') # of a library about what it learns
+            cf.jurors.append(_juror(cf, len(cf.jurors) + 1))
     return cf.jurors[:k]
 
 # %% ../../nbs/search/12_confirmed.ipynb #cf12
@@ -160,3 +168,91 @@ def until_confirmed(
     said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a == a else ''
             for a,count in zip(agree.tolist(), took.tolist())]
     return replace(answers, confirmed=agree, proof=said)
+
+# %% ../../nbs/search/12_confirmed.ipynb #ro02
+_RARE = .15     # A target with a smaller share of the training rows is rare
+_PANEL = 3      # Jurors that must decide for a rare target
+_TRIED = 8      # Rows that a margin is tried on
+_SHARES = .1, .35, .65, .9 # Margins: leads that so many of the target's rows do not reach
+_OTHER,_NETWORK,_FOREST,_BOOSTED = '', 'network', 'forest', 'boosted'
+_LIBRARIES = 'lightgbm', 'xgboost', 'catboost'
+
+def kind_of(cf) -> str: # What is said of how far the leads of a model can be relied on
+    "Whether a model is a network, a forest that knows its training rows, boosted, or something else."
+    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
+    if isinstance(model, _Several): return _OTHER # they are a jury themselves
+    if not isinstance(model, FrameModel): return _NETWORK if isinstance(model, nn.Module) and any(True for _ in model.parameters()) else _OTHER
+    source = model.predictor.source
+    last = source.steps[-1][1] if hasattr(source, 'steps') else source
+    if hasattr(last, 'hidden_layer_sizes'): return _NETWORK
+    if hasattr(last, 'estimators_') and hasattr(last, 'oob_score'): return _FOREST
+    boosted = hasattr(last, 'learning_rate') and not hasattr(last, 'coef_')
+    return _BOOSTED if boosted or type(last).__module__.split('.')[0] in _LIBRARIES else _OTHER
+
+def _of_unseen(cf, label:int, k:int) -> np.ndarray: # `(q,)`
+    "Leads that jurors give to training rows of a class that they did not learn from."
+    out = []
+    for seed,juror in enumerate(jury(cf, k), 1):
+        unseen = cf.z_train.argmax(1) == label
+        unseen[torch.from_numpy(_drawn(cf.z_train, seed)[0]).to(unseen.device)] = False
+        x = cf.x_train[unseen]
+        if len(x): out.append(_leads([juror], x, torch.full((len(x),), label, device=x.device))[0])
+    return np.concatenate(out) if out else np.zeros(0)
+
+class Promise(NamedTuple):
+    "What answers towards a target are asked for beside company, and what is expected of that."
+    margin:float # Lead, as a share of the target's rows that do not reach it
+    agreed:float|None=None # Share of jurors that gave the answers to a few training rows; None where none was asked
+    usual:float|None=None  # The same of real rows of the target
+
+def promise_for(cf, label:int) -> Promise: # A fitted `GradualCF`, a class
+    "The smallest margin whose answers enough jurors give; the usual one where nobody has to be asked, or nobody can be."
+    usual = Promise(cf.settings.logit_margin)
+    kind = kind_of(cf)
+    if cf.numbers or kind not in (_NETWORK, _FOREST) or cf.settings.agree is None: return usual
+    try: jury(cf, _PANEL)
+    except Exception: return usual # what cannot be trained again; every library has errors of its own
+    other = (cf.z_train.argmax(1) != label).nonzero()[:, 0].cpu()
+    real = _of_unseen(cf, label, _PANEL)
+    if len(other) < _TRIED or not len(real): return usual
+    some = other[torch.randperm(len(other), generator=torch.Generator().manual_seed(0))[:_TRIED]]
+    enc = cf.encode(cf.domain.decode(cf.x_train[some.to(cf.x_train.device)], None, False))
+    target = torch.full((_TRIED,), label, device=enc.x.device)
+    known = kind == _FOREST # it knows its own rows, so that they were more often of the target than others are
+    wanted,low,high,found = min(cf.settings.agree, 1. if known else (real > 0).mean()), 0, len(_SHARES) - 1, {}
+    while low <= high:
+        i = (low + high)//2
+        own = cf.under(replace(cf.settings, agree=None, logit_margin=_SHARES[i]))
+        xp = own.search(enc, target)
+        there = arrived(predict(cf.model, xp), target, cf.tau).cpu().numpy()
+        found[i] = _agreed(jury(cf, _PANEL), xp, target)[there].mean() if there.any() else 0.
+        if found[i] >= wanted: high = i - 1
+        else: low = i + 1
+    best = min(low, len(_SHARES) - 1)
+    return Promise(_SHARES[best], float(found[best]), float((real > 0).mean()))
+
+# %% ../../nbs/search/12_confirmed.ipynb #ro04
+class Agreed(NamedTuple):
+    "Jurors shall decide for the target too."
+    ahead:Tensor # By how much each must lead at least, `(n,)`
+    jury:list    # Functions of encoded rows
+
+    def take(self, i) -> Agreed: return Agreed(self.ahead[i], self.jury) # Rows `i`
+    def least(self, s) -> Tensor: # The least lead, `(n,)`
+        if not len(s.xp): return self.ahead # scikit-learn is asked about rows alone
+        return torch.stack([lead_of(m(s.xp).to(self.ahead), s.target.label) for m in self.jury]).amin(0)
+
+    def missing(self, s) -> Tensor: return self.ahead - self.least(s) # What the most doubtful lacks, `(n,)`
+    def kept(self, s) -> Agreed: return Agreed(torch.minimum(self.ahead, self.least(s)), self.jury) # From what rows have
+
+def panel(cf) -> list: # Functions of encoded rows
+    "Three jurors of boosted trees, whatever the model is: they are the same wherever it was read from."
+    cf.check_rows('agree')
+    while len(cf.panel) < _PANEL:
+        rows,label = _drawn(cf.z_train, seed := len(cf.panel) + 1, cf.labels)
+        cf.panel.append(_stand_in(cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)], label, seed))
+    return cf.panel
+
+def is_rare(cf, label:int) -> bool: # A class
+    "Whether a target of boosted trees has so few training rows that the lead of one model says nothing."
+    return not cf.numbers and kind_of(cf) == _BOOSTED and 0 < (cf.z_train.argmax(1) == label).double().mean().item() < _RARE
