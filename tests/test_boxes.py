@@ -238,7 +238,7 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
     y = (X.income/2000 - X.late/2 > 1.6).astype(int)
     for last in (linear_model.LogisticRegression(), ensemble.RandomForestClassifier(10, max_depth=4, random_state=0)):
         model = pipeline.make_pipeline(preprocessing.StandardScaler(), last).fit(X, y)
-        answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1)
+        answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1, optimal='columns')
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
     assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))

@@ -40,7 +40,7 @@ def lender():
     y = (df.income + 6*(df.home == 'own') + df.age/5 > 63).map({True: 'granted', False: 'refused'})
     X = df.drop(columns='since').astype(dict(home='category'))
     model = lightgbm.LGBMClassifier(n_estimators=12, num_leaves=6, verbose=-1, n_jobs=1).fit(X, y)
-    return GradualCF(model, tabular(X)).fit(X)
+    return GradualCF(model, tabular(X), 'sparse').fit(X)
 
 
 @cache
@@ -119,7 +119,7 @@ def test_a_folder_and_an_explainer_are_one_and_the_folder_may_go(tmp_path):
 def test_a_model_that_no_folder_holds_travels_as_it_is():
     import cloudpickle
     X = people(80)[['income', 'age']]
-    cf = GradualCF(lambda x: torch.stack([.8 - x.sum(1), x.sum(1) - .8], 1), tabular(X), sigma=0).fit(X)
+    cf = GradualCF(lambda x: torch.stack([.8 - x.sum(1), x.sum(1) - .8], 1), tabular(X), 'sparse', sigma=0).fit(X)
     g = cloudpickle.loads(cloudpickle.dumps(as_batches(cf)))
     assert (g(X)['cf_prob'].to_numpy() == cf.explain(X).prob).all()
 

@@ -49,7 +49,7 @@ def test_a_name_is_read_wherever_settings_are():
     assert cf.settings.plausibility is None and cf.under('plausible').settings.plausibility == PLAUSIBLE.plausibility
     assert cf.under('robust').settings.agree == ROBUST.agree and by_name('paper', cf.domain) is PAPER
     digits = written.load_task('digits')
-    assert GradualCF(digits.model, digits.domain, 'sparse').settings == GradualCF(digits.model, digits.domain).settings == preset(digits.domain)
+    assert GradualCF(digits.model, digits.domain, 'sparse').settings == GradualCF(digits.model, digits.domain, 'sparse').settings == preset(digits.domain)
 
 
 def test_what_is_robust_has_what_it_is_asked_for(robust):
@@ -114,7 +114,7 @@ def test_a_forest_is_asked_for_the_lead_of_rows_that_it_never_saw():
 def test_labels_are_read_by_any_name():
     X, y = loans(60)
     names = np.array(['refused', 'granted'])[1 - y]
-    cf = GradualCF(LogisticRegression().fit(X, names), tabular(X), classes={'granted': 'no', 'refused': 'yes'})
+    cf = GradualCF(LogisticRegression().fit(X, names), tabular(X), 'sparse', classes={'granted': 'no', 'refused': 'yes'})
     assert np.array_equal(cf.fit(X, names).labels, cf.fit(X, np.where(names == 'granted', 'no', 'yes')).labels)
     for bad, says in ((y[:5], 'y must be a label for each of 60 rows'), (np.full(60, 'other'), 'y must be')):
         with pytest.raises(ValueError, match=says): cf.fit(X, bad)

@@ -104,7 +104,7 @@ def mostly_thousands(step=None, between=False, **told):
     if between: income[:2] = 50_520, 50_550
     df = pd.DataFrame(dict(income=income, debt=DRAW.integers(0, 80, 400)*250))
     domain = tabular(df, step=step, **told)
-    cf = GradualCF(predictor(lambda d: .5 + np.tanh((d.income - 50_530)/9000)/2.01, domain, kind='proba'), domain).fit(df)
+    cf = GradualCF(predictor(lambda d: .5 + np.tanh((d.income - 50_530)/9000)/2.01, domain, kind='proba'), domain, 'sparse').fit(df)
     return df, cf
 
 
@@ -125,7 +125,7 @@ def test_a_number_between_the_steps_is_rounded_too_and_said_where_it_cannot_be()
     answers = cf.explain(row, 1, bounds={'income': (None, 50_599)})
     if answers.valid.all(): assert answers.changes().note.tolist() == ['finer than its step of 100'] and 'finer than its step' in answers.text()
     X, y = df[['income', 'debt']], (df.income > 50_540).astype(int)
-    trees = GradualCF(DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X)).fit(X)  # which cuts at 50,535
+    trees = GradualCF(DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)  # which cuts at 50,535
     finer = trees.explain(row, 1, bounds={'income': (None, 50_599)})
     assert finer.valid.all() and finer.raw.income.item() == 50_550 and 'finer than its step of 100' in finer.text()
 
@@ -133,7 +133,7 @@ def test_a_number_between_the_steps_is_rounded_too_and_said_where_it_cannot_be()
 def test_a_proof_is_about_the_nearest_and_none_that_was_asked_for_is_rounded():
     df, _ = mostly_thousands()
     y = (df.income + 2*df.debt > 60_000).astype(int)
-    lines = GradualCF(LogisticRegression(max_iter=5000).fit(df/1000, y), tabular(df/1000)).fit(df/1000)
+    lines = GradualCF(LogisticRegression(max_iter=5000).fit(df/1000, y), tabular(df/1000), 'sparse').fit(df/1000)
     rows = (df[lines.model.predictor.source.predict(df/1000) == 0]/1000).head(12)
     usual, proven = lines.explain(rows, 1), lines.explain(rows, 1, optimal='distance')
     assert set(proven.proof) == {'optimal'} and usual.valid.all()
@@ -146,7 +146,7 @@ def test_what_follows_from_others_is_not_rounded():
     df = pd.DataFrame(dict(a=K*100, b=K[::-1]*100)).assign(total=lambda d: d.a + d.b, mean=lambda d: d.total/2)
     domain = tabular(df, derive=dict(total=lambda f: f.a + f.b, mean=lambda f: f.total/2), bounds=dict(a=(50, None)), step=dict(a=50))
     assert [c.step for c in domain.features] == [50, 100, 1, 1]
-    cf = GradualCF(predictor(lambda d: .5 + np.tanh((d.total - 40_010)/5000)/2.01, domain, kind='proba'), domain).fit(df)
+    cf = GradualCF(predictor(lambda d: .5 + np.tanh((d.total - 40_010)/5000)/2.01, domain, kind='proba'), domain, 'sparse').fit(df)
     got = cf.explain(df[df.total < 39_000].head(5), 1)
     assert got.valid.all() and (got.raw.total == got.raw.a + got.raw.b).all() and domain.legal(got.data, got.raw).all()
 
@@ -157,7 +157,7 @@ def test_a_hint_decides_ties_and_forbids_nothing():
     df = pd.DataFrame(dict(v=np.arange(-40, 41).repeat(4), w=np.tile(np.arange(4), 81)))
     for way, want in dict(higher=12, lower=-12).items():
         domain = tabular(df, better=dict(v=way))
-        cf = GradualCF(predictor(lambda d: np.where(np.abs(d.v) > 11.5, .9, .1), domain, kind='proba'), domain).fit(df)
+        cf = GradualCF(predictor(lambda d: np.where(np.abs(d.v) > 11.5, .9, .1), domain, kind='proba'), domain, 'sparse').fit(df)
         assert cf.explain(df[df.v == 0].head(1), 1).raw.v.item() == want
         assert cf.explain(df[df.v == -9*np.sign(want)].head(1), 1).raw.v.item() == -want  # which is nearer
 
@@ -172,7 +172,7 @@ def test_what_may_only_go_one_way_is_better_that_way_unless_somebody_says_otherw
 def test_nobody_hears_that_a_small_debt_is_too_low(told):
     X, y, rest, _ = load_loans(4000)
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X, **told)).fit(X)
+    cf = GradualCF(model, tabular(X, **told), 'sparse').fit(X)
     rows = rest[(rest.debt < 1500) & (model.predict(rest) == 'refused')]
     frame = reasons(cf, rows, target='granted').frame
     assert len(rows) > 5 and not ((frame['columns'] == 'debt') & (frame.way == 'up')).any()
@@ -194,7 +194,7 @@ def test_steps_and_directions_are_shown_and_kept(bank, tmp_path):
     assert about.step.tolist() == ['100', '100', '5'] and about.better.tolist() == ['', 'lower', 'higher'] and about.guessed.tolist() == ['step', 'step', '']
     assert about.may.tolist() == ['changes', 'changes', 'only increases'] and '12,345' not in domain.text()
     assert all(word in part for part in (domain.text(), domain._repr_html_()) for word in ('income', 'only increases', 'lower', '100'))
-    cf = GradualCF(LogisticRegression(max_iter=5000).fit(X, (X.income > 3*X.debt).astype(int)), domain).fit(X)
+    cf = GradualCF(LogisticRegression(max_iter=5000).fit(X, (X.income > 3*X.debt).astype(int)), domain, 'sparse').fit(X)
     back = GradualCF.load(cf.save(tmp_path/'kept'))
     assert [(c.every, c.usual, c.better) for c in back.domain.features] == [(c.every, c.usual, c.better) for c in domain.features]
     assert back.domain.about().equals(domain.about()) and back.domain.legal(X[5:6], X[5:6].assign(income=12_345)).all()

@@ -120,9 +120,9 @@ def _walked_back(cf, s:State, way:Tensor, real:Tensor, cells:Tensor, met=None) -
 def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
     "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
     ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)
-    over = (far/bound[:, row].clamp_min(1e-12)).amax(0).clamp_min(1 + _SAME) - 1 - _SAME
+    over = (far/bound[:, row].clamp_min(1e-12) - 1 - _SAME).clamp_min(0) # the first distance comes first
     columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
-    return (over*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
+    return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."

@@ -1,0 +1,154 @@
+"""No answer is farther than the nearest real row that has all it was asked for; open sides are open; plans say where it is enough."""
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gradual_cf.all import PLAUSIBLE, GradualCF, letter, plausible, tabular
+
+SETTINGS = dict(default=None, half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
+MODELS = dict(boosted=lambda: HistGradientBoostingClassifier(max_iter=20, random_state=0),
+              linear=lambda: make_pipeline(StandardScaler(), LogisticRegression()))
+RULES = dict(free={}, locked=dict(immutable=['a'], bounds=dict(b=(3, 25)), increase_only=['c']), few=dict(immutable=['a', 'b', 'c'], max_changes=2))
+
+
+def made(seed, n=400):
+    "Six numbers that count together: one column alone has to go far."
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 30, (n, 6)), columns=list('abcdef'))
+    return X, (X.sum(axis=1) + X.a*X.b/20 + rng.normal(0, 6, n) > 96).astype(int)
+
+
+def asked(seed, model, settings=None, **told):
+    X, y = made(seed)
+    m = MODELS[model]().fit(X, y)
+    cf = GradualCF(m, tabular(X, **told), SETTINGS.get(settings)).fit(X)
+    return cf, X, X[m.predict(X) == 0].head(12)
+
+
+def nearest(cf, X, rows, rules):
+    "By asking everything: how far the nearest training row is that reaches 1 under the rules of a row and has all; both distances."
+    _, enc, _, target = cf.ask(rows, 1, **rules)
+    X = X[cf.model.predictor.source.predict(X) == 1]
+    out = np.full((2, len(rows)), np.inf)
+    for i in range(len(rows)):
+        own, put = rows.iloc[i], X.copy()
+        for c in rules.get('immutable', ()): put[c] = own[c]
+        for c, (low, high) in rules.get('bounds', {}).items(): put[c] = put[c].clip(low, high).where(put[c] != own[c], own[c])
+        for c in rules.get('increase_only', ()): put[c] = put[c].clip(own[c])
+        put = put[(put != own).sum(axis=1).between(1, rules.get('max_changes', 6))]
+        put = put[cf.model.predictor.source.predict(put) == 1] if len(put) else put
+        if not len(put): continue
+        xp = cf.encode(put).x
+        many = enc.take(np.full(len(put), i))
+        put = xp[cf.content(many, xp, target[[i]].expand(len(put)))]
+        if len(put): out[:, i] = [(put - enc.x[i]).norm(dim=1).min(), (put - enc.x[i]).abs().sum(1).min()]
+    return out
+
+
+@pytest.mark.parametrize('model, settings, rules', [('boosted', 'default', 'free'), ('linear', 'default', 'locked'), ('boosted', 'half', 'locked'),
+                                                    ('linear', 'half', 'free'), ('boosted', 'PLAUSIBLE', 'few'), ('linear', 'PLAUSIBLE', 'free')])
+def test_no_answer_is_farther_than_the_nearest_real_row_that_has_all(model, settings, rules):
+    cf, X, rows = asked(3, model, settings)
+    a = cf.explain(rows, 1, **RULES[rules])
+    far, known = nearest(cf, X, rows, RULES[rules]), a.quality()
+    own = np.stack([(a.xp - a.x).norm(dim=1), (a.xp - a.x).abs().sum(1)])
+    assert a.valid[np.isfinite(far[0])].all() and np.isfinite(far[0]).any()
+    assert (own[0] <= far[0]*(1 + 1e-3))[a.valid].all() and (own[1] <= far[1]*(1 + 1e-3)).mean() > .7 # one answer may not have both
+    there = np.isfinite(far[0])
+    assert np.allclose(known.nearest_row[there], far[0][there], rtol=1e-3) and known.nearest_row[~there].isna().all()
+    assert a.domain.legal(a.data, a.raw).all() and (a.changed.sum(1) <= RULES[rules].get('max_changes', 6)).all()
+
+
+def test_what_is_proven_of_columns_stays_true_and_who_asks_for_columns_gets_them():
+    cf, _, rows = asked(3, 'linear')
+    a, fewest = cf.explain(rows, 1), cf.explain(rows, 1, optimal='columns')
+    led = np.array([words.startswith('no farther than a real row') for words in a.proof])
+    assert led.any() and set(fewest.proof) == {'optimal'} and 'no farther than a real row' in repr(a)
+    columns, least = a.changed.sum(1), fewest.changed.sum(1)
+    assert (columns[led] > least[led]).all() and (np.asarray(a.bound) <= least).all() and (columns[~led] == least[~led]).all()
+    assert all(words.endswith(f'at least {n} column' + 's'*int(n > 1)) for words, n in zip(np.array(a.proof)[led], np.asarray(a.bound)[led].astype(int)))
+
+
+def test_a_row_alone_has_what_it_has_in_a_batch_and_so_have_the_first_of_several():
+    cf, _, rows = asked(3, 'linear', 'half')
+    a = cf.explain(rows, 1)
+    for i in (0, 5, 11):
+        one = cf.explain(rows.iloc[[i]], 1)
+        pd.testing.assert_frame_equal(one.raw, a.raw.iloc[[i]])
+        assert np.allclose(one.quality().nearest_row, a[[i]].quality().nearest_row, equal_nan=True)
+    pd.testing.assert_frame_equal(cf.explain_many(rows, 1, k=2).first.raw, a.raw)
+
+
+def test_rows_at_the_target_stay_and_without_training_rows_nothing_is_compared(tmp_path):
+    cf, X, rows = asked(3, 'linear')
+    granted = X[cf.model.predictor.source.predict(X) == 1].head(5)
+    a = cf.explain(granted, 1)
+    assert not a.changed.any() and a.quality().nearest_row.isna().all()
+    cf.save(tmp_path/'cf', rows=False)
+    bare = GradualCF.load(tmp_path/'cf', cf.model.predictor.source)
+    b = bare.explain(rows, 1)
+    assert b.valid.all() and b.quality().nearest_row.isna().all() and (b.changed.sum(1) <= cf.explain(rows, 1).changed.sum(1)).all()
+
+
+def test_numbers_are_held_against_real_rows_too():
+    X, y = made(4)
+    m = HistGradientBoostingRegressor(max_iter=20, random_state=0).fit(X, X.sum(axis=1))
+    cf = GradualCF(m, tabular(X), 'sparse').fit(X)
+    a = cf.explain(X.head(8), (110, None))
+    real = cf.x_train[m.predict(X) >= 110]
+    far = np.array([(real - x).norm(dim=1).min() for x in a.x])
+    todo = m.predict(X.head(8)) < 110
+    assert a.valid.all() and todo.any() and ((a.xp - a.x).norm(dim=1).numpy() <= far*1.001)[todo].all()
+
+
+def test_confirmed_answers_are_no_farther_than_a_confirmed_real_row():
+    cf, _, rows = asked(3, 'linear')
+    a = cf.explain(rows.head(4), 1, confirmed=.8)
+    assert a.valid.all() and (a.confirmed >= .8).all()
+
+
+@pytest.mark.parametrize('model', MODELS)
+def test_good_sides_grow_first_and_an_open_side_is_open(model):
+    "Every value up to the legal end is granted, all columns together; letters say at least."
+    cf, X, rows = asked(5, model)
+    a = cf.explain(rows, 1)
+    around, predict = a.region(), cf.model.predictor.source.predict
+    assert (around.open.isin(['high', 'both'])).mean() > .9
+    for i, lines in around.groupby('row'):
+        many = pd.concat([a.raw.iloc[[i]]]*300, ignore_index=True)
+        rng = np.random.default_rng(i)
+        for line in lines.itertuples():
+            many[line.feature] = rng.integers(line.low, line.high + 1, 300)
+            assert (line.open in ('high', 'both')) == (line.high == X[line.feature].max())
+        assert (predict(many) == 1).all()
+    assert 'at least' in letter(a[0])[0] and ' to ' not in letter(a[0])[0].partition('enough')[2].partition('\n\n')[0]
+
+
+def test_what_the_question_forbids_closes_no_side():
+    cf, _, rows = asked(5, 'linear')
+    row = rows.head(1)
+    a = cf.explain(row, 1, immutable=list('bcdef'), bounds=dict(a=(None, 29)))
+    b = cf.explain(row, 1, bounds={c: (None, int(row[c].iloc[0]) + 12) for c in 'abcdef'})
+    assert b.valid.all() and b.region().open.isin(['high', 'both']).any() and len(a.region()) <= 1
+
+
+def test_plans_mark_what_is_enough_and_no_step_loses_it():
+    cf, _, rows = asked(3, 'boosted', 'PLAUSIBLE')
+    a = cf.explain(rows, 1)
+    plan = a.plan()
+    steps, marked = plan.changes(), 0
+    for i, some in steps.groupby('row'):
+        told = some.groupby('step')[['enough', 'probability']].last()
+        assert (np.diff([a.before[i], *told.probability]) >= -1e-6).all() and told.enough.iloc[-1]
+        assert (told.enough == (told.probability > .5)[::-1].cummin()[::-1]).all()
+        text = plan.text().split('row ')[1 + list(steps.row.unique()).index(i)]
+        early = int(told.enough.sum()) - 1
+        assert text.count('enough from here') == (early > 0) and text.count('to stay there') == early
+        marked += early > 0
+    assert marked
