@@ -253,6 +253,8 @@ def _as_came(out, batch, at):
     return import_module('polars').from_arrow(out) if type(batch).__module__.startswith('polars') else out
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000023
+_AT_ONCE = 8192 # Rows that are asked at once, whatever an engine hands out: memory stays flat
+
 class Batches:
     "A batch of rows in, their answers out, whatever engine holds them; `schema` for Arrow, `ddl` for Spark, `meta` for Dask."
     def __init__(self, source, target=None, keep=None, form='wide', seed=0, **constraints):
@@ -328,12 +330,13 @@ class Batches:
         "The same of rows of which one may raise: that one has a reason."
         import pyarrow as pa
         if not len(rows): return np.arange(0), self.table(0)
-        try:
-            at,told = self.asked(rows)
-            return at + first, told
-        except Exception as e:
-            words = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
-            if len(rows) == 1: return np.array([first]), self.table(1, cf_unread=[words])
+        if len(rows) <= _AT_ONCE:
+            try:
+                at,told = self.asked(rows)
+                return at + first, told
+            except Exception as e:
+                words = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
+                if len(rows) == 1: return np.array([first]), self.table(1, cf_unread=[words])
         half = len(rows)//2
         parts = self.answered(rows[:half], first), self.answered(rows[half:], first + half)
         return np.concatenate([at for at,_ in parts]), pa.concat_tables([told for _,told in parts])
