@@ -208,7 +208,7 @@ def _explainer(source): return _loaded(source) if isinstance(source, tuple) else
 
 def _to_travel(explainer): # Files with their names, or the explainer itself
     "What is sent to workers; raises `ValueError` for a folder without an explainer."
-    def files(folder): return tuple((p.name, p.read_bytes()) for p in sorted(Path(folder).iterdir()) if p.name[0] != '.')
+    files = lambda d: tuple((p.name, p.read_bytes()) for p in sorted(Path(d).iterdir()) if p.name[0] != '.')
     if isinstance(explainer, (str, Path)):
         if not Path(explainer).is_dir(): raise ValueError(f'explainer must be fitted, or a folder of one, got {str(explainer)!r}')
         return files(explainer)
@@ -260,15 +260,18 @@ class Batches:
     def __init__(self, source, target=None, keep=None, form='wide', seed=0, **constraints):
         import pyarrow as pa
         cf = _explainer(source)
-        self.source, self.tidy, self.read = source, form == 'tidy', _columns(cf)
+        self.source, self.read = source, _columns(cf)
+        self.tidy = form == 'tidy'
         if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
             raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
         self.question = _question(cf, target, seed, constraints)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
         self.told = _answer_types(cf, self.tidy)
-        try: self.keep = {c: pa.type_for_alias(t) if isinstance(t, str) else pa.field(c, t).type for c,t in dict(keep or {}).items()}
-        except (TypeError, ValueError): raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
-        if both := sorted(set(self.keep) & set(self.told)): raise ValueError(f'keep must not name columns that are added, got {both}')
+        named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
+        try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
+        except (TypeError, ValueError):
+            raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
+        if both := sorted({*self.keep} & {*self.told}): raise ValueError(f'keep must not name columns that are added, got {both}')
 
     def __setstate__(self, state): # in a worker
         vars(self).update(state)
@@ -546,7 +549,8 @@ def check_folder(
         raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
     check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
     how = {_part_file(out, k).name: s for k,s in _standing(out, manifest).items()}
-    whole, missing, again = sum(map(bool, how.values())), sum(s is None for s in how.values()), 'run the same call again'
+    whole, missing = sum(map(bool, how.values())), sum(s is None for s in how.values())
+    again = 'run the same call again'
     faults = [f'{name} is damaged: {again} to make it anew' for name,s in how.items() if s == '']
     if missing: faults.append(f'{missing:,} of {len(how):,} parts are missing: {again}')
     elif not manifest.get('finished'): faults.append(f'the run was not finished: {again}')
