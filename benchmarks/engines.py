@@ -163,7 +163,7 @@ f(pq.ParquetFile(sys.argv[2]).read_row_group(0).slice(0, 1))
 print('seconds', time.process_time())"""
 
 
-def start(folder, rows, times=3):
+def start(folder, rows, times=2):
     "What a worker costs until its first answer, the least of some times; by make of model."
     import pickle
 
